@@ -1,0 +1,116 @@
+#include "base/tensor.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+#include <new>
+
+#include "base/diag.h"
+
+namespace hone {
+
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+/// Calls `visit(T{})` with the arithmetic type that holds one element of `dtype` (uint16_t bits for f16 and bf16 are handled by the caller).
+template <typename Visit>
+decltype(auto) visit_dtype(DType dtype, Visit&& visit) {
+  switch (dtype) {
+    case DType::kF32: return visit(float{});
+    case DType::kF64: return visit(double{});
+    case DType::kI8: return visit(std::int8_t{});
+    case DType::kI16: return visit(std::int16_t{});
+    case DType::kI32: return visit(std::int32_t{});
+    case DType::kI64: return visit(std::int64_t{});
+    case DType::kU8: return visit(std::uint8_t{});
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kU16: return visit(std::uint16_t{});
+    case DType::kU32: return visit(std::uint32_t{});
+    case DType::kU64: return visit(std::uint64_t{});
+    case DType::kBool: return visit(bool{});
+  }
+  internal_error(__FILE__, __LINE__, "unknown dtype");
+}
+
+template <typename T>
+T read(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof(T));
+  return value;
+}
+
+}  // namespace
+
+std::int64_t checked_element_count(std::span<const std::int64_t> shape) {
+  constexpr std::int64_t kLimit = std::int64_t{1} << 40;
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) {
+    if (extent < 0 or __builtin_mul_overflow(count, extent, &count) or count > kLimit)
+      throw Error(Code::kTooLarge, fmt::format("a tensor of shape [{}] is beyond the limit of 2^40 elements", fmt::join(shape, ",")));
+  }
+  return count;
+}
+
+Tensor Tensor::zeros(DType dtype, std::vector<std::int64_t> shape) {
+  Tensor tensor;
+  tensor.dtype_ = dtype;
+  tensor.count_ = checked_element_count(shape);
+  tensor.shape_ = std::move(shape);
+  const std::size_t bytes = tensor.byte_count();
+  auto* memory = static_cast<std::byte*>(::operator new[](bytes + 1, std::align_val_t{kAlignment}, std::nothrow));
+  if (memory == nullptr) throw Error(Code::kMemory, fmt::format("no memory for a tensor of {} bytes", bytes));
+  std::memset(memory, 0, bytes);
+  tensor.bytes_ = {memory, [](std::byte* p) { ::operator delete[](p, std::align_val_t{kAlignment}); }};
+  return tensor;
+}
+
+Tensor Tensor::copy(DType dtype, std::vector<std::int64_t> shape, std::span<const std::byte> bytes) {
+  return make(dtype, std::move(shape), [&](std::span<std::byte> to) {
+    HONE_CHECK(to.size() == bytes.size(), "tensor data of a wrong size");
+    if (not bytes.empty()) std::memcpy(to.data(), bytes.data(), bytes.size());
+  });
+}
+
+double Tensor::at(std::int64_t i) const {
+  HONE_CHECK(i >= 0 and i < count_, "tensor index out of range");
+  const std::byte* p = bytes_.get() + static_cast<std::size_t>(i) * size_of(dtype_);
+  if (dtype_ == DType::kF16) return half_to_float(read<std::uint16_t>(p));
+  if (dtype_ == DType::kBF16) return bfloat16_to_float(read<std::uint16_t>(p));
+  return visit_dtype(dtype_, [&](auto t) { return static_cast<double>(read<decltype(t)>(p)); });
+}
+
+std::int64_t Tensor::int_at(std::int64_t i) const {
+  HONE_CHECK(i >= 0 and i < count_ and not is_float(dtype_), "tensor index out of range, or not an integer tensor");
+  const std::byte* p = bytes_.get() + static_cast<std::size_t>(i) * size_of(dtype_);
+  return visit_dtype(dtype_, [&](auto t) { return static_cast<std::int64_t>(read<decltype(t)>(p)); });
+}
+
+Tensor Tensor::cast(DType dtype) const {
+  if (dtype == dtype_) return *this;
+  return make(dtype, shape_, [&](std::span<std::byte> to) {
+    for (std::int64_t i = 0; i < count_; ++i) {
+      std::byte* out = to.data() + static_cast<std::size_t>(i) * size_of(dtype);
+      const auto store = [out](auto value) { std::memcpy(out, &value, sizeof(value)); };
+      if (dtype == DType::kF16) { store(float_to_half(static_cast<float>(at(i)))); continue; }
+      if (dtype == DType::kBF16) { store(float_to_bfloat16(static_cast<float>(at(i)))); continue; }
+      visit_dtype(dtype, [&](auto t) {
+        using T = decltype(t);
+        if constexpr (std::is_same_v<T, bool>) store(static_cast<std::uint8_t>(at(i) != 0));
+        else if (is_float(dtype_)) store(static_cast<T>(at(i)));
+        else store(static_cast<T>(int_at(i)));
+      });
+    }
+  });
+}
+
+Tensor Tensor::reshaped(std::vector<std::int64_t> shape) const {
+  HONE_CHECK(checked_element_count(shape) == count_, "reshape to another element count");
+  Tensor tensor = *this;
+  tensor.shape_ = std::move(shape);
+  return tensor;
+}
+
+}  // namespace hone

@@ -1,0 +1,68 @@
+// A dense array in plain row-major layout whose bytes never change once it is made: copying shares them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+#include "base/dtype.h"
+
+namespace hone {
+
+class Tensor {
+ public:
+  Tensor() = default;
+
+  /// Copies `values`; their number is the product of `shape`.
+  template <typename T>
+  static Tensor of(std::vector<std::int64_t> shape, std::span<const T> values) {
+    return copy(kDTypeOf<T>, std::move(shape), std::as_bytes(values));
+  }
+  template <typename T>
+  static Tensor scalar(T value) { return of<T>({}, std::span<const T>(&value, 1)); }
+  /// Copies `bytes`; their number fits dtype and shape.
+  static Tensor copy(DType dtype, std::vector<std::int64_t> shape, std::span<const std::byte> bytes);
+  /// All bytes zero.
+  static Tensor zeros(DType dtype, std::vector<std::int64_t> shape);
+  /// Lets `fill` write the bytes once, before anyone can see them.
+  template <typename Fill>
+  static Tensor make(DType dtype, std::vector<std::int64_t> shape, Fill&& fill) {
+    Tensor tensor = zeros(dtype, std::move(shape));
+    fill(std::span<std::byte>(tensor.bytes_.get(), tensor.byte_count()));
+    return tensor;
+  }
+
+  DType dtype() const { return dtype_; }
+  const std::vector<std::int64_t>& shape() const { return shape_; }
+  std::int64_t element_count() const { return count_; }
+  std::size_t byte_count() const { return static_cast<std::size_t>(count_) * size_of(dtype_); }
+  std::span<const std::byte> bytes() const { return {bytes_.get(), byte_count()}; }
+
+  /// The elements; T must be the dtype's own type.
+  template <typename T>
+  std::span<const T> data() const {
+    HONE_CHECK(kDTypeOf<T> == dtype_, "tensor read with another element type");
+    return {reinterpret_cast<const T*>(bytes_.get()), static_cast<std::size_t>(count_)};
+  }
+  /// Element i (row-major), whatever the dtype, as a number.
+  double at(std::int64_t i) const;
+  /// Element i of an integer or bool tensor, exactly.
+  std::int64_t int_at(std::int64_t i) const;
+  /// Each element converted as C does it (floats to integers truncate), f16 and bf16 rounded to nearest even.
+  Tensor cast(DType dtype) const;
+  /// The same bytes under another shape of the same element count.
+  Tensor reshaped(std::vector<std::int64_t> shape) const;
+
+ private:
+  DType dtype_ = DType::kF32;
+  std::vector<std::int64_t> shape_ = {0};
+  std::int64_t count_ = 0;
+  std::shared_ptr<std::byte[]> bytes_;  // shared, and const to everyone but make()
+};
+
+/// Product of `shape`; throws Error kTooLarge when negative, or beyond 2^40 elements.
+std::int64_t checked_element_count(std::span<const std::int64_t> shape);
+
+}  // namespace hone
