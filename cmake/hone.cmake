@@ -1,0 +1,124 @@
+# How Hone is built: flags, outside packages, and the functions by which a folder says what it is made of.
+#   hone_library(NAME [DEPS ...] [SUBDIRS ...] [EXCLUDE ...])   the folder's *.cc as static library hone_NAME
+#   hone_proto(NAME FILE)                                       FILE.proto as hone_NAME_proto, protobuf-lite
+#   hone_executable(NAME SOURCES ... [DEPS ...])                <build>/bin/NAME
+#   hone_test(NAME SOURCES ... [LABELS ...] [DEPS ...])         a GoogleTest executable whose cases are ctest tests
+# DEPS are names of Hone libraries ("base" for hone_base) or any CMake target.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug, Asan or Tsan" FORCE)
+endif()
+# No -march: the compiler and the runtime themselves are plain x86-64; fast code for the host comes from LLVM and oneDNN.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g0 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
+# vptr is left out: it needs the type information of every class of LLVM that ours derive from.
+set(CMAKE_CXX_FLAGS_ASAN "-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all")
+set(CMAKE_CXX_FLAGS_TSAN "-O1 -g -fno-omit-frame-pointer -fsanitize=thread")
+option(HONE_OPENMP "Run kernels on OpenMP's pool; OFF: on std::thread, for ThreadSanitizer" ON)
+option(HONE_BENCHMARKS "Build benchmarks/" OFF)
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+# Only libraries that are really used: a test of base must not load LLVM.
+add_link_options(-Wl,--as-needed)
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+
+# A target name for each of `names`: hone_NAME for our own libraries.
+function(hone_targets result)
+  set(targets)
+  foreach(name ${ARGN})
+    if(TARGET hone_${name})
+      list(APPEND targets hone_${name})
+    elseif(TARGET ${name})
+      list(APPEND targets ${name})
+    elseif(name MATCHES "/")  # a library by its path
+      list(APPEND targets ${name})
+    else()
+      message(FATAL_ERROR "DEPS names '${name}', which is neither a Hone library nor a target seen so far")
+    endif()
+  endforeach()
+  set(${result} ${targets} PARENT_SCOPE)
+endfunction()
+
+function(hone_warnings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Werror)
+endfunction()
+
+function(hone_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS;SUBDIRS;EXCLUDE")
+  set(patterns *.cc)
+  foreach(subdir ${arg_SUBDIRS})
+    list(APPEND patterns ${subdir}/*.cc)
+  endforeach()
+  file(GLOB sources RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS ${patterns})
+  if(arg_EXCLUDE)
+    file(GLOB excluded RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS ${arg_EXCLUDE})
+    list(REMOVE_ITEM sources ${excluded})
+  endif()
+  hone_targets(deps ${arg_DEPS})
+  if(sources)
+    add_library(hone_${name} STATIC ${sources})
+    target_include_directories(hone_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+    target_link_libraries(hone_${name} PUBLIC ${deps})
+    hone_warnings(hone_${name})
+  else()  # headers only
+    add_library(hone_${name} INTERFACE)
+    target_include_directories(hone_${name} INTERFACE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(hone_${name} INTERFACE ${deps})
+  endif()
+  set_property(GLOBAL APPEND PROPERTY HONE_LIBRARIES ${name})
+endfunction()
+
+# The header is included as "<folder>/FILE.pb.h". Warnings are off here, and only here: the code is protoc's.
+function(hone_proto name file)
+  set(proto ${CMAKE_CURRENT_SOURCE_DIR}/${file}.proto)
+  file(RELATIVE_PATH stem ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+  set(generated ${PROJECT_BINARY_DIR}/generated)
+  file(MAKE_DIRECTORY ${generated})
+  add_custom_command(
+    OUTPUT ${generated}/${stem}.pb.cc ${generated}/${stem}.pb.h
+    COMMAND protobuf::protoc --cpp_out=lite:${generated} -I ${PROJECT_SOURCE_DIR} ${proto}
+    DEPENDS ${proto} VERBATIM)
+  add_library(hone_${name}_proto STATIC ${generated}/${stem}.pb.cc ${generated}/${stem}.pb.h)
+  target_include_directories(hone_${name}_proto SYSTEM PUBLIC ${generated})
+  target_compile_options(hone_${name}_proto PRIVATE -w)
+  target_link_libraries(hone_${name}_proto PUBLIC protobuf::libprotobuf-lite)
+endfunction()
+
+function(hone_executable name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS")
+  hone_targets(deps ${arg_DEPS})
+  add_executable(${name} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${deps})
+  hone_warnings(${name})
+endfunction()
+
+function(hone_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LABELS;DEPS")
+  if(NOT arg_LABELS)
+    set(arg_LABELS fast)
+  endif()
+  hone_executable(${name} SOURCES ${arg_SOURCES} DEPS ${arg_DEPS} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    HONE_SHARED_DIR="${CMAKE_SOURCE_DIR}/../shared" HONE_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+    HONE_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 900)
+endfunction()
