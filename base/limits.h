@@ -17,6 +17,8 @@ inline constexpr std::size_t kNodes = 4'000'000;
 inline constexpr std::size_t kNameBytes = 64 * 1024;
 /// Bytes of a text file: recipe, .hir.
 inline constexpr std::uint64_t kTextFileBytes = std::uint64_t{256} << 20;
+/// Bytes taken from a pipe, or from whatever cannot be mapped.
+inline constexpr std::uint64_t kPipeBytes = std::uint64_t{16} << 30;
 
 /// Bytes of one protobuf message: the format's own limit.
 inline constexpr std::uint64_t kProtobufBytes = (std::uint64_t{1} << 31) - 1;
