@@ -34,6 +34,6 @@ inline constexpr std::uint64_t kDecompressedBytes = std::uint64_t{64} << 30;
 /// How many times larger than its compressed form data may become (deflate ends at about 1032) ...
 inline constexpr std::uint64_t kDecompressedRatio = 1100;
 /// Bytes of a .npy header.
-inline constexpr std::size_t kNpyHeaderBytes = 1 << 20;
+inline constexpr std::size_t kNpyHeaderBytes = 64 * 1024;
 
 }  // namespace hone::limits

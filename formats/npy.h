@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,8 +25,9 @@ struct NpyInfo {
 };
 
 /// Reads the header of a .npy file's bytes. `name` is what messages call it. Throws kDataFormat (not a .npy file, a damaged header, fewer bytes
-/// than the shape needs), kDataType (objects, strings, records, complex numbers: each named), kTooLarge.
-NpyInfo read_npy_header(std::span<const std::byte> bytes, const std::string& name);
+/// than the shape needs), kDataType (objects, strings, records, complex numbers: each named), kTooLarge. When `bytes` are only the start of
+/// the file, `file_bytes` says how long all of it is.
+NpyInfo read_npy_header(std::span<const std::byte> bytes, const std::string& name, std::optional<std::uint64_t> file_bytes = std::nullopt);
 
 /// The array in a .npy file's bytes, in row-major order and this machine's byte order.
 Tensor parse_npy(std::span<const std::byte> bytes, const std::string& name);

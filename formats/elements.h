@@ -1,0 +1,23 @@
+// Elements as files hold them: how many bytes they take, and how they become what a Tensor holds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/dtype.h"
+
+namespace hone {
+
+/// The bytes that elements of `dtype` in `shape` take. Throws kTooLarge, beginning with `name`, for a negative extent, more than
+/// limits::kRank axes or more than limits::kTensorElements elements. To be asked before anything is allocated.
+std::size_t bytes_of_shape(DType dtype, std::span<const std::int64_t> shape, const std::string& name);
+
+/// Reverses the bytes of each element of `size` bytes.
+void swap_bytes(std::span<std::byte> bytes, std::size_t size);
+
+/// Turns every byte but 0 into 1: a C++ bool of any other value is undefined.
+void normalize_bools(std::span<std::byte> bytes);
+
+}  // namespace hone
