@@ -1,0 +1,113 @@
+// The recipe: how a model is to be trained. One struct, one key table, one validation, used by compiler and runtime alike.
+// The TOML reader is frontend/recipe_toml.h; as resolved, a recipe travels as JSON in the plan, the run folder and checkpoints.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diag.h"
+
+namespace hone {
+
+enum class Convention { kTorch, kKeras };
+
+struct Recipe {
+  struct Model {
+    std::string output;                   ///< "" the only output
+    std::vector<std::string> freeze;      ///< weights not to train, by name pattern
+    std::vector<std::string> train_only;  ///< the other way round; "NAME[:, 0:80]" trains a part of a tensor
+    std::string initialize = "keep";      ///< keep, he_normal, he_uniform, glorot_normal, glorot_uniform, normal, zeros
+    std::string batch_norm = "train";     ///< train, frozen
+  } model;
+  struct Loss {
+    std::string kind;            ///< "" : no loss, the plan can predict only
+    std::int64_t class_axis = -1;
+    double label_smoothing = 0;
+    bool has_ignore_index = false;
+    std::int64_t ignore_index = -100;
+    double delta = 1;
+  } loss;
+  struct Optimizer {
+    std::string kind;
+    double learning_rate = 0;  ///< defaults of all numbers depend on kind and convention; filled in by resolve()
+    double beta1 = 0, beta2 = 0, epsilon = 0, rho = 0, momentum = 0, dampening = 0, weight_decay = 0;
+    double initial_accumulator_value = 0, lr_decay = 0, momentum_decay = 0;
+    bool nesterov = false, centered = false, amsgrad = false;
+    double clip_norm = 0, clip_value = 0;  ///< 0: off
+  } optimizer;
+  struct Schedule {
+    std::string kind = "constant";
+    std::int64_t warmup_steps = 0;
+    std::int64_t total_steps = 0;   ///< 0: the whole run
+    double final_fraction = 0;      ///< of the learning rate, where the schedule ends
+    double factor = 0.1;            ///< step, exponential, plateau
+    std::int64_t every = 0;         ///< step: epochs between drops
+    double power = 1;               ///< polynomial
+  } schedule;
+  struct Metrics {
+    std::vector<std::string> list;
+  } metrics;
+  struct Data {
+    std::int64_t batch_size = 32;
+    std::int64_t shuffle_buffer = 0;
+    std::map<std::string, double> scale;
+  } data;
+  struct Train {
+    std::int64_t epochs = 1;
+    std::int64_t seed = 0;
+    std::int64_t gradient_accumulation_steps = 1;
+    std::string precision = "f32";
+    Convention convention = Convention::kTorch;
+  } train;
+
+  bool can_train() const { return not loss.kind.empty(); }
+};
+
+/// What a recipe's value may be; the readers convert to it.
+struct RecipeValue {
+  enum class Kind { kBool, kInt, kFloat, kString, kStrings, kNumbers /* name -> number */ };
+  Kind kind = Kind::kBool;
+  bool boolean = false;
+  std::int64_t integer = 0;
+  double number = 0;
+  std::string string = {};
+  std::vector<std::string> strings = {};
+  std::map<std::string, double> numbers = {};
+};
+
+/// One key of the recipe: its dotted name, its doc, how it is set and read. The one table of keys.
+struct RecipeKey {
+  std::string_view name;  ///< "optimizer.learning_rate"
+  RecipeValue::Kind kind;
+  std::string_view doc;
+  bool at_run_time;  ///< may still be changed when running (train.*, data.*, schedule.*, the optimizer's numbers)
+  void (*set)(Recipe&, const RecipeValue&);
+  RecipeValue (*get)(const Recipe&);
+};
+const std::vector<RecipeKey>& recipe_keys();
+
+/// Keys that were set by the user, dotted names; resolve() fills in the rest.
+struct RecipeSource {
+  std::map<std::string, RecipeValue, std::less<>> values;
+  std::map<std::string, int, std::less<>> lines;  ///< for errors
+  std::string file;
+};
+
+/// Adds "key=value" (--set). The value is read as TOML-like text: numbers, true/false, "text", bare words, [lists].
+void add_override(RecipeSource& source, std::string_view assignment);
+
+/// Checks all keys and values, collects every problem (unknown key with the nearest one, wrong type, value out of range or unknown kind with the list of kinds,
+/// an optimizer number that its kind does not have) and throws Error kRecipeKey / kRecipeValue; else the recipe with all defaults of kind and convention filled in.
+Recipe resolve(const RecipeSource& source);
+
+/// `recipe` with what may still be changed when running (RecipeKey::at_run_time) changed. Throws Error kRecipeKey / kRecipeValue with every problem.
+Recipe change_at_run_time(const Recipe& recipe, const RecipeSource& changes);
+
+/// As resolved, every key; reads back with recipe_from_json to the same recipe.
+std::string to_json(const Recipe& recipe);
+Recipe recipe_from_json(std::string_view json);
+
+}  // namespace hone

@@ -1,0 +1,143 @@
+#include "ir/builder.h"
+
+#include <fmt/format.h>
+
+#include "ir/known.h"
+#include "ir/op.h"
+#include "ir/ops/ops.h"
+
+namespace hone {
+
+Val Builder::input(Role role, std::string name, Type type, std::optional<Tensor> data) {
+  const ValueId id(graph_.values_.size());
+  graph_.values_.push_back({std::move(type), NodeId{}, 0, name, std::nullopt});
+  graph_.input_index_.resize(graph_.values_.size());
+  graph_.input_index_[id.index] = static_cast<std::uint32_t>(graph_.inputs_.size()) + 1;
+  graph_.inputs_.push_back({id, role, std::move(name), std::move(data), std::nullopt});
+  if (const Tensor* tensor = graph_.constant_of(id)) graph_.values_.back().known = known_contents(*tensor);
+  return {*this, id};
+}
+
+Val Builder::constant(Tensor tensor, std::string name) {
+  Type type{tensor.dtype(), shape_of(tensor.shape())};
+  if (tensor.element_count() != 1 or not tensor.shape().empty()) return input(Role::kConstant, std::move(name), std::move(type), std::move(tensor));
+  const std::string key = fmt::format("{} {}", to_string(tensor.dtype()), is_float(tensor.dtype()) ? fmt::format("{}", tensor.at(0)) : fmt::format("{}", tensor.int_at(0)));
+  if (const auto found = scalars_.find(key); found != scalars_.end()) return {*this, found->second};
+  const Val made = input(Role::kConstant, std::move(name), std::move(type), std::move(tensor));
+  scalars_[key] = made.id();
+  return made;
+}
+
+Val Builder::scalar(double value, DType dtype) { return constant(Tensor::scalar(value).cast(dtype)); }
+
+Val Builder::ints(const Ints& values) {
+  return constant(Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, std::span(values)));
+}
+
+void Builder::output(std::string name, Val value) { graph_.outputs_.push_back({value.id(), std::move(name)}); }
+void Builder::clear_outputs() { graph_.outputs_.clear(); }
+void Builder::equate(Dim a, Dim b) { graph_.equations_.emplace_back(a, b); }
+void Builder::set_name(Val value, std::string name) { graph_.values_[value.id().index].name = std::move(name); }
+
+void Builder::alias(Val state, Val value) {
+  HONE_CHECK(graph_.input_of(state.id()) != nullptr, "an alias replaces an input");
+  HONE_CHECK(state.type() == value.type(), fmt::format("alias of {} replaces {}: {} and {}", graph_.value(state.id()).name, graph_.value(value.id()).name, to_string(state.type()), to_string(value.type())));
+  graph_.aliases_.push_back({state.id(), value.id()});
+}
+
+void Builder::set_bounds(ValueId input, Dim low, Dim high) {
+  Input& entry = graph_.inputs_.at(graph_.input_index_.at(input.index) - 1);
+  if (entry.bounds) {
+    low = max(low, entry.bounds->first);
+    high = min(high, entry.bounds->second);
+  }
+  entry.bounds = {low, high};
+}
+
+void Builder::set_input_data(ValueId input, Tensor data) { graph_.inputs_.at(graph_.input_index_.at(input.index) - 1).data = std::move(data); }
+
+std::vector<Val> Builder::add(const OpDef& op, std::span<const Val> operands, Attrs attrs) {
+  Node node;
+  node.op = &op;
+  for (const Val& operand : operands) node.operands.push_back(operand.id());
+  while (not node.operands.empty() and not node.operands.back().valid()) node.operands.pop_back();  // absent optional operands at the end
+  node.attrs = std::move(attrs);
+  node.loc = loc_;
+  node.part = part_;
+  HONE_CHECK(node.operands.size() >= op.required_operands() and (op.is_variadic() or node.operands.size() <= op.inputs.size()),
+             fmt::format("{} built with {} operands", op.name, node.operands.size()));
+  Infer infer(graph_, op, node.operands, node.attrs, loc_);
+  std::vector<Type> types = op.infer(infer);
+  const NodeId id(graph_.nodes_.size());
+  std::vector<Val> results;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const ValueId value(graph_.values_.size());
+    graph_.values_.push_back({std::move(types[i]), id, static_cast<std::uint32_t>(i), "", std::nullopt});
+    if (i < infer.known_results().size()) graph_.values_.back().known = infer.known_results()[i];
+    node.results.push_back(value);
+    results.emplace_back(*this, value);
+  }
+  graph_.nodes_.push_back(std::move(node));
+  if (auto known = fold_known(graph_, id)) graph_.values_[results[0].id().index].known = std::move(known);
+  return results;
+}
+
+namespace {
+Val number(Val like, double value) { return like.builder().scalar(value, like.dtype()); }
+}  // namespace
+
+Val operator+(Val a, Val b) { return op::add(a, b); }
+Val operator-(Val a, Val b) { return op::sub(a, b); }
+Val operator*(Val a, Val b) { return op::mul(a, b); }
+Val operator/(Val a, Val b) { return op::div(a, b); }
+Val operator-(Val a) { return op::neg(a); }
+Val operator+(Val a, double b) { return a + number(a, b); }
+Val operator-(Val a, double b) { return a - number(a, b); }
+Val operator*(Val a, double b) { return a * number(a, b); }
+Val operator/(Val a, double b) { return a / number(a, b); }
+Val operator+(double a, Val b) { return number(b, a) + b; }
+Val operator-(double a, Val b) { return number(b, a) - b; }
+Val operator*(double a, Val b) { return number(b, a) * b; }
+Val operator/(double a, Val b) { return number(b, a) / b; }
+Val square(Val x) { return x * x; }
+
+Val sum(Val x, Ints axes, bool keep_dims) {
+  if (axes.empty()) return x;
+  return op::reduce_sum(x, {kAxes = std::move(axes), kKeepDims = keep_dims});
+}
+
+Val sum_all(Val x) {
+  Ints axes;
+  for (std::size_t i = 0; i < x.rank(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+  return sum(x, std::move(axes), false);
+}
+
+Val sum_to(Val x, const Shape& shape) {
+  if (x.shape() == shape) return x;
+  const std::size_t extra = x.rank() - shape.size();
+  Ints axes;
+  for (std::size_t i = 0; i < x.rank(); ++i)
+    if (i < extra or (shape[i - extra].is_constant(1) and not x.shape()[i].is_constant(1))) axes.push_back(static_cast<std::int64_t>(i));
+  return reshape(sum(x, std::move(axes), true), shape);
+}
+
+Val reshape(Val x, Shape shape) { return x.shape() == shape ? x : op::reshape(x, {kShape = std::move(shape)}); }
+Val broadcast_to(Val x, Shape shape) { return x.shape() == shape ? x : op::broadcast_to(x, {kShape = std::move(shape)}); }
+Val cast(Val x, DType dtype) { return x.dtype() == dtype ? x : op::cast(x, {kTo = dtype}); }
+Val transpose(Val x, Ints perm) { return op::transpose(x, {kPerm = std::move(perm)}); }
+
+Val transpose_last(Val x) {
+  Ints perm;
+  for (std::size_t i = 0; i < x.rank(); ++i) perm.push_back(static_cast<std::int64_t>(i));
+  std::swap(perm.at(perm.size() - 1), perm.at(perm.size() - 2));
+  return transpose(x, std::move(perm));
+}
+
+Val full(Builder& builder, double value, DType dtype, Shape shape) { return broadcast_to(builder.scalar(value, dtype), std::move(shape)); }
+
+Val size_value(Builder& builder, Dim size, DType dtype) {
+  if (size.is_constant()) return builder.scalar(static_cast<double>(size.value()), dtype);
+  return cast(reshape(builder.add(op::sizes, {}, {kSizes = Shape{size}})[0], {}), dtype);
+}
+
+}  // namespace hone

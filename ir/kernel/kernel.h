@@ -1,0 +1,97 @@
+// Kernel: one loop nest. An outer index space whose points are independent, and at each point a short list of phases over an inner space.
+//
+//   for each outer point (in parallel):
+//     for each phase, in order:
+//       for each point of the phase's inner space, row-major:
+//         accumulate the phase's reductions; perform its stores
+//
+// A reduction's temporary may be read by later phases only (not by its own phase). Row temporaries are the reductions' results.
+// In one kernel every use of an intermediate reads it at the index where it was produced.
+//
+// A *scatter* phase adds into a destination whose first index is computed. It is not run per outer point: the single outer axis is the destination's
+// first axis, and a call for the outer range [begin, end) runs the phase's whole inner space once and performs those stores whose first index lies in
+// the range. So every destination row has one owner and sums run in index order: deterministic for any number of threads.
+//
+// Compiled form: void name(void* const* buffers, const int64_t* sizes, int64_t begin, int64_t end): the outer points begin..end-1 of the
+// flattened (row-major) outer space; `sizes` are the values of size_arguments(kernel), in that order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/kernel/expr.h"
+
+namespace hone {
+
+enum class Access : std::uint8_t { kRead, kWrite };
+
+struct KernelBuffer {
+  std::string name;
+  DType dtype;
+  Shape shape;  ///< row-major, contiguous
+  Access access;
+};
+
+struct KernelAxis {
+  std::string name;
+  Dim extent;
+};
+
+enum class ReduceKind : std::uint8_t {
+  kSum,
+  kProd,
+  kMax,     ///< NaN if any element is
+  kMin,
+  kArgMax,  ///< i64: flattened inner position of the first largest element (the first NaN, if any)
+  kArgMin,
+};
+std::string_view to_string(ReduceKind kind);
+
+struct Reduction {
+  ReduceKind kind;
+  ExprId value;
+  std::uint32_t temp;  ///< read as kTemp with this slot; number of the reduction in the kernel
+  DType dtype;         ///< of the result: value's, or i64 for arg kinds. Starts at 0, 1, -inf/lowest, +inf/highest, position 0.
+};
+
+struct Store {
+  std::uint32_t buffer;
+  std::vector<ExprId> index;  ///< one i64 per axis of the buffer
+  ExprId value;               ///< of the buffer's type (f32 for f16 and bf16 buffers)
+  ExprId guard;               ///< where it is false nothing is stored; invalid: always
+  bool add = false;           ///< adds to what is there; only in a scatter phase
+};
+
+struct Phase {
+  std::vector<std::uint32_t> inner;  ///< axis numbers, outermost first; empty: one point
+  std::vector<Reduction> reductions;
+  std::vector<Store> stores;
+  bool scatter = false;
+};
+
+struct Kernel {
+  std::string name;
+  std::vector<KernelBuffer> buffers;  ///< operands first, then results
+  std::vector<KernelAxis> axes;       ///< the outer ones first
+  std::uint32_t outer_count = 0;
+  std::vector<Phase> phases;
+  ExprPool exprs;
+
+  /// Number of outer points.
+  Dim outer_size() const;
+};
+
+/// The distinct symbolic sizes that the kernel's extents, buffer shapes and size expressions mention, in order of first appearance.
+std::vector<Dim> size_arguments(const Kernel& kernel);
+
+/// Pseudo-code that a person can read:
+///   kernel dense(x: f32[N,784], w: f32[784,10]) -> y: f32[N,10]
+///     for n in N, m in 10:
+///       t0 = sum over k in 784: x[n, k] * w[k, m]
+///       y[n, m] = t0
+std::string print(const Kernel& kernel);
+
+/// Numbered invariants K1.. of a kernel; throws HONE_CHECK naming the invariant and the kernel.
+void verify(const Kernel& kernel);
+
+}  // namespace hone

@@ -1,0 +1,146 @@
+#include "ir/known.h"
+
+#include <algorithm>
+
+#include "ir/op.h"
+
+namespace hone {
+
+namespace {
+
+constexpr std::int64_t kMostElements = 64;
+
+/// Evaluates expressions of one kernel at one outer index, over sizes. nullopt: not known.
+class DimEvaluator {
+ public:
+  DimEvaluator(const Graph& graph, const Node& node, const Kernel& kernel) : graph_(graph), node_(node), kernel_(kernel) {}
+
+  std::vector<std::int64_t> index;  // of all axes
+
+  std::optional<Dim> operator()(ExprId id) const {
+    const Expr& expr = kernel_.exprs[id];
+    switch (expr.op) {
+      case ScalarOp::kConstInt: return Dim(expr.int_value);
+      case ScalarOp::kIndex: return Dim(index[expr.slot]);
+      case ScalarOp::kSize: return expr.size;
+      case ScalarOp::kLoad: return load(expr);
+      case ScalarOp::kCast: return is_float(kernel_.exprs[expr.operands[0]].dtype) or is_float(expr.dtype) ? std::nullopt : (*this)(expr.operands[0]);
+      case ScalarOp::kNeg: {
+        const auto a = (*this)(expr.operands[0]);
+        return a ? std::optional(Dim(0) - *a) : std::nullopt;
+      }
+      case ScalarOp::kNot: {
+        const auto a = (*this)(expr.operands[0]);
+        return a and a->is_constant() ? std::optional(Dim(a->value() == 0)) : std::nullopt;
+      }
+      case ScalarOp::kSelect: {
+        const auto condition = (*this)(expr.operands[0]);
+        if (not condition or not condition->is_constant()) return std::nullopt;
+        return (*this)(expr.operands[condition->value() != 0 ? 1 : 2]);
+      }
+      default: return binary(expr);
+    }
+  }
+
+ private:
+  std::optional<Dim> binary(const Expr& expr) const {
+    if (info(expr.op).operands != 2 or is_float(kernel_.exprs[expr.operands[0]].dtype)) return std::nullopt;
+    const auto a = (*this)(expr.operands[0]), b = (*this)(expr.operands[1]);
+    if (not a or not b) return std::nullopt;
+    const Dim difference = *a - *b;
+    const auto compare = [&](auto test) { return difference.is_constant() ? std::optional(Dim(test(difference.value()))) : std::nullopt; };
+    const bool both = a->is_constant() and b->is_constant();
+    switch (expr.op) {
+      case ScalarOp::kAdd: return *a + *b;
+      case ScalarOp::kSub: return difference;
+      case ScalarOp::kMul: return *a * *b;
+      case ScalarOp::kDiv:  // truncates; sizes are not negative, numbers may be
+        if (b->is_constant(0)) return std::nullopt;
+        return both ? Dim(a->value() / b->value()) : floordiv(*a, *b);
+      case ScalarOp::kFloorDiv: return b->is_constant(0) ? std::nullopt : std::optional(floordiv(*a, *b));
+      case ScalarOp::kMod: return b->is_constant(0) ? std::nullopt : std::optional(mod(*a, *b));
+      case ScalarOp::kMax: return max(*a, *b);
+      case ScalarOp::kMin: return min(*a, *b);
+      case ScalarOp::kEq:
+        if (not difference.is_constant() and (is_negative(*a) or is_negative(*b))) return Dim(0);  // a size is never -1
+        return compare([](std::int64_t d) { return d == 0; });
+      case ScalarOp::kNe: return compare([](std::int64_t d) { return d != 0; });
+      case ScalarOp::kLt:
+        if (not a->is_constant() and b->is_constant() and b->value() <= 0) return Dim(0);
+        return compare([](std::int64_t d) { return d < 0; });
+      case ScalarOp::kLe: return compare([](std::int64_t d) { return d <= 0; });
+      case ScalarOp::kGt: return compare([](std::int64_t d) { return d > 0; });
+      case ScalarOp::kGe: return compare([](std::int64_t d) { return d >= 0; });
+      case ScalarOp::kAnd: return both ? std::optional(Dim(a->value() != 0 and b->value() != 0)) : std::nullopt;
+      case ScalarOp::kOr: return both ? std::optional(Dim(a->value() != 0 or b->value() != 0)) : std::nullopt;
+      default: return std::nullopt;
+    }
+  }
+
+  static bool is_negative(const Dim& dim) { return dim.is_constant() and dim.value() < 0; }
+
+  std::optional<Dim> load(const Expr& expr) const {
+    if (expr.guard.valid()) {
+      const auto guard = (*this)(expr.guard);
+      if (not guard or not guard->is_constant()) return std::nullopt;
+      if (guard->value() == 0) return Dim(0);
+    }
+    const Value& value = graph_.value(node_.operands[expr.slot]);
+    if (not value.known) return std::nullopt;
+    std::int64_t at = 0;
+    for (std::size_t i = 0; i < expr.index.size(); ++i) {
+      const auto position = (*this)(expr.index[i]);
+      if (not position or not position->is_constant()) return std::nullopt;
+      at = at * value.type.shape[i].value() + position->value();
+    }
+    if (at < 0 or at >= static_cast<std::int64_t>(value.known->size())) return std::nullopt;
+    return (*value.known)[static_cast<std::size_t>(at)];
+  }
+
+  const Graph& graph_;
+  const Node& node_;
+  const Kernel& kernel_;
+};
+
+bool is_small_integer(const Type& type) {
+  if (is_float(type.dtype) or not is_constant(type.shape) or type.shape.size() > 4) return false;
+  std::int64_t count = 1;
+  for (const Dim& dim : type.shape)
+    if (dim.value() < 0 or (count *= std::min<std::int64_t>(dim.value(), kMostElements + 1)) > kMostElements) return false;
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::vector<Dim>> known_contents(const Tensor& tensor) {
+  if (is_float(tensor.dtype()) or tensor.element_count() > kMostElements) return std::nullopt;
+  std::vector<Dim> contents;
+  for (std::int64_t i = 0; i < tensor.element_count(); ++i) contents.emplace_back(tensor.int_at(i));
+  return contents;
+}
+
+std::optional<std::vector<Dim>> fold_known(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.op->scalar == nullptr and node.op->compute == nullptr) return std::nullopt;
+  const Value& result = graph.value(node.results[0]);
+  if (result.known) return result.known;
+  if (node.results.size() != 1 or not is_small_integer(result.type)) return std::nullopt;
+  for (const ValueId operand : node.operands)
+    if (operand.valid() and not graph.value(operand).known) return std::nullopt;
+  const Kernel kernel = kernel_of(graph, id);
+  if (kernel.phases.size() != 1 or not kernel.phases[0].inner.empty() or kernel.phases[0].stores.size() != 1) return std::nullopt;
+  DimEvaluator evaluate(graph, node, kernel);
+  evaluate.index.resize(kernel.axes.size());
+  const std::int64_t count = element_count(result.type.shape).value();
+  std::vector<Dim> contents;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t rest = i;
+    for (std::size_t axis = kernel.outer_count; axis-- > 0; rest /= kernel.axes[axis].extent.value()) evaluate.index[axis] = rest % kernel.axes[axis].extent.value();
+    const auto value = evaluate(kernel.phases[0].stores[0].value);
+    if (not value) return std::nullopt;
+    contents.push_back(*value);
+  }
+  return contents;
+}
+
+}  // namespace hone

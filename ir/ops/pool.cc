@@ -1,0 +1,195 @@
+// Pooling over spatial windows. Position along a spatial axis: s = o * stride + k * dilation - pad_begin; `spatial` is the result's spatial extents
+// (they follow from the pads and ONNX's ceil_mode, which import resolves).
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "ir/ops/infer.h"
+#include "ir/ops/ops.h"
+
+namespace hone::op {
+
+namespace {
+
+constexpr FixedList<AttrRef, 12> kPoolAttrs = {kKernel, kStrides, kDilations, kPadsBegin, kPadsEnd, kSpatial, kCountPads};
+
+Shape pooled_shape(Infer& infer) {
+  const std::size_t n = infer.attrs[kKernel].size();
+  infer.require(infer.rank(0) == n + 2, Code::kShape, fmt::format("the operand needs {} axes: {} of them spatial", n + 2, n));
+  infer.require(infer.attrs[kStrides].size() == n and infer.attrs[kDilations].size() == n and infer.attrs[kPadsBegin].size() == n and infer.attrs[kPadsEnd].size() == n and
+                    infer.attrs[kSpatial].size() == n,
+                Code::kBadAttribute, "strides, dilations, pads and spatial need one entry a spatial axis");
+  infer.require(is_float(infer.dtype(0)), Code::kType, "needs floats");
+  for (const Dim& extent : infer.attrs[kSpatial]) infer.require(not extent.is_constant() or extent.value() > 0, Code::kShape, "the window is larger than the padded input");
+  Shape shape = {infer.shape(0)[0], infer.shape(0)[1]};
+  shape.insert(shape.end(), infer.attrs[kSpatial].begin(), infer.attrs[kSpatial].end());
+  return shape;
+}
+
+std::vector<Type> infer_pool(Infer& infer) { return {{infer.dtype(0), pooled_shape(infer)}}; }
+
+Attrs with_spatial(const Attrs& attrs, const Shape& shape) {
+  Attrs changed = attrs;
+  changed.set(kSpatial = Shape(shape.begin() + 2, shape.end()));
+  return changed;
+}
+
+Shape window_of(const Compute& c) { return shape_of(c.attrs[kKernel]); }
+
+Scalar both(Scalar a, Scalar b) { return a.valid() ? expr::logical_and(a, b) : b; }
+
+/// Where window position k of output o reads in an input of spatial extents x, and whether that is inside.
+struct Window {
+  Indices at;
+  Scalar inside;
+};
+Window window_at(Compute& c, const Shape& x, const Scalar* o, const Scalar* k) {
+  Window window;
+  for (std::size_t i = 0; i < c.attrs[kKernel].size(); ++i) {
+    const Scalar at = o[i] * static_cast<double>(c.attrs[kStrides][i]) + k[i] * static_cast<double>(c.attrs[kDilations][i]) - c.size(c.attrs[kPadsBegin][i]);
+    window.inside = both(window.inside, expr::logical_and(expr::greater_equal(at, c.index_constant(0)), expr::less(at, c.size(x[i + 2]))));
+    window.at.push_back(at);
+  }
+  return window;
+}
+
+/// The output whose window position k covers input s, and whether there is one.
+Window output_at(Compute& c, const Shape& y, const Scalar* s, const Scalar* k) {
+  Window window;
+  for (std::size_t i = 0; i < c.attrs[kKernel].size(); ++i) {
+    const std::int64_t stride = c.attrs[kStrides][i];
+    const Scalar scaled = s[i] + c.size(c.attrs[kPadsBegin][i]) - k[i] * static_cast<double>(c.attrs[kDilations][i]);
+    const Scalar at = stride == 1 ? scaled : expr::floordiv(scaled, c.index_constant(stride));
+    window.inside = both(window.inside, expr::logical_and(expr::greater_equal(at, c.index_constant(0)), expr::less(at, c.size(y[i + 2]))));
+    if (stride != 1) window.inside = expr::logical_and(window.inside, expr::equal(at * static_cast<double>(stride), scaled));
+    window.at.push_back(at);
+  }
+  return window;
+}
+
+Indices joined(const Indices& outer, const Indices& spatial) {
+  Indices index = {outer[0], outer[1]};
+  index.insert(index.end(), spatial.begin(), spatial.end());
+  return index;
+}
+
+/// Row-major number of window position k.
+Scalar window_number(Compute& c, const Indices& k) {
+  Scalar number = c.index_constant(0);
+  for (std::size_t i = 0; i < k.size(); ++i) number = number * static_cast<double>(c.attrs[kKernel][i]) + k[i];
+  return number;
+}
+
+/// How many window positions of output o count in an average: those inside of x, or of the padded x.
+Scalar counted(Compute& c, const Shape& x, const Scalar* o) {
+  Scalar count = c.index_constant(1);
+  for (std::size_t i = 0; i < c.attrs[kKernel].size(); ++i) {
+    const bool pads = c.attrs[kCountPads];
+    const Scalar start = o[i] * static_cast<double>(c.attrs[kStrides][i]) - c.size(c.attrs[kPadsBegin][i]);
+    const Scalar low = c.size(pads ? Dim(0) - c.attrs[kPadsBegin][i] : Dim(0)), high = c.size(pads ? x[i + 2] + c.attrs[kPadsEnd][i] : x[i + 2]);
+    const Scalar dilation = c.index_constant(c.attrs[kDilations][i]);
+    const Scalar first = expr::max(c.index_constant(0), expr::floordiv(low - start + dilation - 1.0, dilation));
+    const Scalar last = expr::min(c.index_constant(c.attrs[kKernel][i] - 1), expr::floordiv(high - 1.0 - start, dilation));
+    count = count * (last - first + 1.0);
+  }
+  return count;
+}
+
+}  // namespace
+
+constinit const OpDef max_pool = {
+    .name = "max_pool",
+    .doc = "y = largest of each window, NaN if any is; window (i32): number of the first largest position in the window, row-major",
+    .inputs = {"x"},
+    .results = {"y", "window"},
+    .attrs = kPoolAttrs,
+    .infer =
+        [](Infer& infer) {
+          const Shape shape = pooled_shape(infer);
+          return std::vector<Type>{{infer.dtype(0), shape}, {DType::kI32, shape}};
+        },
+    .grad = [](Grad& g) { g.flow(0, op::max_pool_grad(g.dy(), g.y(1), with_spatial(g.attrs, g.x(0).shape()))); },
+    .compute =
+        [](Compute& c) {
+          const Indices y = c.outer(c.result_shape());
+          const Indices k = c.inner(window_of(c));
+          const Window window = window_at(c, c.shape(0), &y[2], k.data());
+          const Scalar x = c.load_if(window.inside, 0, joined(y, window.at));
+          const Scalar value = expr::select(window.inside, x, expr::like(x, -std::numeric_limits<double>::infinity()));
+          const Scalar largest = c.reduce(ReduceKind::kMax, value), position = c.reduce(ReduceKind::kArgMax, value);
+          c.store(0, y, largest);
+          c.store(1, y, position);
+        },
+};
+
+constinit const OpDef max_pool_grad = {
+    .name = "max_pool_grad",
+    .doc = "dx of spatial extents `spatial`: each dy goes to the element that max_pool's window result names",
+    .inputs = {"dy", "window"},
+    .results = {"dx"},
+    .attrs = kPoolAttrs,
+    .infer = infer_pool,
+    .grad = [](Grad& g) { g.flow(0, op::max_pool_pick(g.dy(), g.x(1), with_spatial(g.attrs, g.x(0).shape()))); },
+    .compute =
+        [](Compute& c) {
+          const Indices x = c.outer(c.result_shape());
+          const Indices k = c.inner(window_of(c));
+          const Window from = output_at(c, c.shape(0), &x[2], k.data());
+          const Scalar taken = expr::equal(expr::cast(c.load_if(from.inside, 1, joined(x, from.at)), DType::kI64), window_number(c, k));
+          c.store(0, x, c.sum(c.load_if(expr::logical_and(from.inside, taken), 0, joined(x, from.at))));
+        },
+};
+
+constinit const OpDef max_pool_pick = {
+    .name = "max_pool_pick",
+    .doc = "y[o] = x at the position that max_pool's window result names: the gradient of max_pool_grad",
+    .inputs = {"x", "window"},
+    .attrs = kPoolAttrs,
+    .infer = infer_pool,
+    .grad = [](Grad& g) { g.flow(0, op::max_pool_grad(g.dy(), g.x(1), with_spatial(g.attrs, g.x(0).shape()))); },
+    .compute =
+        [](Compute& c) {
+          const Indices y = c.outer(c.result_shape());
+          const Indices k = c.inner(window_of(c));
+          const Window window = window_at(c, c.shape(0), &y[2], k.data());
+          const Scalar taken = expr::equal(expr::cast(c.load(1, y), DType::kI64), window_number(c, k));
+          c.store(0, y, c.sum(c.load_if(expr::logical_and(window.inside, taken), 0, joined(y, window.at))));
+        },
+};
+
+constinit const OpDef avg_pool = {
+    .name = "avg_pool",
+    .doc = "y = mean of each window over the elements inside of x (count_pads: over those inside of the padded x, pads being 0)",
+    .inputs = {"x"},
+    .attrs = kPoolAttrs,
+    .infer = infer_pool,
+    .grad = [](Grad& g) { g.flow(0, op::avg_pool_grad(g.dy(), with_spatial(g.attrs, g.x(0).shape()))); },
+    .compute =
+        [](Compute& c) {
+          const Indices y = c.outer(c.result_shape());
+          const Indices k = c.inner(window_of(c));
+          const Window window = window_at(c, c.shape(0), &y[2], k.data());
+          const Scalar total = c.sum(c.load_if(window.inside, 0, joined(y, window.at)));
+          c.store(0, y, total / expr::cast(counted(c, c.shape(0), &y[2]), total.dtype()));
+        },
+};
+
+constinit const OpDef avg_pool_grad = {
+    .name = "avg_pool_grad",
+    .doc = "dx of spatial extents `spatial`: each dy is spread evenly over its window",
+    .inputs = {"dy"},
+    .results = {"dx"},
+    .attrs = kPoolAttrs,
+    .infer = infer_pool,
+    .grad = [](Grad& g) { g.flow(0, op::avg_pool(g.dy(), with_spatial(g.attrs, g.x(0).shape()))); },
+    .compute =
+        [](Compute& c) {
+          const Indices x = c.outer(c.result_shape());
+          const Indices k = c.inner(window_of(c));
+          const Window from = output_at(c, c.shape(0), &x[2], k.data());
+          const Scalar dy = c.load_if(from.inside, 0, joined(x, from.at));
+          c.store(0, x, c.sum(dy / expr::cast(counted(c, c.result_shape(), from.at.data()), dy.dtype())));
+        },
+};
+
+}  // namespace hone::op

@@ -1,0 +1,126 @@
+// Reductions over a set of axes.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/ops/infer.h"
+#include "ir/ops/ops.h"
+
+namespace hone::op {
+
+namespace {
+
+bool is_reduced(const Attrs& attrs, std::size_t axis) {
+  const Ints& axes = attrs[kAxes];
+  return std::find(axes.begin(), axes.end(), static_cast<std::int64_t>(axis)) != axes.end();
+}
+
+std::vector<Type> infer_reduce(Infer& infer) {
+  const Ints& axes = infer.attrs[kAxes];
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    infer.require(axes[i] >= 0 and axes[i] < static_cast<std::int64_t>(infer.rank(0)) and (i == 0 or axes[i] > axes[i - 1]), Code::kBadAttribute,
+                  "axes must be sorted, different and within the rank");
+  Type type{infer.dtype(0), {}};
+  for (std::size_t i = 0; i < infer.rank(0); ++i) {
+    if (not is_reduced(infer.attrs, i)) type.shape.push_back(infer.shape(0)[i]);
+    else if (infer.attrs[kKeepDims]) type.shape.push_back(1);
+  }
+  return {type};
+}
+
+/// y at an outer index = the reduction of x over the reduced axes.
+template <ReduceKind kKind>
+void compute_reduce(Compute& c) {
+  const Indices at = c.outer(c.result_shape());
+  Shape extents;
+  for (std::size_t i = 0; i < c.shape(0).size(); ++i)
+    if (is_reduced(c.attrs, i)) extents.push_back(c.shape(0)[i]);
+  const Indices inner = c.inner(extents);
+  Indices from;
+  std::size_t outer_axis = 0, inner_axis = 0;
+  for (std::size_t i = 0; i < c.shape(0).size(); ++i) {
+    const bool reduced = is_reduced(c.attrs, i);
+    from.push_back(reduced ? inner[inner_axis++] : at[outer_axis]);
+    outer_axis += not reduced or c.attrs[kKeepDims];
+  }
+  c.store(0, at, c.reduce(kKind, c.load(0, from)));
+}
+
+/// `reduced` with the axes that the reduction dropped put back with extent 1.
+Val with_reduced_axes(Grad& g, Val reduced) {
+  Shape shape = g.x(0).shape();
+  for (const std::int64_t axis : g.attrs[kAxes]) shape[static_cast<std::size_t>(axis)] = 1;
+  return hone::reshape(reduced, shape);
+}
+
+Dim reduced_count(const Shape& shape, const Attrs& attrs) {
+  Dim count = 1;
+  for (const std::int64_t axis : attrs[kAxes]) count *= shape[static_cast<std::size_t>(axis)];
+  return count;
+}
+
+}  // namespace
+
+constinit const OpDef reduce_sum = {
+    .name = "reduce_sum",
+    .doc = "y = sum of x over axes; 0 over no elements",
+    .inputs = {"x"},
+    .attrs = {kAxes, kKeepDims},
+    .infer = infer_reduce,
+    .grad = [](Grad& g) { g.flow(0, hone::broadcast_to(with_reduced_axes(g, g.dy()), g.x(0).shape())); },
+    .compute = compute_reduce<ReduceKind::kSum>,
+};
+
+constinit const OpDef reduce_max = {
+    .name = "reduce_max",
+    .doc = "y = largest of x over axes; NaN if any is, -inf over no elements. Equal largest elements share the gradient evenly (as torch.amax)",
+    .inputs = {"x"},
+    .attrs = {kAxes, kKeepDims},
+    .infer = infer_reduce,
+    .grad =
+        [](Grad& g) {
+          const Val zero = g.builder().scalar(0, g.dy().dtype()), one = g.builder().scalar(1, g.dy().dtype());
+          const Val taken = op::where(op::equal(g.x(0), with_reduced_axes(g, g.y())), one, zero);
+          const Val share = with_reduced_axes(g, g.dy()) / hone::sum(taken, g.attrs[kAxes], true);
+          g.flow(0, taken * share);
+        },
+    .compute = compute_reduce<ReduceKind::kMax>,
+};
+
+constinit const OpDef reduce_mean = {
+    .name = "reduce_mean",
+    .doc = "y = mean of x over axes",
+    .inputs = {"x"},
+    .attrs = {kAxes, kKeepDims},
+    .infer = infer_reduce,
+    .lower =
+        [](const Lower& l) {
+          const Val total = hone::sum(l.x(0), l.attrs[kAxes], l.attrs[kKeepDims]);
+          return std::vector<Val>{total / size_value(l.builder, reduced_count(l.x(0).shape(), l.attrs), total.dtype())};
+        },
+};
+
+constinit const OpDef argmax = {
+    .name = "argmax",
+    .doc = "y = position (i64) of the first largest element along axis; the first NaN, if there is one. The axis is dropped",
+    .inputs = {"x"},
+    .attrs = {kAxis},
+    .infer =
+        [](Infer& infer) {
+          infer.require(infer.attrs[kAxis] >= 0 and infer.attrs[kAxis] < static_cast<std::int64_t>(infer.rank(0)), Code::kBadAttribute, "axis out of range");
+          Type type{DType::kI64, infer.shape(0)};
+          type.shape.erase(type.shape.begin() + infer.attrs[kAxis]);
+          return std::vector<Type>{type};
+        },
+    .grad = no_gradient("its result is a position"),
+    .compute =
+        [](Compute& c) {
+          const Indices at = c.outer(c.result_shape());
+          Indices from = at;
+          const Indices inner = c.inner({c.shape(0)[static_cast<std::size_t>(c.attrs[kAxis])]});
+          from.insert(from.begin() + c.attrs[kAxis], inner[0]);
+          c.store(0, at, c.reduce(ReduceKind::kArgMax, c.load(0, from)));
+        },
+};
+
+}  // namespace hone::op

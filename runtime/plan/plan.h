@@ -1,0 +1,163 @@
+// Plan: what a compiled training job is. The compiler writes it, the runtime and hone-dump read it; none of them needs the other.
+//
+// File: magic, version, section table, protobuf metadata (plan.proto mirrors these structs), 64-byte-aligned blobs, a hash of each section.
+// Sizes are symbolic (base/dims.h) and evaluated by the executor once per binding, so one plan serves any batch size.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/dims.h"
+#include "base/dtype.h"
+#include "base/tensor.h"
+
+namespace hone::plan {
+
+/// A tensor that lives as long as the session: weights, optimizer state, running statistics, counters, constants.
+struct Persistent {
+  enum class Role : std::uint8_t { kWeight, kState, kConstant };
+  std::string name;  ///< for weights and running statistics the ONNX initializer's name
+  Role role = Role::kWeight;
+  bool trained = false;     ///< an update replaces it
+  bool in_model = false;    ///< is an initializer of the ONNX model: written back into the trained .onnx
+  Tensor initial;           ///< type, shape and initial contents
+};
+
+struct Buffer {
+  enum class Storage : std::uint8_t {
+    kArena,       ///< placed by place_buffers; lives from the first to the last step that uses it
+    kPersistent,  ///< index: into Program::persistents
+    kFeed,        ///< index: into Entry::feeds; memory of the caller, read only
+    kView,        ///< index: another buffer of the entry; same bytes, another shape
+  };
+  std::string name;  ///< of the graph value, for people
+  DType dtype = DType::kF32;
+  Shape shape;
+  Storage storage = Storage::kArena;
+  std::uint32_t index = 0;
+  std::uint32_t first_step = 0, last_step = 0;  ///< kArena: inclusive range of steps during which it is alive (views and results included)
+  bool opaque = false;  ///< size and layout are the library call's that writes it (a pooling workspace); `shape` is then only a hint
+};
+
+/// A generated kernel: void symbol(void* const* buffers, const int64_t* sizes, int64_t begin, int64_t end).
+struct KernelStep {
+  std::string symbol;                  ///< in the program's code
+  std::vector<std::uint32_t> buffers;  ///< Entry::buffers, in the kernel's order
+  std::vector<Dim> sizes;
+  Dim range;                           ///< number of outer points; may be split among threads at any place
+  Dim work;                            ///< scalar operations, roughly: tiny kernels are not worth a second thread
+};
+
+/// A call of a library row (runtime/library): a faster way to do what one op (or a few) means.
+struct LibraryStep {
+  std::string row;                                        ///< "onednn.matmul", ...
+  std::map<std::string, std::vector<std::int64_t>> ints;  ///< attributes: strides, dilations, ta, groups ...
+  std::map<std::string, std::vector<Dim>> dims;           ///< attributes that are sizes: pads
+  std::vector<std::int64_t> operands;                     ///< Entry::buffers; -1 for an absent optional operand
+  std::vector<std::uint32_t> results;
+};
+
+/// A plain C++ function over whole tensors, by name (ops of meaning `host`).
+struct HostStep {
+  std::string function;
+  std::string attributes;
+  std::vector<std::uint32_t> operands, results;
+};
+
+struct CopyStep {
+  std::uint32_t from = 0, to = 0;  ///< same byte count
+};
+
+/// Sum over the replicas, in place. Dropped for one replica.
+struct AllReduceStep {
+  std::vector<std::uint32_t> buffers;
+  std::int64_t bucket = 0;
+};
+
+struct Step {
+  std::variant<KernelStep, LibraryStep, HostStep, CopyStep, AllReduceStep> what;
+  std::string origin;  ///< "backward of conv1/Conv": for traces, errors and the dump
+};
+
+/// A tensor that the caller gives at each call.
+struct Feed {
+  enum class Kind : std::uint8_t { kModelInput, kTarget, kLearningRate };
+  std::string name;
+  Kind kind = Kind::kModelInput;
+  DType dtype = DType::kF32;
+  Shape shape;
+  /// Integer inputs that index something: every element in [low, high), or equal to *ignored.
+  std::optional<std::pair<std::int64_t, std::int64_t>> bounds;
+  std::optional<std::int64_t> ignored;
+};
+
+struct Result {
+  std::string name;  ///< ONNX output name; or kLossSum, kTargetCount, "metric:accuracy", "grad_norm:WEIGHT"
+  std::uint32_t buffer = 0;
+};
+
+// Names of the results that the trainer reads.
+inline constexpr const char* kLossSum = "loss_sum";          ///< f32[]: sum of the losses of all targets of the batch
+inline constexpr const char* kTargetCount = "target_count";  ///< f32[]: number of targets that count
+inline constexpr const char* kMetricPrefix = "metric:";      ///< f32[]: sum over the targets; divided by kTargetCount it is the metric
+inline constexpr const char* kGradNormPrefix = "grad_norm:"; ///< f32[]: L2 norm of the mean loss's gradient, before clipping and weight decay
+
+// Entry points.
+inline constexpr const char* kTrainStep = "train_step";
+inline constexpr const char* kTrainStepNorms = "train_step_norms";  ///< the same, with a grad_norm result per trained weight
+inline constexpr const char* kEvalStep = "eval_step";
+inline constexpr const char* kPredict = "predict";
+
+struct Entry {
+  std::string name;
+  std::vector<Feed> feeds;
+  std::vector<Result> results;
+  std::vector<Buffer> buffers;
+  std::vector<Step> steps;
+  std::vector<std::pair<Dim, Dim>> equations;  ///< must hold for a binding
+};
+
+/// Everything for one target.
+struct Program {
+  std::string target;                                  ///< "cpu"
+  std::vector<std::pair<std::string, std::vector<std::byte>>> code;  ///< level ("x86-64-v3") -> ELF shared object; the best that fits is loaded
+  std::vector<Persistent> persistents;
+  std::vector<Entry> entries;
+
+  const Entry* find(std::string_view entry) const;
+};
+
+struct Plan {
+  std::string model_name;                     ///< file name of the model, for people
+  std::string recipe_json;                    ///< the recipe as resolved; empty for a plan that can only predict
+  std::vector<std::byte> onnx_model;          ///< the ModelProto that came in, initializers' data stripped: for writing the trained model back
+  std::string batch_symbol;                   ///< the symbol of the samples' axis, "" if all sizes are fixed
+  std::map<std::string, std::string> graphs;  ///< stage -> .hir or kernel text; for hone-dump, which the runtime never reads
+  std::vector<Program> programs;
+};
+
+/// Writes atomically. Throws Error kFileWrite.
+void save(const Plan& plan, const std::string& path);
+
+/// Reads and checks magic, version, section bounds, hashes, unknown features, indices within range, no view cycles. Throws Error kPlanFormat or kPlanVersion.
+Plan load(const std::string& path);
+
+/// A live range and the bytes it needs.
+struct Interval {
+  std::uint32_t first = 0, last = 0;  ///< inclusive
+  std::int64_t bytes = 0;
+};
+struct Placement {
+  std::vector<std::int64_t> offsets;  ///< multiples of 64, in the order of the intervals
+  std::int64_t total = 0;             ///< bytes of the arena
+  std::int64_t lower_bound = 0;       ///< largest sum of bytes alive at one step
+};
+/// Places buffers so that no two that are alive together overlap. Pure: compiler and runtime get the same answer.
+Placement place_buffers(std::span<const Interval> intervals);
+
+}  // namespace hone::plan

@@ -1,0 +1,79 @@
+// Session: a plan made ready on a device: weights in memory, code loaded, and entry points to call.
+//
+//   Session session(plan, {.device = "cpu", .threads = 2});
+//   session.run("train_step", feeds);
+//   float loss = session.result("loss_sum").at(0) / ...
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/tensor.h"
+#include "runtime/plan/plan.h"
+
+namespace hone {
+
+/// Memory of the caller, plain row-major, that holds still during the call.
+struct TensorView {
+  DType dtype = DType::kF32;
+  std::vector<std::int64_t> shape;
+  const void* data = nullptr;
+
+  TensorView() = default;
+  TensorView(DType type, std::vector<std::int64_t> extents, const void* bytes) : dtype(type), shape(std::move(extents)), data(bytes) {}
+  TensorView(const Tensor& tensor) : dtype(tensor.dtype()), shape(tensor.shape()), data(tensor.bytes().data()) {}  // NOLINT
+};
+
+struct SessionOptions {
+  std::string device = "auto";  ///< auto, cpu
+  int threads = 0;              ///< 0: all cores this process may use
+};
+
+/// What memory a size binding of an entry takes, in bytes.
+struct MemoryReport {
+  std::int64_t arena = 0;        ///< activations, gradients, temporaries
+  std::int64_t lower_bound = 0;  ///< largest sum of bytes alive at one step
+  std::int64_t persistent = 0;   ///< weights, states, constants
+  std::int64_t library = 0;      ///< scratch and repacked weights of library calls
+};
+
+class Session {
+ public:
+  /// Throws Error kDevice, kPlanMismatch (no program for the device, or code this processor cannot run), kMemory. `plan` may go afterwards.
+  Session(const plan::Plan& plan, SessionOptions options);
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  const plan::Program& program() const;
+  bool has_entry(std::string_view entry) const;
+  /// Throws Error kPlanEntry.
+  const plan::Entry& entry(std::string_view entry) const;
+
+  /// Runs an entry point. `feeds` by name, each of the declared type; shapes bind the symbolic sizes (the last 8 bindings are kept; a new one prepares:
+  /// evaluates sizes, places memory, makes library primitives; the others allocate nothing). Throws Error kDataName, kDataShape, kDataType, kMemory.
+  void run(std::string_view entry, std::span<const std::pair<std::string, TensorView>> feeds);
+  /// A result of the last run of any entry, read where it lies; valid until the next run.
+  TensorView result(std::string_view name) const;
+  /// A copy of it.
+  Tensor result_tensor(std::string_view name) const;
+
+  /// Weights and states by name, in plain layout. Throws Error kPlanMismatch for an unknown name or another type or shape.
+  Tensor read(std::string_view persistent) const;
+  void write(std::string_view persistent, const Tensor& value);
+
+  MemoryReport memory(std::string_view entry) const;  ///< of the entry's last binding
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Values of all symbols from the shapes of the feeds. Solves a*N + b for one unknown; checks everything else and the entry's equations.
+/// Throws Error kDataShape that names the feed, what was found and what was expected.
+DimBindings bind_sizes(const plan::Entry& entry, std::span<const std::pair<std::string, TensorView>> feeds);
+
+}  // namespace hone
