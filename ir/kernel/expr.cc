@@ -213,7 +213,10 @@ const ScalarOpInfo& info(ScalarOp op) { return kInfo[static_cast<std::size_t>(op
 
 ExprId ExprPool::add(Expr expr) {
   const int operands = info(expr.op).operands;
-  for (int i = 0; i < 3; ++i) HONE_CHECK(i < operands ? expr.operands[i].index < exprs_.size() : not expr.operands[i].valid(), "an expression whose operands are not in its pool");
+  for (int i = 0; i < 3; ++i) {
+    const ExprId operand = expr.operands[i];
+    HONE_CHECK(i < operands ? operand.index < exprs_.size() : not operand.valid(), "an expression whose operands are not in its pool");
+  }
   if (std::optional<Folded> folded = Folder(*this, expr).fold()) return folded->simpler ? add(std::move(*folded->simpler)) : folded->same;
   const auto [at, is_new] = ids_.try_emplace(key_of(expr), ExprId(exprs_.size()));
   if (is_new) exprs_.push_back(std::move(expr));

@@ -11,7 +11,7 @@
 //   K2  the outer axes exist; a phase's inner axes exist, are no outer axes, and each stands once
 //   K3  a phase reads the indices of the outer axes and of its own inner axes only
 //   K4  a load or store names a buffer, has one i64 index per axis and a bool guard (or none); a load has the buffer's arithmetic type
-//   K5  a temporary is read only in phases after the one that reduces it, with the reduction's type
+//   K5  a temporary is read only in phases after the one that reduces it, with no scatter phase between, and with the reduction's type
 //   K6  reductions are numbered 0, 1, ... in order; the type is i64 for arg kinds, else the value's; bool has max and min only
 //   K7  a store writes to a kWrite buffer a value of the buffer's arithmetic type
 //   K8  only a scatter phase adds; it has one outer axis, which it does not read and whose extent is its destinations' first, and no reductions
@@ -99,6 +99,7 @@ class Verifier {
     for (const Store& store : phase.stores) check_store(store, phase);
     require(not phase.scatter or (kernel_.outer_count == 1 and phase.reductions.empty()), "K8", "a scatter phase has one outer axis and no reductions");
     for (const Reduction& reduction : phase.reductions) check_reduction(reduction);
+    if (phase.scatter) first_temp_ = temps_.size();
   }
 
   void check_reads(const std::vector<ExprId>& roots, const std::vector<bool>& readable, bool scatter) const {
@@ -109,7 +110,7 @@ class Verifier {
       const Expr& e = kernel_.exprs[ExprId(i)];
       if (e.op == ScalarOp::kIndex) require(readable[e.slot], scatter ? "K8" : "K3", "a phase reads the index of axis " + kernel_.axes[e.slot].name);
       if (e.op == ScalarOp::kTemp) {
-        const bool earlier = e.slot < temps_.size();
+        const bool earlier = e.slot >= first_temp_ and e.slot < temps_.size();
         require(earlier and temps_[e.slot] == e.dtype, "K5", "temporary t" + std::to_string(e.slot) + " is read before it is reduced, or as another type");
         require(not scatter, "K8", "a scatter phase reads a temporary");
       }
@@ -141,7 +142,8 @@ class Verifier {
   }
 
   const Kernel& kernel_;
-  std::vector<DType> temps_;
+  std::vector<DType> temps_;      // types of the reductions so far
+  std::size_t first_temp_ = 0;    // those before it are gone
   std::map<std::uint32_t, bool> stored_;
 };
 

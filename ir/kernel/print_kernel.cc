@@ -181,8 +181,13 @@ class KernelPrinter {
       case 0: return leaf(e);
       case 1: return unary(e);
       case 2: return binary(e);
-      default: return {fmt::format("{} ? {} : {}", inside(e.operands[0], kOrBinding), inside(e.operands[1], kOrBinding), inside(e.operands[2], kTernary)), kTernary};
+      default: return select(e);
     }
+  }
+
+  Text select(const Expr& e) const {
+    const std::string condition = inside(e.operands[0], kOrBinding), yes = inside(e.operands[1], kOrBinding);
+    return {fmt::format("{} ? {} : {}", condition, yes, inside(e.operands[2], kTernary)), kTernary};
   }
 
   Text leaf(const Expr& e) const {
@@ -210,7 +215,8 @@ class KernelPrinter {
 
   Text binary(const Expr& e) const {
     const Expr& right = kernel_.exprs[e.operands[1]];
-    if (e.op == ScalarOp::kAdd and right.op == ScalarOp::kConstInt and scalar_math::less(right.dtype, right.int_value, 0) and right.int_value != INT64_MIN)
+    const bool negative = right.op == ScalarOp::kConstInt and scalar_math::less(right.dtype, right.int_value, 0) and right.int_value != INT64_MIN;
+    if (e.op == ScalarOp::kAdd and negative)
       return {fmt::format("{} - {}", inside(e.operands[0], kSumBinding), -right.int_value), kSumBinding};
     switch (e.op) {
       case ScalarOp::kAdd: case ScalarOp::kSub: return infix(e, kSumBinding);
