@@ -1,0 +1,260 @@
+#include "base/recipe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/recipe_tables.h"
+#include "base/text.h"
+
+namespace hone {
+
+namespace {
+
+constexpr std::string_view kOptimizerPrefix = "optimizer.";
+
+RecipeValue number_value(RecipeValue::Kind kind, double number) {
+  RecipeValue value;
+  value.kind = kind;
+  value.boolean = number != 0;
+  value.integer = static_cast<std::int64_t>(number);
+  value.number = number;
+  return value;
+}
+
+double number_of(const RecipeValue& value) {
+  switch (value.kind) {
+    case RecipeValue::Kind::kBool: return value.boolean ? 1 : 0;
+    case RecipeValue::Kind::kInt: return static_cast<double>(value.integer);
+    default: return value.number;
+  }
+}
+
+std::vector<std::string> key_names() {
+  std::vector<std::string> names;
+  for (const RecipeKey& key : recipe_keys()) names.emplace_back(key.name);
+  return names;
+}
+
+/// "Possible here: a, b, c"; with the names of other versions after it when there are any.
+std::string kinds_note(std::string_view key) {
+  std::vector<std::string> here;
+  for (const RecipeKind& kind : recipe_kinds())
+    if (kind.key == key and kind.here) here.emplace_back(kind.name);
+  return "this version has " + join(here, ", ");
+}
+
+/// One pass over what the user set: everything wrong with it is in `diags`, what is right is in `recipe`.
+class Reader {
+ public:
+  Reader(const RecipeSource& source, Recipe start) : source_(source), recipe_(std::move(start)) {}
+
+  void read_all() {
+    for (const auto& [name, value] : source_.values) read(name, value);
+  }
+  void refuse_what_cannot_change() {
+    for (const auto& [name, value] : source_.values) {
+      const RecipeKey* key = find_recipe_key(name);
+      if (key != nullptr and not key->at_run_time)
+        error(Code::kRecipeKey, name, fmt::format("{} is compiled into the plan and cannot be changed when running", name),
+              {fmt::format("compile again with --set {}={}", name, to_text(value))});
+    }
+  }
+  void check_combinations();
+  void fill_optimizer_defaults();
+
+  const Diags& diags() const { return diags_; }
+  Recipe take() { return std::move(recipe_); }
+
+ private:
+  void error(Code code, std::string_view key, std::string message, std::vector<std::string> notes = {}) {
+    std::erase(notes, "");
+    diags_.error(code, std::move(message), where(key), std::move(notes));
+  }
+  Loc where(std::string_view key) const {
+    Loc loc;
+    const auto line = source_.lines.find(key);
+    const bool in_file = line != source_.lines.end() and line->second > 0;
+    const bool set = source_.values.contains(key);
+    loc.file = not set or in_file ? source_.file : "--set " + std::string(key);
+    loc.line = in_file ? line->second : 0;
+    return loc;
+  }
+  bool is_set(std::string_view key) const { return source_.values.contains(key); }
+
+  void read(const std::string& name, const RecipeValue& value);
+  bool check_number(const std::string& name, double number);
+  bool check_kind(const std::string& name, const std::string& kind);
+  void check_metrics();
+  void check_optimizer_numbers(const OptimizerKind& optimizer);
+  void refuse_unknown(const std::string& name);
+
+  const RecipeSource& source_;
+  Recipe recipe_;
+  Diags diags_;
+};
+
+void Reader::refuse_unknown(const std::string& name) {
+  std::vector<std::string> names = key_names();
+  std::string hint = did_you_mean(name, names);
+  if (hint.empty()) {  // the right word in the wrong section: "train.batch_size", "learning_rate"
+    const std::string word = name.substr(name.rfind('.') + 1);
+    for (const std::string& key : names)
+      if (hint.empty() and key.substr(key.rfind('.') + 1) == word) hint = fmt::format("did you mean {}?", quoted(key));
+  }
+  if (hint.empty()) {
+    const std::string section = name.substr(0, name.find('.')) + ".";
+    std::erase_if(names, [&](const std::string& key) { return not key.starts_with(section); });
+    hint = names.empty() ? "the sections are model, loss, optimizer, schedule, metrics, data and train" : "it has " + join(names, ", ");
+  }
+  error(Code::kRecipeKey, name, fmt::format("the recipe has no key {}", quoted(name)), {hint});
+}
+
+bool Reader::check_number(const std::string& name, double number) {
+  if (not std::isfinite(number)) {
+    error(Code::kRecipeValue, name, fmt::format("{} is {}, which is no number to calculate with", name, number), {"give a finite number"});
+    return false;
+  }
+  for (const RecipeNotYet& missing : recipe_not_yet()) {
+    if (missing.key != name or number == missing.neutral) continue;
+    error(Code::kRecipeValue, name, fmt::format("{} asks for {}, which is not yet in this version", name, missing.what), {"leave the key out"});
+    return false;
+  }
+  for (const RecipeRange& range : recipe_ranges()) {
+    if (range.key != name) continue;
+    const bool low_enough = range.below_high ? number < range.high : number <= range.high;
+    const bool high_enough = range.above_low ? number > range.low : number >= range.low;
+    if (low_enough and high_enough) continue;
+    const std::string low = fmt::format("{} {}", range.above_low ? "greater than" : "at least", range.low);
+    const std::string high = std::isinf(range.high) ? "" : fmt::format(" and {} {}", range.below_high ? "less than" : "at most", range.high);
+    error(Code::kRecipeValue, name, fmt::format("{} is {}, and has to be {}{}", name, number, low, high), {"correct it, or leave the key out for its default"});
+    return false;
+  }
+  return true;
+}
+
+bool Reader::check_kind(const std::string& name, const std::string& kind) {
+  std::vector<std::string> all;
+  for (const RecipeKind& known : recipe_kinds()) {
+    if (known.key != name) continue;
+    if (known.name == kind and known.here) return true;
+    if (known.name == kind) {
+      error(Code::kRecipeValue, name, fmt::format("{} = {} is not yet in this version", name, quoted(kind)), {kinds_note(name)});
+      return false;
+    }
+    all.emplace_back(known.name);
+  }
+  if (all.empty()) return true;  // a text of the user's own
+  error(Code::kRecipeValue, name, fmt::format("{} = {} is none that Hone knows", name, quoted(kind)), {did_you_mean(kind, all), kinds_note(name)});
+  return false;
+}
+
+void Reader::read(const std::string& name, const RecipeValue& value) {
+  const RecipeKey* key = find_recipe_key(name);
+  if (key == nullptr) return refuse_unknown(name);
+  const auto converted = convert(value, key->kind);
+  if (not converted) {
+    error(Code::kRecipeValue, name, fmt::format("{} is {}, and {} was found: {}", name, describe(key->kind), describe(value.kind), to_text(value)),
+          {fmt::format("it says: {}", key->doc)});
+    return;
+  }
+  bool good = true;
+  if (key->kind == RecipeValue::Kind::kString) good = check_kind(name, converted->string);
+  if (key->kind == RecipeValue::Kind::kNumbers)
+    for (const auto& [item, number] : converted->numbers)
+      if (not std::isfinite(number)) error(Code::kRecipeValue, name, fmt::format("{}: the factor of {} is {}", name, quoted(item), number), {"give a finite number"});
+  if (key->kind == RecipeValue::Kind::kBool or key->kind == RecipeValue::Kind::kInt or key->kind == RecipeValue::Kind::kFloat)
+    good = check_number(name, number_of(*converted));
+  if (good) key->set(recipe_, *converted);
+}
+
+void Reader::check_metrics() {
+  std::vector<std::string> seen;
+  for (const std::string& metric : recipe_.metrics.list) {
+    if (top_k_of_metric(metric) == 0) {
+      const std::string known[] = {"accuracy", "top_5_accuracy"};
+      error(Code::kRecipeValue, "metrics.list", fmt::format("the metric {} is not in this version", quoted(metric)),
+            {did_you_mean(metric, known), "this version has accuracy and top_K_accuracy (top_5_accuracy, ...)"});
+    } else if (not recipe_.loss.kind.empty() and not has_integer_classes(recipe_.loss.kind)) {
+      error(Code::kRecipeValue, "metrics.list", fmt::format("{} counts classes that are met, and the loss {} has no integer classes", metric, recipe_.loss.kind),
+            {"leave it out, or use softmax_cross_entropy or cross_entropy"});
+    }
+    if (std::count(seen.begin(), seen.end(), metric) > 0)
+      error(Code::kRecipeValue, "metrics.list", fmt::format("the metric {} stands there twice", quoted(metric)), {"name each metric once"});
+    seen.push_back(metric);
+  }
+}
+
+void Reader::check_optimizer_numbers(const OptimizerKind& optimizer) {
+  const bool keras = recipe_.train.convention == Convention::kKeras;
+  std::vector<std::string> has;
+  for (const OptimizerNumber& number : optimizer.numbers)
+    if (number.in_keras or not keras) has.emplace_back(number.key);
+  for (const std::string_view key : optimizer_number_keys()) {
+    const std::string name = std::string(kOptimizerPrefix) + std::string(key);
+    if (not is_set(name) or std::count(has.begin(), has.end(), key) > 0) continue;
+    error(Code::kRecipeKey, name, fmt::format("the optimizer {}{} has no {}", keras ? "Keras's " : "", optimizer.name, key),
+          {fmt::format("it has {}", join(has, ", "))});
+  }
+  if (optimizer.name == "sgd" and not keras and recipe_.optimizer.nesterov and (recipe_.optimizer.momentum <= 0 or recipe_.optimizer.dampening != 0))
+    error(Code::kRecipeValue, "optimizer.nesterov", "nesterov needs a momentum above 0 and no dampening", {"set optimizer.momentum = 0.9, for one"});
+}
+
+void Reader::check_combinations() {
+  const bool has_loss = is_set("loss.kind");
+  if (not has_loss) {
+    for (const std::string_view section : {"loss.", "optimizer.", "metrics."}) {
+      const auto first = source_.values.lower_bound(section);
+      if (first == source_.values.end() or not first->first.starts_with(section)) continue;
+      error(Code::kRecipeValue, first->first, fmt::format("{} is set, but loss.kind is missing: nothing says what to minimize", first->first), {kinds_note("loss.kind")});
+      break;
+    }
+  } else if (not is_set("optimizer.kind")) {
+    error(Code::kRecipeValue, "loss.kind", "optimizer.kind is missing: nothing says how to train", {kinds_note("optimizer.kind")});
+  }
+  if (is_set("loss.delta") and has_loss and recipe_.loss.kind != "huber" and not recipe_.loss.kind.empty())
+    error(Code::kRecipeKey, "loss.delta", fmt::format("the loss {} has no delta", recipe_.loss.kind), {"leave it out; only huber has one"});
+  for (const char* key : {"loss.ignore_index", "loss.class_axis", "loss.label_smoothing"})
+    if (is_set(key) and not recipe_.loss.kind.empty() and not has_integer_classes(recipe_.loss.kind))
+      error(Code::kRecipeKey, key, fmt::format("{} is about integer classes, and the loss {} has none", key, recipe_.loss.kind), {"leave it out"});
+  if (is_set("model.freeze") and is_set("model.train_only") and not recipe_.model.freeze.empty() and not recipe_.model.train_only.empty())
+    error(Code::kRecipeValue, "model.train_only", "model.freeze and model.train_only say the same thing in opposite ways", {"keep one of the two"});
+  if (const OptimizerKind* optimizer = find_optimizer(recipe_.optimizer.kind)) check_optimizer_numbers(*optimizer);
+  check_metrics();
+}
+
+void Reader::fill_optimizer_defaults() {
+  const OptimizerKind* optimizer = find_optimizer(recipe_.optimizer.kind);
+  if (optimizer == nullptr) return;
+  const bool keras = recipe_.train.convention == Convention::kKeras;
+  for (const OptimizerNumber& number : optimizer->numbers) {
+    const std::string name = std::string(kOptimizerPrefix) + std::string(number.key);
+    if (is_set(name)) continue;
+    const RecipeKey* key = find_recipe_key(name);
+    HONE_CHECK(key != nullptr, "an optimizer's number without a key: " + name);
+    key->set(recipe_, number_value(key->kind, keras ? number.keras : number.torch));
+  }
+}
+
+}  // namespace
+
+Recipe resolve(const RecipeSource& source) {
+  Reader reader(source, {});
+  reader.read_all();
+  reader.fill_optimizer_defaults();
+  reader.check_combinations();
+  reader.diags().throw_if_errors();
+  return reader.take();
+}
+
+Recipe change_at_run_time(const Recipe& recipe, const RecipeSource& changes) {
+  Reader reader(changes, recipe);
+  reader.read_all();
+  reader.refuse_what_cannot_change();
+  reader.diags().throw_if_errors();
+  return reader.take();
+}
+
+}  // namespace hone

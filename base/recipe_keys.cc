@@ -1,0 +1,175 @@
+// The one table of the recipe's keys, and what their values may look like.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <type_traits>
+
+#include "base/check.h"
+#include "base/recipe_tables.h"
+#include "base/text.h"
+
+namespace hone {
+
+namespace {
+
+using Kind = RecipeValue::Kind;
+
+void assign(bool& field, const RecipeValue& value) { field = value.boolean; }
+void assign(std::int64_t& field, const RecipeValue& value) { field = value.integer; }
+void assign(double& field, const RecipeValue& value) { field = value.number; }
+void assign(std::string& field, const RecipeValue& value) { field = value.string; }
+void assign(std::vector<std::string>& field, const RecipeValue& value) { field = value.strings; }
+void assign(std::map<std::string, double>& field, const RecipeValue& value) { field = value.numbers; }
+void assign(Convention& field, const RecipeValue& value) { field = value.string == "keras" ? Convention::kKeras : Convention::kTorch; }
+
+RecipeValue value_of(bool field) { return {.kind = Kind::kBool, .boolean = field}; }
+RecipeValue value_of(std::int64_t field) { return {.kind = Kind::kInt, .integer = field}; }
+RecipeValue value_of(double field) { return {.kind = Kind::kFloat, .number = field}; }
+RecipeValue value_of(const std::string& field) { return {.kind = Kind::kString, .string = field}; }
+RecipeValue value_of(const std::vector<std::string>& field) { return {.kind = Kind::kStrings, .strings = field}; }
+RecipeValue value_of(const std::map<std::string, double>& field) { return {.kind = Kind::kNumbers, .numbers = field}; }
+RecipeValue value_of(Convention field) { return value_of(std::string(field == Convention::kKeras ? "keras" : "torch")); }
+
+enum class When : std::uint8_t { kCompiling, kRunning };
+
+template <auto kSection, auto kField>
+RecipeKey key(std::string_view name, When when, std::string_view doc) {
+  return {name, value_of((Recipe{}.*kSection).*kField).kind, doc, when == When::kRunning,
+          [](Recipe& recipe, const RecipeValue& value) { assign((recipe.*kSection).*kField, value); },
+          [](const Recipe& recipe) { return value_of((recipe.*kSection).*kField); }};
+}
+
+RecipeKey ignore_index() {
+  RecipeKey result = key<&Recipe::loss, &Recipe::Loss::ignore_index>("loss.ignore_index", When::kCompiling, "a class whose targets do not count");
+  result.set = [](Recipe& recipe, const RecipeValue& value) {
+    recipe.loss.ignore_index = value.integer;
+    recipe.loss.has_ignore_index = true;
+  };
+  return result;
+}
+
+std::vector<RecipeKey> make_keys() {
+  using R = Recipe;
+  using M = R::Model;
+  using L = R::Loss;
+  using O = R::Optimizer;
+  using S = R::Schedule;
+  constexpr When kCompiling = When::kCompiling, kRunning = When::kRunning;
+  return {
+      key<&R::model, &M::output>("model.output", kCompiling, "the output that the loss looks at; without it the only one"),
+      key<&R::model, &M::freeze>("model.freeze", kCompiling, "weights not to train, by name pattern"),
+      key<&R::model, &M::train_only>("model.train_only", kCompiling, "the only weights to train, by name pattern"),
+      key<&R::model, &M::initialize>("model.initialize", kCompiling, "keep the file's weights, or draw fresh ones"),
+      key<&R::model, &M::batch_norm>("model.batch_norm", kCompiling, "train: batch statistics; frozen: as exported for inference"),
+      key<&R::loss, &L::kind>("loss.kind", kCompiling, "what is minimized"),
+      key<&R::loss, &L::class_axis>("loss.class_axis", kCompiling, "the axis of the output that holds the classes"),
+      key<&R::loss, &L::label_smoothing>("loss.label_smoothing", kCompiling, "probability spread over all classes"),
+      ignore_index(),
+      key<&R::loss, &L::delta>("loss.delta", kCompiling, "huber: where the square ends"),
+      key<&R::optimizer, &O::kind>("optimizer.kind", kCompiling, "how the weights follow the gradients"),
+      // The learning rate is fed at each step; the other numbers are compiled into the update kernels.
+      key<&R::optimizer, &O::learning_rate>("optimizer.learning_rate", kRunning, "size of a step"),
+      key<&R::optimizer, &O::beta1>("optimizer.beta1", kCompiling, "decay of the first moment"),
+      key<&R::optimizer, &O::beta2>("optimizer.beta2", kCompiling, "decay of the second moment"),
+      key<&R::optimizer, &O::epsilon>("optimizer.epsilon", kCompiling, "keeps the divisor from zero"),
+      key<&R::optimizer, &O::rho>("optimizer.rho", kCompiling, "decay of the mean square (PyTorch's alpha)"),
+      key<&R::optimizer, &O::momentum>("optimizer.momentum", kCompiling, "share of the last step that is kept"),
+      key<&R::optimizer, &O::dampening>("optimizer.dampening", kCompiling, "PyTorch's sgd: what of the gradient momentum leaves out"),
+      key<&R::optimizer, &O::nesterov>("optimizer.nesterov", kCompiling, "look ahead along the momentum"),
+      key<&R::optimizer, &O::centered>("optimizer.centered", kCompiling, "rmsprop: divide by the variance"),
+      key<&R::optimizer, &O::amsgrad>("optimizer.amsgrad", kCompiling, "keep the largest second moment"),
+      key<&R::optimizer, &O::weight_decay>("optimizer.weight_decay", kCompiling, "pull of the weights towards zero"),
+      key<&R::optimizer, &O::initial_accumulator_value>("optimizer.initial_accumulator_value", kCompiling, "adagrad: where the sum of squares starts"),
+      key<&R::optimizer, &O::lr_decay>("optimizer.lr_decay", kCompiling, "PyTorch's adagrad: decay of the learning rate"),
+      key<&R::optimizer, &O::momentum_decay>("optimizer.momentum_decay", kCompiling, "PyTorch's nadam: decay of the momentum"),
+      key<&R::optimizer, &O::clip_norm>("optimizer.clip_norm", kCompiling, "longest gradient, over all weights together; 0: any"),
+      key<&R::optimizer, &O::clip_value>("optimizer.clip_value", kCompiling, "largest element of a gradient; 0: any"),
+      key<&R::schedule, &S::kind>("schedule.kind", kRunning, "how the learning rate changes from step to step"),
+      key<&R::schedule, &S::warmup_steps>("schedule.warmup_steps", kRunning, "steps over which the learning rate rises from 0"),
+      key<&R::schedule, &S::total_steps>("schedule.total_steps", kRunning, "steps until the schedule ends; 0: the whole run"),
+      key<&R::schedule, &S::final_fraction>("schedule.final_fraction", kRunning, "of the learning rate, where the schedule ends"),
+      key<&R::schedule, &S::factor>("schedule.factor", kRunning, "step, exponential: what a drop multiplies by"),
+      key<&R::schedule, &S::every>("schedule.every", kRunning, "step, exponential: epochs from drop to drop; 0: 1"),
+      key<&R::schedule, &S::power>("schedule.power", kRunning, "polynomial: its power"),
+      key<&R::metrics, &R::Metrics::list>("metrics.list", kCompiling, "what to report beside the loss"),
+      key<&R::data, &R::Data::batch_size>("data.batch_size", kRunning, "samples of a step"),
+      key<&R::data, &R::Data::shuffle_buffer>("data.shuffle_buffer", kRunning, "samples to choose the next one from; 0: all of them"),
+      key<&R::data, &R::Data::scale>("data.scale", kRunning, "factors for inputs, by name"),
+      key<&R::train, &R::Train::epochs>("train.epochs", kRunning, "how often to go through the data"),
+      key<&R::train, &R::Train::seed>("train.seed", kRunning, "of the data's order and of all random numbers"),
+      key<&R::train, &R::Train::gradient_accumulation_steps>("train.gradient_accumulation_steps", kCompiling, "batches whose gradients make one step"),
+      key<&R::train, &R::Train::precision>("train.precision", kCompiling, "element type of the arithmetic"),
+      key<&R::train, &R::Train::convention>("train.convention", kCompiling, "whose formulas and defaults: torch or keras"),
+  };
+}
+
+std::optional<RecipeValue> as_float(const RecipeValue& value) {
+  if (value.kind != Kind::kInt) return std::nullopt;
+  return value_of(static_cast<double>(value.integer));
+}
+
+std::optional<RecipeValue> as_int(const RecipeValue& value) {
+  if (value.kind != Kind::kFloat or std::nearbyint(value.number) != value.number or std::abs(value.number) > 0x1p53) return std::nullopt;
+  return value_of(static_cast<std::int64_t>(value.number));
+}
+
+}  // namespace
+
+const std::vector<RecipeKey>& recipe_keys() {
+  static const std::vector<RecipeKey> keys = make_keys();
+  return keys;
+}
+
+const RecipeKey* find_recipe_key(std::string_view name) {
+  const auto& keys = recipe_keys();
+  const auto found = std::find_if(keys.begin(), keys.end(), [&](const RecipeKey& key) { return key.name == name; });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+std::optional<RecipeValue> convert(const RecipeValue& value, RecipeValue::Kind kind) {
+  if (value.kind == kind) return value;
+  if (kind == Kind::kFloat) return as_float(value);
+  if (kind == Kind::kInt) return as_int(value);
+  if (kind == Kind::kStrings and value.kind == Kind::kString) return value_of(std::vector{value.string});
+  return std::nullopt;
+}
+
+std::string_view describe(RecipeValue::Kind kind) {
+  switch (kind) {
+    case Kind::kBool: return "true or false";
+    case Kind::kInt: return "a whole number";
+    case Kind::kFloat: return "a number";
+    case Kind::kString: return "a text";
+    case Kind::kStrings: return "a list of texts";
+    case Kind::kNumbers: return "a table of numbers by name";
+  }
+  internal_error(__FILE__, __LINE__, "unknown kind of recipe value");
+}
+
+std::string to_text(const RecipeValue& value) {
+  switch (value.kind) {
+    case Kind::kBool: return value.boolean ? "true" : "false";
+    case Kind::kInt: return fmt::format("{}", value.integer);
+    case Kind::kFloat: {
+      const std::string text = fmt::format("{}", value.number);
+      return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+    }
+    case Kind::kString: return quoted(value.string);
+    case Kind::kStrings: {
+      std::vector<std::string> items;
+      for (const std::string& item : value.strings) items.push_back(quoted(item));
+      return fmt::format("[{}]", fmt::join(items, ", "));
+    }
+    case Kind::kNumbers: {
+      std::vector<std::string> items;
+      for (const auto& [name, number] : value.numbers) items.push_back(fmt::format("{} = {}", quoted(name), to_text(value_of(number))));
+      return items.empty() ? "{}" : fmt::format("{{ {} }}", fmt::join(items, ", "));
+    }
+  }
+  internal_error(__FILE__, __LINE__, "unknown kind of recipe value");
+}
+
+}  // namespace hone
