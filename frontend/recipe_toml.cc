@@ -1,0 +1,126 @@
+#include "frontend/recipe_toml.h"
+
+#include <algorithm>
+
+#define TOML_ENABLE_FORMATTERS 0
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include "base/files.h"
+#include "base/text.h"
+
+namespace hone {
+
+namespace {
+
+using Kind = RecipeValue::Kind;
+
+constexpr std::string_view kSections[] = {"model", "loss", "optimizer", "schedule", "metrics", "data", "train"};
+
+int line_of(const toml::node& node) { return static_cast<int>(node.source().begin.line); }
+
+class Reader {
+ public:
+  explicit Reader(std::string file) { source_.file = std::move(file); }
+
+  void read_sections(const toml::table& root) {
+    for (const auto& [key, node] : root) {
+      const std::string name(key.str());
+      if (const toml::table* section = node.as_table()) read_section(name, *section, line_of(node));
+      else refuse_outside_section(name, line_of(node));
+    }
+  }
+  RecipeSource take() {
+    diags_.throw_if_errors();
+    return std::move(source_);
+  }
+
+ private:
+  Loc at(int line) const {
+    Loc loc;
+    loc.file = source_.file;
+    loc.line = line;
+    return loc;
+  }
+  void refuse_outside_section(const std::string& name, int line);
+  void read_section(const std::string& name, const toml::table& section, int line);
+  bool read_value(const std::string& key, const toml::node& node, RecipeValue* value);
+
+  RecipeSource source_;
+  Diags diags_;
+};
+
+void Reader::refuse_outside_section(const std::string& name, int line) {
+  std::string hint = "keys stand in sections: [model], [loss], [optimizer], [schedule], [metrics], [data], [train]";
+  for (const RecipeKey& key : recipe_keys())
+    if (key.name.substr(key.name.find('.') + 1) == name) hint = fmt::format("it belongs into [{}]", key.name.substr(0, key.name.find('.')));
+  diags_.error(Code::kRecipeKey, fmt::format("{} stands outside of any section", quoted(name)), at(line), {hint});
+}
+
+void Reader::read_section(const std::string& name, const toml::table& section, int line) {
+  if (std::find(std::begin(kSections), std::end(kSections), name) == std::end(kSections)) {
+    const std::vector<std::string> all(std::begin(kSections), std::end(kSections));
+    const std::string hint = did_you_mean(name, all);
+    diags_.error(Code::kRecipeKey, fmt::format("the recipe has no section {}", quoted(name)), at(line), {hint.empty() ? "the sections are " + join(all, ", ") : hint});
+    return;
+  }
+  for (const auto& [key, node] : section) {
+    const std::string full = name + "." + std::string(key.str());
+    RecipeValue value;
+    if (not read_value(full, node, &value)) continue;
+    source_.values[full] = std::move(value);
+    source_.lines[full] = line_of(node);
+  }
+}
+
+bool Reader::read_value(const std::string& key, const toml::node& node, RecipeValue* value) {
+  const auto refuse = [&](const toml::node& what, std::string_view expected) {
+    diags_.error(Code::kRecipeValue, fmt::format("{}: {} cannot stand here", key, expected), at(line_of(what)), {"a value is a number, true or false, a \"text\", a list of texts, or { name = number }"});
+    return false;
+  };
+  if (const auto boolean = node.as_boolean()) {
+    *value = {.kind = Kind::kBool, .boolean = boolean->get()};
+  } else if (const auto integer = node.as_integer()) {
+    *value = {.kind = Kind::kInt, .integer = integer->get()};
+  } else if (const auto number = node.as_floating_point()) {
+    *value = {.kind = Kind::kFloat, .number = number->get()};
+  } else if (const auto text = node.as_string()) {
+    *value = {.kind = Kind::kString, .string = text->get()};
+  } else if (const toml::array* list = node.as_array()) {
+    value->kind = Kind::kStrings;
+    for (const toml::node& item : *list) {
+      const auto text = item.as_string();
+      if (text == nullptr) return refuse(item, "an item that is no text");
+      value->strings.push_back(text->get());
+    }
+  } else if (const toml::table* table = node.as_table()) {
+    value->kind = Kind::kNumbers;
+    for (const auto& [name, item] : *table) {
+      const auto number = item.value<double>();
+      if (not number or item.is_string() or item.is_boolean()) return refuse(item, "a table entry that is no number");
+      value->numbers[std::string(name.str())] = *number;
+    }
+  } else {
+    return refuse(node, "a date or time");
+  }
+  return true;
+}
+
+}  // namespace
+
+RecipeSource parse_recipe(std::string_view text, const std::string& name) {
+  Reader reader(name);
+  try {
+    reader.read_sections(toml::parse(text, name));
+  } catch (const toml::parse_error& problem) {
+    Loc loc;
+    loc.file = name;
+    loc.line = static_cast<int>(problem.source().begin.line);
+    throw Error(Code::kRecipeSyntax, fmt::format("not TOML: {}", printable(problem.description())), std::move(loc), {"texts stand in double quotes, sections in [brackets]; see https://toml.io"});
+  }
+  return reader.take();
+}
+
+RecipeSource read_recipe(const std::string& path) { return parse_recipe(read_file(path), path == "-" ? "standard input" : path); }
+
+}  // namespace hone

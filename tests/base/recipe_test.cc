@@ -1,0 +1,208 @@
+#include "base/recipe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/diag.h"
+#include "frontend/recipe_toml.h"
+
+namespace hone {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+RecipeSource source_of(std::string_view toml) { return parse_recipe(toml, "train.toml"); }
+Recipe resolved(std::string_view toml) { return resolve(source_of(toml)); }
+
+/// All diagnostics of `action`; the test fails when it does not throw.
+template <typename Action>
+std::vector<Diag> problems_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.diags();
+  }
+  ADD_FAILURE() << "no error";
+  return {};
+}
+std::vector<Diag> problems(std::string_view toml) {
+  return problems_of([&] { resolve(source_of(toml)); });
+}
+
+constexpr std::string_view kStart = "[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\n";
+
+Recipe optimizer(const std::string& kind, const std::string& convention) {
+  return resolved("[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"" + kind + "\"\n[train]\nconvention = \"" + convention + "\"\n");
+}
+
+TEST(Recipe, EmptyOneIsForPredictionOnly) {
+  const Recipe recipe = resolve({});
+  EXPECT_FALSE(recipe.can_train());
+  EXPECT_EQ(recipe.data.batch_size, 32);
+}
+
+TEST(Recipe, DefaultsAreThoseOfTheConvention) {
+  EXPECT_EQ(optimizer("adam", "torch").optimizer.epsilon, 1e-8);
+  EXPECT_EQ(optimizer("adam", "keras").optimizer.epsilon, 1e-7);
+  EXPECT_EQ(optimizer("adamw", "torch").optimizer.weight_decay, 1e-2);
+  EXPECT_EQ(optimizer("adamw", "keras").optimizer.weight_decay, 4e-3);
+  EXPECT_EQ(optimizer("sgd", "torch").optimizer.learning_rate, 1e-3);
+  EXPECT_EQ(optimizer("sgd", "keras").optimizer.learning_rate, 1e-2);
+  EXPECT_EQ(optimizer("rmsprop", "torch").optimizer.rho, 0.99);
+  EXPECT_EQ(optimizer("rmsprop", "keras").optimizer.rho, 0.9);
+  EXPECT_EQ(optimizer("adagrad", "torch").optimizer.initial_accumulator_value, 0);
+  EXPECT_EQ(optimizer("adagrad", "keras").optimizer.initial_accumulator_value, 0.1);
+  EXPECT_EQ(optimizer("adagrad", "torch").optimizer.epsilon, 1e-10);
+  EXPECT_EQ(optimizer("nadam", "torch").optimizer.momentum_decay, 4e-3);
+  EXPECT_EQ(optimizer("nadam", "keras").optimizer.momentum_decay, 1);
+  EXPECT_EQ(optimizer("nadam", "torch").optimizer.learning_rate, 2e-3);
+}
+
+TEST(Recipe, WhatIsSetStays) {
+  const Recipe recipe = resolved(std::string(kStart) + "kind = \"adam\"\nlearning_rate = 1\nepsilon = 0.5\n[metrics]\nlist = [\"accuracy\", \"top_5_accuracy\"]\n"
+                                                       "[data]\nscale = { image = 0.25, other = 2 }\n[train]\nepochs = 3\n");
+  EXPECT_EQ(recipe.optimizer.learning_rate, 1);
+  EXPECT_EQ(recipe.optimizer.epsilon, 0.5);
+  EXPECT_EQ(recipe.optimizer.beta2, 0.999);
+  EXPECT_EQ(recipe.metrics.list.size(), 2u);
+  EXPECT_EQ(recipe.data.scale.at("image"), 0.25);
+  EXPECT_EQ(recipe.data.scale.at("other"), 2);
+  EXPECT_EQ(recipe.train.epochs, 3);
+}
+
+TEST(Recipe, AllProblemsComeAtOnceEachWithItsLine) {
+  const auto found = problems("[loss]\nkind = \"softmax_crossentropy\"\n[optimizer]\nkind = \"adam\"\nlerning_rate = 1e-3\nbeta1 = 1.0\nmomentum = 0.9\n[train]\nepochs = \"ten\"\n");
+  ASSERT_EQ(found.size(), 5u);
+  for (const Diag& diag : found) {
+    EXPECT_EQ(diag.loc.file, "train.toml") << diag.message;
+    EXPECT_GT(diag.loc.line, 0) << diag.message;
+    EXPECT_FALSE(diag.notes.empty()) << diag.message;
+  }
+}
+
+struct BadRecipe {
+  std::string_view toml, message, note;
+  Code code;
+  int line;
+};
+
+class BadRecipes : public ::testing::TestWithParam<BadRecipe> {};
+
+TEST_P(BadRecipes, SayWhatWhereAndTheWayOut) {
+  const auto found = problems(GetParam().toml);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_THAT(found[0].message, HasSubstr(GetParam().message));
+  EXPECT_EQ(found[0].code, GetParam().code);
+  EXPECT_EQ(exit_code(found[0].code), 5);
+  EXPECT_EQ(found[0].loc.line, GetParam().line);
+  ASSERT_FALSE(found[0].notes.empty());
+  EXPECT_THAT(found[0].notes[0], HasSubstr(GetParam().note));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Recipe, BadRecipes,
+    ::testing::Values(
+        BadRecipe{"[train]\nepoch = 1\n", "no key \"train.epoch\"", "did you mean \"train.epochs\"?", Code::kRecipeKey, 2},
+        BadRecipe{"[train]\nbatch_size = 1\n", "no key \"train.batch_size\"", "did you mean \"data.batch_size\"?", Code::kRecipeKey, 2},
+        BadRecipe{"[data]\nqwertyuiop = 1\n", "no key \"data.qwertyuiop\"", "it has data.batch_size", Code::kRecipeKey, 2},
+        BadRecipe{"[trian]\nepochs = 1\n", "no section \"trian\"", "did you mean \"train\"?", Code::kRecipeKey, 1},
+        BadRecipe{"epochs = 1\n", "\"epochs\" stands outside", "it belongs into [train]", Code::kRecipeKey, 1},
+        BadRecipe{"[train]\n\nepochs = 0\n", "train.epochs is 0, and has to be at least 1", "correct it", Code::kRecipeValue, 3},
+        BadRecipe{"[train]\nepochs = 1.5\n", "train.epochs is a whole number, and a number was found: 1.5", "it says", Code::kRecipeValue, 2},
+        BadRecipe{"[train]\nprecision = \"bf16\"\n", "not yet in this version", "this version has f32", Code::kRecipeValue, 2},
+        BadRecipe{"[train]\nprecision = \"f23\"\n", "\"f23\" is none that Hone knows", "did you mean", Code::kRecipeValue, 2},
+        BadRecipe{"[train]\ngradient_accumulation_steps = 2\n", "gradient accumulation, which is not yet", "leave the key out", Code::kRecipeValue, 2},
+        BadRecipe{"[data]\nscale = { x = nan }\n", "the factor of \"x\" is nan", "finite", Code::kRecipeValue, 2},
+        BadRecipe{"[data]\nscale = { x = \"a\" }\n", "a table entry that is no number", "a value is", Code::kRecipeValue, 2},
+        BadRecipe{"[train]\nepochs = 2020-01-01\n", "a date or time", "a value is", Code::kRecipeValue, 2},
+        BadRecipe{"[metrics]\nlist = [1]\n", "an item that is no text", "a value is", Code::kRecipeValue, 2},
+        BadRecipe{"[optimizer]\nkind = \"adam\"\n", "loss.kind is missing", "this version has softmax_cross_entropy", Code::kRecipeValue, 2},
+        BadRecipe{"[loss]\nkind = \"mse\"\n", "optimizer.kind is missing", "this version has sgd, adam", Code::kRecipeValue, 2},
+        BadRecipe{"[loss]\nkind = \"huber\"\n[optimizer]\nkind = \"sgd\"\n", "loss.kind = \"huber\" is not yet", "this version has softmax_cross_entropy, cross_entropy, mse", Code::kRecipeValue, 2},
+        BadRecipe{"[loss]\nkind = \"mse\"\ndelta = 2\n[optimizer]\nkind = \"sgd\"\n", "mse has no delta", "only huber", Code::kRecipeKey, 3},
+        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"adam\"\nmomentum = 0.9\n", "the optimizer adam has no momentum", "it has learning_rate, beta1", Code::kRecipeKey, 5},
+        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\ndampening = 0.5\n[train]\nconvention = \"keras\"\n", "Keras's sgd has no dampening", "it has learning_rate", Code::kRecipeKey, 5},
+        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\nnesterov = true\n", "nesterov needs a momentum", "momentum = 0.9", Code::kRecipeValue, 5},
+        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\nclip_norm = 1.0\n", "gradient clipping, which is not yet", "leave", Code::kRecipeValue, 5},
+        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\nlearning_rate = inf\n", "learning_rate is inf", "finite", Code::kRecipeValue, 5},
+        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\n[metrics]\nlist = [\"accuracy\"]\n", "accuracy counts classes", "leave it out", Code::kRecipeValue, 6},
+        BadRecipe{"[loss]\nkind = \"cross_entropy\"\n[optimizer]\nkind = \"sgd\"\n[metrics]\nlist = [\"acuracy\"]\n", "the metric \"acuracy\"", "did you mean \"accuracy\"?", Code::kRecipeValue, 6},
+        BadRecipe{"[model]\nfreeze = [\"a\"]\ntrain_only = [\"b\"]\n", "opposite ways", "keep one", Code::kRecipeValue, 3}));
+
+TEST(Recipe, BrokenTomlNamesTheLine) {
+  const auto found = problems_of([] { parse_recipe("[loss]\nkind = \"mse\"\n[optimizer\n", "train.toml"); });
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].code, Code::kRecipeSyntax);
+  EXPECT_EQ(found[0].loc.line, 3);
+}
+
+TEST(Recipe, OverridesReadAsWhatTheyLookLike) {
+  RecipeSource source = source_of("[loss]\nkind = \"cross_entropy\"\n[optimizer]\nkind = \"sgd\"\nlearning_rate = 1\n");
+  add_override(source, "optimizer.learning_rate=5e-2");
+  add_override(source, "optimizer.kind=adam");
+  add_override(source, "metrics.list=[accuracy, \"top_3_accuracy\"]");
+  add_override(source, "model.train_only=[\"a[:, 0:80]\",b]");
+  add_override(source, "data.scale.image=0.5");
+  add_override(source, "data.scale.other=2");
+  const Recipe recipe = resolve(source);
+  EXPECT_EQ(recipe.optimizer.learning_rate, 0.05);
+  EXPECT_EQ(recipe.optimizer.kind, "adam");
+  EXPECT_EQ(recipe.metrics.list, (std::vector<std::string>{"accuracy", "top_3_accuracy"}));
+  EXPECT_EQ(recipe.model.train_only, (std::vector<std::string>{"a[:, 0:80]", "b"}));
+  EXPECT_EQ(recipe.data.scale, (std::map<std::string, double>{{"image", 0.5}, {"other", 2}}));
+}
+
+TEST(Recipe, WrongOverrideIsBlamedOnTheCommandLineNotTheFile) {
+  RecipeSource source = source_of("[train]\nepochs = 1\n");
+  add_override(source, "train.epochs=0");
+  const auto found = problems_of([&] { resolve(source); });
+  EXPECT_EQ(found[0].loc.file, "--set train.epochs");
+  EXPECT_EQ(problems_of([&] { add_override(source, "train.epochs"); })[0].code, Code::kUsage);
+}
+
+TEST(Recipe, JsonRoundTripKeepsEveryKey) {
+  Recipe recipe;
+  double number = 0.1;
+  for (const RecipeKey& key : recipe_keys()) {  // something new for each key
+    RecipeValue value = key.get(recipe);
+    number *= 1.7;
+    value.boolean = not value.boolean;
+    value.integer += 3;
+    value.number += number;
+    if (key.name != "train.convention") value.string += "\"x\n\xc3\xa9";
+    else value.string = "keras";
+    value.strings.push_back("[:, 0:80]");
+    value.numbers["a.b"] = number / 3;
+    key.set(recipe, value);
+  }
+  const std::string json = to_json(recipe);
+  EXPECT_EQ(to_json(recipe_from_json(json)), json);
+  EXPECT_EQ(recipe_from_json(json).optimizer.beta1, recipe.optimizer.beta1);
+  EXPECT_TRUE(recipe_from_json(json).loss.has_ignore_index);
+  EXPECT_FALSE(recipe_from_json(to_json(Recipe{})).loss.has_ignore_index);
+  EXPECT_THAT(to_json(Recipe{}), Not(HasSubstr("ignore_index")));
+}
+
+TEST(Recipe, DamagedJsonIsRefused) {
+  for (const char* json : {"", "[]", "{", "{\"loss\":1}", "{\"loss\":{\"kind\":1}}", "{\"loss\":{\"knd\":\"mse\"}}", "{\"data\":{\"scale\":{\"x\":\"y\"}}}", "{\"metrics\":{\"list\":[1]}}"})
+    EXPECT_THROW(recipe_from_json(json), Error) << json;
+}
+
+TEST(Recipe, OnlySomeKeysChangeWhenRunning) {
+  const Recipe recipe = optimizer("adam", "torch");
+  RecipeSource changes;
+  add_override(changes, "train.epochs=7");
+  add_override(changes, "optimizer.learning_rate=0.5");
+  add_override(changes, "schedule.kind=cosine");
+  const Recipe changed = change_at_run_time(recipe, changes);
+  EXPECT_EQ(changed.train.epochs, 7);
+  EXPECT_EQ(changed.optimizer.learning_rate, 0.5);
+  EXPECT_EQ(changed.optimizer.epsilon, 1e-8);
+  add_override(changes, "optimizer.beta1=0.5");
+  add_override(changes, "loss.kind=mse");
+  EXPECT_EQ(problems_of([&] { change_at_run_time(recipe, changes); }).size(), 2u);
+}
+
+}  // namespace
+}  // namespace hone
