@@ -211,6 +211,16 @@ constinit const OpDef relu = {
     .onnx = "Relu",
 };
 
+constinit const OpDef softplus = {
+    .name = "softplus",
+    .doc = "y = log(1 + e^x), without overflow",
+    .inputs = {"x"},
+    .infer = infer_float_elementwise,
+    .grad = [](Grad& g) { g.flow(0, g.dy() * op::sigmoid(g.x(0))); },
+    .scalar = [](const Args& x) { return expr::max(x[0], expr::like(x[0], 0)) + expr::log1p(expr::exp(-expr::abs(x[0]))); },
+    .onnx = "Softplus",
+};
+
 constinit const OpDef erf = {
     .name = "erf",
     .doc = "y = the error function of x",

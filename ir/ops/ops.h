@@ -7,7 +7,7 @@
 #define HONE_OPS(X)                                                                                                     \
   /* elementwise.cc */                                                                                                  \
   X(add) X(sub) X(mul) X(div) X(pow) X(maximum) X(minimum) X(neg) X(abs) X(sign) X(exp) X(log) X(sqrt) X(tanh)          \
-  X(sigmoid) X(relu) X(erf) X(floor) X(clip) X(cast) X(stop_gradient)                                                   \
+  X(sigmoid) X(relu) X(softplus) X(erf) X(floor) X(clip) X(cast) X(stop_gradient)                                                   \
   /* compare.cc */                                                                                                      \
   X(equal) X(less) X(less_equal) X(greater) X(greater_equal) X(logical_not) X(logical_and) X(logical_or) X(where) X(is_finite) \
   /* shape.cc */                                                                                                        \
@@ -23,7 +23,7 @@
   X(softmax) X(log_softmax) X(batch_norm) X(batch_norm_train)                                                           \
   /* losses.cc: each gives the sum over the targets and the number of targets that count */                             \
   X(softmax_cross_entropy) X(cross_entropy) X(mse) X(bce_with_logits)                                                   \
-  /* metrics.cc: sums over the targets */                                                                               \
+  /* metrics, also in losses.cc: sums over the targets */                                                                               \
   X(accuracy) X(top_k_accuracy)                                                                                         \
   /* optimizers.cc */                                                                                                   \
   X(sgd) X(adam) X(adamw) X(nadam) X(rmsprop) X(adagrad)                                                                \

@@ -188,7 +188,8 @@ constinit const OpDef avg_pool_grad = {
           const Indices k = c.inner(window_of(c));
           const Window from = output_at(c, c.shape(0), &x[2], k.data());
           const Scalar dy = c.load_if(from.inside, 0, joined(x, from.at));
-          c.store(0, x, c.sum(dy / expr::cast(counted(c, c.result_shape(), from.at.data()), dy.dtype())));
+          const Scalar share = dy / expr::cast(counted(c, c.result_shape(), from.at.data()), dy.dtype());
+          c.store(0, x, c.sum(expr::select(from.inside, share, expr::like(dy, 0))));  // no window there: its count may be 0
         },
 };
 
