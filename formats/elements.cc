@@ -10,14 +10,14 @@
 
 namespace hone {
 
-std::size_t bytes_of_shape(DType dtype, std::span<const std::int64_t> shape, const std::string& name) {
+std::size_t bytes_of_shape(DType dtype, std::span<const std::int64_t> shape, const std::string& name, const Loc& loc) {
   if (shape.size() > limits::kRank) {
-    throw Error(Code::kTooLarge, fmt::format("{}: {} axes, where at most {} are taken", name, shape.size(), limits::kRank));
+    throw Error(Code::kTooLarge, fmt::format("{}: {} axes, where at most {} are taken", name, shape.size(), limits::kRank), loc);
   }
   std::int64_t count = 1;
   for (const std::int64_t extent : shape) {
     if (extent < 0 or __builtin_mul_overflow(count, extent, &count) or count > limits::kTensorElements) {
-      throw Error(Code::kTooLarge, fmt::format("{}: shape {} is {}", name, shape_text(shape), extent < 0 ? "negative" : "beyond the limit of 2^40 elements"), {},
+      throw Error(Code::kTooLarge, fmt::format("{}: shape {} is {}", name, shape_text(shape), extent < 0 ? "negative" : "beyond the limit of 2^40 elements"), loc,
                   {"the file is damaged or made up"});
     }
   }

@@ -6,13 +6,14 @@
 #include <span>
 #include <string>
 
+#include "base/diag.h"
 #include "base/dtype.h"
 
 namespace hone {
 
 /// The bytes that elements of `dtype` in `shape` take. Throws kTooLarge, beginning with `name`, for a negative extent, more than
 /// limits::kRank axes or more than limits::kTensorElements elements. To be asked before anything is allocated.
-std::size_t bytes_of_shape(DType dtype, std::span<const std::int64_t> shape, const std::string& name);
+std::size_t bytes_of_shape(DType dtype, std::span<const std::int64_t> shape, const std::string& name, const Loc& loc = {});
 
 /// Reverses the bytes of each element of `size` bytes.
 void swap_bytes(std::span<std::byte> bytes, std::size_t size);
