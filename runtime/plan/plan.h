@@ -23,9 +23,9 @@ struct Persistent {
   enum class Role : std::uint8_t { kWeight, kState, kConstant };
   std::string name;  ///< for weights and running statistics the ONNX initializer's name
   Role role = Role::kWeight;
-  bool trained = false;     ///< an update replaces it
-  bool in_model = false;    ///< is an initializer of the ONNX model: written back into the trained .onnx
-  Tensor initial;           ///< type, shape and initial contents
+  bool trained = false;   ///< an update replaces it
+  bool in_model = false;  ///< is an initializer of the ONNX model: written back into the trained .onnx
+  Tensor initial;         ///< type, shape and initial contents
 };
 
 struct Buffer {
@@ -41,7 +41,7 @@ struct Buffer {
   Storage storage = Storage::kArena;
   std::uint32_t index = 0;
   std::uint32_t first_step = 0, last_step = 0;  ///< kArena: inclusive range of steps during which it is alive (views and results included)
-  bool opaque = false;  ///< size and layout are the library call's that writes it (a pooling workspace); `shape` is then only a hint
+  bool opaque = false;                          ///< size and layout are the library call's that writes it (a pooling workspace); `shape` is then only a hint
 };
 
 /// A generated kernel: void symbol(void* const* buffers, const int64_t* sizes, int64_t begin, int64_t end).
@@ -49,8 +49,8 @@ struct KernelStep {
   std::string symbol;                  ///< in the program's code
   std::vector<std::uint32_t> buffers;  ///< Entry::buffers, in the kernel's order
   std::vector<Dim> sizes;
-  Dim range;                           ///< number of outer points; may be split among threads at any place
-  Dim work;                            ///< scalar operations, roughly: tiny kernels are not worth a second thread
+  Dim range;  ///< number of outer points; may be split among threads at any place
+  Dim work;   ///< scalar operations, roughly: tiny kernels are not worth a second thread
 };
 
 /// A call of a library row (runtime/library): a faster way to do what one op (or a few) means.
@@ -102,10 +102,10 @@ struct Result {
 };
 
 // Names of the results that the trainer reads.
-inline constexpr const char* kLossSum = "loss_sum";          ///< f32[]: sum of the losses of all targets of the batch
-inline constexpr const char* kTargetCount = "target_count";  ///< f32[]: number of targets that count
-inline constexpr const char* kMetricPrefix = "metric:";      ///< f32[]: sum over the targets; divided by kTargetCount it is the metric
-inline constexpr const char* kGradNormPrefix = "grad_norm:"; ///< f32[]: L2 norm of the mean loss's gradient, before clipping and weight decay
+inline constexpr const char* kLossSum = "loss_sum";           ///< f32[]: sum of the losses of all targets of the batch
+inline constexpr const char* kTargetCount = "target_count";   ///< f32[]: number of targets that count
+inline constexpr const char* kMetricPrefix = "metric:";       ///< f32[]: sum over the targets; divided by kTargetCount it is the metric
+inline constexpr const char* kGradNormPrefix = "grad_norm:";  ///< f32[]: L2 norm of the mean loss's gradient, before clipping and weight decay
 
 // Entry points.
 inline constexpr const char* kTrainStep = "train_step";
@@ -124,7 +124,7 @@ struct Entry {
 
 /// Everything for one target.
 struct Program {
-  std::string target;                                  ///< "cpu"
+  std::string target;                                                ///< "cpu"
   std::vector<std::pair<std::string, std::vector<std::byte>>> code;  ///< level ("x86-64-v3") -> ELF shared object; the best that fits is loaded
   std::vector<Persistent> persistents;
   std::vector<Entry> entries;
@@ -141,10 +141,19 @@ struct Plan {
   std::vector<Program> programs;
 };
 
-/// Writes atomically. Throws Error kFileWrite.
+/// Everything an executor relies on, as numbered here:
+///  P1 every index (buffer, feed, persistent, view, step) is within range; views end at a buffer that is none, and not at an opaque one
+///  P2 a step uses an arena buffer, directly or through a view, only within [first_step, last_step]; one that a result shows lives to the last step
+///  P3 every size is a function of the symbols in the feeds' shapes
+///  P4 a kPersistent or kFeed buffer has the type and shape of what it stands for; no step writes to a feed; only arena buffers are opaque
+///  P5 targets, entries of a program, persistents of a program, feeds and results of an entry have distinct names
+/// Throws Error kPlanFormat naming the first that does not hold. Kernels' accesses are not known here: their maker answers for them.
+void check(const Plan& plan);
+
+/// Writes atomically, without check(). Throws Error kFileWrite.
 void save(const Plan& plan, const std::string& path);
 
-/// Reads and checks magic, version, section bounds, hashes, unknown features, indices within range, no view cycles. Throws Error kPlanFormat or kPlanVersion.
+/// Reads and checks magic, version, section bounds, hashes, unknown features, and check(). Throws Error kPlanFormat, kPlanVersion or kMemory.
 Plan load(const std::string& path);
 
 /// A live range and the bytes it needs.

@@ -1,0 +1,320 @@
+#include "runtime/plan/metadata.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/diag.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace hone::plan {
+namespace {
+
+// Writing
+
+template <typename Texts>
+void write_dims(const std::vector<Dim>& dims, Texts* texts) {
+  for (const Dim& dim : dims) *texts->Add() = dim.text();
+}
+
+proto::Persistent write_persistent(const Persistent& persistent, const AddBlob& add_blob) {
+  proto::Persistent message;
+  message.set_name(persistent.name);
+  message.set_role(static_cast<std::uint32_t>(persistent.role));
+  message.set_trained(persistent.trained);
+  message.set_in_model(persistent.in_model);
+  message.set_dtype(std::string(to_string(persistent.initial.dtype())));
+  message.mutable_shape()->Assign(persistent.initial.shape().begin(), persistent.initial.shape().end());
+  // Moments start at zero: writing those zeros would make the file three times as large as its weights.
+  const std::span<const std::byte> bytes = persistent.initial.bytes();
+  const bool all_zero = std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
+  message.set_initial(all_zero ? 0 : add_blob(bytes));
+  return message;
+}
+
+proto::Feed write_feed(const Feed& feed) {
+  proto::Feed message;
+  message.set_name(feed.name);
+  message.set_kind(static_cast<std::uint32_t>(feed.kind));
+  message.set_dtype(std::string(to_string(feed.dtype)));
+  write_dims(feed.shape, message.mutable_shape());
+  message.set_has_bounds(feed.bounds.has_value());
+  if (feed.bounds) message.set_low(feed.bounds->first), message.set_high(feed.bounds->second);
+  message.set_has_ignored(feed.ignored.has_value());
+  if (feed.ignored) message.set_ignored(*feed.ignored);
+  return message;
+}
+
+proto::Buffer write_buffer(const Buffer& buffer) {
+  proto::Buffer message;
+  message.set_name(buffer.name);
+  message.set_dtype(std::string(to_string(buffer.dtype)));
+  write_dims(buffer.shape, message.mutable_shape());
+  message.set_storage(static_cast<std::uint32_t>(buffer.storage));
+  message.set_index(buffer.index);
+  message.set_first_step(buffer.first_step);
+  message.set_last_step(buffer.last_step);
+  message.set_opaque(buffer.opaque);
+  return message;
+}
+
+void write_what(const KernelStep& step, proto::Step* message) {
+  proto::Kernel& kernel = *message->mutable_kernel();
+  kernel.set_symbol(step.symbol);
+  kernel.mutable_buffers()->Assign(step.buffers.begin(), step.buffers.end());
+  write_dims(step.sizes, kernel.mutable_sizes());
+  kernel.set_range(step.range.text());
+  kernel.set_work(step.work.text());
+}
+
+void write_what(const LibraryStep& step, proto::Step* message) {
+  proto::Library& library = *message->mutable_library();
+  library.set_row(step.row);
+  for (const auto& [name, values] : step.ints) {
+    proto::IntsAttribute& attribute = *library.add_ints();
+    attribute.set_name(name);
+    attribute.mutable_values()->Assign(values.begin(), values.end());
+  }
+  for (const auto& [name, values] : step.dims) {
+    proto::DimsAttribute& attribute = *library.add_dims();
+    attribute.set_name(name);
+    write_dims(values, attribute.mutable_values());
+  }
+  library.mutable_operands()->Assign(step.operands.begin(), step.operands.end());
+  library.mutable_results()->Assign(step.results.begin(), step.results.end());
+}
+
+void write_what(const HostStep& step, proto::Step* message) {
+  proto::Host& host = *message->mutable_host();
+  host.set_function(step.function);
+  host.set_attributes(step.attributes);
+  host.mutable_operands()->Assign(step.operands.begin(), step.operands.end());
+  host.mutable_results()->Assign(step.results.begin(), step.results.end());
+}
+
+void write_what(const CopyStep& step, proto::Step* message) {
+  message->mutable_copy()->set_from(step.from);
+  message->mutable_copy()->set_to(step.to);
+}
+
+void write_what(const AllReduceStep& step, proto::Step* message) {
+  message->mutable_all_reduce()->mutable_buffers()->Assign(step.buffers.begin(), step.buffers.end());
+  message->mutable_all_reduce()->set_bucket(step.bucket);
+}
+
+proto::Entry write_entry(const Entry& entry) {
+  proto::Entry message;
+  message.set_name(entry.name);
+  for (const Feed& feed : entry.feeds) *message.add_feeds() = write_feed(feed);
+  for (const Result& result : entry.results) {
+    proto::Result& added = *message.add_results();
+    added.set_name(result.name);
+    added.set_buffer(result.buffer);
+  }
+  for (const Buffer& buffer : entry.buffers) *message.add_buffers() = write_buffer(buffer);
+  for (const Step& step : entry.steps) {
+    proto::Step& added = *message.add_steps();
+    added.set_origin(step.origin);
+    std::visit([&added](const auto& what) { write_what(what, &added); }, step.what);
+  }
+  for (const auto& [left, right] : entry.equations) {
+    proto::Equation& added = *message.add_equations();
+    added.set_left(left.text());
+    added.set_right(right.text());
+  }
+  return message;
+}
+
+// Reading
+
+[[noreturn]] void damaged(const std::string& what) {
+  throw Error(Code::kPlanFormat, what, {}, {"the plan is damaged, or its maker wrote it wrongly; compile the model again"});
+}
+
+DType read_dtype(const std::string& name) {
+  const std::optional<DType> dtype = dtype_from_name(name);
+  if (not dtype) damaged(fmt::format("unknown element type {}", quoted(name)));
+  return *dtype;
+}
+
+template <typename Enum>
+Enum read_enum(std::uint32_t value, Enum last, const char* what) {
+  if (value > static_cast<std::uint32_t>(last)) damaged(fmt::format("unknown {} {}", what, value));
+  return static_cast<Enum>(value);
+}
+
+Dim read_dim(const std::string& text) {
+  try {
+    return Dim::parse(text);
+  } catch (const Error&) { damaged(fmt::format("{} is not a size", quoted(text))); }
+}
+
+template <typename Texts>
+std::vector<Dim> read_dims(const Texts& texts) {
+  std::vector<Dim> dims;
+  for (const std::string& text : texts) dims.push_back(read_dim(text));
+  return dims;
+}
+
+template <typename Extents>
+void check_rank(const Extents& extents, const std::string& name) {
+  if (static_cast<std::size_t>(extents.size()) > limits::kRank)
+    damaged(fmt::format("{} has {} axes; at most {} are possible", quoted(name), extents.size(), limits::kRank));
+}
+
+Tensor read_initial(const proto::Persistent& message, const ReadBlob& read_blob) {
+  check_rank(message.shape(), message.name());
+  const DType dtype = read_dtype(message.dtype());
+  std::vector<std::int64_t> shape(message.shape().begin(), message.shape().end());
+  std::int64_t count = 0;
+  try {
+    count = checked_element_count(shape);
+  } catch (const Error&) { damaged(fmt::format("the shape of {} is impossible", quoted(message.name()))); }
+  const std::size_t bytes = static_cast<std::size_t>(count) * size_of(dtype);
+  if (message.initial() == 0) return Tensor::zeros(dtype, std::move(shape));
+  const std::span<const std::byte> blob = read_blob(message.initial());
+  if (blob.size() != bytes) damaged(fmt::format("{} takes {} bytes, but {} are stored", quoted(message.name()), bytes, blob.size()));
+  return Tensor::copy(dtype, std::move(shape), blob);
+}
+
+Persistent read_persistent(const proto::Persistent& message, const ReadBlob& read_blob) {
+  return {.name = message.name(),
+          .role = read_enum(message.role(), Persistent::Role::kConstant, "role"),
+          .trained = message.trained(),
+          .in_model = message.in_model(),
+          .initial = read_initial(message, read_blob)};
+}
+
+Feed read_feed(const proto::Feed& message) {
+  check_rank(message.shape(), message.name());
+  Feed feed{.name = message.name(),
+            .kind = read_enum(message.kind(), Feed::Kind::kLearningRate, "kind of feed"),
+            .dtype = read_dtype(message.dtype()),
+            .shape = read_dims(message.shape()),
+            .bounds = {},
+            .ignored = {}};
+  if (message.has_bounds()) feed.bounds = {message.low(), message.high()};
+  if (message.has_ignored()) feed.ignored = message.ignored();
+  return feed;
+}
+
+Buffer read_buffer(const proto::Buffer& message) {
+  check_rank(message.shape(), message.name());
+  return {.name = message.name(),
+          .dtype = read_dtype(message.dtype()),
+          .shape = read_dims(message.shape()),
+          .storage = read_enum(message.storage(), Buffer::Storage::kView, "storage"),
+          .index = message.index(),
+          .first_step = message.first_step(),
+          .last_step = message.last_step(),
+          .opaque = message.opaque()};
+}
+
+LibraryStep read_library(const proto::Library& message) {
+  LibraryStep step{.row = message.row(),
+                   .ints = {},
+                   .dims = {},
+                   .operands = {message.operands().begin(), message.operands().end()},
+                   .results = {message.results().begin(), message.results().end()}};
+  for (const proto::IntsAttribute& attribute : message.ints()) step.ints[attribute.name()].assign(attribute.values().begin(), attribute.values().end());
+  for (const proto::DimsAttribute& attribute : message.dims()) step.dims[attribute.name()] = read_dims(attribute.values());
+  return step;
+}
+
+Step read_step(const proto::Step& message) {
+  Step step{.what = {}, .origin = message.origin()};
+  switch (message.what_case()) {
+    case proto::Step::kKernel: {
+      const proto::Kernel& kernel = message.kernel();
+      step.what = KernelStep{
+          kernel.symbol(), {kernel.buffers().begin(), kernel.buffers().end()}, read_dims(kernel.sizes()), read_dim(kernel.range()), read_dim(kernel.work())};
+      break;
+    }
+    case proto::Step::kLibrary: step.what = read_library(message.library()); break;
+    case proto::Step::kHost: {
+      const proto::Host& host = message.host();
+      step.what =
+          HostStep{host.function(), host.attributes(), {host.operands().begin(), host.operands().end()}, {host.results().begin(), host.results().end()}};
+      break;
+    }
+    case proto::Step::kCopy: step.what = CopyStep{message.copy().from(), message.copy().to()}; break;
+    case proto::Step::kAllReduce:
+      step.what = AllReduceStep{{message.all_reduce().buffers().begin(), message.all_reduce().buffers().end()}, message.all_reduce().bucket()};
+      break;
+    case proto::Step::WHAT_NOT_SET: damaged("a step does nothing, or something unknown");
+  }
+  return step;
+}
+
+Entry read_entry(const proto::Entry& message) {
+  Entry entry;
+  entry.name = message.name();
+  for (const proto::Feed& feed : message.feeds()) entry.feeds.push_back(read_feed(feed));
+  for (const proto::Result& result : message.results()) entry.results.push_back({result.name(), result.buffer()});
+  for (const proto::Buffer& buffer : message.buffers()) entry.buffers.push_back(read_buffer(buffer));
+  for (const proto::Step& step : message.steps()) entry.steps.push_back(read_step(step));
+  for (const proto::Equation& equation : message.equations()) entry.equations.emplace_back(read_dim(equation.left()), read_dim(equation.right()));
+  return entry;
+}
+
+Program read_program(const proto::Program& message, const ReadBlob& read_blob) {
+  Program program;
+  program.target = message.target();
+  for (const proto::Code& code : message.code()) {
+    const std::span<const std::byte> object = read_blob(code.object());
+    program.code.emplace_back(code.level(), std::vector<std::byte>(object.begin(), object.end()));
+  }
+  for (const proto::Persistent& persistent : message.persistents()) program.persistents.push_back(read_persistent(persistent, read_blob));
+  for (const proto::Entry& entry : message.entries()) program.entries.push_back(read_entry(entry));
+  return program;
+}
+
+}  // namespace
+
+std::string write_metadata(const Plan& plan, const AddBlob& add_blob) {
+  proto::Metadata message;
+  message.set_model_name(plan.model_name);
+  message.set_recipe_json(plan.recipe_json);
+  if (not plan.onnx_model.empty()) message.set_onnx_model(add_blob(plan.onnx_model));
+  message.set_batch_symbol(plan.batch_symbol);
+  for (const auto& [stage, text] : plan.graphs) {
+    proto::Graph& graph = *message.add_graphs();
+    graph.set_stage(stage);
+    graph.set_text(add_blob(std::as_bytes(std::span(text.data(), text.size()))));
+  }
+  for (const Program& program : plan.programs) {
+    proto::Program& added = *message.add_programs();
+    added.set_target(program.target);
+    for (const auto& [level, object] : program.code) {
+      proto::Code& code = *added.add_code();
+      code.set_level(level);
+      code.set_object(add_blob(object));
+    }
+    for (const Persistent& persistent : program.persistents) *added.add_persistents() = write_persistent(persistent, add_blob);
+    for (const Entry& entry : program.entries) *added.add_entries() = write_entry(entry);
+  }
+  return message.SerializeAsString();
+}
+
+Plan read_metadata(std::span<const std::byte> bytes, const ReadBlob& read_blob) {
+  proto::Metadata message;
+  if (bytes.size() > limits::kProtobufBytes or not message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) damaged("the metadata cannot be read");
+  Plan plan;
+  plan.model_name = message.model_name();
+  plan.recipe_json = message.recipe_json();
+  plan.batch_symbol = message.batch_symbol();
+  if (message.onnx_model() != 0) {
+    const std::span<const std::byte> model = read_blob(message.onnx_model());
+    plan.onnx_model.assign(model.begin(), model.end());
+  }
+  for (const proto::Graph& graph : message.graphs()) {
+    const std::span<const std::byte> text = read_blob(graph.text());
+    plan.graphs.emplace(graph.stage(), std::string(reinterpret_cast<const char*>(text.data()), text.size()));
+  }
+  for (const proto::Program& program : message.programs()) plan.programs.push_back(read_program(program, read_blob));
+  return plan;
+}
+
+}  // namespace hone::plan

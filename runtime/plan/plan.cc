@@ -1,0 +1,173 @@
+#include "runtime/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "base/diag.h"
+#include "base/text.h"
+
+namespace hone::plan {
+namespace {
+
+/// Checks one entry of a program. Everything that the executor later indexes with is looked at here, once.
+class EntryChecker {
+ public:
+  EntryChecker(const Program& program, const Entry& entry) : program_(program), entry_(entry) {}
+
+  void check() {
+    collect_symbols();
+    for (const Buffer& buffer : entry_.buffers) check_buffer(buffer);
+    roots_.reserve(entry_.buffers.size());
+    for (const Buffer& buffer : entry_.buffers) roots_.push_back(root_of(buffer));
+    check_results();
+    for (step_ = 0; step_ < entry_.steps.size(); ++step_) std::visit([this](const auto& what) { check_step(what); }, entry_.steps[step_].what);
+    for (const auto& [left, right] : entry_.equations) check_dim(left, "an equation"), check_dim(right, "an equation");
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(Code::kPlanFormat, fmt::format("program {}, entry {}: {}", quoted(program_.target), quoted(entry_.name), what), {},
+                {"the plan is damaged, or its maker wrote it wrongly; compile the model again"});
+  }
+
+  void collect_symbols() {
+    std::set<std::string> names;
+    for (const Feed& feed : entry_.feeds) {
+      if (not names.insert(feed.name).second) fail(fmt::format("two feeds are called {}", quoted(feed.name)));
+      for (const Dim& dim : feed.shape)
+        for (std::string& symbol : dim.symbols()) symbols_.insert(std::move(symbol));
+    }
+  }
+
+  void check_dim(const Dim& dim, const std::string& where) const {
+    for (const std::string& symbol : dim.symbols())
+      if (not symbols_.contains(symbol)) fail(fmt::format("{} depends on the size {}, which no feed tells", where, quoted(symbol)));
+  }
+  void check_dims(const std::vector<Dim>& dims, const std::string& where) const {
+    for (const Dim& dim : dims) check_dim(dim, where);
+  }
+
+  void check_buffer(const Buffer& buffer) const {
+    const std::string name = "buffer " + quoted(buffer.name);
+    check_dims(buffer.shape, name);
+    if (buffer.opaque and buffer.storage != Buffer::Storage::kArena) fail(name + " is opaque, but not in the arena");
+    switch (buffer.storage) {
+      case Buffer::Storage::kArena:
+        if (buffer.first_step > buffer.last_step or (buffer.last_step > 0 and buffer.last_step >= entry_.steps.size()))
+          fail(fmt::format("{} is alive from step {} to {} of {}", name, buffer.first_step, buffer.last_step, entry_.steps.size()));
+        break;
+      case Buffer::Storage::kPersistent:
+        if (buffer.index >= program_.persistents.size()) fail(fmt::format("{} is persistent {} of {}", name, buffer.index, program_.persistents.size()));
+        check_same(buffer, program_.persistents[buffer.index].initial.dtype(), shape_of(program_.persistents[buffer.index].initial.shape()));
+        break;
+      case Buffer::Storage::kFeed:
+        if (buffer.index >= entry_.feeds.size()) fail(fmt::format("{} is feed {} of {}", name, buffer.index, entry_.feeds.size()));
+        check_same(buffer, entry_.feeds[buffer.index].dtype, entry_.feeds[buffer.index].shape);
+        break;
+      case Buffer::Storage::kView:
+        if (buffer.index >= entry_.buffers.size()) fail(fmt::format("{} is a view of buffer {} of {}", name, buffer.index, entry_.buffers.size()));
+        if (entry_.buffers[buffer.index].opaque) fail(name + " is a view of an opaque buffer");
+        break;
+    }
+  }
+
+  void check_same(const Buffer& buffer, DType dtype, const Shape& shape) const {
+    if (buffer.dtype != dtype or buffer.shape != shape)
+      fail(fmt::format("buffer {} is {}[{}], but what it stands for is {}[{}]", quoted(buffer.name), to_string(buffer.dtype), to_string(buffer.shape),
+                       to_string(dtype), to_string(shape)));
+  }
+
+  /// The buffer whose memory it is, views followed.
+  const Buffer* root_of(const Buffer& buffer) const {
+    const Buffer* root = &buffer;
+    for (std::size_t hops = 0; root->storage == Buffer::Storage::kView; ++hops) {
+      if (hops == entry_.buffers.size()) fail(fmt::format("buffer {} is a view of itself", quoted(buffer.name)));
+      root = &entry_.buffers[root->index];
+    }
+    return root;
+  }
+
+  void check_results() const {
+    std::set<std::string> names;
+    for (const Result& result : entry_.results) {
+      if (not names.insert(result.name).second) fail(fmt::format("two results are called {}", quoted(result.name)));
+      if (result.buffer >= entry_.buffers.size()) fail(fmt::format("result {} is buffer {} of {}", quoted(result.name), result.buffer, entry_.buffers.size()));
+      const Buffer& root = *roots_[result.buffer];
+      if (root.storage == Buffer::Storage::kArena and root.last_step + 1 < entry_.steps.size())
+        fail(fmt::format("result {} is read after the last step, but its memory is given away after step {}", quoted(result.name), root.last_step));
+    }
+  }
+
+  const Buffer& check_read(std::uint64_t number) const {
+    if (number >= entry_.buffers.size()) fail(fmt::format("step {} uses buffer {} of {}", step_, number, entry_.buffers.size()));
+    const Buffer& root = *roots_[number];
+    if (root.storage == Buffer::Storage::kArena and (step_ < root.first_step or step_ > root.last_step))
+      fail(fmt::format("step {} uses buffer {}, which is alive from step {} to {}", step_, quoted(entry_.buffers[number].name), root.first_step,
+                       root.last_step));
+    return root;
+  }
+  void check_write(std::uint64_t number) const {
+    if (check_read(number).storage == Buffer::Storage::kFeed) fail(fmt::format("step {} writes to a feed", step_));
+  }
+
+  void check_step(const KernelStep& step) const {
+    if (step.symbol.empty()) fail(fmt::format("step {} has no kernel", step_));
+    for (const std::uint32_t buffer : step.buffers) check_read(buffer);
+    check_dims(step.sizes, "kernel " + quoted(step.symbol));
+    check_dim(step.range, "kernel " + quoted(step.symbol));
+    check_dim(step.work, "kernel " + quoted(step.symbol));
+  }
+  void check_step(const LibraryStep& step) const {
+    for (const std::int64_t operand : step.operands)
+      if (operand != -1) check_read(static_cast<std::uint64_t>(operand));
+    for (const std::uint32_t result : step.results) check_write(result);
+    for (const auto& [name, dims] : step.dims) {
+      check_dims(dims, "attribute " + quoted(name));
+      if (step.ints.contains(name)) fail(fmt::format("step {} has two attributes {}", step_, quoted(name)));
+    }
+  }
+  void check_step(const HostStep& step) const {
+    for (const std::uint32_t operand : step.operands) check_read(operand);
+    for (const std::uint32_t result : step.results) check_write(result);
+  }
+  void check_step(const CopyStep& step) const {
+    check_read(step.from);
+    check_write(step.to);
+  }
+  void check_step(const AllReduceStep& step) const {
+    for (const std::uint32_t buffer : step.buffers) check_write(buffer);
+  }
+
+  const Program& program_;
+  const Entry& entry_;
+  std::set<std::string, std::less<>> symbols_;
+  std::vector<const Buffer*> roots_;
+  std::size_t step_ = 0;
+};
+
+template <typename Items, typename Name>
+void check_distinct(const Items& items, const std::string& what, Name name_of) {
+  std::set<std::string> names;
+  for (const auto& item : items)
+    if (not names.insert(name_of(item)).second) throw Error(Code::kPlanFormat, fmt::format("two {} are called {}", what, quoted(name_of(item))));
+}
+
+}  // namespace
+
+const Entry* Program::find(std::string_view entry) const {
+  for (const Entry& candidate : entries)
+    if (candidate.name == entry) return &candidate;
+  return nullptr;
+}
+
+void check(const Plan& plan) {
+  check_distinct(plan.programs, "programs", [](const Program& program) { return program.target; });
+  for (const Program& program : plan.programs) {
+    check_distinct(program.persistents, "weights or states", [](const Persistent& persistent) { return persistent.name; });
+    check_distinct(program.entries, "entries", [](const Entry& entry) { return entry.name; });
+    for (const Entry& entry : program.entries) EntryChecker(program, entry).check();
+  }
+}
+
+}  // namespace hone::plan
