@@ -201,7 +201,7 @@ std::optional<double> parse_duration(std::string_view text) {
   return std::nullopt;
 }
 
-std::string quoted(std::string_view text, std::size_t longest) { return '"' + shortened(text, longest) + '"'; }
+std::string Quote::operator()(std::string_view text, std::size_t longest) const { return '"' + shortened(text, longest) + '"'; }
 std::string printable(std::string_view text, std::size_t longest) { return shortened(text, longest); }
 
 std::string shape_text(std::span<const std::int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
@@ -217,6 +217,12 @@ std::vector<std::string> split(std::string_view text, char separator) {
 }
 
 std::string join(std::span<const std::string> pieces, std::string_view separator) { return fmt::format("{}", fmt::join(pieces, separator)); }
+
+std::string quoted_list(std::span<const std::string> pieces) {
+  std::string list;
+  for (const std::string& piece : pieces) list += (list.empty() ? "\"" : ", \"") + printable(piece) + "\"";
+  return list;
+}
 
 std::string_view trim(std::string_view text) {
   while (not text.empty() and is_blank(text.front())) text.remove_prefix(1);

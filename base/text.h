@@ -33,7 +33,11 @@ std::optional<double> parse_duration(std::string_view text);
 
 /// `text` in double quotes for a message: control characters, quotes, backslashes and broken UTF-8 as \n, \", \\, \x1b; cut
 /// in the middle with "..." beyond `longest` bytes. Names from files are never printed any other way.
-std::string quoted(std::string_view text, std::size_t longest = 200);
+/// An object, not a function: with one, `quoted(a_std_string)` would also find std::quoted wherever <iomanip> is included.
+struct Quote {
+  std::string operator()(std::string_view text, std::size_t longest = 200) const;
+};
+inline constexpr Quote quoted;
 /// As `quoted`, without the quotes.
 std::string printable(std::string_view text, std::size_t longest = 200);
 
@@ -44,6 +48,8 @@ std::string shape_text(std::span<const std::int64_t> shape);
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(std::span<const std::string> pieces, std::string_view separator);
 /// Without blanks, tabs and line ends at both ends.
+/// The pieces in double quotes with commas between.
+std::string quoted_list(std::span<const std::string> pieces);
 std::string_view trim(std::string_view text);
 /// ASCII only.
 std::string lower_case(std::string_view text);
