@@ -1,0 +1,133 @@
+#include "backends/llvm/emit.h"
+
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+
+#include "backends/llvm/loops.h"
+#include "backends/llvm/link.h"
+#include "base/check.h"
+
+namespace hone {
+
+namespace {
+
+constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
+
+std::unique_ptr<llvm::TargetMachine> target_machine(const EmitOptions& options) {
+  static std::once_flag registered;
+  std::call_once(registered, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+  });
+  std::string error;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kTriple, error);
+  HONE_CHECK(target != nullptr, "LLVM has no x86 target: " + error);
+  constexpr llvm::CodeGenOptLevel kLevels[] = {llvm::CodeGenOptLevel::None, llvm::CodeGenOptLevel::Less, llvm::CodeGenOptLevel::Default,
+                                               llvm::CodeGenOptLevel::Aggressive};
+  const auto level = kLevels[std::clamp(options.opt_level, 0, 3)];
+  std::unique_ptr<llvm::TargetMachine> machine(
+      target->createTargetMachine(kTriple, options.cpu, "", llvm::TargetOptions(), llvm::Reloc::PIC_, llvm::CodeModel::Small, level));
+  HONE_CHECK(machine != nullptr and machine->getMCSubtargetInfo()->isCPUStringValid(options.cpu), "LLVM knows no x86 processor " + options.cpu);
+  return machine;
+}
+
+/// A module with its own context and target.
+class Code {
+ public:
+  Code(std::span<const Kernel* const> kernels, const EmitOptions& options)
+      : options_(options), machine_(target_machine(options)), module_(std::make_unique<llvm::Module>("hone", context_)) {
+    module_->setTargetTriple(kTriple);
+    module_->setDataLayout(machine_->createDataLayout());
+    const bool has_f16c = machine_->getMCSubtargetInfo()->checkFeatures("+f16c");
+    for (const Kernel* kernel : kernels) emit_kernel(*module_, *kernel, has_f16c ? HalfConversion::kInstruction : HalfConversion::kArithmetic);
+    for (llvm::Function& function : *module_) {
+      function.addFnAttr("target-cpu", options.cpu);
+      if (machine_->getMCSubtargetInfo()->checkFeatures("+avx512f")) function.addFnAttr("prefer-vector-width", "512");
+    }
+    check();
+  }
+
+  void optimize() {
+    llvm::PipelineTuningOptions tuning;
+    tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopInterleaving = true;
+    llvm::PassBuilder builder(machine_.get(), tuning);
+    llvm::LoopAnalysisManager loops;
+    llvm::FunctionAnalysisManager functions;
+    llvm::CGSCCAnalysisManager components;
+    llvm::ModuleAnalysisManager modules;
+    builder.registerModuleAnalyses(modules);
+    builder.registerCGSCCAnalyses(components);
+    builder.registerFunctionAnalyses(functions);
+    builder.registerLoopAnalyses(loops);
+    builder.crossRegisterProxies(loops, functions, components, modules);
+    const llvm::OptimizationLevel levels[] = {llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1, llvm::OptimizationLevel::O2, llvm::OptimizationLevel::O3};
+    const auto level = levels[std::clamp(options_.opt_level, 0, 3)];
+    llvm::ModulePassManager passes =
+        level == llvm::OptimizationLevel::O0 ? builder.buildO0DefaultPipeline(level) : builder.buildPerModuleDefaultPipeline(level);
+    passes.run(*module_, modules);
+  }
+
+  std::string text() const {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module_->print(stream, nullptr);
+    return text;
+  }
+
+  /// Object file or assembly; the module is used up.
+  std::string generate(llvm::CodeGenFileType type) {
+    llvm::SmallString<0> bytes;
+    llvm::raw_svector_ostream stream(bytes);
+    llvm::legacy::PassManager passes;
+    HONE_CHECK(not machine_->addPassesToEmitFile(passes, stream, nullptr, type), "LLVM cannot emit x86 code");
+    passes.run(*module_);
+    return std::string(bytes);
+  }
+
+ private:
+  void check() const {
+    std::string problems;
+    llvm::raw_string_ostream stream(problems);
+    HONE_CHECK(not llvm::verifyModule(*module_, &stream), "the emitter wrote wrong LLVM IR: " + problems);
+  }
+
+  const EmitOptions& options_;
+  llvm::LLVMContext context_;
+  std::unique_ptr<llvm::TargetMachine> machine_;
+  std::unique_ptr<llvm::Module> module_;
+};
+
+}  // namespace
+
+std::string emit_llvm(std::span<const Kernel* const> kernels, const EmitOptions& options, IrStage stage) {
+  Code code(kernels, options);
+  if (stage == IrStage::kOptimized) code.optimize();
+  return code.text();
+}
+
+std::string emit_assembly(std::span<const Kernel* const> kernels, const EmitOptions& options) {
+  Code code(kernels, options);
+  code.optimize();
+  return code.generate(llvm::CodeGenFileType::AssemblyFile);
+}
+
+std::vector<std::byte> compile_shared_object(std::span<const Kernel* const> kernels, const EmitOptions& options) {
+  Code code(kernels, options);
+  code.optimize();
+  const std::string object = code.generate(llvm::CodeGenFileType::ObjectFile);
+  return link_shared_object(std::as_bytes(std::span(object)));
+}
+
+}  // namespace hone

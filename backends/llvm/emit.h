@@ -1,0 +1,43 @@
+// The LLVM emitter for x86: kernels in, readable IR, assembly or an ELF shared object out. No LLVM header is seen from here.
+//
+// Every kernel becomes one exported function with the ABI of ir/kernel/kernel.h. What the caller owes it:
+//   buffers   one pointer per KernelBuffer, aligned to 64 bytes; a buffer without elements may be null
+//   aliasing  no buffer overlaps another, but a written buffer may *be* a read one where may_share_memory says so
+//   sizes     the values of size_arguments(kernel), each at least what its Dim says; every element count fits in 63 bits
+//   range     0 <= begin <= end <= the number of outer points; any split of the range gives bit for bit the same results
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/kernel/kernel.h"
+
+namespace hone {
+
+struct EmitOptions {
+  std::string cpu = "x86-64-v3";  ///< as LLVM names it; decides instruction set and vector width
+  int opt_level = 2;              ///< 0 to 3
+};
+
+/// Is emitted text the IR as written down by the emitter, or what LLVM's passes made of it?
+enum class IrStage : std::uint8_t { kEmitted, kOptimized };
+
+/// The LLVM IR of the kernels as text (--emit llvm).
+std::string emit_llvm(std::span<const Kernel* const> kernels, const EmitOptions& options, IrStage stage);
+
+/// Their assembly (--emit asm).
+std::string emit_assembly(std::span<const Kernel* const> kernels, const EmitOptions& options);
+
+/// The bytes of an ELF shared object that exports each kernel under its name. Undefined symbols are those of libc and libm
+/// (expf is not among them, powf is), which dlopen finds in the process. Names must be distinct. May be called from any thread.
+std::vector<std::byte> compile_shared_object(std::span<const Kernel* const> kernels, const EmitOptions& options);
+
+/// May buffer `written` and buffer `read` of the kernel be the same memory? Yes if both have the same shape and element type, each outer
+/// point reads nothing of `read` but what it writes to `written` itself, and it reads each element no later than it writes it.
+/// The emitted code relies on it that other buffers do not overlap; the schedule asks before it updates in place.
+bool may_share_memory(const Kernel& kernel, std::uint32_t written, std::uint32_t read);
+
+}  // namespace hone
