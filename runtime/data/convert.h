@@ -1,0 +1,45 @@
+// How elements and shapes of data files become what a model takes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace hone {
+
+/// May data of type `from` feed an input of type `to`: the same, integers or bools to floats, floats to floats, integers to integers
+/// (whose values must fit), never floats to integers.
+bool can_convert(DType from, DType to);
+
+/// Converts elements one by one. Built once per input, then allocates nothing.
+class Converter {
+ public:
+  /// `scale` multiplies what becomes a float; it is 1 for everything else.
+  Converter(DType from, DType to, double scale);
+
+  /// `count` elements from `from` to `to`.
+  void convert(const std::byte* from, std::byte* to, std::size_t count) const;
+
+ private:
+  DType from_, to_;
+  double scale_;
+  std::vector<std::byte> table_;  // for element types of one byte: the result of each of the 256 values
+};
+
+/// The first of `count` integers at `from` outside [low, high) and not equal to *ignored: its position.
+std::optional<std::size_t> find_outside(DType dtype, const std::byte* from, std::size_t count, std::int64_t low, std::int64_t high, std::optional<std::int64_t> ignored);
+/// One integer (or bool).
+std::int64_t integer_at(DType dtype, const std::byte* from, std::size_t index);
+/// The values [low, high) that an integer type holds, as far as i64 reaches.
+std::pair<std::int64_t, std::int64_t> range_of(DType dtype);
+
+/// May an array of shape `from` be read as shape `to` (same elements, same order): axes of size 1 come or go, or neighbouring axes are
+/// merged or split.
+bool is_same_but_for_grouping(std::span<const std::int64_t> from, std::span<const std::int64_t> to);
+
+}  // namespace hone

@@ -1,0 +1,244 @@
+#include "runtime/data/dataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/diag.h"
+#include "base/text.h"
+
+namespace hone {
+
+namespace {
+
+using plan::Feed;
+
+bool is_target_word(std::string_view name) { return name == "y" or name == "target"; }
+
+/// What a user may call the feeds.
+std::vector<std::string> feed_names(const plan::Entry& entry) {
+  std::vector<std::string> names;
+  for (const Feed& feed : entry.feeds)
+    if (feed.kind == Feed::Kind::kModelInput) names.push_back(feed.name);
+    else if (feed.kind == Feed::Kind::kTarget) names.emplace_back("target");
+  return names;
+}
+
+/// "f32[N,784]"
+std::string type_text(const Feed& feed) { return fmt::format("{}[{}]", to_string(feed.dtype), to_string(feed.shape)); }
+std::string type_text(const Array& array) { return fmt::format("{}{}", to_string(array.dtype()), shape_text(array.shape())); }
+
+/// "row 17, element [3]" of element `index` of the array.
+std::string place_text(const Array& array, std::int64_t index, std::string_view row_word) {
+  if (array.shape().empty()) return "its only element";
+  std::vector<std::int64_t> position(array.shape().size());
+  for (std::size_t axis = position.size(); axis-- > 0;) {
+    position[axis] = index % array.shape()[axis];
+    index /= array.shape()[axis];
+  }
+  std::string text = fmt::format("{} {}", row_word, position[0] + array.first_row());
+  if (position.size() > 1) text += ", element " + shape_text(std::span(position).subspan(1));
+  return text;
+}
+
+/// Row shape that `feed` wants for rows of `shape`, with the sizes that the feed leaves open taken from the rows. Nothing when they do not fit.
+std::optional<std::vector<std::int64_t>> fit(const Shape& wanted, std::span<const std::int64_t> shape) {
+  const auto matches = [](const Dim& dim, std::int64_t extent) { return not dim.is_constant() or dim.is_constant(extent); };
+  if (wanted.size() == shape.size() and std::equal(wanted.begin(), wanted.end(), shape.begin(), matches)) return std::vector(shape.begin(), shape.end());
+  std::vector<std::int64_t> result;
+  if (is_constant(wanted)) {
+    result = constant_shape(wanted);
+    return is_same_but_for_grouping(shape, result) ? std::optional(result) : std::nullopt;
+  }
+  if (not wanted[0].is_constant() and not shape.empty()) {  // the batch of a pre-batched slice: what is behind it may be grouped otherwise
+    if (auto behind = fit(Shape(wanted.begin() + 1, wanted.end()), shape.subspan(1))) {
+      behind->insert(behind->begin(), shape[0]);
+      return behind;
+    }
+  }
+  std::vector<std::int64_t> rest;  // without axes of size 1, each must meet its axis
+  for (const std::int64_t extent : shape)
+    if (extent != 1) rest.push_back(extent);
+  std::size_t at = 0;
+  for (const Dim& dim : wanted) {
+    if (dim.is_constant(1)) {
+      result.push_back(1);
+    } else {
+      if (at == rest.size() or not matches(dim, rest[at])) return std::nullopt;
+      result.push_back(rest[at++]);
+    }
+  }
+  return at == rest.size() ? std::optional(result) : std::nullopt;
+}
+
+std::vector<std::pair<std::string, Array>> open_all(std::span<const DataSource> sources) {
+  std::vector<std::pair<std::string, Array>> arrays;
+  Diags diags;
+  for (const DataSource& source : sources) {
+    try {
+      arrays.emplace_back(source.name, Array::open(source));
+    } catch (const Error& error) {
+      diags.append(error);
+    }
+  }
+  diags.throw_if_errors();
+  return arrays;
+}
+
+}  // namespace
+
+const Feed* find_feed(const plan::Entry& entry, std::string_view name) {
+  const Feed* only_input = nullptr;
+  const Feed* target = nullptr;
+  int inputs = 0;
+  for (const Feed& feed : entry.feeds) {
+    if (feed.kind == Feed::Kind::kLearningRate) continue;
+    if (feed.name == name) return &feed;
+    if (feed.kind == Feed::Kind::kTarget) target = &feed;
+    else only_input = &feed, ++inputs;
+  }
+  if (name == "x" and inputs == 1) return only_input;
+  return is_target_word(name) ? target : nullptr;
+}
+
+Dataset::Dataset(const plan::Entry& entry, std::span<const DataSource> sources, DatasetOptions options) : Dataset(entry, open_all(sources), std::move(options)) {}
+
+Dataset::Dataset(const plan::Entry& entry, std::vector<std::pair<std::string, Array>> arrays, DatasetOptions options) : options_(std::move(options)) {
+  check_scales(entry);
+  match_names(entry, std::move(arrays));
+  check_lengths();
+  Diags diags;
+  for (const Column& column : columns_) {
+    try {
+      check_values(column.feed, column.array, options_.pre_batched ? "batch" : "row");
+    } catch (const Error& error) {
+      diags.append(error);
+    }
+  }
+  diags.throw_if_errors();
+}
+
+/// An entry without a target leaves the target's factor aside: it is meant for another one.
+void Dataset::check_scales(const plan::Entry& entry) {
+  for (const auto& [name, factor] : options_.scale) {
+    const Feed* feed = find_feed(entry, name);
+    if (feed == nullptr and is_target_word(name)) continue;
+    const auto names = feed_names(entry);
+    if (feed == nullptr)
+      throw Error(Code::kDataName, fmt::format("data.scale names {}, which is no input", quoted(name)), {}, {fmt::format("the inputs are {}", printable(join(names, ", "), 500))});
+    if (not is_float(feed->dtype))
+      throw Error(Code::kDataType, fmt::format("data.scale has a factor for {}, which takes {} and is not scaled", quoted(feed->name), to_string(feed->dtype)), {},
+                  {"take it out of data.scale"});
+    scale_[feed->name] = factor;
+  }
+}
+
+void Dataset::match_names(const plan::Entry& entry, std::vector<std::pair<std::string, Array>> arrays) {
+  Diags diags;
+  const std::vector<std::string> names = feed_names(entry);
+  const bool has_target = std::find(names.begin(), names.end(), "target") != names.end();
+  std::vector<const Feed*> given;
+  for (auto& [name, array] : arrays) {
+    const Feed* feed = find_feed(entry, name);
+    if (feed == nullptr) {
+      std::string hint = did_you_mean(name, names);
+      if (is_target_word(name) and not has_target) hint = "no target is needed here: leave it out";
+      else if (name == "x") hint = "x stands for the only input, and the model has several";
+      std::vector<std::string> notes = {"it takes " + printable(join(names, ", "), 500)};
+      if (not hint.empty()) notes.insert(notes.begin(), hint);
+      diags.error(Code::kDataName, fmt::format("{}: the model has no input {}", options_.flag, quoted(name)), {}, std::move(notes));
+      continue;
+    }
+    if (std::find(given.begin(), given.end(), feed) != given.end()) {
+      diags.error(Code::kDataName, fmt::format("{}: {} is given twice, once under another name", options_.flag, quoted(feed->name)), {}, {"name each input once"});
+      continue;
+    }
+    given.push_back(feed);
+    try {
+      add_column(*feed, std::move(array));
+    } catch (const Error& error) {
+      diags.append(error);
+    }
+  }
+  for (const Feed& feed : entry.feeds) {
+    if (feed.kind == Feed::Kind::kLearningRate or std::find(given.begin(), given.end(), &feed) != given.end()) continue;
+    const bool target = feed.kind == Feed::Kind::kTarget;
+    diags.error(Code::kDataName, fmt::format("{}: nothing feeds {} ({})", options_.flag, target ? "the target" : "the input " + quoted(feed.name), type_text(feed)), {},
+                {fmt::format("add {}=FILE", target ? "y" : printable(feed.name))});
+  }
+  diags.throw_if_errors();
+}
+
+void Dataset::refuse_shape(const Feed& feed, const Array& array) const {
+  std::vector<std::string> notes;
+  const bool one_label = feed.kind == Feed::Kind::kTarget and not is_float(feed.dtype) and feed.shape.size() + 1 == array.shape().size();
+  if (one_label) notes.emplace_back("are these one-hot vectors? The loss takes the number of the class: numpy.argmax(y, axis=-1)");
+  if (not options_.pre_batched and array.shape().size() == feed.shape.size() + 1) notes.emplace_back("if the first axis is the number of the batch, say --pre-batched");
+  if (notes.empty()) notes.emplace_back(options_.pre_batched ? "with --pre-batched the first axis is the number of the batch" : "the first axis is the sample");
+  throw Error(Code::kDataShape, fmt::format("{} is {}, and {} takes {}{}", printable(array.label()), type_text(array), quoted(feed.name), options_.pre_batched ? "batches of " : "", type_text(feed)),
+              {}, std::move(notes));
+}
+
+void Dataset::add_column(const Feed& feed, Array array) {
+  if (not can_convert(array.dtype(), feed.dtype))
+    throw Error(Code::kDataType, fmt::format("{} holds {}, and {} takes {}; floats are never made integers", printable(array.label()), to_string(array.dtype()), quoted(feed.name), to_string(feed.dtype)),
+                {}, {"save it with an integer type: numpy.save(\"y.npy\", y.astype(\"int64\"))"});
+  const bool fixed_sizes = options_.batch_symbol.empty();
+  const bool has_samples = not feed.shape.empty() and (fixed_sizes or feed.shape[0] == Dim::symbol(options_.batch_symbol));
+  const bool by_sample = options_.pre_batched or has_samples;
+  if (by_sample and array.shape().empty()) refuse_shape(feed, array);
+  const std::span<const std::int64_t> extents(array.shape());
+  const Shape wanted(feed.shape.begin() + (has_samples and not options_.pre_batched ? 1 : 0), feed.shape.end());
+  const auto row_shape = fit(wanted, extents.subspan(by_sample ? 1 : 0));
+  if (not row_shape) refuse_shape(feed, array);
+  if (not std::equal(row_shape->begin(), row_shape->end(), extents.begin() + (by_sample ? 1 : 0), extents.end()))
+    notes_.push_back(fmt::format("{} is {}; its rows are read as {}{} for {}", printable(array.label()), type_text(array), to_string(feed.dtype), shape_text(*row_shape), quoted(feed.name)));
+  if (fixed_sizes and by_sample and not options_.pre_batched) fixed_batch_ = feed.shape[0].value();
+  const auto factor = scale_.find(feed.name);
+  Converter converter(array.dtype(), feed.dtype, factor == scale_.end() ? 1 : factor->second);
+  const std::int64_t row_elements = checked_element_count(*row_shape);
+  columns_.push_back({feed, std::move(array), std::move(converter), by_sample, *row_shape, row_elements});
+}
+
+void Dataset::check_lengths() {
+  const Column* first = nullptr;
+  for (const Column& column : columns_) {
+    if (not column.by_sample) continue;
+    const std::int64_t length = column.array.shape()[0];
+    if (first == nullptr) {
+      first = &column;
+      length_ = length;
+    } else if (length != length_) {
+      std::vector<std::string> notes;
+      for (const Column& each : columns_)
+        if (each.by_sample) notes.push_back(fmt::format("{} has {} rows", printable(each.array.label()), each.array.shape()[0]));
+      notes.emplace_back("row i of each file belongs to sample i; a file can be cut as in FILE[0:8000]");
+      throw Error(Code::kDataLength, fmt::format("{}: the arrays differ in length", options_.flag), {}, std::move(notes));
+    }
+  }
+  if (first == nullptr) throw Error(Code::kDataLength, fmt::format("{}: no input has a sample axis, so there is nothing to go through", options_.flag), {}, {"use hone-run call"});
+  if (length_ == 0) throw Error(Code::kDataLength, fmt::format("{}: {} has no rows", options_.flag, printable(first->array.label())), {}, {"give at least one sample"});
+  if (fixed_batch_ > length_)
+    throw Error(Code::kDataLength, fmt::format("{}: {} samples, and the model takes exactly {} at a time", options_.flag, length_, fixed_batch_), {}, {"export the model with a dynamic batch axis"});
+}
+
+void check_values(const Feed& feed, const Array& array, std::string_view row_word) {
+  if (is_float(feed.dtype) or is_float(array.dtype())) return;
+  const auto [low, high] = feed.bounds.value_or(range_of(feed.dtype));
+  const auto held = range_of(array.dtype());
+  const bool always_fits = held.first >= low and held.second <= high;
+  if (always_fits) return;
+  const auto count = static_cast<std::size_t>(array.element_count());
+  const auto bad = find_outside(array.dtype(), array.data(), count, low, high, feed.ignored);
+  if (not bad) return;
+  std::vector<std::string> notes = {feed.kind == Feed::Kind::kTarget ? "classes count from 0" : "ids count from 0"};
+  if (not feed.bounds) notes = {"save it with values that fit"};
+  else if (feed.ignored) notes.push_back(fmt::format("{} marks what does not count", *feed.ignored));
+  throw Error(Code::kDataRange,
+              fmt::format("{}: {} holds {}, and {} takes {} to {}", printable(array.label()), place_text(array, static_cast<std::int64_t>(*bad), row_word),
+                          integer_at(array.dtype(), array.data(), *bad), quoted(feed.name), low, high - 1),
+              {}, std::move(notes));
+}
+
+}  // namespace hone

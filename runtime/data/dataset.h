@@ -1,0 +1,74 @@
+// Dataset: the arrays that feed an entry point, checked against it before the first step: names, types, shapes, lengths, ranges of labels and ids.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/data/array.h"
+#include "runtime/data/convert.h"
+#include "runtime/plan/plan.h"
+
+namespace hone {
+
+struct DatasetOptions {
+  std::string flag = "--data";          ///< what messages call it
+  std::string batch_symbol;             ///< Plan::batch_symbol; "": the model's sizes are fixed
+  bool pre_batched = false;             ///< the first axis is the batch's number, and each slice is fed as it is
+  std::map<std::string, double> scale;  ///< factors by input name, for inputs that are floats
+};
+
+class Dataset {
+ public:
+  /// One input of the entry and the array that feeds it.
+  struct Column {
+    plan::Feed feed;
+    Array array;
+    Converter converter;
+    bool by_sample = true;                 ///< the first axis is the sample (or, pre-batched, the batch); false: the whole array goes to every batch
+    std::vector<std::int64_t> row_shape;   ///< as the model wants it, of one sample (or batch, or of the whole)
+    std::int64_t row_elements = 1;
+  };
+
+  /// Matches `sources` with the feeds of `entry`; the learning rate is not data. Throws, all problems at once: kDataName, kDataShape, kDataType,
+  /// kDataLength, kDataRange (naming file, row, value and what is allowed), and whatever opening a file throws.
+  Dataset(const plan::Entry& entry, std::span<const DataSource> sources, DatasetOptions options);
+  /// The same from arrays in memory, by name.
+  Dataset(const plan::Entry& entry, std::vector<std::pair<std::string, Array>> arrays, DatasetOptions options);
+
+  /// Samples, or batches when pre-batched.
+  std::int64_t length() const { return length_; }
+  bool pre_batched() const { return options_.pre_batched; }
+  /// The batch size that the model has fixed; 0 if any will do.
+  std::int64_t fixed_batch() const { return fixed_batch_; }
+  const std::vector<Column>& columns() const { return columns_; }
+  /// Liberties that were taken, such as another grouping of the axes: one sentence each.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  void match_names(const plan::Entry& entry, std::vector<std::pair<std::string, Array>> arrays);
+  void add_column(const plan::Feed& feed, Array array);
+  void check_lengths();
+  void check_scales(const plan::Entry& entry);
+  [[noreturn]] void refuse_shape(const plan::Feed& feed, const Array& array) const;
+
+  DatasetOptions options_;
+  std::vector<Column> columns_;
+  std::vector<std::string> notes_;
+  std::int64_t length_ = 0;
+  std::int64_t fixed_batch_ = 0;
+  std::map<std::string, double> scale_;  // by feed
+};
+
+/// Looks at every element of an integer array that `feed` restricts (Feed::bounds), or that its type cannot hold. `row_word` ("row", "batch") is what
+/// messages call the first axis. Throws kDataRange, naming file, row, value and what is allowed.
+void check_values(const plan::Feed& feed, const Array& array, std::string_view row_word);
+
+/// The feed that the user's `name` means: the input of that name; else "x" the only model input, "y" and "target" the target. Null if there is none.
+const plan::Feed* find_feed(const plan::Entry& entry, std::string_view name);
+
+}  // namespace hone

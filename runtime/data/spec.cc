@@ -1,0 +1,129 @@
+#include "runtime/data/spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "base/diag.h"
+#include "base/text.h"
+#include "formats/idx.h"
+
+namespace hone {
+
+namespace {
+
+struct KindOfName {
+  std::string_view suffix;
+  FileKind kind;
+};
+constexpr KindOfName kKinds[] = {{".npy", FileKind::kNpy},         {".npz", FileKind::kNpz},  {".bin", FileKind::kRaw}, {".raw", FileKind::kRaw}, {".csv", FileKind::kCsv},
+                                 {".tsv", FileKind::kCsv}, {".safetensors", FileKind::kSafetensors}};
+
+std::optional<FileKind> kind_of(const std::string& path) {
+  if (path == "-") return FileKind::kNpy;
+  if (is_idx_path(path)) return FileKind::kIdx;
+  const std::string name = lower_case(path);
+  for (const KindOfName& known : kKinds)
+    if (name.ends_with(known.suffix)) return known.kind;
+  return std::nullopt;
+}
+
+/// Pieces of a list: a comma starts a new one only where NAME= follows, so that file names may hold commas.
+std::vector<std::string> pieces_of(const std::string& item) {
+  std::vector<std::string> pieces;
+  for (const std::string& piece : split(item, ',')) {
+    const bool begins = piece.find('=') != std::string::npos or pieces.empty();
+    if (begins) pieces.push_back(piece);
+    else pieces.back() += "," + piece;
+  }
+  return pieces;
+}
+
+bool read_row_number(std::string_view text, std::int64_t* row) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *row);
+  return error == std::errc{} and end == text.data() + text.size() and *row >= 0;
+}
+
+/// Takes "[FIRST:LAST]" off the end of `text`, if it ends so; either number may be missing.
+void take_rows(std::string* text, DataSource* source) {
+  const std::size_t open = text->rfind('[');
+  if (open == std::string::npos or open == 0 or text->back() != ']') return;
+  const std::string_view inside = std::string_view(*text).substr(open + 1, text->size() - open - 2);
+  const std::size_t colon = inside.find(':');
+  if (colon == std::string_view::npos) return;
+  std::int64_t first = 0, last = 0;
+  const std::string_view first_text = inside.substr(0, colon), last_text = inside.substr(colon + 1);
+  if (not first_text.empty() and not read_row_number(first_text, &first)) return;
+  if (not last_text.empty() and not read_row_number(last_text, &last)) return;
+  source->first_row = first;
+  if (not last_text.empty()) source->end_row = last;
+  text->resize(open);
+}
+
+/// Path and part: the part begins at the first colon behind a name whose kind is known, so that folders may hold colons.
+void split_path(std::string text, DataSource* source) {
+  take_rows(&text, source);
+  for (std::size_t colon = text.find(':'); colon != std::string::npos; colon = text.find(':', colon + 1)) {
+    if (text.find('/', colon) != std::string::npos or not kind_of(text.substr(0, colon))) continue;
+    source->path = text.substr(0, colon);
+    source->part = text.substr(colon + 1);
+    return;
+  }
+  source->path = text;
+}
+
+const char* problem_of(const DataSource& source) {
+  switch (source.kind) {
+    case FileKind::kCsv: return ".csv files are not yet read in this version";
+    case FileKind::kSafetensors: return ".safetensors files are not yet read in this version";
+    case FileKind::kRaw: return source.part.empty() ? "a raw file needs its element type and shape" : nullptr;
+    case FileKind::kNpz: return nullptr;
+    case FileKind::kNpy:
+    case FileKind::kIdx: return source.part.empty() ? nullptr : "such a file holds one array, so nothing can be chosen from it";
+  }
+  return nullptr;
+}
+
+const char* way_out_of(const DataSource& source) {
+  switch (source.kind) {
+    case FileKind::kRaw: return "write FILE.bin:f32:60000x784";
+    case FileKind::kNpy:
+    case FileKind::kIdx: return "leave out what follows the colon";
+    default: return "save the array as .npy: numpy.save(\"x.npy\", array)";
+  }
+}
+
+}  // namespace
+
+std::vector<DataSource> parse_data(std::string_view flag, std::span<const std::string> items) {
+  std::vector<DataSource> sources;
+  Diags diags;
+  const auto refuse = [&](const std::string& piece, std::string_view what, std::string note) {
+    diags.error(Code::kUsage, fmt::format("{} {}: {}", flag, quoted(piece), what), {}, {std::move(note)});
+  };
+  for (const std::string& item : items) {
+    for (const std::string& piece : pieces_of(item)) {
+      const std::size_t equals = piece.find('=');
+      if (equals == std::string::npos or equals == 0 or equals + 1 == piece.size()) {
+        refuse(piece, "expected NAME=FILE", fmt::format("for example {} x=images.npy,y=labels.npy", flag));
+        continue;
+      }
+      DataSource source;
+      source.name = piece.substr(0, equals);
+      split_path(piece.substr(equals + 1), &source);
+      const auto kind = kind_of(source.path);
+      source.kind = kind.value_or(FileKind::kNpy);
+      if (not kind) refuse(piece, "the file's name does not tell what it is", "known are .npy, .npz:KEY, IDX (*-ubyte, .idx, also .gz) and .bin:DTYPE:SHAPE");
+      else if (const char* problem = problem_of(source)) refuse(piece, problem, way_out_of(source));
+      if (std::any_of(sources.begin(), sources.end(), [&](const DataSource& other) { return other.name == source.name; }))
+        refuse(piece, fmt::format("{} is given twice", quoted(source.name)), "name each input once");
+      sources.push_back(std::move(source));
+    }
+  }
+  diags.throw_if_errors();
+  return sources;
+}
+
+}  // namespace hone
