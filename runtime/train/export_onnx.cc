@@ -1,0 +1,113 @@
+#include "runtime/train/export_onnx.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/diag.h"
+#include "base/files.h"
+#include "base/text.h"
+
+namespace hone {
+
+namespace {
+
+using TensorsByName = std::map<std::string, onnx::TensorProto*, std::less<>>;
+
+/// Initializers of the main graph, and the values of its Constant nodes under the names of their outputs.
+TensorsByName named_tensors(onnx::ModelProto& model) {
+  TensorsByName tensors;
+  onnx::GraphProto& graph = *model.mutable_graph();
+  for (onnx::TensorProto& tensor : *graph.mutable_initializer()) tensors.emplace(tensor.name(), &tensor);
+  for (onnx::NodeProto& node : *graph.mutable_node()) {
+    if (node.op_type() != "Constant" or node.output_size() != 1) continue;
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute())
+      if (attribute.name() == "value" and attribute.has_t()) tensors.emplace(node.output(0), attribute.mutable_t());
+  }
+  return tensors;
+}
+
+std::vector<std::int64_t> shape_of_proto(const onnx::TensorProto& tensor) { return {tensor.dims().begin(), tensor.dims().end()}; }
+
+Error damaged(const std::string& what) { return {Code::kPlanFormat, what, {}, {"the plan is damaged, or its maker wrote it wrongly; compile the model again"}}; }
+
+bool has_values(onnx::TensorProto& tensor) {
+  const bool external = tensor.data_location() == onnx::TensorProto::EXTERNAL;
+  return external or not tensor.raw_data().empty() or tensor.float_data_size() > 0 or tensor.int32_data_size() > 0 or tensor.int64_data_size() > 0 or
+         tensor.double_data_size() > 0 or tensor.uint64_data_size() > 0 or tensor.string_data_size() > 0;
+}
+
+bool is_empty(const onnx::TensorProto& tensor) {
+  for (const std::int64_t extent : tensor.dims())
+    if (extent == 0) return true;
+  return false;
+}
+
+/// The file's tensor as the session wants it; what does not fit goes to `problems`.
+std::optional<Tensor> weight_from(const onnx::TensorProto& proto, const plan::Persistent& wanted, const std::string& path, std::vector<std::string>* problems) {
+  const Tensor& initial = wanted.initial;
+  const auto dtype = dtype_of_onnx(proto.data_type());
+  const bool same_kind = dtype and is_float(*dtype) == is_float(initial.dtype());
+  if (shape_of_proto(proto) != initial.shape() or not same_kind) {
+    problems->push_back(fmt::format("{} is {}{} there, and {}{} in the plan", quoted(wanted.name), dtype ? std::string(to_string(*dtype)) : onnx_type_name(proto.data_type()),
+                                    shape_text(shape_of_proto(proto)), to_string(initial.dtype()), shape_text(initial.shape())));
+    return std::nullopt;
+  }
+  Loc loc;
+  loc.file = path;
+  const Tensor value = tensor_of(proto, folder_of(path), loc);
+  return value.dtype() == initial.dtype() ? value : value.cast(initial.dtype());
+}
+
+}  // namespace
+
+onnx::ModelProto trained_model(std::span<const std::byte> onnx_model, const plan::Program& program, const ReadWeight& read) {
+  onnx::ModelProto model = parse_model(onnx_model, "the model in the plan");
+  const TensorsByName tensors = named_tensors(model);
+  for (const plan::Persistent& persistent : program.persistents) {
+    if (not persistent.in_model) continue;
+    const auto found = tensors.find(persistent.name);
+    if (found == tensors.end()) throw damaged(fmt::format("the model in the plan has no tensor {}", quoted(persistent.name)));
+    onnx::TensorProto& proto = *found->second;
+    const auto dtype = dtype_of_onnx(proto.data_type());
+    const Tensor value = read(persistent.name);
+    const std::vector<std::int64_t> shape = shape_of_proto(proto);
+    if (not dtype or checked_element_count(shape) != value.element_count())
+      throw damaged(fmt::format("the model in the plan has {} as {}{}, which {}{} cannot become", quoted(persistent.name), onnx_type_name(proto.data_type()), shape_text(shape),
+                                to_string(value.dtype()), shape_text(value.shape())));
+    store_tensor(&proto, value.cast(*dtype).reshaped(shape));
+  }
+  for (const auto& [name, tensor] : tensors)
+    if (not has_values(*tensor) and not is_empty(*tensor)) throw damaged(fmt::format("the tensor {} of the model in the plan has no values", quoted(name)));
+  return model;
+}
+
+void export_onnx(std::span<const std::byte> onnx_model, const Session& session, const std::string& path) {
+  save_model(trained_model(onnx_model, session.program(), [&](const std::string& name) { return session.read(name); }), path);
+}
+
+void load_weights(Session& session, const std::string& path) {
+  onnx::ModelProto model = load_model(path);
+  const TensorsByName tensors = named_tensors(model);
+  std::vector<std::string> problems;
+  std::vector<std::pair<std::string, Tensor>> values;
+  for (const plan::Persistent& persistent : session.program().persistents) {
+    if (not persistent.in_model) continue;
+    const auto found = tensors.find(persistent.name);
+    if (found == tensors.end()) {
+      problems.push_back(fmt::format("{} is missing there", quoted(persistent.name)));
+    } else if (auto value = weight_from(*found->second, persistent, path, &problems)) {
+      values.emplace_back(persistent.name, std::move(*value));
+    }
+  }
+  if (not problems.empty()) {
+    problems.emplace_back("weights are found by name: take a file that hone-run train wrote with --out, or the model that the plan was compiled from");
+    throw Error(Code::kPlanMismatch, fmt::format("the weights in {} do not fit the plan", quoted(path)), {}, std::move(problems));
+  }
+  for (const auto& [name, value] : values) session.write(name, value);
+}
+
+}  // namespace hone

@@ -1,0 +1,31 @@
+// Trained weights out into the model that came in, and back from such a file.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "base/tensor.h"
+#include "formats/onnx_file.h"
+#include "runtime/plan/plan.h"
+#include "runtime/session.h"
+
+namespace hone {
+
+/// Gives a persistent tensor by name, in plain layout.
+using ReadWeight = std::function<Tensor(const std::string& name)>;
+
+/// The model in the bytes of Plan::onnx_model with the values of every persistent that stands in it (Persistent::in_model), each in the model's own
+/// element type and shape. Everything else is as it came: names, opset, nodes, fields that Hone does not know. Throws kPlanFormat when the plan's model
+/// lacks one of them, or has a tensor without values that is none of them.
+onnx::ModelProto trained_model(std::span<const std::byte> onnx_model, const plan::Program& program, const ReadWeight& read);
+
+/// Writes it to `path`, atomically. Throws kFileOpen, kFileWrite too.
+void export_onnx(std::span<const std::byte> onnx_model, const Session& session, const std::string& path);
+
+/// Gives the session the weights in `path`, an .onnx file with the plan's names, as export_onnx() writes it. Throws kPlanMismatch that lists every weight
+/// which is missing there or has another shape or kind of type; then nothing has changed.
+void load_weights(Session& session, const std::string& path);
+
+}  // namespace hone

@@ -1,0 +1,59 @@
+// Loss and metrics over many batches.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/data/batches.h"
+#include "runtime/plan/plan.h"
+
+namespace hone {
+
+/// What trainer and evaluation need of a session; a test may stand in for it.
+class StepRunner {
+ public:
+  virtual ~StepRunner() = default;
+  virtual void run(std::string_view entry, const NamedViews& feeds) = 0;
+  /// A result of the last run, valid until the next.
+  virtual TensorView result(std::string_view name) = 0;
+};
+
+/// The session itself.
+class SessionRunner : public StepRunner {
+ public:
+  explicit SessionRunner(Session& session) : session_(session) {}
+  void run(std::string_view entry, const NamedViews& feeds) override { session_.run(entry, feeds); }
+  TensorView result(std::string_view name) override { return session_.result(name); }
+
+ private:
+  Session& session_;
+};
+
+/// A result of one f32 element.
+double scalar_result(StepRunner& runner, std::string_view name);
+
+using NamedNumbers = std::vector<std::pair<std::string, double>>;
+
+/// Streaming means over targets: sums of loss and metrics and the number of targets, added up batch by batch in double.
+class Means {
+ public:
+  /// The loss and every metric among the results of `entry`; `prefix` ("", "val_") goes before their names. Throws kPlanEntry when it has no loss.
+  Means(const plan::Entry& entry, std::string_view prefix);
+
+  void reset();
+  /// Adds the results of the last run; returns its own mean loss (NaN when no target counted).
+  double add(StepRunner& runner);
+  /// The means so far, "loss" first: the same memory each time. NaN when no target counted.
+  const NamedNumbers& values();
+
+ private:
+  std::vector<std::string> results_;  // loss_sum, metric:...
+  std::vector<double> sums_;
+  double count_ = 0;
+  NamedNumbers values_;
+};
+
+}  // namespace hone

@@ -1,0 +1,104 @@
+#include "runtime/train/predict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/diag.h"
+#include "base/text.h"
+
+namespace hone {
+
+namespace {
+
+/// One output's rows, as they come.
+struct Collected {
+  DType dtype = DType::kF32;
+  std::vector<std::int64_t> row_shape;
+  std::int64_t rows = 0;
+  std::vector<std::byte> bytes;
+};
+
+std::size_t byte_count(const TensorView& view) { return static_cast<std::size_t>(checked_element_count(view.shape)) * size_of(view.dtype); }
+
+void collect(const TensorView& view, std::int64_t rows, bool slices, const std::string& name, Collected* output) {
+  if (not slices and (view.shape.empty() or view.shape[0] != rows))
+    throw Error(Code::kPlanMismatch, fmt::format("the output {} is {} for {} samples: it has no sample axis", quoted(name), shape_text(view.shape), rows), {},
+                {"use hone-run call, which takes and gives tensors as they are"});
+  const std::vector<std::int64_t> row_shape(view.shape.begin() + (slices ? 0 : 1), view.shape.end());
+  HONE_CHECK(output->rows == 0 or row_shape == output->row_shape, "an output that changes its shape from batch to batch");
+  output->dtype = view.dtype;
+  output->row_shape = row_shape;
+  output->rows += slices ? 1 : rows;
+  const auto* data = static_cast<const std::byte*>(view.data);
+  output->bytes.insert(output->bytes.end(), data, data + byte_count(view));
+}
+
+bool is_output(const plan::Result& result) {
+  return result.name != plan::kLossSum and result.name != plan::kTargetCount and not result.name.starts_with(plan::kMetricPrefix) and
+         not result.name.starts_with(plan::kGradNormPrefix);
+}
+
+}  // namespace
+
+NamedTensors predict(StepRunner& runner, const plan::Entry& entry, const Dataset& data, std::int64_t batch_size) {
+  BatchReader batches(data, batch_size, {.shuffle = false});
+  if (batches.sample_count() != data.length())
+    throw Error(Code::kDataLength, fmt::format("{} samples are no multiple of {}, the batch size that the model has fixed", data.length(), data.fixed_batch()), {},
+                {fmt::format("give rows up to {} with FILE[0:{}], or export the model with a dynamic batch axis", batches.sample_count(), batches.sample_count())});
+  std::vector<std::pair<std::string, Collected>> outputs;
+  for (const plan::Result& result : entry.results)
+    if (is_output(result)) outputs.emplace_back(result.name, Collected{});
+  batches.start_epoch(0);
+  while (batches.next()) {
+    runner.run(entry.name, batches.feeds());
+    for (auto& [name, output] : outputs) collect(runner.result(name), batches.size(), data.pre_batched(), name, &output);
+  }
+  NamedTensors tensors;
+  for (auto& [name, output] : outputs) {
+    output.row_shape.insert(output.row_shape.begin(), output.rows);
+    tensors.emplace_back(name, Tensor::copy(output.dtype, output.row_shape, output.bytes));
+    output.bytes = {};
+  }
+  return tensors;
+}
+
+NamedTensors call(StepRunner& runner, const plan::Entry& entry, const std::vector<std::pair<std::string, Array>>& inputs) {
+  Diags diags;
+  NamedViews feeds;
+  std::vector<std::string> names;
+  for (const plan::Feed& feed : entry.feeds) names.push_back(feed.name);
+  for (const auto& [name, array] : inputs) {
+    const plan::Feed* feed = find_feed(entry, name);
+    if (feed == nullptr) {
+      diags.error(Code::kDataName, fmt::format("--in: the model has no input {}", quoted(name)), {}, {"it takes " + printable(join(names, ", "), 500)});
+      continue;
+    }
+    const bool twice = std::any_of(feeds.begin(), feeds.end(), [&](const auto& other) { return other.first == feed->name; });
+    if (twice) diags.error(Code::kDataName, fmt::format("--in: {} is given twice", quoted(feed->name)), {}, {"name each input once"});
+    feeds.emplace_back(feed->name, TensorView(array.dtype(), array.shape(), array.data()));
+  }
+  for (const std::string& name : names)
+    if (std::none_of(feeds.begin(), feeds.end(), [&](const auto& feed) { return feed.first == name; }))
+      diags.error(Code::kDataName, fmt::format("--in: nothing feeds the input {}", quoted(name)), {}, {fmt::format("add {}=FILE.npy", printable(name))});
+  for (const auto& [name, array] : inputs) {
+    const plan::Feed* feed = find_feed(entry, name);
+    try {
+      if (feed != nullptr and feed->dtype == array.dtype()) check_values(*feed, array, "row");  // another type is the session's to refuse
+    } catch (const Error& error) {
+      diags.append(error);
+    }
+  }
+  diags.throw_if_errors();
+  runner.run(entry.name, feeds);
+  NamedTensors tensors;
+  for (const plan::Result& result : entry.results) {
+    if (not is_output(result)) continue;
+    const TensorView view = runner.result(result.name);
+    tensors.emplace_back(result.name, Tensor::copy(view.dtype, view.shape, {static_cast<const std::byte*>(view.data), byte_count(view)}));
+  }
+  return tensors;
+}
+
+}  // namespace hone
