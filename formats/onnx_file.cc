@@ -137,22 +137,24 @@ bool is_own_data_name(std::string_view name, std::string_view model_name) {
   return number[0] == '.' and number.size() > 1 and std::all_of(number.begin() + 1, number.end(), [](char c) { return c >= '0' and c <= '9'; });
 }
 
-/// The data files of ours that the model now at `path` uses: useless once it is replaced.
-std::vector<std::string> own_data_files(const std::string& path) {
+/// The data files of ours that the model now at `path` uses; nothing if that cannot be found out.
+std::optional<std::set<std::string>> own_data_files(const std::string& path) {
   const std::string folder = folder_of(path), model_name = file_name_of(path);
+  const auto own = [&](const std::string& name) { return is_own_data_name(name, model_name); };
   std::set<std::string> result;
   try {
     const std::vector<std::string> names = list_folder(folder);
-    const auto own = [&](const std::string& name) { return is_own_data_name(name, model_name); };
-    if (not file_exists(path) or std::none_of(names.begin(), names.end(), own)) return {};
+    const bool is_there = std::find(names.begin(), names.end(), model_name) != names.end();
+    if (not is_there or std::none_of(names.begin(), names.end(), own)) return result;
     onnx::ModelProto model = load_model(path);
     for (const onnx::TensorProto* tensor : all_tensors(model))
       for (const onnx::StringStringEntryProto& entry : tensor->external_data())
         if (entry.key() == "location" and own(entry.value())) result.insert(folder + "/" + entry.value());
-  } catch (const Error&) {  // what is there is no model of ours: leave it all alone
-    return {};
+    return result;
+  } catch (const Error& error) {
+    if (error.diags().front().code == Code::kNotOnnx) return result;
+    return std::nullopt;
   }
-  return {result.begin(), result.end()};
 }
 
 /// For files that are of no use any more; that one stays behind is no reason to fail.
@@ -164,9 +166,10 @@ void remove_quietly(const std::string& path) {
 }
 
 std::string new_data_name(const std::string& path) {
+  const std::vector<std::string> names = list_folder(folder_of(path));
   for (int number = 1;; ++number) {
     std::string name = fmt::format("{}.{}.data", file_name_of(path), number);
-    if (not file_exists(folder_of(path) + "/" + name)) return name;
+    if (not std::binary_search(names.begin(), names.end(), name)) return name;
   }
 }
 
@@ -236,21 +239,18 @@ void save_model(onnx::ModelProto model, const std::string& path, const SaveModel
   if (path == "-" and not external.empty()) {
     throw Error(Code::kFileWrite, "cannot write the model to standard output: its weights need a file of their own", {}, {"name an output file"});
   }
-  const std::vector<std::string> outdated = path == "-" ? std::vector<std::string>{} : own_data_files(path);
-  std::string data_path;
-  if (not external.empty()) {
-    data_path = folder_of(path) + "/" + new_data_name(path);
-    write_data_file(external, data_path, options);
-  }
+  const auto outdated = path == "-" ? std::nullopt : own_data_files(path);
+  const std::string data_path = external.empty() ? "" : folder_of(path) + "/" + new_data_name(path);
   try {
+    if (not external.empty()) write_data_file(external, data_path, options);
     write_protobuf(model, path);
   } catch (...) {
     // The very last step, syncing the folder, can fail when the new model is in place already: then it needs its data.
-    const std::vector<std::string> used = data_path.empty() ? std::vector<std::string>{} : own_data_files(path);
-    if (not data_path.empty() and std::find(used.begin(), used.end(), data_path) == used.end()) remove_quietly(data_path);
+    const auto used = own_data_files(path);
+    if (not data_path.empty() and used and not used->contains(data_path)) remove_quietly(data_path);
     throw;
   }
-  for (const std::string& file : outdated) remove_quietly(file);
+  if (outdated) std::for_each(outdated->begin(), outdated->end(), remove_quietly);
 }
 
 std::vector<onnx::TensorProto*> all_tensors(onnx::ModelProto& model) {

@@ -91,8 +91,9 @@ class Walk {
 
   std::optional<std::string> run() {
     while (not open_.empty() and not damage_) {
-      if (at_ == open_.back().end) open_.pop_back();
-      else field();
+      if (at_ < open_.back().end) field();
+      else if (missing_ > 0 and at_ == bytes_.size()) ended(0);
+      else open_.pop_back();
     }
     return damage_;
   }
@@ -132,8 +133,8 @@ class Walk {
 
   /// `count` bytes should follow, but the message ends before.
   void ended(std::uint64_t count) {
-    const std::uint64_t missing = count - std::min<std::uint64_t>(count, bytes_.size() - at_);
-    if (missing > 0) damaged(fmt::format("it ends inside {}, at least {} bytes too early", place(), missing));
+    missing_ = std::max(missing_, count - std::min<std::uint64_t>(count, bytes_.size() - at_));
+    if (missing_ > 0) damaged(fmt::format("it ends inside {}, at least {} bytes too early", place(), missing_));
     else damaged(fmt::format("a length does not fit, at byte {} in {}", at_, place()));
   }
 
@@ -164,18 +165,24 @@ class Walk {
       if (field->content == Message::kNode and ++nodes_ > limits::kNodes) too_large("nodes", limits::kNodes);
       if (open_.size() > static_cast<std::size_t>(limits::kProtobufDepth)) too_large("levels of graphs and types in each other", limits::kProtobufDepth);
     }
-    if (length > open_.back().end - at_) {
-      if (field != nullptr) open_.push_back({field->content, at_, field->name});  // for the message
-      return ended(length);
+    const std::size_t present = open_.back().end - at_;
+    const bool is_leaf = field == nullptr or field->content == Message::kLeaf;
+    if (length > present and (is_leaf or open_.back().end < bytes_.size())) return ended(length);
+    if (length > present) {  // the file was cut off: look on for where
+      missing_ = std::max(missing_, length - present);
+      open_.push_back({field->content, bytes_.size(), field->name});
+    } else if (is_leaf) {
+      at_ += length;
+    } else {
+      open_.push_back({field->content, at_ + static_cast<std::size_t>(length), field->name});
     }
-    if (field == nullptr or field->content == Message::kLeaf) at_ += length;
-    else open_.push_back({field->content, at_ + static_cast<std::size_t>(length), field->name});
   }
 
   std::span<const std::byte> bytes_;
   const std::string& name_;
   std::vector<Open> open_;
   std::optional<std::string> damage_;
+  std::uint64_t missing_ = 0;  // bytes, at least, that a length in the file promises beyond its end
   std::size_t at_ = 0;
   std::size_t parts_ = 0;
   std::size_t nodes_ = 0;
