@@ -18,14 +18,25 @@ Val Builder::input(Role role, std::string name, Type type, std::optional<Tensor>
   return {*this, id};
 }
 
+namespace {
+/// Equal for equal rank-0 tensors.
+std::string scalar_key(const Tensor& tensor) {
+  return fmt::format("{} {}", to_string(tensor.dtype()), is_float(tensor.dtype()) ? fmt::format("{}", tensor.at(0)) : fmt::format("{}", tensor.int_at(0)));
+}
+}  // namespace
+
 Val Builder::constant(Tensor tensor, std::string name) {
   Type type{tensor.dtype(), shape_of(tensor.shape())};
   if (tensor.element_count() != 1 or not tensor.shape().empty()) return input(Role::kConstant, std::move(name), std::move(type), std::move(tensor));
-  const std::string key = fmt::format("{} {}", to_string(tensor.dtype()), is_float(tensor.dtype()) ? fmt::format("{}", tensor.at(0)) : fmt::format("{}", tensor.int_at(0)));
-  if (const auto found = scalars_.find(key); found != scalars_.end()) return {*this, found->second};
+  if (const auto found = scalars_.find(scalar_key(tensor)); found != scalars_.end()) return {*this, found->second};
   const Val made = input(Role::kConstant, std::move(name), std::move(type), std::move(tensor));
-  scalars_[key] = made.id();
+  remember_scalar(made.id());
   return made;
+}
+
+void Builder::remember_scalar(ValueId input) {
+  const Tensor* tensor = graph_.constant_of(input);
+  if (tensor != nullptr and tensor->shape().empty()) scalars_.emplace(scalar_key(*tensor), input);
 }
 
 Val Builder::scalar(double value, DType dtype) { return constant(Tensor::scalar(value).cast(dtype)); }
@@ -54,6 +65,8 @@ void Builder::set_bounds(ValueId input, Dim low, Dim high) {
   entry.bounds = {low, high};
 }
 
+void Builder::set_role(ValueId input, Role role) { graph_.inputs_.at(graph_.input_index_.at(input.index) - 1).role = role; }
+void Builder::redirect_alias(std::size_t i, Val value) { graph_.aliases_.at(i).value = value.id(); }
 void Builder::set_input_data(ValueId input, Tensor data) { graph_.inputs_.at(graph_.input_index_.at(input.index) - 1).data = std::move(data); }
 
 std::vector<Val> Builder::add(const OpDef& op, std::span<const Val> operands, Attrs attrs) {

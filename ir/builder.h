@@ -45,6 +45,11 @@ class Builder {
   /// After the step, input `state` holds `value` (same type).
   void alias(Val state, Val value);
   void set_bounds(ValueId input, Dim low, Dim high);
+  void set_role(ValueId input, Role role);
+  /// From now on alias number `i` (Graph::aliases) gives `value`.
+  void redirect_alias(std::size_t i, Val value);
+  /// Lets constant() find a one-element constant that is there already.
+  void remember_scalar(ValueId input);
   void set_input_data(ValueId input, Tensor data);
   void set_name(Val value, std::string name);
   void clear_outputs();

@@ -1,0 +1,215 @@
+#include "backends/compile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "backends/cpu/cpu_target.h"
+#include "backends/llvm/emit.h"
+#include "backends/schedule.h"
+#include "base/text.h"
+#include "ir/ops/ops.h"
+#include "ir/print.h"
+
+namespace hone {
+
+namespace {
+
+/// For every fed integer that indexes something: the range in which it must be. Looks through casts, reshapes and arithmetic-free ops.
+void derive_index_bounds(Graph& graph) {
+  Builder builder(graph);
+  for (const Node& node : graph.nodes()) {
+    if (*node.op != op::gather) continue;
+    ValueId index = node.operands[1];
+    while (graph.is_op(index, op::reshape) or graph.is_op(index, op::cast) or graph.is_op(index, op::transpose)) index = graph.producer(index).operands[0];
+    const Input* input = graph.input_of(index);
+    if (input == nullptr or input->role != Role::kInput or not is_integer(graph.type(index).dtype)) continue;
+    const Dim extent = graph.type(node.operands[0]).shape[static_cast<std::size_t>(node.attrs[kAxis])];
+    if (extent.is_constant()) builder.set_bounds(index, Dim(0) - extent, extent);
+  }
+}
+
+plan::Feed describe_feed(const Graph& imported, const Recipe& recipe, const Graph& graph, const Input& input) {
+  plan::Feed feed;
+  feed.name = input.name;
+  feed.dtype = graph.type(input.value).dtype;
+  feed.shape = graph.type(input.value).shape;
+  if (imported.find_input(input.name) != nullptr) feed.kind = plan::Feed::Kind::kModelInput;
+  else feed.kind = feed.dtype == DType::kF64 and feed.shape.empty() ? plan::Feed::Kind::kLearningRate : plan::Feed::Kind::kTarget;
+  if (input.bounds and input.bounds->first.is_constant() and input.bounds->second.is_constant())
+    feed.bounds = {input.bounds->first.value(), input.bounds->second.value()};
+  if (feed.kind == plan::Feed::Kind::kTarget and recipe.loss.has_ignore_index) feed.ignored = recipe.loss.ignore_index;
+  return feed;
+}
+
+/// The graphs of all entries, ready to be scheduled for the target.
+std::vector<EntryGraph> prepared_entries(const Graph& imported, const Recipe& recipe, const Target& target, TrainingReport& report) {
+  std::vector<EntryGraph> entries = build_entries(imported, recipe, report);
+  for (EntryGraph& entry : entries) {
+    optimize(entry.graph);
+    (void)select_library(entry.graph, target);
+    derive_index_bounds(entry.graph);
+  }
+  return entries;
+}
+
+struct Scheduled {
+  KernelSet kernels;
+  PersistentSet persistents;
+  std::vector<plan::Entry> entries;
+
+  std::vector<const Kernel*> kernel_pointers() const {
+    std::vector<const Kernel*> pointers;
+    for (const Kernel& kernel : kernels.kernels()) pointers.push_back(&kernel);
+    return pointers;
+  }
+};
+
+Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const std::vector<EntryGraph>& graphs) {
+  Scheduled scheduled;
+  for (const EntryGraph& entry : graphs)
+    scheduled.entries.push_back(schedule(entry.graph, scheduled.kernels, scheduled.persistents,
+                                         [&](const Graph& graph, const Input& input) { return describe_feed(imported, recipe, graph, input); }));
+  return scheduled;
+}
+
+/// The symbol of the samples' axis: the first axis of the first model input that has a symbolic one.
+std::string batch_symbol(const Graph& imported) {
+  for (const Input& input : imported.inputs())
+    if (const Shape& shape = imported.type(input.value).shape; input.role == Role::kInput and not shape.empty() and shape[0].is_symbol()) return shape[0].text();
+  return "";
+}
+
+/// Marks what goes back into the .onnx, and takes its data out of the stored model.
+std::vector<std::byte> skeleton(const onnx::ModelProto& model, std::vector<plan::Persistent>& persistents) {
+  std::map<std::string, plan::Persistent*> by_name;
+  for (plan::Persistent& persistent : persistents)
+    if (persistent.role != plan::Persistent::Role::kConstant) by_name[persistent.name] = &persistent;
+  onnx::ModelProto stripped = model;
+  for (auto& tensor : *stripped.mutable_graph()->mutable_initializer()) {
+    const auto found = by_name.find(tensor.name());
+    if (found == by_name.end()) continue;
+    found->second->in_model = true;
+    tensor.clear_raw_data();
+    tensor.clear_float_data();
+    tensor.clear_double_data();
+    tensor.clear_int32_data();
+    tensor.clear_external_data();
+    tensor.clear_data_location();
+  }
+  std::vector<std::byte> bytes(stripped.ByteSizeLong());
+  HONE_CHECK(stripped.SerializeToArray(bytes.data(), static_cast<int>(bytes.size())), "the model does not serialize");
+  return bytes;
+}
+
+std::string explain(const Target& target, const std::vector<EntryGraph>& entries) {
+  std::string text;
+  for (const EntryGraph& entry : entries) {
+    text += fmt::format("{} for {}:\n", entry.name, target.name());
+    for (std::size_t i = 0; i < entry.graph.node_count(); ++i) {
+      const Node& node = entry.graph.node(NodeId(i));
+      const RowChoice choice = target.choose_row(entry.graph, NodeId(i));
+      const std::string what = *node.op == op::reshape ? "a view, no work" : not choice.row.empty() ? choice.row : "generated kernel; " + choice.reason;
+      text += fmt::format("  {:<18} {:<44} {}\n", node.op->name, what, to_string(node.loc));
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+Compiled compile(const onnx::Imported& model, const Recipe& recipe, const std::string& model_name, const CompileOptions& options) {
+  for (const std::string& target : options.targets)
+    if (target != "cpu") throw Error(Code::kUsage, fmt::format("--target {}: this build compiles for cpu only", target));
+  const CpuTarget target;
+  Compiled compiled;
+  const std::vector<EntryGraph> graphs = prepared_entries(model.graph, recipe, target, compiled.training);
+  Scheduled scheduled = schedule_all(model.graph, recipe, graphs);
+
+  plan::Program program;
+  program.target = target.name();
+  for (const std::string& level : options.cpu_levels) program.code.emplace_back(level, compile_shared_object(scheduled.kernel_pointers(), {.cpu = level}));
+  program.entries = std::move(scheduled.entries);
+  program.persistents = std::move(scheduled.persistents).take();
+  for (plan::Persistent& persistent : program.persistents) {
+    const auto& trained = compiled.training.trained;
+    persistent.trained = std::any_of(trained.begin(), trained.end(), [&](const TrainedWeight& weight) { return weight.name == persistent.name; });
+  }
+
+  plan::Plan& plan = compiled.plan;
+  plan.model_name = model_name;
+  if (recipe.can_train()) plan.recipe_json = to_json(recipe);
+  plan.onnx_model = skeleton(model.model, program.persistents);
+  plan.batch_symbol = batch_symbol(model.graph);
+  plan.graphs["imported"] = print(model.graph);
+  for (const EntryGraph& entry : graphs) plan.graphs[entry.name] = print(entry.graph);
+  std::string kernels;
+  for (const Kernel* kernel : scheduled.kernel_pointers()) kernels += print(*kernel) + "\n";
+  plan.graphs["kernels"] = kernels;
+  plan.programs.push_back(std::move(program));
+  if (options.explain) compiled.why = explain(target, graphs);
+  return compiled;
+}
+
+namespace {
+
+struct StageContext {
+  const onnx::Imported& model;
+  const Recipe& recipe;
+  TrainingReport report = {};
+  const CpuTarget target = {};
+
+  std::vector<EntryGraph> raw() { return build_entries(model.graph, recipe, report); }
+  std::vector<EntryGraph> prepared() { return prepared_entries(model.graph, recipe, target, report); }
+  Scheduled scheduled() { return schedule_all(model.graph, recipe, prepared()); }
+};
+
+struct Stage {
+  std::string_view name;
+  std::string (*text)(StageContext&);
+};
+
+constexpr Stage kStages[] = {
+    {"imported", [](StageContext& c) { return print(c.model.graph); }},
+    {"training", [](StageContext& c) { return print(c.raw().front().graph); }},
+    {"optimized", [](StageContext& c) { return print(c.prepared().front().graph); }},
+    {"kernels",
+     [](StageContext& c) {
+       const Scheduled scheduled = c.scheduled();
+       std::string text;
+       for (const Kernel& kernel : scheduled.kernels.kernels()) text += print(kernel) + "\n";
+       return text;
+     }},
+    {"schedule",
+     [](StageContext& c) {
+       const Scheduled scheduled = c.scheduled();
+       std::string text;
+       for (const plan::Entry& entry : scheduled.entries) text += print(entry, scheduled.persistents.all()) + "\n";
+       return text;
+     }},
+    {"llvm", [](StageContext& c) { return emit_llvm(c.scheduled().kernel_pointers(), {}, IrStage::kOptimized); }},
+    {"asm", [](StageContext& c) { return emit_assembly(c.scheduled().kernel_pointers(), {}); }},
+};
+
+}  // namespace
+
+const std::vector<std::string>& stage_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> list;
+    for (const Stage& stage : kStages) list.emplace_back(stage.name);
+    return list;
+  }();
+  return names;
+}
+
+std::string emit_stage(const onnx::Imported& model, const Recipe& recipe, const std::string& wanted) {
+  for (const Stage& stage : kStages) {
+    if (stage.name != wanted) continue;
+    StageContext context{model, recipe};
+    return stage.text(context);
+  }
+  throw Error(Code::kUsage, fmt::format("--emit {}: no such stage", quoted(wanted)), {}, {did_you_mean(wanted, stage_names()), "stages: " + quoted_list(stage_names())});
+}
+
+}  // namespace hone

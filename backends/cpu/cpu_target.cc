@@ -1,0 +1,114 @@
+#include "backends/cpu/cpu_target.h"
+
+#include <fmt/format.h>
+
+#include "ir/ops/ops.h"
+
+namespace hone {
+
+namespace {
+
+/// "" the row fits, else why not.
+using Accepts = std::string (*)(const Graph&, const Node&);
+
+std::string all_f32(const Graph& graph, const Node& node) {
+  for (const ValueId operand : node.operands)
+    if (is_float(graph.type(operand).dtype) and graph.type(operand).dtype != DType::kF32) return fmt::format("{} operands: the row is for f32", to_string(graph.type(operand).dtype));
+  return "";
+}
+
+std::string accepts_matmul(const Graph& graph, const Node& node) {
+  const Shape &a = graph.type(node.operands[0]).shape, &b = graph.type(node.operands[1]).shape;
+  const std::size_t rank = std::max(a.size(), b.size());
+  for (std::size_t i = 2; i < rank; ++i) {  // leading axes, from the last
+    const bool has_a = i < a.size(), has_b = i < b.size();
+    if (has_a and has_b and a[a.size() - 1 - i] != b[b.size() - 1 - i] and not a[a.size() - 1 - i].is_constant(1) and not b[b.size() - 1 - i].is_constant(1))
+      return "leading axes whose extents are not known to be equal";
+  }
+  if (rank > 6) return "more than 6 axes";
+  return all_f32(graph, node);
+}
+
+std::string accepts_conv(const Graph& graph, const Node& node) {
+  const std::size_t spatial = node.attrs[kStrides].size();
+  if (spatial < 1 or spatial > 3) return fmt::format("{} spatial axes: the row has 1 to 3", spatial);
+  for (const Dim& pad : node.attrs[kPadsBegin])
+    if (pad.is_constant() and pad.value() < 0) return "a negative pad";
+  for (const Dim& pad : node.attrs[kPadsEnd])
+    if (pad.is_constant() and pad.value() < 0) return "a negative pad";
+  return all_f32(graph, node);
+}
+
+/// Pooling of x to y: windows must not hang over the padded input (ONNX's ceil_mode), nor leave gaps in themselves.
+std::string fits_pooling(const Attrs& attrs, const Shape& x, const Shape& y) {
+  const std::size_t spatial = attrs[kKernel].size();
+  if (spatial < 1 or spatial > 3) return fmt::format("{} spatial axes: the row has 1 to 3", spatial);
+  for (std::size_t i = 0; i < spatial; ++i) {
+    if (attrs[kDilations][i] != 1) return "dilated windows";
+    const Dim begin = attrs[kPadsBegin][i], end = attrs[kPadsEnd][i], window = attrs[kKernel][i];
+    if (not begin.is_constant() or not end.is_constant() or begin.value() < 0 or end.value() < 0 or begin.value() >= window.value() or end.value() >= window.value())
+      return "pads that are not known, negative, or as large as the window";
+    if (floordiv(x[i + 2] + begin + end - window, attrs[kStrides][i]) + 1 != y[i + 2]) return "windows that hang over the padded input (ceil_mode)";
+  }
+  return "";
+}
+
+/// Max-pooling and its gradient share an opaque workspace: either all nodes around one `window` result take the row, or none.
+std::string accepts_max_pool(const Graph& graph, const Node& node) {
+  if (std::string why = fits_pooling(node.attrs, graph.type(node.operands[0]).shape, graph.type(node.results[0]).shape); not why.empty()) return why;
+  const ValueId window = node.results[1];
+  for (const Output& output : graph.outputs())
+    if (output.value == window) return "its window numbers are an output";
+  for (const Node& reader : graph.nodes())
+    for (std::size_t i = 0; i < reader.operands.size(); ++i)
+      if (reader.operands[i] == window and not(*reader.op == op::max_pool_grad and i == 1)) return fmt::format("its window numbers are read by {}", reader.op->name);
+  return all_f32(graph, node);
+}
+
+std::string accepts_max_pool_grad(const Graph& graph, const Node& node) {
+  if (not graph.is_op(node.operands[1], op::max_pool)) return "its window numbers come from somewhere else than max_pool";
+  return accepts_max_pool(graph, graph.producer(node.operands[1]));
+}
+
+std::string accepts_avg_pool(const Graph& graph, const Node& node) {
+  const std::string why = fits_pooling(node.attrs, graph.type(node.operands[0]).shape, graph.type(node.results[0]).shape);
+  return why.empty() ? all_f32(graph, node) : why;
+}
+
+std::string accepts_avg_pool_grad(const Graph& graph, const Node& node) {
+  const std::string why = fits_pooling(node.attrs, graph.type(node.results[0]).shape, graph.type(node.operands[0]).shape);
+  return why.empty() ? all_f32(graph, node) : why;
+}
+
+struct Row {
+  const OpDef* op;
+  std::string_view row;
+  Accepts accepts;
+};
+
+constexpr Row kRows[] = {
+    {&op::matmul, "onednn.matmul", accepts_matmul},
+    {&op::conv, "onednn.conv", accepts_conv},
+    {&op::conv_input_grad, "onednn.conv_input_grad", accepts_conv},
+    {&op::conv_weight_grad, "onednn.conv_weight_grad", accepts_conv},
+    {&op::max_pool, "onednn.max_pool", accepts_max_pool},
+    {&op::max_pool_grad, "onednn.max_pool_grad", accepts_max_pool_grad},
+    {&op::avg_pool, "onednn.avg_pool", accepts_avg_pool},
+    {&op::avg_pool_grad, "onednn.avg_pool_grad", accepts_avg_pool_grad},
+};
+
+}  // namespace
+
+RowChoice CpuTarget::choose_row(const Graph& graph, NodeId id) const {
+  const Node& node = graph.node(id);
+  std::string reasons = "no library row for this op";
+  for (const Row& row : kRows) {
+    if (*row.op != *node.op) continue;
+    reasons = row.accepts(graph, node);
+    if (reasons.empty()) return {std::string(row.row), ""};
+    reasons = fmt::format("{}: {}", row.row, reasons);
+  }
+  return {"", reasons};
+}
+
+}  // namespace hone

@@ -1,0 +1,194 @@
+#include "backends/kernel_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "base/check.h"
+
+namespace hone {
+
+namespace {
+
+/// Copies a kernel's expressions through `change` (operands, index and guard already mapped) into a new pool; maps phases along.
+Kernel rebuilt(const Kernel& kernel, const std::function<Expr(const Expr& old, Expr mapped)>& change) {
+  Kernel made;
+  made.name = kernel.name;
+  made.buffers = kernel.buffers;
+  made.axes = kernel.axes;
+  made.outer_count = kernel.outer_count;
+  made.phases = kernel.phases;
+  std::vector<ExprId> map;
+  const auto mapped = [&map](ExprId id) { return id.valid() ? map[id.index] : id; };
+  for (std::size_t i = 0; i < kernel.exprs.size(); ++i) {
+    const Expr& old = kernel.exprs[ExprId(i)];
+    Expr expr = old;
+    for (ExprId& operand : expr.operands) operand = mapped(operand);
+    for (ExprId& index : expr.index) index = mapped(index);
+    expr.guard = mapped(expr.guard);
+    map.push_back(made.exprs.add(change(old, std::move(expr))));
+  }
+  for (Phase& phase : made.phases) {
+    for (Reduction& reduction : phase.reductions) reduction.value = mapped(reduction.value);
+    for (Store& store : phase.stores) {
+      for (ExprId& index : store.index) index = mapped(index);
+      store.value = mapped(store.value);
+      store.guard = mapped(store.guard);
+    }
+  }
+  return made;
+}
+
+/// Expressions that a phase really needs: the pool also holds what was built on the way.
+std::vector<bool> reachable(const Kernel& kernel) {
+  std::vector<bool> live(kernel.exprs.size());
+  const auto mark = [&live](ExprId id) {
+    if (id.valid()) live[id.index] = true;
+  };
+  for (const Phase& phase : kernel.phases) {
+    for (const Reduction& reduction : phase.reductions) mark(reduction.value);
+    for (const Store& store : phase.stores) {
+      std::for_each(store.index.begin(), store.index.end(), mark);
+      mark(store.value);
+      mark(store.guard);
+    }
+  }
+  for (std::size_t i = kernel.exprs.size(); i-- > 0;) {
+    if (not live[i]) continue;
+    const Expr& expr = kernel.exprs[ExprId(i)];
+    for (const ExprId operand : expr.operands) mark(operand);
+    for (const ExprId index : expr.index) mark(index);
+    mark(expr.guard);
+  }
+  return live;
+}
+
+/// Are these the outer axes in order?
+bool is_outer_index(const Kernel& kernel, const std::vector<ExprId>& index) {
+  if (index.size() != kernel.outer_count) return false;
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    const Expr& expr = kernel.exprs[index[i]];
+    if (expr.op != ScalarOp::kIndex or expr.slot != i) return false;
+  }
+  return true;
+}
+
+bool has_outer_shape(const Kernel& kernel, const Shape& shape) {
+  if (shape.size() != kernel.outer_count) return false;
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (shape[i] != kernel.axes[i].extent) return false;
+  return true;
+}
+
+/// One element: every index is 0.
+bool is_single(const Kernel& kernel, const KernelBuffer& buffer, const std::vector<ExprId>& index) {
+  for (const ExprId id : index)
+    if (kernel.exprs[id].op != ScalarOp::kConstInt) return false;
+  return element_count(buffer.shape).is_constant(1);
+}
+
+bool is_elementwise(const Kernel& kernel, const std::vector<bool>& live) {
+  if (kernel.phases.size() != 1 or not kernel.phases[0].inner.empty() or not kernel.phases[0].reductions.empty() or kernel.outer_count == 0) return false;
+  for (const Store& store : kernel.phases[0].stores)
+    if (store.guard.valid() or not is_outer_index(kernel, store.index) or not has_outer_shape(kernel, kernel.buffers[store.buffer].shape)) return false;
+  for (std::size_t i = 0; i < kernel.exprs.size(); ++i) {
+    const Expr& expr = kernel.exprs[ExprId(i)];
+    if (not live[i]) continue;
+    if (expr.op == ScalarOp::kSize) return false;
+    if (expr.op != ScalarOp::kLoad) continue;
+    const KernelBuffer& buffer = kernel.buffers[expr.slot];
+    if (expr.guard.valid()) return false;
+    if (not(is_outer_index(kernel, expr.index) and has_outer_shape(kernel, buffer.shape)) and not is_single(kernel, buffer, expr.index)) return false;
+  }
+  // The indices themselves may serve as indices only.
+  for (std::size_t i = 0; i < kernel.exprs.size(); ++i) {
+    if (not live[i]) continue;
+    for (const ExprId operand : kernel.exprs[ExprId(i)].operands)
+      if (operand.valid() and kernel.exprs[operand].op == ScalarOp::kIndex) return false;
+  }
+  return kernel.exprs[kernel.phases[0].stores[0].value].op != ScalarOp::kIndex;
+}
+
+Dim work_of(const Kernel& kernel) {
+  Dim inner_points = 0;
+  for (const Phase& phase : kernel.phases) {
+    Dim points = 1;
+    for (const std::uint32_t axis : phase.inner) points *= kernel.axes[axis].extent;
+    inner_points += points;
+  }
+  const std::vector<bool> live = reachable(kernel);
+  const std::int64_t operations = std::max<std::int64_t>(1, std::count(live.begin(), live.end(), true) / std::max<std::int64_t>(1, static_cast<std::int64_t>(kernel.phases.size())));
+  return kernel.outer_size() * inner_points * operations;
+}
+
+}  // namespace
+
+Kernel without_unused_buffers(const Kernel& kernel, std::vector<std::uint32_t>& kept) {
+  const std::vector<bool> live = reachable(kernel);
+  std::vector<bool> used(kernel.buffers.size());
+  for (std::size_t i = 0; i < kernel.exprs.size(); ++i)
+    if (live[i] and kernel.exprs[ExprId(i)].op == ScalarOp::kLoad) used[kernel.exprs[ExprId(i)].slot] = true;
+  for (const Phase& phase : kernel.phases)
+    for (const Store& store : phase.stores) used[store.buffer] = true;
+  std::vector<std::uint32_t> numbers(kernel.buffers.size());
+  kept.clear();
+  for (std::uint32_t i = 0; i < used.size(); ++i) {
+    numbers[i] = static_cast<std::uint32_t>(kept.size());
+    if (used[i]) kept.push_back(i);
+  }
+  Kernel made = rebuilt(kernel, [&](const Expr&, Expr expr) {
+    if (expr.op == ScalarOp::kLoad) expr.slot = numbers[expr.slot];
+    return expr;
+  });
+  made.buffers.clear();
+  for (const std::uint32_t i : kept) made.buffers.push_back(kernel.buffers[i]);
+  for (Phase& phase : made.phases)
+    for (Store& store : phase.stores) store.buffer = numbers[store.buffer];
+  return made;
+}
+
+Kernel flattened(const Kernel& kernel, std::map<std::string, Dim, std::less<>>& sizes) {
+  if (not is_elementwise(kernel, reachable(kernel))) return rebuilt(kernel, [](const Expr&, Expr expr) { return expr; });
+  const Dim n = Dim::symbol("n_elements");
+  sizes.emplace(n.text(), kernel.outer_size());
+  std::optional<ExprId> axis;
+  Kernel made = rebuilt(kernel, [&](const Expr&, Expr expr) {
+    if (expr.op == ScalarOp::kLoad) {
+      const bool single = element_count(kernel.buffers[expr.slot].shape).is_constant(1);
+      expr.index = single ? std::vector<ExprId>{} : std::vector<ExprId>{expr.index.back()};
+    }
+    if (expr.op == ScalarOp::kIndex) expr.slot = 0;  // all outer indices become the one
+    return expr;
+  });
+  made.axes = {{"i", n}};
+  made.outer_count = 1;
+  for (KernelBuffer& buffer : made.buffers) buffer.shape = element_count(buffer.shape).is_constant(1) and not has_outer_shape(kernel, buffer.shape) ? Shape{} : Shape{n};
+  for (Phase& phase : made.phases)
+    for (Store& store : phase.stores) store.index = {store.index.back()};
+  return made;
+}
+
+KernelCall KernelSet::add(Kernel kernel) {
+  KernelCall call;
+  std::map<std::string, Dim, std::less<>> stands_for;
+  Kernel canonical = flattened(without_unused_buffers(kernel, call.buffers), stands_for);
+  const std::string name = kernel.name;
+  canonical.name = "k";
+  for (std::size_t i = 0; i < canonical.buffers.size(); ++i) canonical.buffers[i].name = fmt::format("{}{}", canonical.buffers[i].access == Access::kWrite ? "y" : "x", i);
+  const std::string text = print(canonical);
+  auto [found, is_new] = symbols_.try_emplace(text, "");
+  if (is_new) {
+    found->second = fmt::format("{}_{}", name, kernels_.size());
+    canonical.name = found->second;
+    kernels_.push_back(rebuilt(canonical, [](const Expr&, Expr expr) { return expr; }));
+  }
+  call.symbol = found->second;
+  for (const Dim& size : size_arguments(canonical)) call.sizes.push_back(size.substitute(stands_for));
+  call.range = canonical.outer_size().substitute(stands_for);
+  call.work = work_of(canonical).substitute(stands_for);
+  return call;
+}
+
+}  // namespace hone

@@ -1,0 +1,39 @@
+// The kernels of one program: brought to a canonical form, so that equal ones are emitted once, whatever tensors they work on.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/kernel/kernel.h"
+
+namespace hone {
+
+/// How one call of a kernel of the set is made.
+struct KernelCall {
+  std::string symbol;
+  std::vector<std::uint32_t> buffers;  ///< which of the original kernel's buffers are passed, in order
+  std::vector<Dim> sizes;
+  Dim range;
+  Dim work;
+};
+
+class KernelSet {
+ public:
+  /// Adds the kernel unless an equal one is there, and says how to call it.
+  KernelCall add(Kernel kernel);
+  const std::vector<Kernel>& kernels() const { return kernels_; }
+
+ private:
+  std::vector<Kernel> kernels_;
+  std::map<std::string, std::string> symbols_;  // text without the name -> symbol
+};
+
+/// Without the buffers that nothing loads from or stores to; `kept` receives the numbers of those that stay.
+Kernel without_unused_buffers(const Kernel& kernel, std::vector<std::uint32_t>& kept);
+
+/// An elementwise kernel over tensors of one shape (and scalars) as one loop over all elements of symbolic size `n`; any other kernel as it is.
+/// `sizes` receives what the new symbols stand for.
+Kernel flattened(const Kernel& kernel, std::map<std::string, Dim, std::less<>>& sizes);
+
+}  // namespace hone

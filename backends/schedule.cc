@@ -1,0 +1,243 @@
+#include "backends/schedule.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "backends/llvm/emit.h"
+#include "ir/op.h"
+#include "ir/ops/ops.h"
+
+namespace hone {
+
+using plan::Buffer;
+
+std::uint32_t PersistentSet::add(const Graph& graph, const Input& input) {
+  HONE_CHECK(input.data.has_value(), fmt::format("\"{}\" has no data to start from", input.name));
+  if (input.role == Role::kConstant) {
+    const auto bytes = input.data->bytes();
+    const std::string key = fmt::format("{} {:016x}", to_string(graph.type(input.value)), XXH3_64bits(bytes.data(), bytes.size()));
+    const auto [found, is_new] = constants_.try_emplace(key, static_cast<std::uint32_t>(persistents_.size()));
+    if (is_new) persistents_.push_back({fmt::format("constant {}", constants_.size()), plan::Persistent::Role::kConstant, false, false, *input.data});
+    return found->second;
+  }
+  const auto [found, is_new] = by_name_.try_emplace(input.name, static_cast<std::uint32_t>(persistents_.size()));
+  if (is_new) persistents_.push_back({input.name, input.role == Role::kWeight ? plan::Persistent::Role::kWeight : plan::Persistent::Role::kState, false, false, *input.data});
+  return found->second;
+}
+
+namespace {
+
+class Scheduler {
+ public:
+  Scheduler(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const DescribeFeed& describe_feed)
+      : graph_(graph), kernels_(kernels), persistents_(persistents), describe_feed_(describe_feed), buffers_(graph.value_count()), states_(graph.value_count()) {}
+
+  plan::Entry run() {
+    entry_.name = graph_.name;
+    entry_.equations = graph_.equations();
+    for (const Input& input : graph_.inputs())
+      if (input.role == Role::kInput) buffer_of(input.value);
+    find_last_reads();
+    for (const Alias& alias : graph_.aliases()) states_[alias.value.index] = alias.state;
+    for (std::size_t i = 0; i < graph_.node_count(); ++i) place(NodeId(i));
+    for (const Alias& alias : graph_.aliases()) finish_alias(alias);
+    for (const Output& output : graph_.outputs()) entry_.results.push_back({output.name, buffer_of(output.value)});
+    find_live_ranges();
+    return std::move(entry_);
+  }
+
+ private:
+  // --- Buffers ---
+
+  std::uint32_t add_buffer(ValueId value, Buffer::Storage storage, std::uint32_t index) {
+    const Value& v = graph_.value(value);
+    entry_.buffers.push_back({.name = v.name, .dtype = v.type.dtype, .shape = v.type.shape, .storage = storage, .index = index});
+    return static_cast<std::uint32_t>(entry_.buffers.size() - 1);
+  }
+
+  /// The buffer of a value, made at its first use.
+  std::uint32_t buffer_of(ValueId value) {
+    std::optional<std::uint32_t>& buffer = buffers_[value.index];
+    if (buffer) return *buffer;
+    const Input* input = graph_.input_of(value);
+    if (input == nullptr) {
+      buffer = add_buffer(value, Buffer::Storage::kArena, 0);
+    } else if (input->role == Role::kInput) {
+      buffer = add_buffer(value, Buffer::Storage::kFeed, static_cast<std::uint32_t>(entry_.feeds.size()));
+      entry_.feeds.push_back(describe_feed_(graph_, *input));
+    } else {
+      buffer = add_buffer(value, Buffer::Storage::kPersistent, persistents_.add(graph_, *input));
+    }
+    return *buffer;
+  }
+
+  void make_view(ValueId value, std::uint32_t of) { buffers_[value.index] = add_buffer(value, Buffer::Storage::kView, of); }
+
+  // --- Steps ---
+
+  void add_step(decltype(plan::Step::what) what, const Node& node) {
+    const std::string where = to_string(node.loc);
+    entry_.steps.push_back({std::move(what), fmt::format("{}: {}{}{}", to_string(node.part), node.op->name, where.empty() ? "" : " ", where)});
+  }
+
+  void place(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (*node.op == op::reshape) return make_view(node.results[0], buffer_of(node.operands[0]));
+    if (node.op->collective) return place_all_reduce(node);
+    if (not node.attrs[kRow].empty()) return place_library_call(id);
+    place_kernel(id);
+  }
+
+  void place_kernel(NodeId id) {
+    const Node& node = graph_.node(id);
+    Kernel kernel = kernel_of(graph_, id);
+    update_in_place(id, &kernel);
+    std::vector<ValueId> values = node.operands;
+    values.insert(values.end(), node.results.begin(), node.results.end());
+    const KernelCall call = kernels_.add(std::move(kernel));
+    plan::KernelStep step{call.symbol, {}, call.sizes, call.range, call.work};
+    for (const std::uint32_t i : call.buffers) step.buffers.push_back(buffer_of(values[i]));
+    add_step(std::move(step), node);
+  }
+
+  void place_library_call(NodeId id) {
+    const Node& node = graph_.node(id);
+    update_in_place(id, nullptr);
+    plan::LibraryStep step{node.attrs[kRow], {}, {}, {}, {}};
+    for (const auto& [name, attr] : node.attrs) {
+      if (const auto* ints = std::get_if<Ints>(&attr.value)) step.ints[std::string(name)] = *ints;
+      if (const auto* number = std::get_if<std::int64_t>(&attr.value)) step.ints[std::string(name)] = {*number};
+      if (const auto* flag = std::get_if<bool>(&attr.value)) step.ints[std::string(name)] = {*flag};
+      if (const auto* dims = std::get_if<Shape>(&attr.value)) step.dims[std::string(name)] = *dims;
+    }
+    for (const ValueId operand : node.operands) step.operands.push_back(operand.valid() ? static_cast<std::int64_t>(buffer_of(operand)) : -1);
+    for (std::size_t i = 0; i < node.results.size(); ++i) {
+      if (i > 0 and uses_[node.results[i].index] == 0) break;  // a workspace that nobody reads need not be written
+      step.results.push_back(buffer_of(node.results[i]));
+      if (i > 0) entry_.buffers[step.results.back()].opaque = true;
+    }
+    add_step(std::move(step), node);
+  }
+
+  void place_all_reduce(const Node& node) {
+    std::uint32_t buffer = buffer_of(node.operands[0]);
+    const bool owned = graph_.input_of(node.operands[0]) == nullptr and uses_[node.operands[0].index] == 1;
+    if (not owned) {  // the operand is needed as it is: reduce a copy
+      const std::uint32_t copy = add_buffer(node.results[0], Buffer::Storage::kArena, 0);
+      add_step(plan::CopyStep{buffer, copy}, node);
+      buffers_[node.results[0].index] = buffer = copy;
+    } else {
+      make_view(node.results[0], buffer);
+    }
+    add_step(plan::AllReduceStep{{buffer}, node.attrs[kBucket]}, node);
+  }
+
+  // --- States ---
+
+  /// For each value, the last node that reads its memory (directly or through a view), and how often it is read.
+  void find_last_reads() {
+    uses_ = count_uses(graph_);
+    last_read_.assign(graph_.value_count(), -1);
+    for (std::size_t i = 0; i < graph_.node_count(); ++i)
+      for (const ValueId operand : graph_.node(NodeId(i)).operands)
+        if (operand.valid()) last_read_[operand.index] = static_cast<std::int64_t>(i);
+    for (std::size_t i = graph_.node_count(); i-- > 0;) {  // what reads a view reads what it is a view of
+      const Node& node = graph_.node(NodeId(i));
+      if (*node.op != op::reshape and not node.op->collective) continue;
+      auto& last = last_read_[node.operands[0].index];
+      last = std::max(last, last_read_[node.results[0].index]);
+    }
+  }
+
+  /// Its value from before the step is wanted after it.
+  bool outlives_step(ValueId state) const {
+    return std::any_of(graph_.outputs().begin(), graph_.outputs().end(), [&](const Output& output) { return output.value == state; }) or
+           std::any_of(graph_.aliases().begin(), graph_.aliases().end(), [&](const Alias& alias) { return alias.value == state; });
+  }
+
+  /// If the node makes the new value of a state that nobody reads afterwards, lets it write where the state lies.
+  void update_in_place(NodeId id, const Kernel* kernel) {
+    const Node& node = graph_.node(id);
+    for (std::size_t r = 0; r < node.results.size(); ++r) {
+      const ValueId state = states_[node.results[r].index];
+      if (not state.valid() or buffers_[node.results[r].index] or outlives_step(state)) continue;
+      const std::int64_t last = last_read_[state.index], now = static_cast<std::int64_t>(id.index);
+      if (last > now) continue;
+      if (last == now and (kernel == nullptr or not reads_as_it_writes(node, *kernel, r, state))) continue;
+      buffers_[node.results[r].index] = buffer_of(state);
+    }
+  }
+
+  bool reads_as_it_writes(const Node& node, const Kernel& kernel, std::size_t result, ValueId state) const {
+    for (std::size_t i = 0; i < node.operands.size(); ++i) {
+      if (node.operands[i] == state) {
+        if (not may_share_memory(kernel, static_cast<std::uint32_t>(node.operands.size() + result), static_cast<std::uint32_t>(i))) return false;
+      } else if (node.operands[i].valid() and buffers_[node.operands[i].index] and root(*buffers_[node.operands[i].index]) == root(*buffers_[state.index])) {
+        return false;  // read through a view of the state
+      }
+    }
+    return true;
+  }
+
+  void finish_alias(const Alias& alias) {
+    const std::uint32_t state = buffer_of(alias.state), value = buffer_of(alias.value);
+    persistents_.mark_trained(entry_.buffers[state].index);
+    if (root(value) == root(state)) return;
+    entry_.steps.push_back({plan::CopyStep{value, state}, "update: copy of " + graph_.value(alias.state).name});
+  }
+
+  // --- Live ranges ---
+
+  std::uint32_t root(std::uint32_t buffer) const {
+    while (entry_.buffers[buffer].storage == Buffer::Storage::kView) buffer = entry_.buffers[buffer].index;
+    return buffer;
+  }
+
+  void find_live_ranges() {
+    std::vector<bool> seen(entry_.buffers.size());
+    const auto use = [&](std::uint32_t buffer, std::uint32_t step) {
+      const std::uint32_t r = root(buffer);
+      Buffer& b = entry_.buffers[r];
+      if (not seen[r]) b.first_step = step;
+      seen[r] = true;
+      b.last_step = std::max(b.last_step, step);
+    };
+    for (std::uint32_t i = 0; i < entry_.steps.size(); ++i) {
+      const auto& what = entry_.steps[i].what;
+      if (const auto* step = std::get_if<plan::KernelStep>(&what)) {
+        for (const std::uint32_t buffer : step->buffers) use(buffer, i);
+      } else if (const auto* step = std::get_if<plan::LibraryStep>(&what)) {
+        for (const std::int64_t buffer : step->operands)
+          if (buffer >= 0) use(static_cast<std::uint32_t>(buffer), i);
+        for (const std::uint32_t buffer : step->results) use(buffer, i);
+      } else if (const auto* step = std::get_if<plan::CopyStep>(&what)) {
+        use(step->from, i), use(step->to, i);
+      } else if (const auto* step = std::get_if<plan::AllReduceStep>(&what)) {
+        for (const std::uint32_t buffer : step->buffers) use(buffer, i);
+      }
+    }
+    const auto end = static_cast<std::uint32_t>(entry_.steps.empty() ? 0 : entry_.steps.size() - 1);
+    for (const plan::Result& result : entry_.results) use(result.buffer, end);
+  }
+
+  const Graph& graph_;
+  KernelSet& kernels_;
+  PersistentSet& persistents_;
+  const DescribeFeed& describe_feed_;
+  plan::Entry entry_;
+  std::vector<std::optional<std::uint32_t>> buffers_;  // by value
+  std::vector<ValueId> states_;                        // by value: the state that it replaces
+  std::vector<std::uint32_t> uses_;
+  std::vector<std::int64_t> last_read_;
+};
+
+}  // namespace
+
+plan::Entry schedule(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const DescribeFeed& describe_feed) {
+  return Scheduler(graph, kernels, persistents, describe_feed).run();
+}
+
+}  // namespace hone

@@ -1,0 +1,38 @@
+// Graph to schedule: an entry of the plan. Each node becomes a generated kernel, a library call, a view or a collective; buffers get storage and live ranges;
+// states are updated in place where nothing reads them later, by a copy at the end of the step otherwise.
+#pragma once
+
+#include <functional>
+
+#include "backends/kernel_set.h"
+#include "ir/graph.h"
+#include "runtime/plan/plan.h"
+
+namespace hone {
+
+/// The persistent tensors of a program, shared by its entries.
+class PersistentSet {
+ public:
+  /// The number of the persistent tensor that `input` (a weight, state or constant with data) is. The first entry that names it decides its role;
+  /// `trained` adds up over entries.
+  std::uint32_t add(const Graph& graph, const Input& input);
+  void mark_trained(std::uint32_t index) { persistents_[index].trained = true; }
+  std::vector<plan::Persistent> take() && { return std::move(persistents_); }
+  const std::vector<plan::Persistent>& all() const { return persistents_; }
+
+ private:
+  std::vector<plan::Persistent> persistents_;
+  std::map<std::string, std::uint32_t> by_name_;
+  std::map<std::string, std::uint32_t> constants_;  // by type and contents
+};
+
+/// What the schedule cannot know of an input that is fed.
+using DescribeFeed = std::function<plan::Feed(const Graph&, const Input&)>;
+
+/// `graph` is optimized, its `lower` ops expanded, its library rows chosen (attribute kRow).
+plan::Entry schedule(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const DescribeFeed& describe_feed);
+
+/// The schedule as a person reads it: steps with their buffers, then buffers with their live ranges.
+std::string print(const plan::Entry& entry, const std::vector<plan::Persistent>& persistents);
+
+}  // namespace hone

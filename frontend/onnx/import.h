@@ -1,0 +1,32 @@
+// ONNX import: a ModelProto becomes a Graph of our ops, shape arithmetic folded, exporters' oddities resolved.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "formats/onnx_file.h"
+#include "ir/graph.h"
+
+namespace hone::onnx {
+
+struct ImportOptions {
+  std::map<std::string, std::int64_t> dims;  ///< symbolic sizes to fix, by name (--dim T=128)
+};
+
+struct Imported {
+  /// Inputs: the model's inputs (role input, ONNX names and declared types; unknown extents get symbols), float initializers (role weight; rank 0 and one-element ones
+  /// role constant), other initializers (role constant), each with data. Outputs: all of the model's, by name. Values carry ONNX names, nodes their Loc.
+  /// Batch normalization is `batch_norm`, whatever mode the file was exported in. `lower` ops are not expanded.
+  Graph graph;
+  ModelProto model;             ///< as it came in, data included
+  std::vector<Diag> warnings;   ///< oddities worth a note
+};
+
+/// Throws one Error with every problem of the file: unknown operators (all listed), opsets, attributes, shapes, weights.
+Imported import_model(const std::string& path, const ImportOptions& options = {});
+
+/// The same from memory; external data are looked for in `folder`.
+Imported import_model(ModelProto model, const std::string& file_name, const std::string& folder, const ImportOptions& options = {});
+
+}  // namespace hone::onnx

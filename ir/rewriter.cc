@@ -1,0 +1,102 @@
+#include "ir/rewriter.h"
+
+#include <fmt/format.h>
+
+#include "ir/op.h"
+
+namespace hone {
+
+Rewriter::Rewriter(const Graph& old) : old_(old), builder_(made_), map_(old.value_count()), uses_(count_uses(old)) { made_.name = old.name; }
+
+Val Rewriter::mapped(ValueId old_value) {
+  if (not old_value.valid()) return {};
+  const ValueId value = map_.at(old_value.index);
+  HONE_CHECK(value.valid(), fmt::format("value {} ({}) is read after it was dropped", old_value.index, old_.value(old_value).name));
+  return builder_.val(value);
+}
+
+void Rewriter::replace(ValueId old_value, Val value) {
+  HONE_CHECK(value.type() == old_.type(old_value), fmt::format("a value of type {} cannot stand for one of {}", to_string(value.type()), to_string(old_.type(old_value))));
+  map_.at(old_value.index) = value.id();
+  Value& made = made_.values_[value.id().index];
+  if (made.name.empty()) made.name = old_.value(old_value).name;
+  if (not made.known) made.known = old_.value(old_value).known;
+}
+
+void Rewriter::copy_input(const Input& input) {
+  const Val made = builder_.input(input.role, input.name, old_.type(input.value), input.data);
+  made_.inputs_.back().bounds = input.bounds;
+  made_.values_[made.id().index].known = old_.value(input.value).known;
+  map_[input.value.index] = made.id();
+  builder_.remember_scalar(made.id());
+}
+
+void Rewriter::copy_node(const Node& node) {
+  const NodeId id(made_.nodes_.size());
+  Node copy;
+  copy.op = node.op;
+  copy.attrs = node.attrs;
+  copy.loc = node.loc;
+  copy.part = node.part;
+  for (const ValueId operand : node.operands) copy.operands.push_back(mapped(operand).id());
+  for (const auto& body : node.bodies) copy.bodies.push_back(std::make_unique<Graph>(body->clone()));
+  for (const ValueId result : node.results) {
+    const ValueId made(made_.values_.size());
+    made_.values_.push_back(old_.value(result));
+    made_.values_.back().producer = id;
+    copy.results.push_back(made);
+    map_[result.index] = made;
+  }
+  made_.nodes_.push_back(std::move(copy));
+}
+
+void Rewriter::finish() {
+  for (const Output& output : old_.outputs()) made_.outputs_.push_back({mapped(output.value).id(), output.name});
+  for (const Alias& alias : old_.aliases()) made_.aliases_.push_back({mapped(alias.state).id(), mapped(alias.value).id()});
+  for (const auto& equation : old_.equations())
+    if (std::find(made_.equations_.begin(), made_.equations_.end(), equation) == made_.equations_.end()) made_.equations_.push_back(equation);
+}
+
+Changed Rewriter::rewrite(Graph& graph, const Visitor& visit) {
+  Rewriter rewriter(graph);
+  for (const Input& input : graph.inputs()) rewriter.copy_input(input);
+  Changed changed = Changed::kNo;
+  for (std::size_t i = 0; i < graph.node_count(); ++i) {
+    const Node& node = graph.node(NodeId(i));
+    const Builder::Scope scope(rewriter.builder_, node.loc, node.part);
+    if (visit(rewriter, NodeId(i))) changed = Changed::kYes;
+    else rewriter.copy_node(node);
+  }
+  if (changed == Changed::kNo) return changed;
+  rewriter.finish();
+  graph = std::move(rewriter.made_);
+  return changed;
+}
+
+Changed Rewriter::drop_unused(Graph& graph) {
+  std::vector<bool> live(graph.value_count());
+  for (const Output& output : graph.outputs()) live[output.value.index] = true;
+  for (const Alias& alias : graph.aliases()) live[alias.value.index] = live[alias.state.index] = true;
+  std::vector<bool> keep(graph.node_count());
+  for (std::size_t i = graph.node_count(); i-- > 0;) {
+    const Node& node = graph.node(NodeId(i));
+    for (const ValueId result : node.results) keep[i] = keep[i] or live[result.index];
+    if (not keep[i]) continue;
+    for (const ValueId operand : node.operands)
+      if (operand.valid()) live[operand.index] = true;
+  }
+  bool all = true;
+  for (const bool kept : keep) all = all and kept;
+  for (const Input& input : graph.inputs()) all = all and (live[input.value.index] or input.role == Role::kInput);
+  if (all) return Changed::kNo;
+  Rewriter rewriter(graph);
+  for (const Input& input : graph.inputs())
+    if (live[input.value.index] or input.role == Role::kInput) rewriter.copy_input(input);
+  for (std::size_t i = 0; i < graph.node_count(); ++i)
+    if (keep[i]) rewriter.copy_node(graph.node(NodeId(i)));
+  rewriter.finish();
+  graph = std::move(rewriter.made_);
+  return Changed::kYes;
+}
+
+}  // namespace hone

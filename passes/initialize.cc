@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "base/philox.h"
+#include "passes/passes.h"
+
+namespace hone {
+
+namespace {
+
+struct Fans {
+  double in, out;
+};
+
+/// [in, out] for matrices; [out, in, window...] for convolutions, each element of the window counting.
+Fans fans_of(const std::vector<std::int64_t>& shape) {
+  if (shape.size() < 2) return {static_cast<double>(shape.empty() ? 1 : shape[0]), 1};
+  if (shape.size() == 2) return {static_cast<double>(shape[0]), static_cast<double>(shape[1])};
+  double window = 1;
+  for (std::size_t i = 2; i < shape.size(); ++i) window *= static_cast<double>(shape[i]);
+  return {static_cast<double>(shape[1]) * window, static_cast<double>(shape[0]) * window};
+}
+
+struct Initializer {
+  std::string_view kind;
+  bool normal;
+  double (*scale)(Fans);  ///< standard deviation, or half the width of the uniform range
+};
+/// He et al. 2015, Glorot & Bengio 2010.
+constexpr Initializer kInitializers[] = {
+    {"he_normal", true, [](Fans f) { return std::sqrt(2 / f.in); }},
+    {"he_uniform", false, [](Fans f) { return std::sqrt(6 / f.in); }},
+    {"glorot_normal", true, [](Fans f) { return std::sqrt(2 / (f.in + f.out)); }},
+    {"glorot_uniform", false, [](Fans f) { return std::sqrt(6 / (f.in + f.out)); }},
+    {"normal", true, [](Fans) { return 0.05; }},
+    {"zeros", false, [](Fans) { return 0.0; }},
+};
+
+}  // namespace
+
+void initialize_weights(Graph& graph, const Recipe& recipe, std::span<const TrainedWeight> weights) {
+  if (recipe.model.initialize == "keep") return;
+  const Initializer* found = nullptr;
+  for (const Initializer& initializer : kInitializers)
+    if (initializer.kind == recipe.model.initialize) found = &initializer;
+  if (found == nullptr) throw Error(Code::kRecipeValue, fmt::format("model.initialize = \"{}\" is not known", recipe.model.initialize));
+  Builder builder(graph);
+  for (std::size_t w = 0; w < weights.size(); ++w) {
+    const Type& type = graph.type(weights[w].value);
+    if (type.shape.size() < 2) continue;  // scales and biases keep what the file has
+    const std::vector<std::int64_t> shape = constant_shape(type.shape);
+    const double scale = found->scale(fans_of(shape));
+    std::vector<double> values(static_cast<std::size_t>(checked_element_count(shape)));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto [a, b] = philox_uniform(static_cast<std::uint64_t>(recipe.train.seed), w, i);
+      values[i] = scale * (found->normal ? std::sqrt(-2 * std::log(1 - a)) * std::cos(2 * std::numbers::pi * b) : 2 * a - 1);  // Box-Muller
+    }
+    builder.set_input_data(weights[w].value, Tensor::of<double>(shape, std::span<const double>(values)).cast(type.dtype));
+  }
+}
+
+}  // namespace hone

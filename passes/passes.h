@@ -1,0 +1,78 @@
+// The passes: one transformation each. A pass is a free function; it tells the truth about having changed something and leaves a valid graph.
+// Passes over one graph alone can be run by name (hone-opt, hone-compile --passes). The order of the pipeline stands in passes/pipeline.cc.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/recipe.h"
+#include "ir/rewriter.h"
+
+namespace hone {
+
+/// Replaces ops of meaning `lower` by what they lower to, until none is left (`keep`: but for those marked keep).
+Changed expand(Graph& graph);
+/// Drops nodes whose results nobody reads, and weights, states and constants that no node reads.
+Changed eliminate_dead_code(Graph& graph);
+/// Nodes with the same op, operands and attributes become one.
+Changed eliminate_common_subexpressions(Graph& graph);
+/// Nodes over constants become constants, integer values that inference knows too.
+Changed fold_constants(Graph& graph);
+/// Algebraic rules (passes/simplify.cc), to a fixpoint.
+Changed simplify(Graph& graph);
+
+class Target;
+/// Gives each node for which the target has a library row that row (attribute kRow).
+Changed select_library(Graph& graph, const Target& target);
+
+/// A pass that runs on a graph alone.
+struct NamedPass {
+  std::string_view name;
+  Changed (*run)(Graph&);
+  std::string_view doc;
+};
+std::span<const NamedPass> named_passes();
+
+// --- What turns a model into a training step. They run once, in this order. ---
+
+/// batch_norm becomes batch_norm_train with its running statistics as aliases, where mean and variance are weights of the model.
+Changed train_batch_norm(Graph& graph, Convention convention);
+
+/// What the loss added to a graph.
+struct Objective {
+  ValueId loss_sum, target_count;
+};
+/// Adds the input `target`, the loss and the metrics; the graph's outputs become loss_sum, target_count and metric:NAME.
+/// Throws Error kRecipeModel when output, loss and metrics do not fit.
+Objective attach_loss(Graph& graph, const Recipe& recipe);
+
+/// Appends the backward pass: d(sum over `of`)/d(wrt) for each of `wrt`; an invalid id where no gradient reaches. `lower` ops must be expanded.
+/// Throws Error kNoGradient for an op on the way that has neither a formula nor a reason to stop the gradient.
+std::vector<ValueId> differentiate(Graph& graph, ValueId of, std::span<const ValueId> wrt);
+
+/// The weights that a recipe trains: every float initializer of rank 1 or more, running statistics aside, or those that train_only names, less the frozen ones.
+/// Throws Error kRecipeModel for a pattern that matches nothing (with the nearest name), and for one that matches what cannot be trained.
+struct TrainedWeight {
+  ValueId value;
+  std::string name;
+  std::string part;  ///< "" all of it, or the "[:, 0:80]" of train_only
+};
+std::vector<TrainedWeight> select_weights(Graph& graph, const Recipe& recipe);
+
+/// Sums gradients and target count over the replicas: all_reduce nodes, in buckets in the order in which gradients become ready.
+void all_reduce_gradients(Graph& graph, Objective& objective, std::vector<ValueId>& gradients);
+
+struct OptimizerOptions {
+  bool gradient_norms = false;  ///< adds an output grad_norm:NAME for each trained weight
+};
+/// Adds learning rate, step counter, optimizer states and updates with their aliases. Gradients are of the loss sum; they are divided by the target count.
+/// Every alias, running statistics included, keeps the old value when the loss is not finite.
+void attach_optimizer(Graph& graph, const Objective& objective, std::span<const TrainedWeight> weights, std::span<const ValueId> gradients, const Recipe& recipe,
+                      OptimizerOptions options);
+
+/// Fresh initial values for the trained weights as `recipe.model.initialize` says. "keep" leaves them.
+void initialize_weights(Graph& graph, const Recipe& recipe, std::span<const TrainedWeight> weights);
+
+}  // namespace hone

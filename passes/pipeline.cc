@@ -1,0 +1,76 @@
+#include "passes/pipeline.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace hone {
+
+namespace {
+
+/// The training step; the trained weights are those that a gradient reaches.
+Graph build_training(const Graph& imported, const Recipe& recipe, bool gradient_norms, TrainingReport& report) {
+  Graph graph = imported.clone();
+  graph.name = gradient_norms ? "train_step_norms" : "train_step";
+  (void)fold_constants(graph);                                                         // because weights made by constant arithmetic are no weights
+  if (recipe.model.batch_norm == "train") (void)train_batch_norm(graph, recipe.train.convention);  // because the loss must see the batch's statistics
+  Objective objective = attach_loss(graph, recipe);                                    // because cross_entropy looks for a whole softmax
+  (void)expand(graph);                                                                 // because only ordinary ops have gradients
+  objective = {graph.find_output("loss_sum")->value, graph.find_output("target_count")->value};
+  const std::vector<TrainedWeight> chosen = select_weights(graph, recipe);
+  std::vector<ValueId> wrt;
+  for (const TrainedWeight& weight : chosen) wrt.push_back(weight.value);
+  std::vector<ValueId> gradients = differentiate(graph, objective.loss_sum, wrt);
+  report = {};
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    if (gradients[i].valid()) report.trained.push_back(chosen[i]);
+    else report.unreached.push_back(chosen[i].name);
+  }
+  if (report.trained.empty())
+    throw Error(Code::kNothingToTrain, "no weight of the model is reached by the loss's gradient", {},
+                {chosen.empty() ? "the model has no float initializer of rank 1 or more: were its weights folded into Constant nodes?" : "chosen were: " + quoted_list(report.unreached)});
+  initialize_weights(graph, recipe, report.trained);
+  all_reduce_gradients(graph, objective, gradients);                                   // because the optimizer needs the sum over all replicas
+  attach_optimizer(graph, objective, chosen, gradients, recipe, {.gradient_norms = gradient_norms});
+  (void)expand(graph);                                                                 // because updates are lowerings, too
+  return graph;
+}
+
+Graph build_evaluation(const Graph& imported, const Recipe& recipe) {
+  Graph graph = imported.clone();
+  graph.name = "eval_step";
+  attach_loss(graph, recipe);
+  (void)expand(graph);
+  return graph;
+}
+
+Graph build_prediction(const Graph& imported) {
+  Graph graph = imported.clone();
+  graph.name = "predict";
+  (void)expand(graph);
+  return graph;
+}
+
+}  // namespace
+
+std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recipe, TrainingReport& report) {
+  std::vector<EntryGraph> entries;
+  if (recipe.can_train()) {
+    entries.push_back({"train_step", build_training(imported, recipe, false, report)});
+    entries.push_back({"train_step_norms", build_training(imported, recipe, true, report)});
+    entries.push_back({"eval_step", build_evaluation(imported, recipe)});
+  }
+  entries.push_back({"predict", build_prediction(imported)});
+  return entries;
+}
+
+void optimize(Graph& graph) {
+  (void)eliminate_dead_code(graph);              // because what import and autodiff left behind need not be looked at
+  (void)fold_constants(graph);                   // because rules look for constants
+  (void)simplify(graph);                         // because gradients of reshapes and broadcasts come in pairs that cancel
+  (void)eliminate_common_subexpressions(graph);  // because updates share their step scalars
+  (void)fold_constants(graph);                   // because rules leave constants behind
+  (void)eliminate_dead_code(graph);              // because rules and merging leave nodes that nobody reads
+}
+
+}  // namespace hone

@@ -1,0 +1,30 @@
+// The road from an imported model to the graphs of a plan's entry points. The order is a list in pipeline.cc, each line ending in "because ...".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/recipe.h"
+#include "passes/passes.h"
+
+namespace hone {
+
+/// An entry point of the plan: its name (runtime/plan/plan.h) and its graph.
+struct EntryGraph {
+  std::string name;
+  Graph graph;
+};
+
+struct TrainingReport {
+  std::vector<TrainedWeight> trained;    ///< weights that a gradient reaches, by value of the imported graph
+  std::vector<std::string> unreached;    ///< chosen, but no gradient reaches them
+};
+
+/// The entry points that the recipe asks for: predict always; train_step, train_step_norms and eval_step if it has a loss. `imported` may still have ops of meaning `lower`.
+/// Throws Error kRecipeModel, kNoGradient, kNothingToTrain.
+std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recipe, TrainingReport& report);
+
+/// What every target wants: constants folded, rules applied, equal nodes merged, dead ones dropped.
+void optimize(Graph& graph);
+
+}  // namespace hone

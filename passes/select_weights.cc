@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "ir/ops/ops.h"
+#include "passes/passes.h"
+
+namespace hone {
+
+namespace {
+
+/// Mean and variance of batch normalizations: moved by the forward pass, never by a gradient.
+std::set<std::string> running_statistics(const Graph& graph) {
+  std::set<std::string> names;
+  for (const Node& node : graph.nodes()) {
+    if (*node.op != op::batch_norm and *node.op != op::batch_norm_train) continue;
+    for (const std::size_t i : {3, 4})
+      if (const Input* input = graph.input_of(node.operands[i])) names.insert(input->name);
+  }
+  return names;
+}
+
+struct Pattern {
+  std::string name, part;
+};
+
+/// "NAME[:, 0:80]" in two.
+Pattern name_and_part(const std::string& text) {
+  const std::size_t bracket = text.ends_with("]") ? text.rfind('[') : std::string::npos;
+  if (bracket == std::string::npos or text.find_first_not_of("0123456789:, ", bracket + 1) != text.size() - 1) return {text, ""};
+  return {text.substr(0, bracket), text.substr(bracket)};
+}
+
+std::vector<std::string> names_of(const std::vector<const Input*>& inputs) {
+  std::vector<std::string> names;
+  for (const Input* input : inputs) names.push_back(input->name);
+  return names;
+}
+
+[[noreturn]] void nothing_matches(std::string_view key, const std::string& pattern, const std::vector<std::string>& names) {
+  std::vector<std::string> notes;
+  if (const auto near = nearest(pattern, names)) notes.push_back(fmt::format("did you mean \"{}\"?", *near));
+  notes.push_back("the model's weights: " + quoted_list(names));
+  throw Error(Code::kRecipeModel, fmt::format("model.{}: \"{}\" matches no weight of the model", key, pattern), {}, std::move(notes));
+}
+
+}  // namespace
+
+std::vector<TrainedWeight> select_weights(Graph& graph, const Recipe& recipe) {
+  const std::set<std::string> statistics = running_statistics(graph);
+  const auto& only = recipe.model.train_only;
+  std::vector<const Input*> candidates;
+  for (const Input& input : graph.inputs()) {
+    if (not input.data or input.name.empty() or not is_float(graph.type(input.value).dtype)) continue;
+    const bool is_weight = input.role == Role::kWeight and not statistics.contains(input.name);
+    const bool is_named = std::find(only.begin(), only.end(), input.name) != only.end();  // train_only may name rank-0 parameters
+    if (is_weight or is_named) candidates.push_back(&input);
+  }
+  std::vector<TrainedWeight> weights;
+  std::set<std::string> chosen;
+  if (only.empty()) {
+    for (const Input* input : candidates) weights.push_back({input->value, input->name, ""});
+  }
+  for (const std::string& text : only) {
+    const bool whole = std::any_of(candidates.begin(), candidates.end(), [&](const Input* input) { return input->name == text; });
+    const Pattern pattern = whole ? Pattern{text, ""} : name_and_part(text);
+    bool any = false;
+    for (const Input* input : candidates) {
+      if (input->name != pattern.name and not glob_match(pattern.name, input->name)) continue;
+      any = true;
+      if (chosen.insert(input->name).second) weights.push_back({input->value, input->name, pattern.part});
+    }
+    if (not any) nothing_matches("train_only", text, names_of(candidates));
+  }
+  for (const std::string& pattern : recipe.model.freeze) {
+    const auto before = weights.size();
+    std::erase_if(weights, [&](const TrainedWeight& weight) { return weight.name == pattern or glob_match(pattern, weight.name); });
+    if (weights.size() == before) nothing_matches("freeze", pattern, names_of(candidates));
+  }
+  Builder builder(graph);
+  for (const TrainedWeight& weight : weights) builder.set_role(weight.value, Role::kWeight);
+  return weights;
+}
+
+}  // namespace hone

@@ -1,0 +1,165 @@
+// Algebraic rules. Each is one function from a node to the value that may stand for it; the table names what it says.
+#include <algorithm>
+#include <array>
+
+#include "ir/ops/infer.h"
+#include "ir/ops/ops.h"
+#include "passes/passes.h"
+
+namespace hone {
+
+namespace {
+
+/// A node being matched: operands are read in the old graph, replacements built in the new one.
+struct Match {
+  Rewriter& rewriter;
+  const Node& node;
+
+  const Graph& old() const { return rewriter.old(); }
+  ValueId operand(std::size_t i) const { return node.operands[i]; }
+  Val built(std::size_t i) const { return rewriter.operand(node, i); }
+  const Type& type(std::size_t i) const { return old().type(operand(i)); }
+  const Type& result_type() const { return old().type(node.results[0]); }
+  bool is(std::size_t i, const OpDef& op) const { return old().is_op(operand(i), op); }
+  const Node& producer(std::size_t i) const { return old().producer(operand(i)); }
+  bool is_number(std::size_t i, double value) const { return old().scalar_constant(operand(i)) == value; }
+  Val below(std::size_t i, std::size_t j) const { return rewriter.mapped(producer(i).operands[j]); }
+};
+
+using Rule = Val (*)(const Match&);  // an invalid Val: does not apply
+
+Val same_type(const Match& m, std::size_t i) { return m.type(i) == m.result_type() ? m.built(i) : Val{}; }
+
+Val drop_reshape(const Match& m) { return same_type(m, 0); }
+Val merge_reshapes(const Match& m) { return m.is(0, op::reshape) ? reshape(m.below(0, 0), m.node.attrs[kShape]) : Val{}; }
+
+bool is_identity(const Ints& perm) { return std::is_sorted(perm.begin(), perm.end()); }
+Val drop_transpose(const Match& m) { return is_identity(m.node.attrs[kPerm]) ? m.built(0) : Val{}; }
+Val merge_transposes(const Match& m) {
+  if (not m.is(0, op::transpose)) return {};
+  Ints perm;
+  for (const std::int64_t axis : m.node.attrs[kPerm]) perm.push_back(m.producer(0).attrs[kPerm][static_cast<std::size_t>(axis)]);
+  return transpose(m.below(0, 0), perm);
+}
+
+Val drop_cast(const Match& m) { return same_type(m, 0); }
+Val drop_broadcast(const Match& m) { return same_type(m, 0); }
+Val merge_broadcasts(const Match& m) { return m.is(0, op::broadcast_to) ? broadcast_to(m.below(0, 0), m.node.attrs[kShape]) : Val{}; }
+
+Val times_one(const Match& m) { return m.is_number(1, 1) ? same_type(m, 0) : m.is_number(0, 1) ? same_type(m, 1) : Val{}; }
+Val plus_zero(const Match& m) { return m.is_number(1, 0) ? same_type(m, 0) : m.is_number(0, 0) ? same_type(m, 1) : Val{}; }
+Val minus_zero(const Match& m) { return m.is_number(1, 0) ? same_type(m, 0) : Val{}; }
+Val over_one(const Match& m) { return m.is_number(1, 1) ? same_type(m, 0) : Val{}; }
+Val power_one(const Match& m) { return m.is_number(1, 1) ? same_type(m, 0) : Val{}; }
+Val power_two(const Match& m) { return m.is_number(1, 2) and m.type(0) == m.result_type() ? square(m.built(0)) : Val{}; }
+Val negate_twice(const Match& m) { return m.is(0, op::neg) ? m.below(0, 0) : Val{}; }
+Val stop(const Match& m) { return m.built(0); }
+
+/// Elementwise ops broadcast by themselves: f(broadcast_to(x), y) = f(x, y) where the others still give the result's shape.
+Val absorb_broadcast(const Match& m) {
+  if (m.node.op->scalar == nullptr or m.node.operands.size() < 2) return {};
+  for (std::size_t i = 0; i < m.node.operands.size(); ++i) {
+    if (not m.is(i, op::broadcast_to)) continue;
+    std::vector<Val> operands;
+    bool others_have_shape = false;
+    for (std::size_t j = 0; j < m.node.operands.size(); ++j) {
+      operands.push_back(i == j ? m.below(i, 0) : m.built(j));
+      others_have_shape = others_have_shape or (i != j and m.type(j).shape == m.result_type().shape);
+    }
+    if (others_have_shape) return m.node.op->build(std::move(operands), m.node.attrs);
+  }
+  return {};
+}
+
+/// Swapping the last two axes of an operand is free in a matmul.
+Val absorb_transpose(const Match& m) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (not m.is(i, op::transpose)) continue;
+    Ints perm = m.producer(i).attrs[kPerm];
+    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    if (not is_identity(perm)) continue;
+    Attrs attrs = m.node.attrs;
+    const AttrKey<bool>& key = i == 0 ? kTransA : kTransB;
+    attrs.set(key = not attrs[key]);
+    return i == 0 ? op::matmul(m.below(0, 0), m.built(1), attrs) : op::matmul(m.built(0), m.below(1, 0), attrs);
+  }
+  return {};
+}
+
+Val drop_full_slice(const Match& m) {
+  const Ints& steps = m.node.attrs[kSteps];
+  return std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step == 1; }) ? same_type(m, 0) : Val{};
+}
+
+Val drop_single_concat(const Match& m) { return m.node.operands.size() == 1 ? m.built(0) : Val{}; }
+Val drop_empty_reduction(const Match& m) { return m.node.attrs[kAxes].empty() ? m.built(0) : Val{}; }
+
+/// A sum over axes of extent 1 only moves elements.
+Val drop_unit_reduction(const Match& m) {
+  const Ints& axes = m.node.attrs[kAxes];
+  const bool all_one = std::all_of(axes.begin(), axes.end(), [&](std::int64_t axis) { return m.type(0).shape[static_cast<std::size_t>(axis)].is_constant(1); });
+  return all_one ? reshape(m.built(0), m.result_type().shape) : Val{};
+}
+
+struct Row {
+  const OpDef* root;  ///< nullptr: any op
+  Rule rule;
+  std::string_view says;
+};
+
+constexpr Row kRules[] = {
+    {&op::reshape, drop_reshape, "reshape(x) to x's shape -> x"},
+    {&op::reshape, merge_reshapes, "reshape(reshape(x)) -> reshape(x)"},
+    {&op::transpose, drop_transpose, "transpose(x) by the identity -> x"},
+    {&op::transpose, merge_transposes, "transpose(transpose(x)) -> transpose(x)"},
+    {&op::cast, drop_cast, "cast(x) to x's type -> x"},
+    {&op::broadcast_to, drop_broadcast, "broadcast_to(x) to x's shape -> x"},
+    {&op::broadcast_to, merge_broadcasts, "broadcast_to(broadcast_to(x)) -> broadcast_to(x)"},
+    {&op::mul, times_one, "x * 1 -> x"},
+    {&op::add, plus_zero, "x + 0 -> x"},
+    {&op::sub, minus_zero, "x - 0 -> x"},
+    {&op::div, over_one, "x / 1 -> x"},
+    {&op::pow, power_one, "x^1 -> x"},
+    {&op::pow, power_two, "x^2 -> x * x"},
+    {&op::neg, negate_twice, "-(-x) -> x"},
+    {&op::stop_gradient, stop, "stop_gradient(x) -> x, after autodiff"},
+    {nullptr, absorb_broadcast, "f(broadcast_to(x), y) -> f(x, y)"},
+    {&op::matmul, absorb_transpose, "matmul(transpose(a), b) -> matmul{ta}(a, b)"},
+    {&op::slice, drop_full_slice, "slice of all of x -> x"},
+    {&op::concat, drop_single_concat, "concat(x) -> x"},
+    {&op::reduce_sum, drop_empty_reduction, "reduce_sum over no axis -> x"},
+    {&op::reduce_sum, drop_unit_reduction, "reduce_sum over axes of extent 1 -> reshape(x)"},
+    {&op::reduce_max, drop_unit_reduction, "reduce_max over axes of extent 1 -> reshape(x)"},
+};
+
+bool simplify_node(Rewriter& rewriter, NodeId id) {
+  const Node& node = rewriter.node(id);
+  for (const Row& row : kRules) {
+    if (row.root != nullptr and row.root != node.op) continue;
+    if (const Val value = row.rule({rewriter, node}); value.valid()) {
+      rewriter.replace(node.results[0], value);
+      return true;
+    }
+  }
+  return false;
+}
+
+constexpr std::array kNamedPasses = {
+    NamedPass{"expand", expand, "ops of meaning `lower` become ordinary ops"},
+    NamedPass{"fold", fold_constants, "nodes over constants become constants"},
+    NamedPass{"simplify", simplify, "algebraic rules"},
+    NamedPass{"cse", eliminate_common_subexpressions, "equal nodes become one"},
+    NamedPass{"dce", eliminate_dead_code, "nodes that nobody reads go"},
+};
+
+}  // namespace
+
+Changed simplify(Graph& graph) {
+  Changed any = Changed::kNo;
+  while (Rewriter::rewrite(graph, simplify_node) == Changed::kYes) any = Changed::kYes;
+  return any;
+}
+
+std::span<const NamedPass> named_passes() { return kNamedPasses; }
+
+}  // namespace hone

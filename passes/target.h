@@ -1,0 +1,25 @@
+// What a pass may ask of a target. Backends implement it; passes know no backend.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ir/graph.h"
+
+namespace hone {
+
+/// The library row that does what a node means, or the reason why there is none.
+struct RowChoice {
+  std::string row;     ///< "" none: the node becomes a generated kernel
+  std::string reason;  ///< why not, for --why
+};
+
+class Target {
+ public:
+  virtual ~Target() = default;
+  virtual std::string_view name() const = 0;
+  /// Depends on the graph alone, so that nodes that must agree (pooling and its gradient) do.
+  virtual RowChoice choose_row(const Graph& graph, NodeId node) const = 0;
+};
+
+}  // namespace hone
