@@ -13,8 +13,7 @@ namespace hone {
 
 namespace detail {
 [[noreturn]] inline void size_overflow(std::string_view what) {
-  throw Error(Code::kTooLarge, std::string(what) + " are larger than any machine can address", {},
-              {"the sizes in the file are damaged or made up"});
+  throw Error(Code::kTooLarge, std::string(what) + " are larger than any machine can address", {}, {"the sizes in the file are damaged or made up"});
 }
 }  // namespace detail
 

@@ -119,9 +119,7 @@ bool FaultyFileSystem::take_space(std::size_t* count) {
   return true;
 }
 
-int FaultyFileSystem::open(const std::string& path, int flags, mode_t mode) {
-  return allow(FileCall::kOpen) ? FileSystem::open(path, flags, mode) : -1;
-}
+int FaultyFileSystem::open(const std::string& path, int flags, mode_t mode) { return allow(FileCall::kOpen) ? FileSystem::open(path, flags, mode) : -1; }
 
 int FaultyFileSystem::close(int file) {
   const bool allowed = allow(FileCall::kClose);
@@ -153,16 +151,10 @@ int FaultyFileSystem::sync(int file) { return allow(FileCall::kSync) ? FileSyste
 int FaultyFileSystem::truncate(int file, std::uint64_t size) { return allow(FileCall::kTruncate) ? FileSystem::truncate(file, size) : -1; }
 int FaultyFileSystem::set_mode(int file, mode_t mode) { return allow(FileCall::kStat) ? FileSystem::set_mode(file, mode) : -1; }
 int FaultyFileSystem::stat_file(int file, struct stat* result) { return allow(FileCall::kStat) ? FileSystem::stat_file(file, result) : -1; }
-int FaultyFileSystem::stat_path(const std::string& path, struct stat* result) {
-  return allow(FileCall::kStat) ? FileSystem::stat_path(path, result) : -1;
-}
-int FaultyFileSystem::stat_link(const std::string& path, struct stat* result) {
-  return allow(FileCall::kStat) ? FileSystem::stat_link(path, result) : -1;
-}
+int FaultyFileSystem::stat_path(const std::string& path, struct stat* result) { return allow(FileCall::kStat) ? FileSystem::stat_path(path, result) : -1; }
+int FaultyFileSystem::stat_link(const std::string& path, struct stat* result) { return allow(FileCall::kStat) ? FileSystem::stat_link(path, result) : -1; }
 void* FaultyFileSystem::map(int file, std::size_t count) { return allow(FileCall::kMap) ? FileSystem::map(file, count) : nullptr; }
-int FaultyFileSystem::rename(const std::string& from, const std::string& to) {
-  return allow(FileCall::kRename) ? FileSystem::rename(from, to) : -1;
-}
+int FaultyFileSystem::rename(const std::string& from, const std::string& to) { return allow(FileCall::kRename) ? FileSystem::rename(from, to) : -1; }
 int FaultyFileSystem::remove(const std::string& path) { return allow(FileCall::kRemove) ? FileSystem::remove(path) : -1; }
 int FaultyFileSystem::make_folder(const std::string& path) { return allow(FileCall::kMakeFolder) ? FileSystem::make_folder(path) : -1; }
 int FaultyFileSystem::remove_folder(const std::string& path) { return allow(FileCall::kRemove) ? FileSystem::remove_folder(path) : -1; }

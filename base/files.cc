@@ -111,10 +111,7 @@ MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
 MappedFile::~MappedFile() { release(); }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      bytes_(std::exchange(other.bytes_, {})),
-      buffer_(std::move(other.buffer_)),
-      mapped_(std::exchange(other.mapped_, false)) {}
+    : path_(std::move(other.path_)), bytes_(std::exchange(other.bytes_, {})), buffer_(std::move(other.buffer_)), mapped_(std::exchange(other.mapped_, false)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   if (this == &other) return *this;
@@ -134,8 +131,8 @@ void MappedFile::release() noexcept {
 std::string read_file(const std::string& path, std::uint64_t most_bytes) {
   const MappedFile file(path);
   if (file.size() > most_bytes) {
-    throw Error(Code::kTooLarge, fmt::format("{} is {} long; at most {} are read", printable(path, 1000), human_bytes(file.size()), human_bytes(most_bytes)), {},
-                {"is it the right file?"});
+    throw Error(Code::kTooLarge, fmt::format("{} is {} long; at most {} are read", printable(path, 1000), human_bytes(file.size()), human_bytes(most_bytes)),
+                {}, {"is it the right file?"});
   }
   return std::string(file.text());
 }

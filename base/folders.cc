@@ -55,9 +55,7 @@ std::string way_out(const std::string& path, int error) {
   }
 }
 
-[[noreturn]] void fail_write(const std::string& action, const std::string& path, int error) {
-  throw file_error(Code::kFileWrite, action, path, error);
-}
+[[noreturn]] void fail_write(const std::string& action, const std::string& path, int error) { throw file_error(Code::kFileWrite, action, path, error); }
 
 }  // namespace
 

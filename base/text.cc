@@ -26,7 +26,11 @@ std::optional<double> take_number(std::string_view* text) {
 /// The length of the well-formed UTF-8 character at the start of `text`; 0 if there is none.
 std::size_t utf8_length(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
-  const std::size_t length = first < 0x80 ? 1 : first >= 0xc2 and first < 0xe0 ? 2 : first >= 0xe0 and first < 0xf0 ? 3 : first >= 0xf0 and first < 0xf5 ? 4 : 0;
+  const std::size_t length = first < 0x80                     ? 1
+                             : first >= 0xc2 and first < 0xe0 ? 2
+                             : first >= 0xe0 and first < 0xf0 ? 3
+                             : first >= 0xf0 and first < 0xf5 ? 4
+                                                              : 0;
   if (length == 0 or length > text.size()) return 0;
   std::uint32_t code = length == 1 ? first : first & (0x7fu >> length);
   for (std::size_t i = 1; i < length; ++i) {

@@ -17,8 +17,8 @@ std::size_t bytes_of_shape(DType dtype, std::span<const std::int64_t> shape, con
   std::int64_t count = 1;
   for (const std::int64_t extent : shape) {
     if (extent < 0 or __builtin_mul_overflow(count, extent, &count) or count > limits::kTensorElements) {
-      throw Error(Code::kTooLarge, fmt::format("{}: shape {} is {}", name, shape_text(shape), extent < 0 ? "negative" : "beyond the limit of 2^40 elements"), loc,
-                  {"the file is damaged or made up"});
+      throw Error(Code::kTooLarge, fmt::format("{}: shape {} is {}", name, shape_text(shape), extent < 0 ? "negative" : "beyond the limit of 2^40 elements"),
+                  loc, {"the file is damaged or made up"});
     }
   }
   return static_cast<std::size_t>(count) * size_of(dtype);
@@ -26,7 +26,8 @@ std::size_t bytes_of_shape(DType dtype, std::span<const std::int64_t> shape, con
 
 void swap_bytes(std::span<std::byte> bytes, std::size_t size) {
   if (size < 2) return;
-  for (std::size_t i = 0; i + size <= bytes.size(); i += size) std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(i), bytes.begin() + static_cast<std::ptrdiff_t>(i + size));
+  for (std::size_t i = 0; i + size <= bytes.size(); i += size)
+    std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(i), bytes.begin() + static_cast<std::ptrdiff_t>(i + size));
 }
 
 void normalize_bools(std::span<std::byte> bytes) {

@@ -40,7 +40,10 @@ DType idx_type(std::span<const std::byte> bytes, const std::string& name) {
   const std::string content = describe_content(bytes);
   if (not content.empty()) not_idx(name, fmt::format("not an IDX file but {}", content), kExpected);
   if (bytes.size() < 4) not_idx(name, "not an IDX file: shorter than its header", kExpected);
-  not_idx(name, fmt::format("not an IDX file: it begins with {:02x} {:02x} {:02x} {:02x}", byte_at(bytes, 0), byte_at(bytes, 1), byte_at(bytes, 2), byte_at(bytes, 3)), kExpected);
+  not_idx(
+      name,
+      fmt::format("not an IDX file: it begins with {:02x} {:02x} {:02x} {:02x}", byte_at(bytes, 0), byte_at(bytes, 1), byte_at(bytes, 2), byte_at(bytes, 3)),
+      kExpected);
 }
 
 bool is_gzip(std::span<const std::byte> bytes) { return bytes.size() >= 2 and byte_at(bytes, 0) == 0x1f and byte_at(bytes, 1) == 0x8b; }

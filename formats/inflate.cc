@@ -19,8 +19,7 @@ constexpr int kRawDeflate = -MAX_WBITS;
 constexpr int kGzip = MAX_WBITS + 16;
 
 [[noreturn]] void damaged(const std::string& name, std::string_view why) {
-  throw Error(Code::kDataFormat, fmt::format("{}: the compressed data are damaged: {}", printable(name, 1000), why), {},
-              {"copy or download the file again"});
+  throw Error(Code::kDataFormat, fmt::format("{}: the compressed data are damaged: {}", printable(name, 1000), why), {}, {"copy or download the file again"});
 }
 
 /// One zlib stream over `packed`, fed and drained in pieces, because zlib counts in 32 bits.

@@ -117,7 +117,8 @@ class HeaderParser {
   [[noreturn]] void refuse(std::string_view name, char kind) const {
     switch (kind) {
       case 'O':
-        wrong_type(name_, "an array of Python objects", "rows of different lengths make such arrays; pad them to one length, then numpy.save(file, numpy.asarray(rows, numpy.float32))");
+        wrong_type(name_, "an array of Python objects",
+                   "rows of different lengths make such arrays; pad them to one length, then numpy.save(file, numpy.asarray(rows, numpy.float32))");
       case 'S':
       case 'a':
       case 'U': wrong_type(name_, fmt::format("strings ({})", quoted(name)), "turn them into numbers first: numpy.unique(array, return_inverse=True)[1]");
@@ -221,7 +222,8 @@ NpyInfo read_npy_header(std::span<const std::byte> bytes, const std::string& nam
   if (text.size() < start) not_npy(name, "cut off inside its .npy header");
   std::uint32_t length = 0;
   std::memcpy(&length, bytes.data() + 8, length_bytes);
-  if (length > limits::kNpyHeaderBytes) not_npy(name, fmt::format("a .npy header of {}, where at most {} are taken", human_bytes(length), human_bytes(limits::kNpyHeaderBytes)));
+  if (length > limits::kNpyHeaderBytes)
+    not_npy(name, fmt::format("a .npy header of {}, where at most {} are taken", human_bytes(length), human_bytes(limits::kNpyHeaderBytes)));
   if (text.size() - start < length) not_npy(name, "cut off inside its .npy header");
   NpyInfo info = HeaderParser(text.substr(start, length), name).parse();
   info.data_offset = start + length;
@@ -248,7 +250,8 @@ Tensor read_npy(const std::string& path) { return parse_npy(MappedFile(path).byt
 
 NpyFile::NpyFile(const std::string& path) : file_(path), info_(read_npy_header(file_.bytes(), path)) {
   if (info_.shape.empty()) throw Error(Code::kDataShape, fmt::format("{}: a single number, where an array of samples is expected", printable(path, 1000)));
-  row_bytes_ = info_.shape[0] == 0 ? bytes_of_shape(info_.dtype, std::span(info_.shape).subspan(1), path) : info_.data_bytes / static_cast<std::size_t>(info_.shape[0]);
+  row_bytes_ =
+      info_.shape[0] == 0 ? bytes_of_shape(info_.dtype, std::span(info_.shape).subspan(1), path) : info_.data_bytes / static_cast<std::size_t>(info_.shape[0]);
 }
 
 void NpyFile::read_row(std::int64_t row, std::span<std::byte> destination) const {

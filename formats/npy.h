@@ -18,10 +18,10 @@ namespace hone {
 struct NpyInfo {
   DType dtype = DType::kF32;
   std::vector<std::int64_t> shape;
-  std::size_t data_offset = 0;   ///< where the elements begin
-  std::size_t data_bytes = 0;    ///< how many bytes they take
-  bool column_major = false;     ///< fortran_order: the first axis varies fastest
-  bool byte_swapped = false;     ///< big-endian elements of more than one byte
+  std::size_t data_offset = 0;  ///< where the elements begin
+  std::size_t data_bytes = 0;   ///< how many bytes they take
+  bool column_major = false;    ///< fortran_order: the first axis varies fastest
+  bool byte_swapped = false;    ///< big-endian elements of more than one byte
 };
 
 /// Reads the header of a .npy file's bytes. `name` is what messages call it. Throws kDataFormat (not a .npy file, a damaged header, fewer bytes

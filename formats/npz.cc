@@ -79,8 +79,10 @@ std::vector<std::pair<std::string, Tensor>> read_npz(const std::string& path) {
 void write_npz(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& arrays) {
   std::set<std::string_view> names;
   for (const auto& [name, tensor] : arrays) {
-    if (not names.insert(name).second) throw Error(Code::kDataName, fmt::format("cannot write {}: two arrays are called {}", printable(path, 1000), quoted(name)));
-    if (name.size() > limits::kNameBytes - 16) throw Error(Code::kDataName, fmt::format("cannot write {}: the array name {} is too long", printable(path, 1000), quoted(name)));
+    if (not names.insert(name).second)
+      throw Error(Code::kDataName, fmt::format("cannot write {}: two arrays are called {}", printable(path, 1000), quoted(name)));
+    if (name.size() > limits::kNameBytes - 16)
+      throw Error(Code::kDataName, fmt::format("cannot write {}: the array name {} is too long", printable(path, 1000), quoted(name)));
   }
   write_file_atomically(path, [&](AtomicFile& file) {
     ZipWriter archive(file);

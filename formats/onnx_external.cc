@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cerrno>
+#include <charconv>
 #include <system_error>
 
 #include "base/file_system.h"
@@ -32,10 +32,12 @@ class ExternalReader {
     const std::uint64_t size = result.file.size();
     if (location.offset > size) fail(fmt::format("its data begin at byte {} of {}, which has {}", location.offset, quoted(location.path), size), kTogether);
     const std::uint64_t length = location.length.value_or(needed.value_or(size - location.offset));
-    if (needed and length != *needed) fail(fmt::format("its shape needs {} bytes, but its external data are {} long", *needed, length), "the file is damaged; export the model again");
+    if (needed and length != *needed)
+      fail(fmt::format("its shape needs {} bytes, but its external data are {} long", *needed, length), "the file is damaged; export the model again");
     if (length > size - location.offset) {
-      fail(fmt::format("its data are bytes {} to {} of {}, which has {}", location.offset, location.offset + static_cast<unsigned __int128>(length) > UINT64_MAX ? UINT64_MAX : location.offset + length,
-                       quoted(location.path), size),
+      fail(fmt::format("its data are bytes {} to {} of {}, which has {}", location.offset,
+                       location.offset + static_cast<unsigned __int128>(length) > UINT64_MAX ? UINT64_MAX : location.offset + length, quoted(location.path),
+                       size),
            "the data file was cut off, or belongs to another model");
     }
     result.bytes = result.file.bytes().subspan(location.offset, length);
@@ -51,7 +53,8 @@ class ExternalReader {
     std::uint64_t value = 0;
     const char* const end = entry.value().data() + entry.value().size();
     const auto [after, error] = std::from_chars(entry.value().data(), end, value);
-    if (error != std::errc{} or after != end) fail(fmt::format("the {} of its external data is {}, not a number", entry.key(), quoted(entry.value())), "export the model again");
+    if (error != std::errc{} or after != end)
+      fail(fmt::format("the {} of its external data is {}, not a number", entry.key(), quoted(entry.value())), "export the model again");
     return value;
   }
 
@@ -78,7 +81,9 @@ class ExternalReader {
       path += "/" + part;
       struct stat status {};
       if (file_system().stat_link(path, &status) != 0) break;  // open() says what is missing
-      if (S_ISLNK(status.st_mode)) fail(fmt::format("its data are in {}, a symbolic link, which could lead anywhere", quoted(path)), "put the file itself in its place (cp --dereference)");
+      if (S_ISLNK(status.st_mode))
+        fail(fmt::format("its data are in {}, a symbolic link, which could lead anywhere", quoted(path)),
+             "put the file itself in its place (cp --dereference)");
     }
     return path;
   }
@@ -91,9 +96,7 @@ class ExternalReader {
     if (not S_ISREG(status.st_mode)) fail(fmt::format("its data are in {}, which is not a file", quoted(location)), kTogether);
     try {
       return MappedFile(path);
-    } catch (const Error& error) {
-      fail(error.diags().front().message, kTogether);
-    }
+    } catch (const Error& error) { fail(error.diags().front().message, kTogether); }
   }
 
   const onnx::TensorProto& proto_;

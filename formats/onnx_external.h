@@ -18,8 +18,8 @@ bool is_external(const onnx::TensorProto& proto);
 /// "initializer "fc1.weight"": what messages call a tensor.
 std::string tensor_label(const onnx::TensorProto& proto);
 
-/// The bytes of an external tensor; `needed` of them, when that is known, else what the model says or all from the offset on. The location must be a relative path
-/// without "..", through no symbolic link, to a regular file. Throws kBadWeight.
+/// The bytes of an external tensor; `needed` of them, when that is known, else what the model says or all from the offset on. The location must be a relative
+/// path without "..", through no symbolic link, to a regular file. Throws kBadWeight.
 struct ExternalBytes {
   MappedFile file;
   std::span<const std::byte> bytes;

@@ -100,9 +100,7 @@ class FileStream : public google::protobuf::io::CopyingOutputStream {
   bool Write(const void* bytes, int count) override {
     try {
       file_.write(std::span(static_cast<const std::byte*>(bytes), static_cast<std::size_t>(count)));
-    } catch (...) {
-      failure_ = std::current_exception();
-    }
+    } catch (...) { failure_ = std::current_exception(); }
     return failure_ == nullptr;
   }
   void rethrow() const {
@@ -116,7 +114,8 @@ class FileStream : public google::protobuf::io::CopyingOutputStream {
 
 void write_protobuf(const onnx::ModelProto& model, const std::string& path) {
   if (const std::uint64_t size = model.ByteSizeLong(); size > limits::kProtobufBytes) {
-    throw Error(Code::kTooLarge, fmt::format("cannot write {}: without its large weights the model still has {}, where an ONNX file ends at 2 GiB", printable(path, 1000), human_bytes(size)));
+    throw Error(Code::kTooLarge, fmt::format("cannot write {}: without its large weights the model still has {}, where an ONNX file ends at 2 GiB",
+                                             printable(path, 1000), human_bytes(size)));
   }
   write_file_atomically(path, [&](AtomicFile& file) {
     FileStream stream(file);
@@ -161,8 +160,7 @@ std::optional<std::set<std::string>> own_data_files(const std::string& path) {
 void remove_quietly(const std::string& path) {
   try {
     remove_file(path);
-  } catch (const Error&) {
-  }
+  } catch (const Error&) {}
 }
 
 std::string new_data_name(const std::string& path) {

@@ -85,8 +85,10 @@ class TensorReader {
   }
 
   [[noreturn]] void refuse_type() const {
-    if (proto_.data_type() == onnx::TensorProto::STRING) fail("it holds strings, where numbers are expected", "do what works on text before the model, in the data");
-    fail(fmt::format("its element type is {}, which Hone does not have", onnx_type_name(proto_.data_type())), "export the model with float32 weights; a quantized model cannot be trained");
+    if (proto_.data_type() == onnx::TensorProto::STRING)
+      fail("it holds strings, where numbers are expected", "do what works on text before the model, in the data");
+    fail(fmt::format("its element type is {}, which Hone does not have", onnx_type_name(proto_.data_type())),
+         "export the model with float32 weights; a quantized model cannot be trained");
   }
 
   std::string wanted() const { return onnx_type_name(proto_.data_type()) + shape_text(shape_); }
@@ -113,7 +115,8 @@ class TensorReader {
       if (not form.fits) fail(fmt::format("its values stand in {}, where {} does not keep them", form.name, wanted()));
       first = &form;
     }
-    if (first == nullptr and byte_count_ > 0) fail(fmt::format("it has no values, where {} needs {} bytes", wanted(), byte_count_), "was the model saved without its weights?");
+    if (first == nullptr and byte_count_ > 0)
+      fail(fmt::format("it has no values, where {} needs {} bytes", wanted(), byte_count_), "was the model saved without its weights?");
   }
 
   Tensor from_bytes(std::span<const std::byte> bytes) const {
@@ -158,7 +161,8 @@ class TensorReader {
     for (int i = 0; i < values.size(); ++i) {
       const Value value = values.Get(i);
       if constexpr (std::is_integral_v<Value> and std::is_integral_v<T> and not std::is_same_v<T, bool>) {
-        if (value < static_cast<Value>(std::numeric_limits<T>::min()) or (sizeof(T) < sizeof(Value) and value > static_cast<Value>(std::numeric_limits<T>::max())))
+        if (value < static_cast<Value>(std::numeric_limits<T>::min()) or
+            (sizeof(T) < sizeof(Value) and value > static_cast<Value>(std::numeric_limits<T>::max())))
           fail(fmt::format("value {} is {}, which {} cannot hold", i, value, onnx_type_name(proto_.data_type())));
       }
       const auto element = static_cast<T>(value);

@@ -17,7 +17,21 @@ namespace hone {
 namespace {
 
 enum class Message : std::uint8_t {
-  kModel, kGraph, kNode, kAttribute, kTensor, kSparse, kValueInfo, kType, kTypeOfTensor, kTypeOfSequence, kTypeOfMap, kShape, kFunction, kTraining, kAnnotation,
+  kModel,
+  kGraph,
+  kNode,
+  kAttribute,
+  kTensor,
+  kSparse,
+  kValueInfo,
+  kType,
+  kTypeOfTensor,
+  kTypeOfSequence,
+  kTypeOfMap,
+  kShape,
+  kFunction,
+  kTraining,
+  kAnnotation,
   kLeaf,  // no messages in it that are worth a look
 };
 
@@ -87,7 +101,9 @@ const Field* find_field(Message message, std::uint64_t number) {
 
 class Walk {
  public:
-  Walk(std::span<const std::byte> bytes, const std::string& name) : bytes_(bytes), name_(name) { open_.push_back({Message::kModel, bytes.size(), "the model"}); }
+  Walk(std::span<const std::byte> bytes, const std::string& name) : bytes_(bytes), name_(name) {
+    open_.push_back({Message::kModel, bytes.size(), "the model"});
+  }
 
   std::optional<std::string> run() {
     while (not open_.empty() and not damage_) {
@@ -139,7 +155,8 @@ class Walk {
   }
 
   void too_large(std::string_view what, std::uint64_t limit) const {
-    throw Error(Code::kTooLarge, fmt::format("{}: more than {} {}", printable(name_, 1000), limit, what), {}, {"no model looks like that; the file is damaged or made up"});
+    throw Error(Code::kTooLarge, fmt::format("{}: more than {} {}", printable(name_, 1000), limit, what), {},
+                {"no model looks like that; the file is damaged or made up"});
   }
 
   void field() {

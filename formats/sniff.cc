@@ -41,9 +41,15 @@ constexpr std::array kSignatures = {
     Signature{0, "\x1f\x8b"sv, "gzip-compressed", "unpack it with `gunzip`"},
     Signature{0, "\x28\xb5\x2f\xfd"sv, "zstd-compressed", "unpack it with `unzstd`"},
     Signature{0, "BZh"sv, "bzip2-compressed", "unpack it with `bunzip2`"},
-    Signature{0, "\xfd" "7zXZ"sv, "xz-compressed", "unpack it with `unxz`"},
+    Signature{0,
+              "\xfd"
+              "7zXZ"sv,
+              "xz-compressed", "unpack it with `unxz`"},
     Signature{257, "ustar"sv, "a tar archive", "unpack it with `tar xf`"},
-    Signature{0, "\x7f" "ELF"sv, "a program or shared library", ""},
+    Signature{0,
+              "\x7f"
+              "ELF"sv,
+              "a program or shared library", ""},
     Signature{0, "\x89PNG"sv, "a PNG image", ""},
     Signature{0, "\xff\xd8\xff"sv, "a JPEG image", ""},
     Signature{0, "%PDF"sv, "a PDF document", ""},

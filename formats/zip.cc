@@ -67,7 +67,9 @@ Directory find_directory(std::span<const std::byte> bytes, const std::string& na
   if (not end) {
     const std::string content = describe_content(bytes);
     const bool is_zip = bytes.size() >= 4 and number_at<std::uint32_t>(bytes, 0, name) == kLocalHeader;
-    damaged(name, is_zip ? "a zip archive without its end: it was cut off" : content.empty() ? "not a zip archive" : fmt::format("not a zip archive but {}", content));
+    damaged(name, is_zip            ? "a zip archive without its end: it was cut off"
+                  : content.empty() ? "not a zip archive"
+                                    : fmt::format("not a zip archive but {}", content));
   }
   Directory directory{.offset = number_at<std::uint32_t>(bytes, *end + 16, name), .entry_count = number_at<std::uint16_t>(bytes, *end + 10, name)};
   if (*end < kEnd64LocatorBytes or number_at<std::uint32_t>(bytes, *end - kEnd64LocatorBytes, name) != kEnd64Locator) return directory;
@@ -132,7 +134,8 @@ void put_common(std::string* text, const ZipEntry& entry, bool is_64) {
 ZipReader::ZipReader(std::span<const std::byte> bytes, std::string name) : bytes_(bytes), name_(std::move(name)) {
   const Directory directory = find_directory(bytes_, name_);
   if (directory.entry_count > limits::kArchiveEntries)
-    throw Error(Code::kTooLarge, fmt::format("{}: {} entries, where at most {} are taken", printable(name_, 1000), directory.entry_count, limits::kArchiveEntries));
+    throw Error(Code::kTooLarge,
+                fmt::format("{}: {} entries, where at most {} are taken", printable(name_, 1000), directory.entry_count, limits::kArchiveEntries));
   std::uint64_t at = directory.offset;
   for (std::uint64_t i = 0; i < directory.entry_count; ++i) {
     const std::span<const std::byte> header = part(bytes_, at, kCentralHeaderBytes, name_);
@@ -149,7 +152,8 @@ ZipReader::ZipReader(std::span<const std::byte> bytes, std::string name) : bytes
     read_zip64(part(bytes_, at + kCentralHeaderBytes + name_bytes, extra_bytes, name_), &entry, name_);
     if (number_at<std::uint16_t>(header, 8, name_) & kEncrypted) damaged(label(entry), "an encrypted entry", "unpack the archive and give the files in it");
     if (entry.method != kStored and entry.method != kDeflated)
-      damaged(label(entry), fmt::format("compression method {}, where 0 (stored) and 8 (deflate) are known", entry.method), "write it with numpy.savez or numpy.savez_compressed");
+      damaged(label(entry), fmt::format("compression method {}, where 0 (stored) and 8 (deflate) are known", entry.method),
+              "write it with numpy.savez or numpy.savez_compressed");
     check_sizes(entry, label(entry));
     entries_.push_back(std::move(entry));
     at += kCentralHeaderBytes + name_bytes + extra_bytes + number_at<std::uint16_t>(header, 32, name_);

@@ -14,7 +14,7 @@ namespace hone {
 
 struct ZipEntry {
   std::string name;
-  std::uint16_t method = 0;         ///< 0 stored, 8 deflated
+  std::uint16_t method = 0;  ///< 0 stored, 8 deflated
   std::uint32_t crc = 0;
   std::uint64_t packed_bytes = 0;
   std::uint64_t bytes = 0;          ///< unpacked

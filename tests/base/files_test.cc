@@ -156,7 +156,12 @@ TEST(AtomicFile, KeepsTheMode) {
 TEST(AtomicFile, WithoutCommitNothingHappens) {
   const TempFolder folder;
   const std::string path = folder.write("a.txt", "old");
-  EXPECT_THROW(write_file_atomically(path, [](AtomicFile& file) { file.write("new"); throw std::runtime_error("stop"); }), std::runtime_error);
+  EXPECT_THROW(write_file_atomically(path,
+                                     [](AtomicFile& file) {
+                                       file.write("new");
+                                       throw std::runtime_error("stop");
+                                     }),
+               std::runtime_error);
   EXPECT_EQ(folder.read("a.txt"), "old");
   EXPECT_EQ(folder.names(), Names{"a.txt"});
 }

@@ -91,7 +91,8 @@ TEST(ParseBytes, KnowsTheUnits) {
   EXPECT_EQ(parse_bytes("10 B"), 10u);
   EXPECT_EQ(parse_bytes("3Ki"), 3072u);
   EXPECT_EQ(parse_bytes("1kB"), 1000u);
-  for (const char* wrong : {"", "GiB", "-1", "1x", "1GiBB", "1 GiB 2", "nan", "inf", "1e30", "99999999PiB", "1iB", "1bB"}) EXPECT_EQ(parse_bytes(wrong), std::nullopt) << wrong;
+  for (const char* wrong : {"", "GiB", "-1", "1x", "1GiBB", "1 GiB 2", "nan", "inf", "1e30", "99999999PiB", "1iB", "1bB"})
+    EXPECT_EQ(parse_bytes(wrong), std::nullopt) << wrong;
 }
 
 TEST(ParseDuration, KnowsTheUnits) {
@@ -109,10 +110,13 @@ TEST(Quoted, MakesHostileTextHarmless) {
   EXPECT_EQ(quoted(std::string_view("\x1b[31m\0", 6)), "\"\\x1b[31m\\x00\"");
   EXPECT_EQ(quoted("größe 重み 🙂"), "\"größe 重み 🙂\"");
   EXPECT_EQ(printable("\xff\xc3"), "\\xff\\xc3");
-  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");                        // overlong
-  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");               // surrogate
-  EXPECT_EQ(printable("\xe2\x80\xae" "abc"), "\\xe2\\x80\\xae" "abc");   // right-to-left override
-  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b");                        // C1 control
+  EXPECT_EQ(printable("\xc0\xaf"), "\\xc0\\xaf");           // overlong
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // surrogate
+  EXPECT_EQ(printable("\xe2\x80\xae"
+                      "abc"),
+            "\\xe2\\x80\\xae"
+            "abc");                                // right-to-left override
+  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b");  // C1 control
 }
 
 TEST(Quoted, ShortensInTheMiddle) {

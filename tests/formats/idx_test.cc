@@ -54,7 +54,11 @@ TEST(Idx, ReadsGzip) {
 
 TEST(Idx, SaysWhatIsWrong) {
   expect_error(Code::kDataFormat, "not an IDX file but empty", [] { parse(""); });
-  expect_error(Code::kDataFormat, "begins with 00 00 07 01", [] { parse("\0\0\x07\x01\0\0\0\x01"s "a"); });
+  expect_error(Code::kDataFormat, "begins with 00 00 07 01", [] {
+    parse(
+        "\0\0\x07\x01\0\0\0\x01"s
+        "a");
+  });
   expect_error(Code::kDataFormat, "not an IDX file but text", [] { parse("5,0,4,1"); });
   expect_error(Code::kDataFormat, "u8[2,3] needs 6 bytes, but 7 are there", [] { parse(kBytes + "x"); });
   expect_error(Code::kTooLarge, "2^40", [] { parse("\0\0\x08\x02\xff\xff\xff\xff\xff\xff\xff\xff"s); });
@@ -76,8 +80,7 @@ TEST(Idx, SurvivesDamage) {
         damaged[at] = static_cast<char>(damaged[at] ^ (1 << bit));
         try {
           parse(damaged);
-        } catch (const Error&) {
-        }
+        } catch (const Error&) {}
       }
     }
   }

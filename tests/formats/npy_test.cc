@@ -72,7 +72,8 @@ TEST(Npy, HeaderIsWhatNumPyWrites) {
 }
 
 TEST(Npy, VersionsTwoAndThree) {
-  for (const char version : {'\2', '\3'}) EXPECT_EQ(values<std::int16_t>(parse(npy(header("<i2", "(2,)"), raw<std::int16_t>({7, -8}), version))), (std::vector<std::int16_t>{7, -8}));
+  for (const char version : {'\2', '\3'})
+    EXPECT_EQ(values<std::int16_t>(parse(npy(header("<i2", "(2,)"), raw<std::int16_t>({7, -8}), version))), (std::vector<std::int16_t>{7, -8}));
 }
 
 TEST(Npy, BigEndian) {
@@ -142,9 +143,11 @@ TEST(Npy, RefusesWrongHeaders) {
   expect_error(Code::kDataFormat, "but empty", [] { parse(""); });
   expect_error(Code::kDataFormat, "version 9", [] { parse(npy(header("<f4", "(1,)"), raw({1}), '\x09')); });
   expect_error(Code::kDataFormat, "at most", [] { parse(npy(std::string(70'000, ' '), "", 2)); });
-  for (const char* wrong : {"", "{", "{}", "[]", "{'descr': '<f4'}", "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x", "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,)}",
-                            "{'descr': '<f4', 'fortran_order': False, 'shape': 1}", "{'descr': '<f4', 'fortran_order': False, 'shape': (1 2)}", "{'descr': '<f4', 'evil': 1}", "{'descr",
-                            "{'descr': '<f4' 'shape': ()}", "{'descr': __import__('os'), 'fortran_order': False, 'shape': ()}", "{'descr': '<f4', 'fortran_order': False, 'shape': (x,)}"})
+  for (const char* wrong :
+       {"", "{", "{}", "[]", "{'descr': '<f4'}", "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x",
+        "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,)}", "{'descr': '<f4', 'fortran_order': False, 'shape': 1}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1 2)}", "{'descr': '<f4', 'evil': 1}", "{'descr", "{'descr': '<f4' 'shape': ()}",
+        "{'descr': __import__('os'), 'fortran_order': False, 'shape': ()}", "{'descr': '<f4', 'fortran_order': False, 'shape': (x,)}"})
     expect_error(Code::kDataFormat, "header has", [&] { parse(npy(wrong, raw({1}))); });
 }
 
@@ -163,8 +166,7 @@ TEST(Npy, SurvivesDamagedHeaders) {
       damaged[at] = static_cast<char>(value);
       try {
         parse(damaged);
-      } catch (const Error&) {
-      }
+      } catch (const Error&) {}
     }
   }
 }

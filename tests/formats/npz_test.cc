@@ -49,10 +49,11 @@ struct Archive {
   std::uint64_t size = 0;
   std::uint32_t header_offset = 0;
   std::uint16_t count = 1;
-  bool zip64 = false;        ///< sizes in the zip64 field
-  bool descriptor = false;   ///< sizes and checksum behind the data, zero in the local header
+  bool zip64 = false;       ///< sizes in the zip64 field
+  bool descriptor = false;  ///< sizes and checksum behind the data, zero in the local header
 
-  Archive(const std::string& content, bool deflate) : packed(deflate ? deflated(content) : content), method(deflate ? 8 : 0), crc(crc32_of(bytes_of(content))), size(content.size()) {}
+  Archive(const std::string& content, bool deflate)
+      : packed(deflate ? deflated(content) : content), method(deflate ? 8 : 0), crc(crc32_of(bytes_of(content))), size(content.size()) {}
 
   std::string text() const {
     const auto packed_size = static_cast<std::uint64_t>(packed.size());
@@ -111,7 +112,8 @@ Tensor parse(const TempFolder& folder, const std::string& text) { return read_np
 TEST(Npz, RoundTrip) {
   const TempFolder folder;
   const std::vector<float> numbers = {1, 2, 3};
-  write_npz(folder / "x.npz", {{"a", Tensor::of<float>({3}, numbers)}, {"layer/größe", Tensor::scalar<std::int64_t>(7)}, {"none", Tensor::zeros(DType::kBool, {0, 4})}});
+  write_npz(folder / "x.npz",
+            {{"a", Tensor::of<float>({3}, numbers)}, {"layer/größe", Tensor::scalar<std::int64_t>(7)}, {"none", Tensor::zeros(DType::kBool, {0, 4})}});
   const auto arrays = read_npz(folder / "x.npz");
   ASSERT_EQ(arrays.size(), 3u);
   EXPECT_EQ(arrays[0].first, "a");
@@ -199,7 +201,11 @@ TEST(Npz, SaysWhatIsWrong) {
   expect_error(Code::kDataFormat, "compression method 12", with([](Archive& a) { a.method = 12; }));
   expect_error(Code::kDataFormat, "two different sizes", with([](Archive& a) { a.size = 10; }));
   expect_error(Code::kDataFormat, "beyond the archive's end", with([](Archive& a) { a.header_offset = 1'000'000; }));
-  expect_error(Code::kDataFormat, "not where", with([](Archive& a) { a.header_offset = 1; a.packed.resize(10); a.size = 10; }));
+  expect_error(Code::kDataFormat, "not where", with([](Archive& a) {
+                 a.header_offset = 1;
+                 a.packed.resize(10);
+                 a.size = 10;
+               }));
   expect_error(Code::kDataFormat, "damaged", with([](Archive& a) { a.count = 3; }));
   expect_error(Code::kDataName, "it holds no arrays", with([](Archive& a) { a.name = "data.pkl"; }));
   expect_error(Code::kDataFormat, "not a zip archive but text", [&] { parse(folder, "hello"); });
@@ -230,8 +236,7 @@ TEST(Npz, SurvivesDamage) {
         try {
           read_npz(folder / "x.npz");
           list_npz(folder / "x.npz");
-        } catch (const Error&) {
-        }
+        } catch (const Error&) {}
       }
     }
   }

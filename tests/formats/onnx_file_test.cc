@@ -4,9 +4,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <queue>
-#include <regex>
+#include <sstream>
 
 #include "base/file_system.h"
 #include "base/files.h"
@@ -59,13 +60,22 @@ TEST(OnnxFile, RoundTrip) {
 
 TEST(OnnxFile, KeepsWhatItDoesNotKnow) {
   std::string text = small_model().SerializeAsString();
-  text += "\xd2\x01\x03" "abc"s;                     // field 26, configuration
-  text += "\x3a\x0a\x0a\x08\x52\x06" "future"s;      // graph: node with field 10
-  text += "\x98\x06\x07"s;                           // field 99, a number
+  text +=
+      "\xd2\x01\x03"
+      "abc"s;  // field 26, configuration
+  text +=
+      "\x3a\x0a\x0a\x08\x52\x06"
+      "future"s;            // graph: node with field 10
+  text += "\x98\x06\x07"s;  // field 99, a number
   const onnx::ModelProto model = parse(text);
   EXPECT_EQ(model.graph().node_size(), 2);
   const std::string back = model.SerializeAsString();
-  for (const std::string& part : {"\xd2\x01\x03" "abc"s, "\x52\x06" "future"s, "\x98\x06\x07"s}) EXPECT_NE(back.find(part), std::string::npos);
+  for (const std::string& part : {"\xd2\x01\x03"
+                                  "abc"s,
+                                  "\x52\x06"
+                                  "future"s,
+                                  "\x98\x06\x07"s})
+    EXPECT_NE(back.find(part), std::string::npos);
   EXPECT_EQ(parse(back).SerializeAsString(), back);
 }
 
@@ -109,8 +119,7 @@ TEST(OnnxFile, EveryTruncationIsAnErrorOrAModel) {
     try {
       EXPECT_EQ(parse(whole.substr(0, size)).graph().initializer_size(), 2) << size;
       ++models;
-    } catch (const Error&) {
-    }
+    } catch (const Error&) {}
   }
   EXPECT_EQ(models, 1);
 }
@@ -127,8 +136,7 @@ TEST(OnnxFile, SurvivesDamage) {
       try {
         onnx::ModelProto read = parse(damaged);
         for (const onnx::TensorProto* tensor : all_tensors(read)) tensor_of(*tensor, "/nowhere", {});
-      } catch (const Error&) {
-      }
+      } catch (const Error&) {}
     }
   }
 }
@@ -146,7 +154,7 @@ std::string field(int number, const std::string& content) {
 }
 
 TEST(OnnxFile, RefusesDeepNesting) {
-  std::string text = field(1, "");  // a graph's node
+  std::string text = field(1, "");                                                        // a graph's node
   for (int depth = 0; depth < 5'000; ++depth) text = field(1, field(5, field(6, text)));  // ... in an attribute's graph of a node
   expect_error(Code::kTooLarge, "levels", [&] { parse(field(7, text)); });
 }
@@ -167,27 +175,32 @@ TEST(OnnxFile, TheWalkKnowsEveryMessageOfTheSchema) {
   };
   std::map<std::string, std::vector<Child>> messages;
   std::vector<std::string> open;
-  const std::regex start(R"(^\s*(message|enum|oneof) (\w+) \{)"), end(R"(^\s*\}\s*$)"), member(R"(^\s*(?:optional |repeated )?([A-Z]\w+) \w+ = (\d+);)");
   for (std::string line; std::getline(file, line);) {
-    std::smatch match;
-    line = line.substr(0, line.find("//"));
-    while (not line.empty() and line.back() == ' ') line.pop_back();
-    if (std::regex_search(line, match, start)) {
-      open.push_back(match[1] == "message" ? match[2].str() : match[1] == "oneof" ? open.back() : "");
-      if (match[1] == "message") messages[match[2]];
-    } else if (std::regex_search(line, end)) {
+    std::istringstream text(line.substr(0, line.find("//")));
+    std::vector<std::string> words{std::istream_iterator<std::string>(text), {}};
+    if (words.empty()) continue;
+    if (words.back() == "{") {
+      open.push_back(words[0] == "message" ? words[1] : words[0] == "oneof" ? open.back() : "");
+      if (words[0] == "message") messages[words[1]];
+    } else if (words[0] == "}") {
       open.pop_back();
-    } else if (std::regex_search(line, match, member)) {
-      messages[open.back()].push_back({std::stoi(match[2]), match[1]});
+    } else if (not open.empty()) {
+      if (words[0] == "optional" or words[0] == "repeated") words.erase(words.begin());
+      if (words.size() == 4 and words[2] == "=") messages[open.back()].push_back({std::stoi(words[3]), words[0]});  // TYPE NAME = NUMBER;
     }
   }
   ASSERT_GE(messages.size(), 20u);
+  const auto holds_messages = [&](const std::string& type) {
+    const auto found = messages.find(type);
+    return found != messages.end() and
+           std::any_of(found->second.begin(), found->second.end(), [&](const Child& child) { return messages.contains(child.type); });
+  };
   int checked = 0;
   std::map<std::string, std::vector<int>> way = {{"ModelProto", {}}};  // the fields that lead to a message
   std::queue<std::string> waiting({"ModelProto"});
   for (; not waiting.empty(); waiting.pop()) {
     for (const Child& child : messages[waiting.front()]) {
-      if (not messages.contains(child.type) or messages[child.type].empty()) continue;  // no message, or one without messages in it
+      if (not holds_messages(child.type)) continue;
       std::vector<int> path = way[waiting.front()];
       path.push_back(child.number);
       std::string text = "\x0f";  // a field of kind 7: damage that is seen only by looking inside
@@ -287,9 +300,7 @@ TEST(SaveModel, AnyFailingCallLeavesOldOrNew) {
       const ScopedFileSystem scope(faulty);
       try {
         save_model(small_model(2), folder / "m.onnx", external_options(folder.path()));
-      } catch (const Error&) {
-        failed = true;
-      }
+      } catch (const Error&) { failed = true; }
     }
     if (nth == 0) call_count = faulty.calls();
     const int weights = load_model(folder / "m.onnx").graph().initializer_size();
@@ -297,9 +308,7 @@ TEST(SaveModel, AnyFailingCallLeavesOldOrNew) {
     EXPECT_TRUE(failed or weights == 2) << nth;
     // The old data file may stay when it cannot be removed, or its use cannot be found out; nothing else may.
     for (const std::string& name : folder.names()) EXPECT_TRUE(name == "m.onnx" or name == "m.onnx.1.data" or name == "m.onnx.2.data") << name;
-    if (weights == 1) {
-      EXPECT_EQ(folder.names(), (Names{"m.onnx", "m.onnx.1.data"})) << nth;
-    }
+    if (weights == 1) { EXPECT_EQ(folder.names(), (Names{"m.onnx", "m.onnx.1.data"})) << nth; }
   }
   EXPECT_GT(call_count, 15);
 }

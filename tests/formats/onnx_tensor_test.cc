@@ -77,8 +77,9 @@ TEST(OnnxTensor, ReadsTypedFields) {
     std::int32_t stored;
     double value;
   };
-  for (const Case& c : {Case{TensorProto::INT32, -7, -7}, Case{TensorProto::INT16, -7, -7}, Case{TensorProto::INT8, -128, -128}, Case{TensorProto::UINT16, 65535, 65535},
-                        Case{TensorProto::UINT8, 255, 255}, Case{TensorProto::BOOL, 1, 1}, Case{TensorProto::FLOAT16, 0x3e00, 1.5}, Case{TensorProto::BFLOAT16, 0x3fc0, 1.5}}) {
+  for (const Case& c :
+       {Case{TensorProto::INT32, -7, -7}, Case{TensorProto::INT16, -7, -7}, Case{TensorProto::INT8, -128, -128}, Case{TensorProto::UINT16, 65535, 65535},
+        Case{TensorProto::UINT8, 255, 255}, Case{TensorProto::BOOL, 1, 1}, Case{TensorProto::FLOAT16, 0x3e00, 1.5}, Case{TensorProto::BFLOAT16, 0x3fc0, 1.5}}) {
     TensorProto ints = proto_of(c.type, {});
     ints.add_int32_data(c.stored);
     EXPECT_EQ(read(ints).at(0), c.value) << onnx_type_name(c.type);
@@ -102,12 +103,14 @@ TEST(OnnxTensor, SaysWhatIsWrong) {
     change(proto);
     return [proto] { read(proto); };
   };
-  expect_error(Code::kBadWeight, "initializer \"fc.weight\": FLOAT[2,3] needs 24 bytes, but raw_data has 5", with(TensorProto::FLOAT, {2, 3}, [](auto& p) { p.set_raw_data("12345"); }));
+  expect_error(Code::kBadWeight, "initializer \"fc.weight\": FLOAT[2,3] needs 24 bytes, but raw_data has 5",
+               with(TensorProto::FLOAT, {2, 3}, [](auto& p) { p.set_raw_data("12345"); }));
   expect_error(Code::kBadWeight, "in m.onnx", with(TensorProto::FLOAT, {2, 3}, [](auto& p) { p.set_raw_data("12345"); }));
   expect_error(Code::kBadWeight, "FLOAT[2] needs 2 values, but float_data has 1", with(TensorProto::FLOAT, {2}, [](auto& p) { p.add_float_data(1); }));
   expect_error(Code::kBadWeight, "no values, where FLOAT[2] needs 8 bytes", with(TensorProto::FLOAT, {2}, [](auto&) {}));
   expect_error(Code::kBadWeight, "stand in int32_data", with(TensorProto::FLOAT, {1}, [](auto& p) { p.add_int32_data(1); }));
-  expect_error(Code::kBadWeight, "twice, in raw_data and in float_data", with(TensorProto::FLOAT, {1}, [](auto& p) { p.set_raw_data("1234"), p.add_float_data(1); }));
+  expect_error(Code::kBadWeight, "twice, in raw_data and in float_data",
+               with(TensorProto::FLOAT, {1}, [](auto& p) { p.set_raw_data("1234"), p.add_float_data(1); }));
   expect_error(Code::kBadWeight, "value 0 is 256, which UINT8 cannot hold", with(TensorProto::UINT8, {1}, [](auto& p) { p.add_int32_data(256); }));
   expect_error(Code::kBadWeight, "value 0 is -1, which UINT16 cannot hold", with(TensorProto::UINT16, {1}, [](auto& p) { p.add_int32_data(-1); }));
   expect_error(Code::kBadWeight, "UINT32 cannot hold", with(TensorProto::UINT32, {1}, [](auto& p) { p.add_uint64_data(1ull << 32); }));
