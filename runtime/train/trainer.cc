@@ -81,7 +81,7 @@ void Trainer::run_epoch(std::int64_t epoch) {
 }
 
 void Trainer::run_step(std::int64_t epoch) {
-  const bool logged = options_.log_every > 0 and result_.steps % options_.log_every == 0;
+  const bool logged = options_.log_every > 0 and (result_.steps + 1) % options_.log_every == 0;
   const bool with_norms = logged and options_.log_grad_norms;
   rate_ = learning_rate_at(recipe_, result_.steps, run_);
   learning_rate_ = static_cast<float>(rate_);

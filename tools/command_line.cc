@@ -1,0 +1,159 @@
+#include "tools/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "base/check.h"
+#include "base/diag.h"
+#include "base/text.h"
+
+namespace hone {
+
+namespace {
+
+constexpr int kInternalExit = 70;  // EX_SOFTWARE of sysexits.h
+constexpr int kMemoryExit = 6;
+
+bool is_argument(const Flag& flag) { return not flag.name.starts_with('-'); }
+
+/// "--log-every" of "-l,--log-every"
+std::string long_name(const Flag& flag) { return flag.name.substr(flag.name.rfind(',') + 1); }
+
+std::string environment_name(const Flag& flag) {
+  std::string name = "HONE_";
+  for (const char c : long_name(flag).substr(2)) name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
+CLI::Option* add_option(CLI::App& app, const Flag& flag) {
+  const std::string& name = flag.name;
+  return std::visit(
+      [&](auto* target) -> CLI::Option* {
+        using T = std::remove_pointer_t<decltype(target)>;
+        if constexpr (std::is_same_v<T, bool>) {
+          return app.add_flag(name, *target, flag.doc);
+        } else if constexpr (std::is_same_v<T, std::optional<std::int64_t>>) {
+          return app.add_option_function<std::int64_t>(name, [target](const std::int64_t& value) { *target = value; }, flag.doc);
+        } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+          return app.add_option(name, *target, flag.doc)->type_size(1)->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args(false);
+        } else {
+          return app.add_option(name, *target, flag.doc)->capture_default_str();
+        }
+      },
+      flag.target);
+}
+
+void add_flags(CLI::App& app, const Command& command) {
+  for (const Flag& flag : command.flags) {
+    CLI::Option* option = add_option(app, flag);
+    if (not std::holds_alternative<bool*>(flag.target)) option->type_name(flag.value);
+    if (not is_argument(flag)) option->envname(environment_name(flag));
+    if (flag.required) option->required();
+  }
+  app.allow_extras();  // what is left over is reported by refuse_extras(), with the nearest flag
+}
+
+[[noreturn]] void usage_error(const Tool& tool, const std::string& command, std::string message, std::string note = "") {
+  if (note.empty()) note = fmt::format("see {}{}{} --help", tool.name, command.empty() ? "" : " ", command);
+  throw Error(Code::kUsage, std::move(message), {}, {std::move(note)});
+}
+
+/// The first argument that nothing took.
+void refuse_extras(const Tool& tool, const Command& command, const std::vector<std::string>& extras) {
+  if (extras.empty()) return;
+  const auto flag_like = std::find_if(extras.begin(), extras.end(), [](const std::string& extra) { return extra.starts_with('-') and extra.size() > 1; });
+  const std::string words = command.name.empty() ? tool.name : tool.name + " " + command.name;
+  if (flag_like == extras.end()) usage_error(tool, command.name, fmt::format("{}: {} is one argument too many", words, quoted(extras[0])));
+  const std::string name = flag_like->substr(0, flag_like->find('='));
+  for (const FlagNotYet& missing : tool.not_yet)
+    if (missing.name == name) usage_error(tool, command.name, fmt::format("{} ({}) is not yet in this version", name, missing.what), "leave it out");
+  std::vector<std::string> known = {"--help"};
+  for (const Flag& flag : command.flags)
+    if (not is_argument(flag))
+      for (const std::string& each : split(flag.name, ',')) known.push_back(each);
+  usage_error(tool, command.name, fmt::format("{} has no flag {}", words, quoted(name)), did_you_mean(name, known));
+}
+
+const Command* find_command(const Tool& tool, std::string_view name) {
+  const auto found = std::find_if(tool.commands.begin(), tool.commands.end(), [&](const Command& command) { return command.name == name; });
+  return found == tool.commands.end() ? nullptr : &*found;
+}
+
+/// The subcommand is looked at before the flags, so that a misspelled one is not taken for something else.
+void check_subcommand(const Tool& tool, int argc, const char* const* argv) {
+  if (find_command(tool, "") != nullptr) return;
+  std::vector<std::string> names;
+  for (const Command& command : tool.commands) names.push_back(command.name);
+  const std::string list = fmt::format("{} can {}; see {} --help", tool.name, join(names, ", "), tool.name);
+  if (argc < 2) usage_error(tool, "", tool.name + ": what to do is missing", list);
+  const std::string word = argv[1];
+  if (word.starts_with('-') or find_command(tool, word) != nullptr) return;
+  const std::string hint = did_you_mean(word, names);
+  usage_error(tool, "", fmt::format("{} cannot {}", tool.name, quoted(word)), hint.empty() ? list : hint);
+}
+
+int parse_and_run(const Tool& tool, int argc, const char* const* argv) {
+  check_subcommand(tool, argc, argv);
+  CLI::App app(tool.doc, tool.name);
+  app.set_version_flag("--version", fmt::format("{} {}", tool.name, HONE_VERSION));
+  const bool has_subcommands = find_command(tool, "") == nullptr;
+  std::vector<CLI::App*> parsers;
+  for (const Command& command : tool.commands) {
+    parsers.push_back(command.name.empty() ? &app : app.add_subcommand(command.name, command.doc));
+    add_flags(*parsers.back(), command);
+  }
+  if (has_subcommands) app.require_subcommand(1);
+  const auto chosen = [&]() -> std::size_t {
+    if (not has_subcommands) return 0;
+    const Command* command = argc > 1 ? find_command(tool, argv[1]) : nullptr;
+    return command == nullptr ? 0 : static_cast<std::size_t>(command - tool.commands.data());
+  }();
+  const Command& command = tool.commands[chosen];
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& problem) {
+    if (problem.get_exit_code() == 0) return app.exit(problem);  // --help, --version
+    refuse_extras(tool, command, parsers[chosen]->remaining());
+    usage_error(tool, command.name, problem.what());
+  }
+  refuse_extras(tool, command, parsers[chosen]->remaining());
+  return command.run();
+}
+
+}  // namespace
+
+int run_tool(const Tool& tool, int argc, const char* const* argv) {
+  try {
+    return parse_and_run(tool, argc, argv);
+  } catch (const Error& error) {
+    print_message(error.what());
+    return error.exit_code();
+  } catch (const InternalError& error) {
+    print_message(error.what());
+    return kInternalExit;
+  } catch (const std::bad_alloc&) {
+    print_message(fmt::format("error[{}]: there is not enough memory\n  note: take a smaller --batch, or a machine with more memory", to_string(Code::kMemory)));
+    return kMemoryExit;
+  } catch (const std::exception& error) {
+    print_message(fmt::format("internal error: {}\n  note: this is a mistake in Hone; please report it with the command that led here", error.what()));
+    return kInternalExit;
+  }
+}
+
+void print_data(std::string_view text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() and std::fflush(stdout) == 0;
+  if (not written) throw Error(Code::kFileWrite, fmt::format("cannot write to standard output: {}", std::strerror(errno)), {}, {"was the reader of the pipe closed, or the disk full?"});
+}
+
+void print_message(std::string_view line) {
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  std::fputc('\n', stderr);
+}
+
+}  // namespace hone

@@ -1,0 +1,53 @@
+// What all tools share: flags, messages, exit codes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace hone {
+
+/// A flag, or an argument without one. Every flag can also be set by the environment: --log-every by HONE_LOG_EVERY.
+struct Flag {
+  using Target = std::variant<bool*, std::int64_t*, std::optional<std::int64_t>*, double*, std::string*, std::vector<std::string>*>;
+  std::string name;   ///< "--epochs", "-o,--out", or "PLAN" for an argument
+  std::string value;  ///< what its value is called in the help: "E"; "" for a switch
+  std::string doc;
+  Target target;      ///< must live until the command has run; a list may be given several times, one value each
+  bool required = false;
+};
+
+/// A flag of the documented interface that this version does not have.
+struct FlagNotYet {
+  std::string_view name;
+  std::string_view what;
+};
+
+struct Command {
+  std::string name;  ///< "train"; "" for a tool without subcommands
+  std::string doc;
+  std::vector<Flag> flags;
+  std::function<int()> run;  ///< gives the exit code
+};
+
+struct Tool {
+  std::string name;  ///< "hone-run"
+  std::string doc;
+  std::vector<Command> commands;
+  std::vector<FlagNotYet> not_yet = {};
+};
+
+/// Parses, runs the command, and turns every exception into messages on standard error and an exit code: that of the Error; 70 for a mistake in Hone;
+/// 6 when memory ran out; 2 for a wrong flag or value, naming the nearest right one.
+int run_tool(const Tool& tool, int argc, const char* const* argv);
+
+/// Data for standard output, which is flushed. Throws Error kFileWrite.
+void print_data(std::string_view text);
+/// A line on standard error.
+void print_message(std::string_view line);
+
+}  // namespace hone
