@@ -15,8 +15,8 @@ namespace {
 /// How tightly the outermost operation of a text binds, loosest first.
 enum Binding { kTernary, kOrBinding, kXorBinding, kAndBinding, kNotBinding, kCompareBinding, kBitsBinding, kSumBinding, kProductBinding, kSignBinding, kAtom };
 
-/// A shared subexpression with at least this many operations gets a name.
-constexpr int kLetWeight = 3;
+/// A shared subexpression gets a name when its readers would spell out at least this many operations.
+constexpr int kLetWeight = 6;
 
 struct Text {
   std::string text;
@@ -146,7 +146,7 @@ class KernelPrinter {
     for (std::size_t i = 0; i < kernel_.exprs.size(); ++i) {
       if (not has(uses_, ExprId(i))) continue;
       Text text = text_of(kernel_.exprs[ExprId(i)]);
-      if (uses_[i] > 1 and text.weight >= kLetWeight) {
+      if (uses_[i] > 1 and text.weight * static_cast<int>(std::min(uses_[i], 100U)) >= kLetWeight) {
         const std::string name = fmt::format("v{}", let_count_++);
         line(fmt::format("let {} = {}", name, text.text));
         text = {name};
@@ -161,6 +161,7 @@ class KernelPrinter {
     return text.binding >= least ? text.text : "(" + text.text + ")";
   }
   std::string element(std::uint32_t buffer, const std::vector<ExprId>& index) const {
+    if (index.empty()) return buffers_.at(buffer);
     std::string text = buffers_.at(buffer) + "[";
     for (std::size_t i = 0; i < index.size(); ++i) text += (i > 0 ? ", " : "") + texts_[index[i].index].text;
     return text + "]";
@@ -219,20 +220,20 @@ class KernelPrinter {
     if (e.op == ScalarOp::kAdd and negative)
       return {fmt::format("{} - {}", inside(e.operands[0], kSumBinding), -right.int_value), kSumBinding};
     switch (e.op) {
-      case ScalarOp::kAdd: case ScalarOp::kSub: return infix(e, kSumBinding);
-      case ScalarOp::kMul: case ScalarOp::kDiv: case ScalarOp::kFloorDiv: case ScalarOp::kMod: return infix(e, kProductBinding);
+      case ScalarOp::kAdd: case ScalarOp::kSub: return infix(e, kSumBinding, kProductBinding);
+      case ScalarOp::kMul: case ScalarOp::kDiv: case ScalarOp::kFloorDiv: case ScalarOp::kMod: return infix(e, kProductBinding, kSignBinding);
       case ScalarOp::kFmod: case ScalarOp::kPow: case ScalarOp::kMax: case ScalarOp::kMin:
         return {fmt::format("{}({}, {})", info(e.op).name, texts_[e.operands[0].index].text, texts_[e.operands[1].index].text)};
-      case ScalarOp::kOr: return infix(e, kOrBinding);
-      case ScalarOp::kXor: return infix(e, kXorBinding);
-      case ScalarOp::kAnd: return infix(e, kAndBinding);
+      case ScalarOp::kOr: return infix(e, kOrBinding, kOrBinding);  // associative: a or (b or c) needs no parentheses
+      case ScalarOp::kXor: return infix(e, kXorBinding, kXorBinding);
+      case ScalarOp::kAnd: return infix(e, kAndBinding, kAndBinding);
       default: break;
     }
     const Binding binding = is_comparison(e.op) ? kCompareBinding : kBitsBinding;  // these do not chain: both sides bind tighter
     return {fmt::format("{} {} {}", inside(e.operands[0], kSumBinding), info(e.op).name, inside(e.operands[1], kSumBinding)), binding};
   }
-  Text infix(const Expr& e, Binding binding) const {
-    return {fmt::format("{} {} {}", inside(e.operands[0], binding), info(e.op).name, inside(e.operands[1], static_cast<Binding>(binding + 1))), binding};
+  Text infix(const Expr& e, Binding binding, Binding right) const {
+    return {fmt::format("{} {} {}", inside(e.operands[0], binding), info(e.op).name, inside(e.operands[1], right)), binding};
   }
 
   const Kernel& kernel_;
