@@ -1,0 +1,37 @@
+// Machine code of a plan: the best object for this processor, loaded without touching the disk.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "runtime/plan/plan.h"
+
+namespace hone {
+
+/// The kernel ABI: the outer points begin..end-1 (ir/kernel/kernel.h).
+using KernelFunction = void (*)(void* const* buffers, const std::int64_t* sizes, std::int64_t begin, std::int64_t end);
+
+/// A shared object in memory, mapped for execution until it is destroyed.
+class LoadedCode {
+ public:
+  LoadedCode() = default;
+  /// Throws Error kPlanMismatch with the loader's reason.
+  explicit LoadedCode(std::span<const std::byte> object);
+  ~LoadedCode();
+  LoadedCode(LoadedCode&& other) noexcept;
+  LoadedCode& operator=(LoadedCode&& other) noexcept;
+
+  /// Null if there is no such kernel.
+  KernelFunction find(const std::string& symbol) const;
+
+ private:
+  void* handle_ = nullptr;
+};
+
+/// Loads the program's code of the highest level that this processor has; nothing if the program has no code at all.
+/// Throws Error kPlanMismatch when there is code, but none that this processor can run.
+LoadedCode load_code(const plan::Program& program);
+
+}  // namespace hone

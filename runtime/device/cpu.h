@@ -1,0 +1,26 @@
+// What this processor can do.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace hone {
+
+/// The psABI's levels, each including those before it. Their names ("x86-64-v3") are the names of code in a plan.
+enum class CpuLevel : std::uint8_t { kV1, kV2, kV3, kV4 };
+
+std::string_view to_string(CpuLevel level);
+std::optional<CpuLevel> cpu_level_from_name(std::string_view name);
+
+/// The best level of this processor that its operating system supports too.
+CpuLevel host_cpu_level();
+
+/// "Intel(R) Xeon(R) Processor"; "unknown" if the processor does not tell.
+std::string host_cpu_model();
+
+/// Number of cores this process may run on; at least 1.
+int usable_cores();
+
+}  // namespace hone

@@ -1,0 +1,55 @@
+#include "runtime/device/host_memory.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "base/diag.h"
+#include "base/text.h"
+
+namespace hone {
+namespace {
+
+constexpr std::size_t kHugePage = 2 << 20;
+
+/// The number in a control group's file; "max", or no such file, is no limit.
+std::uint64_t limit_in(const char* path) {
+  std::uint64_t limit = 0;
+  std::ifstream file(path);
+  return file >> limit ? limit : UINT64_MAX;
+}
+
+std::uint64_t find_host_memory() {
+  const std::uint64_t physical = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
+  return std::min({physical, limit_in("/sys/fs/cgroup/memory.max"), limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes")});
+}
+
+}  // namespace
+
+std::uint64_t host_memory_bytes() {
+  static const std::uint64_t bytes = find_host_memory();
+  return bytes;
+}
+
+HostMemory::HostMemory(std::size_t bytes, std::string_view what) : bytes_(bytes) {
+  // Linux promises more than it has and kills the process later, so what cannot fit is refused here.
+  const std::uint64_t available = host_memory_bytes();
+  if (bytes <= available) {
+    const bool large = bytes >= 2 * kHugePage;
+    const std::size_t alignment = large ? kHugePage : kTensorAlignment;
+    const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+    data_ = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
+    if (data_ != nullptr and large) madvise(data_, rounded, MADV_HUGEPAGE);  // only a wish: 4 KiB pages work too
+  }
+  if (data_ == nullptr)
+    throw Error(Code::kMemory, fmt::format("{} takes {}, but this machine has {}", what, human_bytes(bytes), human_bytes(available)), {},
+                {"use a smaller batch, or compile with --memory-limit"});
+}
+
+void HostMemory::release() noexcept { std::free(data_); }
+
+}  // namespace hone
