@@ -1,0 +1,160 @@
+#include "runtime/library/rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "base/check.h"
+#include "base/diag.h"
+#include "base/tensor.h"
+#include "base/text.h"
+#include "runtime/library/onednn.h"
+
+namespace hone {
+namespace {
+
+// A window: ints strides, dilations (default 1) and dims pads_begin, pads_end (default 0), a number for each of the 1 to 3 spatial axes. How far the
+// last window reaches follows from the tensors' extents, so pads_end is for readers only.
+constinit const LibraryRow kRows[] = {
+    {.name = "onednn.matmul",
+     .doc = "y[..,m,n] = sum over k of a[..,m,k] * b[..,k,n] + bias. Ints ta, tb: the operand is stored with its last two axes swapped. Each batch axis of a, "
+            "b and bias is y's, "
+            "1, or missing in front; bias is broadcast to y",
+     .operands = {2, 3},
+     .results = {1, 1},
+     .create = onednn::create_matmul},
+    {.name = "onednn.conv",
+     .doc = "y[N,O,..] = x[N,C,..] correlated with w[O,C/groups,k..], + bias[O]. Int groups (default 1), and a window",
+     .operands = {2, 3},
+     .results = {1, 1},
+     .create = onednn::create_conv},
+    {.name = "onednn.conv_input_grad",
+     .doc = "dx from dy and w of onednn.conv with the same attributes: also the transposed convolution, whose extents are those of the result",
+     .operands = {2, 2},
+     .results = {1, 1},
+     .create = onednn::create_conv_input_grad},
+    {.name = "onednn.conv_weight_grad",
+     .doc = "dw from x and dy of onednn.conv with the same attributes",
+     .operands = {2, 2},
+     .results = {1, 1},
+     .create = onednn::create_conv_weight_grad},
+    {.name = "onednn.max_pool",
+     .doc = "y[N,C,..] = the largest of each window of x; pads never win. Ints kernel, and a window. Result workspace, opaque and optional: where the first "
+            "largest lies",
+     .operands = {1, 1},
+     .results = {1, 2},
+     .opaque_result = 1,
+     .create = onednn::create_max_pool},
+    {.name = "onednn.max_pool_grad",
+     .doc = "dx from dy and the workspace of onednn.max_pool with the same attributes",
+     .operands = {2, 2},
+     .results = {1, 1},
+     .opaque_operand = 1,
+     .create = onednn::create_max_pool_grad},
+    {.name = "onednn.avg_pool",
+     .doc = "y[N,C,..] = the mean of each window of x: with int count_pads its sum over the kernel's size, else over the number of its elements that lie in x, "
+            "and then no dilation beyond x's extent",
+     .operands = {1, 1},
+     .results = {1, 1},
+     .create = onednn::create_avg_pool},
+    {.name = "onednn.avg_pool_grad",
+     .doc = "dx from dy of onednn.avg_pool with the same attributes",
+     .operands = {1, 1},
+     .results = {1, 1},
+     .create = onednn::create_avg_pool_grad},
+};
+
+std::string text_of(const TensorType& type) { return fmt::format("{}{}", to_string(type.dtype), shape_text(type.shape)); }
+
+std::string text_of(const LibraryRow& row, const LibrarySpec& spec) {
+  std::vector<std::string> operands, results;
+  for (const auto& operand : spec.operands) operands.push_back(operand ? text_of(*operand) : "-");
+  for (const TensorType& result : spec.results) results.push_back(text_of(result));
+  std::string text = fmt::format("{}({}) -> {}", row.name, join(operands, ", "), join(results, ", "));
+  for (const auto& [name, values] : spec.attributes) text += fmt::format(" {}={}", name, shape_text(values));
+  return text;
+}
+
+void check_counts(const LibraryRow& row, const LibrarySpec& spec) {
+  const auto within = [](std::size_t count, std::pair<int, int> bounds) {
+    return count >= static_cast<std::size_t>(bounds.first) and count <= static_cast<std::size_t>(bounds.second);
+  };
+  HONE_CHECK(within(spec.operands.size(), row.operands) and within(spec.results.size(), row.results), "too many or too few operands or results");
+  for (int i = 0; i < row.operands.first; ++i) HONE_CHECK(spec.operands[static_cast<std::size_t>(i)].has_value(), fmt::format("operand {} is absent", i));
+}
+
+bool is_empty(const TensorType& type) { return std::find(type.shape.begin(), type.shape.end(), 0) != type.shape.end(); }
+
+/// A call with an empty tensor: each sum is over nothing, so results are zero, or the bias of a matmul.
+class EmptyCall : public LibraryCall {
+ public:
+  EmptyCall(const LibrarySpec& spec, int opaque_result) {
+    for (const TensorType& result : spec.results)
+      description_.result_bytes.push_back(static_cast<std::size_t>(checked_element_count(result.shape)) * size_of(result.dtype));
+    if (opaque_result >= 0 and static_cast<std::size_t>(opaque_result) < spec.results.size())
+      description_.result_bytes[static_cast<std::size_t>(opaque_result)] = 0;
+    if (spec.operands.size() < 3 or not spec.operands[2] or is_empty(spec.results[0])) return;
+    y_ = spec.results[0];
+    bias_ = *spec.operands[2];
+    HONE_CHECK(bias_.dtype == y_.dtype and bias_.shape.size() <= y_.shape.size(), "a bias that cannot be broadcast to the result");
+    bias_.shape.insert(bias_.shape.begin(), y_.shape.size() - bias_.shape.size(), 1);
+    has_bias_ = true;
+  }
+
+  void execute(std::span<const void* const> operands, std::span<void* const> results, void*) override {
+    for (std::size_t i = 0; i < results.size(); ++i)
+      if (description_.result_bytes[i] > 0) std::memset(results[i], 0, description_.result_bytes[i]);
+    if (has_bias_) broadcast(static_cast<const std::byte*>(operands[2]), static_cast<std::byte*>(results[0]));
+  }
+
+ private:
+  void broadcast(const std::byte* bias, std::byte* y) const {
+    const std::size_t size = size_of(y_.dtype);
+    const std::int64_t count = checked_element_count(y_.shape);
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::int64_t rest = i, from = 0, stride = 1;
+      for (std::size_t axis = y_.shape.size(); axis-- > 0; rest /= y_.shape[axis]) {
+        if (bias_.shape[axis] > 1) from += rest % y_.shape[axis] * stride;
+        stride *= bias_.shape[axis];
+      }
+      std::memcpy(y + static_cast<std::size_t>(i) * size, bias + static_cast<std::size_t>(from) * size, size);
+    }
+  }
+
+  bool has_bias_ = false;
+  TensorType y_, bias_;
+};
+
+/// The shape of an opaque tensor means nothing.
+bool has_empty_tensor(const LibraryRow& row, const LibrarySpec& spec) {
+  for (std::size_t i = 0; i < spec.operands.size(); ++i)
+    if (static_cast<int>(i) != row.opaque_operand and spec.operands[i] and is_empty(*spec.operands[i])) return true;
+  for (std::size_t i = 0; i < spec.results.size(); ++i)
+    if (static_cast<int>(i) != row.opaque_result and is_empty(spec.results[i])) return true;
+  return false;
+}
+
+}  // namespace
+
+std::unique_ptr<LibraryCall> LibraryRow::make(const LibrarySpec& spec) const {
+  try {
+    check_counts(*this, spec);
+    if (has_empty_tensor(*this, spec)) return std::make_unique<EmptyCall>(spec, opaque_result);
+    return create(spec);
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) throw Error(Code::kMemory, fmt::format("oneDNN has no memory left for {}", text_of(*this, spec)));
+    throw InternalError(fmt::format("internal error: oneDNN refuses {}: {}\n  note: the compiler should not have chosen this row; please report it",
+                                    text_of(*this, spec), error.what()));
+  } catch (const InternalError& error) { throw InternalError(fmt::format("{}\n  in {}", error.what(), text_of(*this, spec))); }
+}
+
+std::span<const LibraryRow> library_rows() { return kRows; }
+
+const LibraryRow* find_library_row(std::string_view name) {
+  const auto* const found = std::find_if(std::begin(kRows), std::end(kRows), [name](const LibraryRow& row) { return row.name == name; });
+  return found == std::end(kRows) ? nullptr : found;
+}
+
+}  // namespace hone

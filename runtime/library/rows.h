@@ -1,0 +1,77 @@
+// Library rows: faster ways to do what an op already means. A LibraryStep of a plan names a row; here is the one list of them.
+//
+// All tensors are plain row-major. A row may repack them on its way; that is its own business and its scratch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace hone {
+
+struct TensorType {
+  DType dtype = DType::kF32;
+  std::vector<std::int64_t> shape;
+
+  friend bool operator==(const TensorType&, const TensorType&) = default;
+};
+
+/// What a call is made from. All sizes are numbers.
+struct LibrarySpec {
+  std::map<std::string, std::vector<std::int64_t>, std::less<>> attributes;
+  std::vector<std::optional<TensorType>> operands;  ///< nullopt: absent; trailing absent ones may be left out
+  std::vector<TensorType> results;                  ///< of an opaque one the type is ignored
+};
+
+/// Bytes that are the library's to decide.
+struct LibraryDescription {
+  std::size_t scratch_bytes = 0;          ///< memory that a call may overwrite while it runs, 64-byte aligned
+  std::vector<std::size_t> result_bytes;  ///< of each result; for an opaque one the only source
+};
+
+/// A row made ready for one set of sizes, attributes and threads.
+class LibraryCall {
+ public:
+  virtual ~LibraryCall() = default;
+  LibraryCall(const LibraryCall&) = delete;
+  LibraryCall& operator=(const LibraryCall&) = delete;
+
+  const LibraryDescription& description() const { return description_; }
+
+  /// Reads the operands (null where absent), writes the results. They overlap neither each other nor the scratch. One thread at a time.
+  virtual void execute(std::span<const void* const> operands, std::span<void* const> results, void* scratch) = 0;
+
+ protected:
+  LibraryCall() = default;
+  LibraryDescription description_;
+};
+
+struct LibraryRow {
+  std::string_view name;
+  std::string_view doc;                         ///< operands, results, attributes, meaning
+  std::pair<int, int> operands, results;        ///< least and most
+  int opaque_operand = -1, opaque_result = -1;  ///< which one has the library's own layout; -1: none
+  /// For OpenMP's current number of threads. Sizes, types and attributes that do not fit are an internal error: the compiler has checked them.
+  std::unique_ptr<LibraryCall> (*create)(const LibrarySpec& spec);
+
+  /// create(), with every failure told by row and shapes: InternalError; Error kMemory when memory runs out. Calls with an empty tensor are made
+  /// here, for all rows: a sum over nothing is zero.
+  std::unique_ptr<LibraryCall> make(const LibrarySpec& spec) const;
+  LibraryDescription describe(const LibrarySpec& spec) const { return make(spec)->description(); }
+};
+
+std::span<const LibraryRow> library_rows();
+/// Null if there is none.
+const LibraryRow* find_library_row(std::string_view name);
+
+}  // namespace hone
