@@ -35,6 +35,7 @@ class EntryChecker {
     std::set<std::string> names;
     for (const Feed& feed : entry_.feeds) {
       if (not names.insert(feed.name).second) fail(fmt::format("two feeds are called {}", quoted(feed.name)));
+      if (feed.bounds and not is_integer(feed.dtype)) fail(fmt::format("feed {} has bounds, but is {}", quoted(feed.name), to_string(feed.dtype)));
       for (const Dim& dim : feed.shape)
         for (std::string& symbol : dim.symbols()) symbols_.insert(std::move(symbol));
     }

@@ -145,8 +145,8 @@ struct Plan {
 ///  P1 every index (buffer, feed, persistent, view, step) is within range; views end at a buffer that is none, and not at an opaque one
 ///  P2 a step uses an arena buffer, directly or through a view, only within [first_step, last_step]; one that a result shows lives to the last step
 ///  P3 every size is a function of the symbols in the feeds' shapes
-///  P4 a kPersistent or kFeed buffer has the type and shape of what it stands for; no step writes to a feed; only arena buffers are opaque
-///  P5 targets, entries of a program, persistents of a program, feeds and results of an entry have distinct names
+///  P4 a kPersistent or kFeed buffer has the type and shape of what it stands for; no step writes to a feed; only arena buffers are opaque, only integers have
+///  bounds P5 targets, entries of a program, persistents of a program, feeds and results of an entry have distinct names
 /// Throws Error kPlanFormat naming the first that does not hold. Kernels' accesses are not known here: their maker answers for them.
 void check(const Plan& plan);
 

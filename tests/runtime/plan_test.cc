@@ -258,6 +258,7 @@ TEST_F(PlanFile, WhatRefersToNothingIsRefused) {
       {"two attributes", [](Plan&, Entry& e) { std::get<LibraryStep>(e.steps[0].what).dims["ta"] = {}; }},
       {"what it stands for is", [](Plan&, Entry& e) { e.buffers[0].dtype = DType::kF64; }},
       {"what it stands for is", [](Plan&, Entry& e) { e.buffers[1].shape[0] = 5; }},
+      {"has bounds, but is f32", [](Plan&, Entry& e) { e.feeds[0].bounds = {0, 10}; }},
       {"has 40 axes", [](Plan&, Entry& e) { e.buffers[2].shape.resize(40, Dim(1)); }},
       {"unknown storage", [](Plan&, Entry& e) { e.buffers[2].storage = static_cast<Buffer::Storage>(9); }},
       {"unknown kind of feed", [](Plan&, Entry& e) { e.feeds[0].kind = static_cast<Feed::Kind>(9); }},

@@ -1,0 +1,23 @@
+// What a caller gives at each call, held against what the entry declares. Data are not trusted: all of this is checked at every call.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/plan/plan.h"
+#include "runtime/session.h"
+
+namespace hone {
+
+using NamedFeeds = std::span<const std::pair<std::string, TensorView>>;
+
+/// Finds each of the entry's feeds among `feeds`, in the entry's order, in `matched` (as long as entry.feeds).
+/// Throws Error kDataName (missing, unknown, given twice) or kDataType.
+void match_feeds(const plan::Entry& entry, NamedFeeds feeds, std::span<const TensorView*> matched);
+
+/// Checks every element of a feed that has bounds. Throws Error kDataRange naming the first one outside.
+void check_bounds(const plan::Feed& feed, const TensorView& tensor);
+
+}  // namespace hone

@@ -1,0 +1,75 @@
+// Prepare: an entry point with all its sizes known: numbers instead of expressions, memory placed, library calls made.
+// It holds for one set of sizes and one number of threads; running it allocates nothing.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "runtime/device/code_loader.h"
+#include "runtime/host_functions.h"
+#include "runtime/library/rows.h"
+#include "runtime/plan/plan.h"
+#include "runtime/session.h"
+
+namespace hone {
+
+/// The kernels of the loaded code that a program's steps name.
+using KernelTable = std::unordered_map<std::string, KernelFunction>;
+
+struct BoundBuffer {
+  TensorType type;
+  std::size_t bytes = 0;
+  std::uint32_t root = 0;  ///< the buffer whose memory it is: itself, or what it is a view of
+};
+
+struct BoundKernel {
+  KernelFunction function = nullptr;
+  std::vector<std::uint32_t> buffers;
+  std::vector<std::int64_t> sizes;
+  std::int64_t range = 0;
+  bool split = false;  ///< worth all threads
+};
+
+struct BoundLibrary {
+  std::unique_ptr<LibraryCall> call;
+  std::vector<std::int64_t> operands;  ///< -1: absent
+  std::vector<std::uint32_t> results;
+};
+
+struct BoundHost {
+  const HostFunction* function = nullptr;
+  std::string attributes;
+  std::vector<std::uint32_t> operand_buffers, result_buffers;
+  std::vector<HostTensor> operands, results;
+};
+
+struct BoundCopy {
+  std::uint32_t from = 0, to = 0;
+  std::size_t bytes = 0;
+};
+
+using BoundStep = std::variant<BoundKernel, BoundLibrary, BoundHost, BoundCopy>;
+
+struct BoundEntry {
+  std::vector<std::vector<std::int64_t>> feed_shapes;  ///< what it is bound to
+  std::vector<BoundBuffer> buffers;
+  std::vector<BoundStep> steps;       ///< those that have something to do
+  std::vector<std::int64_t> offsets;  ///< of the arena buffers, in the arena; of others 0
+  std::size_t scratch_offset = 0;
+  std::size_t memory_bytes = 0;   ///< arena and scratch
+  MemoryReport report;            ///< but for `persistent`
+  std::size_t most_pointers = 0;  ///< the longest list of buffers of a step
+};
+
+/// For OpenMP's current number of threads. The entry has passed plan::check, its rows, host functions and kernels exist (check_steps).
+/// Throws Error kDataShape when a size becomes negative, kTooLarge, kMemory.
+std::unique_ptr<BoundEntry> prepare(const plan::Entry& entry, const KernelTable& kernels, const DimBindings& sizes);
+
+/// Finds everything that the steps of `program` name, and returns its kernels.
+/// Throws Error kPlanMismatch for a kernel that the code lacks, a row or a host function that this version of Hone does not have.
+KernelTable check_steps(const plan::Program& program, const LoadedCode& code);
+
+}  // namespace hone
