@@ -19,7 +19,8 @@ endif()
 # No -march: the compiler and the runtime themselves are plain x86-64; fast code for the host comes from LLVM and oneDNN.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g0 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
-# -g1: function names and lines for the stack traces, in half the time and space. vptr is left out: it needs the type information of every class of LLVM that ours derive from.
+# -g1: function names and lines for the stack traces, in half the time and space.
+# vptr is left out: it needs the type information of every class of LLVM that ours derive from.
 set(CMAKE_CXX_FLAGS_ASAN "-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all")
 set(CMAKE_CXX_FLAGS_TSAN "-O1 -g1 -fno-omit-frame-pointer -fsanitize=thread")
 option(HONE_OPENMP "Run kernels on OpenMP's pool; OFF: on std::thread, for ThreadSanitizer" ON)
