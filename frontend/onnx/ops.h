@@ -1,0 +1,48 @@
+// The table of importers: an ONNX operator's name and the function that writes its node in our ops. An operator whose OpDef names it (`.onnx`) and
+// that has no attributes needs no row. Functions see the newest form of the node only (frontend/onnx/versions.h).
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fixed_list.h"
+#include "frontend/onnx/node.h"
+
+namespace hone::onnx {
+
+/// Returns the results in the node's order; an absent optional result may be left out or invalid.
+using ImportFn = std::vector<Val> (*)(const ImportNode&);
+
+struct Importer {
+  std::string_view name;
+  ImportFn import;
+  /// Operands that are learned wherever they are constant: a bias of one element is a weight, an epsilon of one element is none.
+  FixedList<int, 4> parameters = {};
+};
+
+/// Is the operator `op_type` of the standard domain supported?
+bool is_supported(std::string_view op_type);
+/// Writes the node in our ops. Throws Error for whatever does not fit; only for supported operators.
+std::vector<Val> import_node(const ImportNode& node);
+/// Is operand `i` of `op_type` one that is learned (Importer::parameters)?
+bool is_parameter(std::string_view op_type, int i);
+/// The names of all supported operators, sorted.
+std::vector<std::string> supported_operators();
+/// Operators of the standard that Hone does not have yet; a name that is in neither list is misspelled or from elsewhere.
+bool is_standard_operator(std::string_view op_type);
+
+// The rows, one array a file in frontend/onnx/ops.
+std::span<const Importer> elementwise_importers();
+std::span<const Importer> constant_importers();
+std::span<const Importer> shape_importers();
+std::span<const Importer> slice_importers();
+std::span<const Importer> reduce_importers();
+std::span<const Importer> matmul_importers();
+std::span<const Importer> conv_importers();
+std::span<const Importer> pool_importers();
+std::span<const Importer> normalization_importers();
+
+}  // namespace hone::onnx

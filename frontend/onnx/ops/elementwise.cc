@@ -1,0 +1,124 @@
+// Elementwise operators that need more than another name. The others carry their ONNX name in their OpDef.
+#include <fmt/format.h>
+
+#include "frontend/onnx/ops.h"
+#include "ir/ops/ops.h"
+
+namespace hone::onnx {
+
+namespace {
+
+/// The operands joined from the left by a two-operand op.
+std::vector<Val> fold(const ImportNode& node, const OpDef& op) {
+  node.require(node.count() > 0, Code::kBadGraph, "needs at least one input");
+  Val result = node.x(0);
+  for (std::size_t i = 1; i < node.count(); ++i) result = op(result, node.x(i));
+  return {result};
+}
+
+std::vector<Val> import_mean(const ImportNode& node) {
+  const Val total = fold(node, op::add)[0];
+  return {node.count() == 1 ? total : total / static_cast<double>(node.count())};
+}
+
+/// The result has the base's type whatever the exponent's; a whole base with a float exponent is raised as float.
+std::vector<Val> import_pow(const ImportNode& node) {
+  const Val base = node.x(0), exponent = node.x(1);
+  if (is_float(base.dtype()) or not is_float(exponent.dtype())) return {op::pow(base, cast(exponent, base.dtype()))};
+  return {cast(op::pow(cast(base, exponent.dtype()), exponent), base.dtype())};
+}
+
+/// A bound that is left out bounds nothing; exporters write them as [1], too.
+std::vector<Val> import_clip(const ImportNode& node) {
+  const Val x = node.x(0);
+  const auto bound = [&](std::size_t i) { return reshape(node.x(i), {}); };
+  if (node.has(1) and node.has(2)) return {op::clip(x, bound(1), bound(2))};
+  if (node.has(1)) return {op::maximum(x, bound(1))};
+  return {node.has(2) ? op::minimum(x, bound(2)) : x};
+}
+
+Val zero_like(Val x) { return x.builder().scalar(0, x.dtype()); }
+
+/// x above 0, `below` elsewhere; the derivative at 0 is that of `below`, as in PyTorch.
+Val above_zero(Val x, Val below) { return op::where(op::greater(x, zero_like(x)), x, below); }
+
+std::vector<Val> import_leaky_relu(const ImportNode& node) {
+  const Val x = node.x(0);
+  return {above_zero(x, x * node.real("alpha", 0.01))};
+}
+
+std::vector<Val> import_prelu(const ImportNode& node) {
+  const Val x = node.x(0);
+  return {above_zero(x, x * node.x(1))};
+}
+
+/// e^x is taken of min(x, 0), so that neither it nor its gradient overflows where it is not used.
+Val exp_below_zero(Val x) { return op::exp(op::minimum(x, zero_like(x))); }
+
+std::vector<Val> import_elu(const ImportNode& node) {
+  const Val x = node.x(0);
+  return {above_zero(x, (exp_below_zero(x) - 1.0) * node.real("alpha", 1))};
+}
+
+std::vector<Val> import_selu(const ImportNode& node) {
+  const Val x = node.x(0);
+  return {above_zero(x, (exp_below_zero(x) - 1.0) * node.real("alpha", 1.6732632423543772)) * node.real("gamma", 1.0507009873554805)};
+}
+
+std::vector<Val> import_thresholded_relu(const ImportNode& node) {
+  const Val x = node.x(0);
+  return {op::where(op::greater(x, x.builder().scalar(node.real("alpha", 1), x.dtype())), x, zero_like(x))};
+}
+
+Val hard_sigmoid(Val x, double alpha, double beta) {
+  Builder& builder = x.builder();
+  return op::clip(x * alpha + beta, zero_like(x), builder.scalar(1, x.dtype()));
+}
+
+std::vector<Val> import_hard_sigmoid(const ImportNode& node) { return {hard_sigmoid(node.x(0), node.real("alpha", 0.2), node.real("beta", 0.5))}; }
+std::vector<Val> import_hard_swish(const ImportNode& node) { return {node.x(0) * hard_sigmoid(node.x(0), 1.0 / 6, 0.5)}; }
+
+std::vector<Val> import_softsign(const ImportNode& node) {
+  const Val x = node.x(0);
+  return {x / (op::abs(x) + 1.0)};
+}
+
+std::vector<Val> import_is_nan(const ImportNode& node) { return {op::logical_not(op::equal(node.x(0), node.x(0)))}; }
+
+std::vector<Val> import_xor(const ImportNode& node) {
+  const Val a = node.x(0), b = node.x(1);
+  node.require(a.dtype() == DType::kBool and b.dtype() == DType::kBool, Code::kType, "needs bool operands");
+  return {op::logical_not(op::equal(a, b))};
+}
+
+std::vector<Val> import_cast(const ImportNode& node) { return {cast(node.x(0), node.dtype("to"))}; }
+std::vector<Val> import_cast_like(const ImportNode& node) { return {cast(node.x(0), node.x(1).dtype())}; }
+
+constinit const Importer kRows[] = {
+    {"Max", [](const ImportNode& node) { return fold(node, op::maximum); }},
+    {"Min", [](const ImportNode& node) { return fold(node, op::minimum); }},
+    {"Sum", [](const ImportNode& node) { return fold(node, op::add); }},
+    {"Mean", import_mean},
+    {"Pow", import_pow},
+    {"Clip", import_clip},
+    {"Reciprocal", [](const ImportNode& node) { return std::vector<Val>{1.0 / node.x(0)}; }},
+    {"Ceil", [](const ImportNode& node) { return std::vector<Val>{-op::floor(-node.x(0))}; }},
+    {"LeakyRelu", import_leaky_relu},
+    {"PRelu", import_prelu, {1}},
+    {"Elu", import_elu},
+    {"Selu", import_selu},
+    {"ThresholdedRelu", import_thresholded_relu},
+    {"HardSigmoid", import_hard_sigmoid},
+    {"HardSwish", import_hard_swish},
+    {"Softsign", import_softsign},
+    {"IsNaN", import_is_nan},
+    {"Xor", import_xor},
+    {"Cast", import_cast},
+    {"CastLike", import_cast_like},
+};
+
+}  // namespace
+
+std::span<const Importer> elementwise_importers() { return kRows; }
+
+}  // namespace hone::onnx

@@ -1,0 +1,145 @@
+// Operators that give the same elements another shape or order, and those that ask for a shape.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frontend/onnx/ops.h"
+#include "ir/ops/ops.h"
+
+namespace hone::onnx {
+
+namespace {
+
+/// The shape that Reshape asks for: 0 copies an extent (unless allowzero), one -1 takes what is left.
+std::vector<Val> import_reshape(const ImportNode& node) {
+  const Val x = node.x(0);
+  Shape shape = node.contents(1, "shape");
+  std::optional<std::size_t> open;
+  Dim others = 1;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i].is_constant(-1)) {
+      node.require(not open, Code::kShape, fmt::format("the shape [{}] has more than one -1", to_string(shape)));
+      open = i;
+      continue;
+    }
+    if (shape[i].is_constant(0) and not node.flag("allowzero", false)) {
+      node.require(i < x.rank(), Code::kShape, fmt::format("the shape [{}] copies axis {} of a tensor of {} axes", to_string(shape), i, x.rank()));
+      shape[i] = x.shape()[i];
+    }
+    node.require(not shape[i].is_constant() or shape[i].value() >= 0, Code::kShape, fmt::format("an extent of {}", shape[i].text()));
+    others *= shape[i];
+  }
+  if (open) {
+    node.require(not others.is_constant(0), Code::kShape,
+                 fmt::format("the -1 of the shape [{}] is not determined, because another extent is 0", to_string(shape)));
+    shape[*open] = floordiv(element_count(x.shape()), others);
+  }
+  return {reshape(x, shape)};
+}
+
+std::vector<Val> import_flatten(const ImportNode& node) {
+  const Val x = node.x(0);
+  const std::int64_t given = node.integer("axis", 1);
+  const auto axis = given == static_cast<std::int64_t>(x.rank()) ? x.rank() : node.axis(given, std::max<std::size_t>(x.rank(), 1));
+  const auto middle = x.shape().begin() + static_cast<std::ptrdiff_t>(axis);
+  return {reshape(x, {element_count(Shape(x.shape().begin(), middle)), element_count(Shape(middle, x.shape().end()))})};
+}
+
+std::vector<Val> import_transpose(const ImportNode& node) {
+  const Val x = node.x(0);
+  Ints reversed(x.rank());
+  for (std::size_t i = 0; i < reversed.size(); ++i) reversed[i] = static_cast<std::int64_t>(x.rank() - 1 - i);
+  return {transpose(x, node.integers("perm").value_or(reversed))};
+}
+
+/// Without axes, those that are known to have extent 1.
+std::vector<Val> import_squeeze(const ImportNode& node) {
+  const Val x = node.x(0);
+  Ints axes;
+  if (node.has(1)) {
+    axes = node.axes(node.numbers(1, "axes"), x.rank());
+  } else {
+    for (std::size_t i = 0; i < x.rank(); ++i)
+      if (x.shape()[i].is_constant(1)) axes.push_back(static_cast<std::int64_t>(i));
+  }
+  Shape shape;
+  for (std::size_t i = 0; i < x.rank(); ++i) {
+    if (std::find(axes.begin(), axes.end(), static_cast<std::int64_t>(i)) == axes.end()) {
+      shape.push_back(x.shape()[i]);
+      continue;
+    }
+    node.require(not x.shape()[i].is_constant() or x.shape()[i].is_constant(1), Code::kShape,
+                 fmt::format("axis {} has extent {}, not 1", i, x.shape()[i].text()));
+    if (not x.shape()[i].is_constant()) node.builder().equate(x.shape()[i], 1);
+  }
+  return {reshape(x, shape)};
+}
+
+std::vector<Val> import_unsqueeze(const ImportNode& node) {
+  const Val x = node.x(0);
+  const Ints given = node.numbers(1, "axes");
+  const Ints axes = node.axes(given, x.rank() + given.size());
+  Shape shape = x.shape();
+  for (const std::int64_t axis : axes) shape.insert(shape.begin() + axis, Dim(1));
+  return {reshape(x, shape)};
+}
+
+std::vector<Val> import_concat(const ImportNode& node) {
+  node.require(node.count() > 0, Code::kBadGraph, "needs at least one input");
+  const auto axis = static_cast<std::int64_t>(node.axis(node.integer("axis", 0), node.x(0).rank()));
+  if (node.count() == 1) return {node.x(0)};
+  return {op::concat.build(node.rest(0), {kAxis = axis})};
+}
+
+/// numpy broadcasting of x's shape and the target; an extent of 1 on either side takes the other's.
+std::vector<Val> import_expand(const ImportNode& node) {
+  const Val x = node.x(0);
+  Shape target = node.contents(1, "shape");
+  while (target.size() < x.rank()) target.insert(target.begin(), Dim(1));
+  const std::size_t extra = target.size() - x.rank();
+  for (std::size_t i = extra; i < target.size(); ++i)
+    if (target[i].is_constant(1)) target[i] = x.shape()[i - extra];
+  return {broadcast_to(x, target)};
+}
+
+/// Repeats by broadcasting along an axis of its own in front of each repeated one.
+std::vector<Val> import_tile(const ImportNode& node) {
+  const Val x = node.x(0);
+  const std::vector<Dim> repeats = node.contents(1, "repeats");
+  node.require(repeats.size() == x.rank(), Code::kShape, fmt::format("{} repeats for {} axes", repeats.size(), x.rank()));
+  Shape apart, repeated, joined;
+  for (std::size_t i = 0; i < repeats.size(); ++i) {
+    node.require(not repeats[i].is_constant() or repeats[i].value() >= 0, Code::kBadAttribute, fmt::format("{} repeats", repeats[i].text()));
+    if (not repeats[i].is_constant(1)) {
+      apart.emplace_back(1);
+      repeated.push_back(repeats[i]);
+    }
+    apart.push_back(x.shape()[i]);
+    repeated.push_back(x.shape()[i]);
+    joined.push_back(repeats[i] * x.shape()[i]);
+  }
+  return {reshape(broadcast_to(reshape(x, apart), repeated), joined)};
+}
+
+std::vector<Val> import_shape(const ImportNode& node) {
+  const Shape& shape = node.x(0).shape();
+  const auto rank = static_cast<std::int64_t>(shape.size());
+  const auto position = [rank](std::int64_t at) { return std::clamp<std::int64_t>(at < 0 ? at + rank : at, 0, rank); };
+  const std::int64_t start = position(node.integer("start", 0)), end = std::max(start, position(node.integer("end", rank)));
+  return {node.builder().add(op::sizes, {}, {kSizes = Shape(shape.begin() + start, shape.begin() + end)})[0]};
+}
+
+std::vector<Val> import_size(const ImportNode& node) {
+  return {reshape(node.builder().add(op::sizes, {}, {kSizes = Shape{element_count(node.x(0).shape())}})[0], {})};
+}
+
+constinit const Importer kRows[] = {
+    {"Reshape", import_reshape}, {"Flatten", import_flatten}, {"Transpose", import_transpose}, {"Squeeze", import_squeeze}, {"Unsqueeze", import_unsqueeze},
+    {"Concat", import_concat},   {"Expand", import_expand},   {"Tile", import_tile},           {"Shape", import_shape},     {"Size", import_size},
+};
+
+}  // namespace
+
+std::span<const Importer> shape_importers() { return kRows; }
+
+}  // namespace hone::onnx

@@ -1,0 +1,178 @@
+// Operators that take a part of a tensor, or put one into a larger tensor.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frontend/onnx/ops.h"
+#include "ir/ops/ops.h"
+
+namespace hone::onnx {
+
+namespace {
+
+/// Symbols stand for sizes, which are not negative: an expression without a minus is not negative either.
+bool is_never_negative(const Dim& dim) { return dim.is_constant() ? dim.value() >= 0 : dim.text().find('-') == std::string::npos; }
+
+Dim at_least_zero(const Dim& dim) { return is_never_negative(dim) ? dim : max(dim, 0); }
+
+/// Does a start or end count from the back? Sizes of every size decide for an expression: -N does, N - 1 does not.
+bool counts_from_end(const Dim& position) {
+  if (position.is_constant()) return position.value() < 0;
+  if (is_never_negative(position)) return false;
+  DimBindings small, large;
+  for (const std::string& symbol : position.symbols()) {
+    small[symbol] = 1;
+    large[symbol] = 1 << 20;
+  }
+  return position.evaluate(small) < 0 and position.evaluate(large) < 0;
+}
+
+/// One axis of a slice: `size` elements from `start` on.
+struct Part {
+  Dim start, size;
+};
+
+/// Positions beyond an end are clamped, as in numpy. Nothing is read where the size is 0, so a start beyond the extent may stay.
+Part part_of(const Dim& start, const Dim& end, std::int64_t step, const Dim& extent) {
+  constexpr std::int64_t kFar = INT32_MAX;  // exporters write INT32_MAX, INT64_MAX and their negatives for "to the end"
+  const auto is_far = [](const Dim& at) { return at.is_constant() and (at.value() >= kFar or at.value() <= -kFar); };
+  const Dim high = step > 0 ? extent : extent - 1, low = step > 0 ? 0 : -1;
+  const auto limit = [&](const Dim& far) { return far.value() > 0 ? high : low; };
+  const bool starts_from_end = not is_far(start) and counts_from_end(start);
+  if (step < 0) {
+    const Dim first = is_far(start) ? limit(start) : starts_from_end ? start + extent : min(start, high);
+    const Dim last = is_far(end) ? limit(end) : counts_from_end(end) ? max(end + extent, low) : min(end, high);
+    return {first, at_least_zero(ceildiv(first - last, -step))};
+  }
+  const Dim first = is_far(start) ? limit(start) : starts_from_end ? at_least_zero(start + extent) : start;
+  const Dim last = is_far(end) ? limit(end) : counts_from_end(end) ? end + extent : min(end, high);
+  const Dim room = starts_from_end and last == extent ? min(extent, Dim(0) - start) : last - first;
+  return {first, at_least_zero(ceildiv(room, step))};
+}
+
+std::vector<Val> import_slice(const ImportNode& node) {
+  const Val x = node.x(0);
+  const std::vector<Dim> starts = node.contents(1, "starts"), ends = node.contents(2, "ends");
+  node.require(starts.size() == ends.size(), Code::kShape, fmt::format("{} starts and {} ends", starts.size(), ends.size()));
+  Ints axes(starts.size()), steps(starts.size(), 1);
+  for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<std::int64_t>(i);
+  if (node.has(3)) axes = node.numbers(3, "axes");
+  if (node.has(4)) steps = node.numbers(4, "steps");
+  node.require(axes.size() == starts.size() and steps.size() == starts.size(), Code::kShape, "starts, ends, axes and steps differ in length");
+  node.axes(axes, x.rank());  // no axis twice
+  Shape from(x.rank(), Dim(0)), sizes = x.shape();
+  Ints strides(x.rank(), 1);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::size_t axis = node.axis(axes[i], x.rank());
+    node.require(steps[i] != 0 and steps[i] > INT64_MIN, Code::kBadAttribute, fmt::format("a step of {}", steps[i]));
+    const Part part = part_of(starts[i], ends[i], steps[i], x.shape()[axis]);
+    from[axis] = part.start;
+    sizes[axis] = part.size;
+    strides[axis] = steps[i];
+  }
+  if (sizes == x.shape() and std::all_of(strides.begin(), strides.end(), [](std::int64_t step) { return step == 1; })) return {x};
+  return {op::slice(x, {kStarts = from, kSizes = sizes, kSteps = strides})};
+}
+
+/// Extents of the parts: given, or equal ones of which the last may be smaller. A symbolic extent must split evenly.
+std::vector<Dim> split_sizes(const ImportNode& node, const Dim& extent) {
+  if (node.has(1)) return node.contents(1, "split");
+  const std::int64_t count = node.integer("num_outputs", static_cast<std::int64_t>(node.result_count()));
+  node.require(count == static_cast<std::int64_t>(node.result_count()), Code::kBadAttribute,
+               fmt::format("num_outputs is {}, and the node has {} outputs", count, node.result_count()));
+  node.require(node.has_attribute("num_outputs") or not extent.is_constant() or extent.value() % count == 0, Code::kShape,
+               fmt::format("an extent of {} cannot be split evenly into {}", extent.text(), count));
+  if (not extent.is_constant()) return std::vector<Dim>(static_cast<std::size_t>(count), floordiv(extent, count));
+  const std::int64_t size = ceildiv(extent, count).value();
+  std::vector<Dim> sizes(static_cast<std::size_t>(count), size);
+  sizes.back() = extent - size * (count - 1);
+  return sizes;
+}
+
+std::vector<Val> import_split(const ImportNode& node) {
+  const Val x = node.x(0);
+  node.require(node.result_count() > 0, Code::kBadGraph, "has no outputs");
+  const std::size_t axis = node.axis(node.integer("axis", 0), x.rank());
+  const Dim extent = x.shape()[axis];
+  const std::vector<Dim> sizes = split_sizes(node, extent);
+  node.require(sizes.size() == node.result_count(), Code::kShape, fmt::format("{} parts for {} outputs", sizes.size(), node.result_count()));
+  Shape starts(x.rank(), Dim(0)), extents = x.shape();
+  std::vector<Val> parts;
+  for (const Dim& size : sizes) {
+    node.require(not size.is_constant() or size.value() >= 0, Code::kShape,
+                 fmt::format("an extent of {} cannot be split into {}", extent.text(), sizes.size()));
+    extents[axis] = size;
+    parts.push_back(extents == x.shape() ? x : op::slice(x, {kStarts = starts, kSizes = extents, kSteps = Ints(x.rank(), 1)}));
+    starts[axis] += size;
+  }
+  if (starts[axis].is_constant() and extent.is_constant())
+    node.require(starts[axis] == extent, Code::kShape, fmt::format("the parts have {} of {} elements", starts[axis].text(), extent.text()));
+  else if (starts[axis] != extent) node.builder().equate(starts[axis], extent);
+  return parts;
+}
+
+/// The constant that Pad fills with; nothing for 0.
+std::optional<Val> pad_value(const ImportNode& node, DType dtype) {
+  if (not node.has(2)) return std::nullopt;
+  const Val value = reshape(node.x(2), {});
+  if (node.builder().graph().scalar_constant(node.x(2).id()) == 0.0) return std::nullopt;
+  return cast(value, dtype);
+}
+
+std::vector<Val> import_pad(const ImportNode& node) {
+  const Val x = node.x(0);
+  const std::string mode = node.text("mode", "constant");
+  if (mode != "constant") node.fail(Code::kBadAttribute, fmt::format("mode \"{}\" is not supported", mode), {"only mode \"constant\" is"});
+  const std::vector<Dim> pads = node.contents(1, "pads");
+  Ints axes(x.rank());
+  for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<std::int64_t>(i);
+  if (node.has(3)) axes = node.numbers(3, "axes");
+  node.axes(axes, x.rank());
+  node.require(pads.size() == 2 * axes.size(), Code::kShape, fmt::format("{} pads for {} axes", pads.size(), axes.size()));
+  Shape starts(x.rank(), Dim(0)), sizes = x.shape();
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::size_t axis = node.axis(axes[i], x.rank());
+    starts[axis] = pads[i];
+    sizes[axis] += pads[i] + pads[i + axes.size()];
+    node.require(not sizes[axis].is_constant() or sizes[axis].value() >= 0, Code::kShape,
+                 fmt::format("the pads leave {} elements of axis {}", sizes[axis].text(), axis));
+  }
+  if (sizes == x.shape() and starts == Shape(x.rank(), Dim(0))) return {x};
+  const Attrs attrs = {kStarts = starts, kSizes = sizes, kSteps = Ints(x.rank(), 1)};
+  const std::optional<Val> value = pad_value(node, x.dtype());
+  if (not value) return {op::pad(x, attrs)};
+  const Val inside = op::pad(full(node.builder(), 1, DType::kBool, x.shape()), attrs);
+  return {op::where(inside, op::pad(x, attrs), *value)};
+}
+
+/// Where the index is fed as it is, what is fed must lie in the axis: the data are checked when they are loaded.
+void bound_input(Builder& builder, ValueId index, const Dim& extent) {
+  const Graph& graph = builder.graph();
+  const OpDef* const moving[] = {&op::reshape, &op::transpose, &op::broadcast_to, &op::cast};
+  while (graph.input_of(index) == nullptr) {
+    const Node& node = graph.producer(index);
+    if (std::find(std::begin(moving), std::end(moving), node.op) == std::end(moving)) return;
+    index = node.operands[0];
+  }
+  if (graph.input_of(index)->role == Role::kInput and is_integer(graph.type(index).dtype)) builder.set_bounds(index, Dim(0) - extent, extent);
+}
+
+std::vector<Val> import_gather(const ImportNode& node) {
+  const Val x = node.x(0), index = node.x(1);
+  const std::size_t axis = node.axis(node.integer("axis", 0), x.rank());
+  bound_input(node.builder(), index.id(), x.shape()[axis]);
+  return {op::gather(x, index, {kAxis = static_cast<std::int64_t>(axis)})};
+}
+
+constinit const Importer kRows[] = {
+    {"Slice", import_slice},
+    {"Split", import_split},
+    {"Pad", import_pad},
+    {"Gather", import_gather},
+};
+
+}  // namespace
+
+std::span<const Importer> slice_importers() { return kRows; }
+
+}  // namespace hone::onnx

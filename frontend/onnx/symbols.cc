@@ -1,0 +1,95 @@
+#include "frontend/onnx/symbols.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace hone::onnx {
+
+namespace {
+constexpr std::size_t kUnnamed = std::size_t{1} << 32;  // behind all that have a name in the file
+}
+
+Dim Symbols::named(const std::string& file_name) {
+  if (const auto found = by_file_name_.find(file_name); found != by_file_name_.end()) return resolved(found->second);
+  Dim symbol = Dim::symbol(file_name);
+  for (int i = 2; order_.contains(symbol.text()); ++i)
+    symbol = Dim::symbol(fmt::format("{}_{}", file_name, i));  // two names that differ in odd characters only
+  order_[symbol.text()] = order_.size();
+  by_file_name_[file_name] = symbol;
+  if (const auto fixed = fixed_.find(file_name); fixed != fixed_.end()) replaced_[symbol.text()] = fixed->second;
+  else if (const auto by_symbol = fixed_.find(symbol.text()); by_symbol != fixed_.end()) replaced_[symbol.text()] = by_symbol->second;
+  return resolved(symbol);
+}
+
+Dim Symbols::resolved(Dim dim) const { return dim.substitute(replaced_); }
+
+Shape Symbols::declared(const std::string& name, const TensorShapeProto& shape) {
+  Shape result;
+  for (int i = 0; i < shape.dim_size(); ++i) {
+    const auto& extent = shape.dim(i);
+    if (extent.has_dim_value() and extent.dim_value() >= 0) {
+      result.emplace_back(extent.dim_value());
+      continue;
+    }
+    if (extent.has_dim_param() and not extent.dim_param().empty()) {
+      result.push_back(named(extent.dim_param()));
+      continue;
+    }
+    const std::string own = fmt::format("{}_dim{}", name, i);
+    const bool is_new = not by_file_name_.contains(own);
+    result.push_back(named(own));
+    if (is_new) order_[by_file_name_[own].text()] += kUnnamed;
+  }
+  return result;
+}
+
+namespace {
+/// number = c * symbol, where that has a solution, becomes number / c = symbol.
+void solve(Dim& number, Dim& product) {
+  const std::vector<std::string> symbols = product.symbols();
+  if (not number.is_constant() or symbols.size() != 1) return;
+  const Dim symbol = Dim::symbol(symbols[0]), factor = floordiv(product, symbol);
+  if (not factor.is_constant() or factor.is_constant(0) or factor * symbol != product or number.value() % factor.value() != 0) return;
+  number = number.value() / factor.value();
+  product = symbol;
+}
+}  // namespace
+
+bool Symbols::learn(std::span<const std::pair<Dim, Dim>> equations) {
+  bool news = false;
+  for (const auto& equation : equations) {
+    Dim a = resolved(equation.first), b = resolved(equation.second);
+    if (a == b) continue;
+    solve(a, b);
+    solve(b, a);
+    // An input's extent stays a number or a symbol, which binding can read off the data. Other equations are checked there.
+    const bool a_goes = order_.contains(a.text()) and (b.is_constant() or b.is_symbol()),
+               b_goes = order_.contains(b.text()) and (a.is_constant() or a.is_symbol());
+    if (not a_goes and not b_goes) continue;
+    const bool b_is_later = not a_goes or (b_goes and order_.at(b.text()) > order_.at(a.text()));
+    const Dim from = b_is_later ? b : a, to = b_is_later ? a : b;
+    const std::map<std::string, Dim, std::less<>> step = {{from.text(), to}};
+    for (auto& [symbol, value] : replaced_) value = value.substitute(step);
+    replaced_[from.text()] = to;
+    if (to.is_constant()) determined_.emplace_back(from.text(), to.value());
+    news = true;
+  }
+  return news;
+}
+
+void Symbols::check_fixed(Diags& diags) const {
+  for (const auto& [name, value] : fixed_) {
+    if (value < 0) diags.error(Code::kUsage, fmt::format("the size {} cannot be {}", quoted(name), value));
+    if (by_file_name_.contains(name) or order_.contains(name)) continue;
+    std::vector<std::string> names;
+    for (const auto& [file_name, symbol] : by_file_name_) names.push_back(file_name);
+    std::vector<std::string> notes = {names.empty() ? "all its sizes are numbers" : "its sizes are " + join(names, ", ")};
+    if (const std::string hint = did_you_mean(name, names); not hint.empty()) notes.push_back(hint);
+    diags.error(Code::kUsage, fmt::format("the model has no size {} to fix", quoted(name)), {}, std::move(notes));
+  }
+}
+
+}  // namespace hone::onnx

@@ -1,0 +1,66 @@
+#include "frontend/onnx/versions.h"
+
+#include <fmt/format.h>
+
+namespace hone::onnx {
+
+namespace {
+
+/// What operators knew as an attribute before they took it as an input. Their rows come in the order in which the versions did.
+struct AttributeToInput {
+  std::string_view op_type;
+  std::int64_t since;  ///< the first opset with the input
+  std::string_view attribute;
+  std::size_t input;
+};
+constexpr AttributeToInput kListsToInputs[] = {
+    {"Slice", 10, "starts", 1},         {"Slice", 10, "ends", 2},     {"Slice", 10, "axes", 3},     {"Pad", 11, "pads", 1},
+    {"Squeeze", 13, "axes", 1},         {"Unsqueeze", 13, "axes", 1}, {"Split", 13, "split", 1},    {"ReduceSum", 13, "axes", 1},
+    {"ReduceMean", 18, "axes", 1},      {"ReduceMax", 18, "axes", 1}, {"ReduceMin", 18, "axes", 1}, {"ReduceProd", 18, "axes", 1},
+    {"ReduceSumSquare", 18, "axes", 1}, {"ReduceL1", 18, "axes", 1},  {"ReduceL2", 18, "axes", 1},  {"ReduceLogSum", 18, "axes", 1},
+    {"ReduceLogSumExp", 18, "axes", 1},
+};
+constexpr AttributeToInput kNumbersToInputs[] = {
+    {"Pad", 11, "value", 2},
+    {"Clip", 11, "min", 1},
+    {"Clip", 11, "max", 2},
+};
+
+/// Softmax worked on a matrix: the axes before `axis` (1 unless said otherwise) and those from it on.
+void mark_softmax(ImportNode& node) {
+  node.set_integer("axis", node.integer("axis", 1));
+  node.set_integer(kOverAllAxesFrom, 1);
+}
+
+void refuse_activation_statistics(ImportNode& node) {
+  if (not node.flag("spatial", true))
+    node.fail(Code::kBadAttribute, "spatial = 0 is not supported: statistics of each single activation instead of each channel",
+              {"later opsets have no such form; convert the model with onnx.version_converter"});
+}
+
+/// Everything else: what a form before `since` becomes.
+struct Change {
+  std::string_view op_type;
+  std::int64_t since;
+  void (*apply)(ImportNode&);
+};
+constexpr Change kChanges[] = {
+    {"BatchNormalization", 9, refuse_activation_statistics},
+    {"Softmax", 13, mark_softmax},
+    {"LogSoftmax", 13, mark_softmax},
+};
+
+}  // namespace
+
+void to_newest_form(ImportNode& node, std::int64_t opset) {
+  const auto concerns = [&](const auto& row) { return row.op_type == node.op_type() and opset < row.since; };
+  for (const AttributeToInput& row : kListsToInputs)
+    if (concerns(row))
+      if (auto list = node.integers(row.attribute)) node.set_operand(row.input, *std::move(list));
+  for (const AttributeToInput& row : kNumbersToInputs)
+    if (concerns(row) and node.has_attribute(row.attribute)) node.set_operand(row.input, node.builder().scalar(node.real(row.attribute, 0), node.x(0).dtype()));
+  for (const Change& row : kChanges)
+    if (concerns(row)) row.apply(node);
+}
+
+}  // namespace hone::onnx
