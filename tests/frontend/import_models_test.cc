@@ -1,0 +1,66 @@
+// Models as PyTorch and Keras export them: they import, with the type that the framework gave and a symbolic batch.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/files.h"
+#include "formats/npy.h"
+#include "formats/npz.h"
+#include "frontend/onnx/import.h"
+#include "ir/kernel/interpret.h"
+#include "passes/passes.h"
+
+namespace hone {
+namespace {
+
+std::string model_folder(const std::string& name) { return std::string(HONE_SHARED_DIR) + "/models/" + name; }
+
+struct ExportedModel {
+  std::string name, input, output;
+  std::string output_type;  ///< with N for the batch
+  std::size_t weights;
+};
+void PrintTo(const ExportedModel& model, std::ostream* out) { *out << model.name; }
+
+class ImportsModel : public testing::TestWithParam<ExportedModel> {
+ protected:
+  void SetUp() override {
+    if (not std::filesystem::exists(model_folder(GetParam().name))) GTEST_SKIP() << "the exported models are not beside the repository";
+  }
+};
+
+TEST_P(ImportsModel, WithOutputTypeAndSymbolicBatch) {
+  const onnx::Imported imported = onnx::import_model(model_folder(GetParam().name) + "/model.onnx");
+  const Graph& graph = imported.graph;
+  for (const Diag& warning : imported.warnings) ADD_FAILURE() << to_string(warning);
+  const Input* input = graph.find_input(GetParam().input);
+  ASSERT_NE(input, nullptr);
+  EXPECT_EQ(input->role, Role::kInput);
+  const Dim batch = graph.type(input->value).shape.at(0);
+  ASSERT_TRUE(batch.is_symbol());
+  const Output* output = graph.find_output(GetParam().output);
+  ASSERT_NE(output, nullptr);
+  Type type = graph.type(output->value);
+  for (Dim& dim : type.shape) dim = dim.substitute({{batch.text(), Dim::symbol("N")}});
+  EXPECT_EQ(to_string(type), GetParam().output_type);
+  EXPECT_TRUE(graph.equations().empty()) << graph.equations()[0].first.text() << " = " << graph.equations()[0].second.text();
+  std::size_t weights = 0;
+  for (const Input& one : graph.inputs()) weights += one.role == Role::kWeight;
+  EXPECT_EQ(weights, GetParam().weights);
+  for (const Node& node : graph.nodes()) EXPECT_FALSE(node.loc.node.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Exported, ImportsModel,
+                         testing::Values(ExportedModel{"keras_fashion_mlp", "image", "Identity:0", "f32[N,10]", 4},
+                                         ExportedModel{"keras_mnist_cnn", "image", "Identity:0", "f32[N,10]", 6},
+                                         ExportedModel{"keras_reuters_cnn", "ids", "Identity:0", "f32[N,8]", 7},
+                                         ExportedModel{"torch_mlp", "x", "logits", "f32[N,10]", 6},
+                                         ExportedModel{"torch_lenet", "image", "logits", "f32[N,10]", 10},
+                                         ExportedModel{"torch_resnet_tiny", "input", "logits", "f32[N,10]", 47},
+                                         ExportedModel{"torch_resnet_folded", "input", "logits", "f32[N,10]", 20},
+                                         ExportedModel{"torch_autoencoder", "image", "reconstruction", "f32[N,1,28,28]", 12}),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace hone
