@@ -164,7 +164,8 @@ void Reader::read(const std::string& name, const RecipeValue& value) {
   if (key->kind == RecipeValue::Kind::kString) good = check_kind(name, converted->string);
   if (key->kind == RecipeValue::Kind::kNumbers)
     for (const auto& [item, number] : converted->numbers)
-      if (not std::isfinite(number)) error(Code::kRecipeValue, name, fmt::format("{}: the factor of {} is {}", name, quoted(item), number), {"give a finite number"});
+      if (not std::isfinite(number))
+        error(Code::kRecipeValue, name, fmt::format("{}: the factor of {} is {}", name, quoted(item), number), {"give a finite number"});
   if (key->kind == RecipeValue::Kind::kBool or key->kind == RecipeValue::Kind::kInt or key->kind == RecipeValue::Kind::kFloat)
     good = check_number(name, number_of(*converted));
   if (good) key->set(recipe_, *converted);
@@ -178,7 +179,8 @@ void Reader::check_metrics() {
       error(Code::kRecipeValue, "metrics.list", fmt::format("the metric {} is not in this version", quoted(metric)),
             {did_you_mean(metric, known), "this version has accuracy and top_K_accuracy (top_5_accuracy, ...)"});
     } else if (not recipe_.loss.kind.empty() and not has_integer_classes(recipe_.loss.kind)) {
-      error(Code::kRecipeValue, "metrics.list", fmt::format("{} counts classes that are met, and the loss {} has no integer classes", metric, recipe_.loss.kind),
+      error(Code::kRecipeValue, "metrics.list",
+            fmt::format("{} counts classes that are met, and the loss {} has no integer classes", metric, recipe_.loss.kind),
             {"leave it out, or use softmax_cross_entropy or cross_entropy"});
     }
     if (std::count(seen.begin(), seen.end(), metric) > 0)
@@ -208,7 +210,8 @@ void Reader::check_combinations() {
     for (const std::string_view section : {"loss.", "optimizer.", "metrics."}) {
       const auto first = source_.values.lower_bound(section);
       if (first == source_.values.end() or not first->first.starts_with(section)) continue;
-      error(Code::kRecipeValue, first->first, fmt::format("{} is set, but loss.kind is missing: nothing says what to minimize", first->first), {kinds_note("loss.kind")});
+      error(Code::kRecipeValue, first->first, fmt::format("{} is set, but loss.kind is missing: nothing says what to minimize", first->first),
+            {kinds_note("loss.kind")});
       break;
     }
   } else if (not is_set("optimizer.kind")) {

@@ -98,8 +98,7 @@ constexpr auto kOptimizers = std::to_array<OptimizerKind>({
     // torch.optim.SGD(lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False);  keras SGD(learning_rate=0.01, momentum=0.0, nesterov=False)
     {"sgd", {{"learning_rate", 1e-3, 1e-2}, {"momentum"}, {"dampening", 0, 0, false}, {"nesterov"}, {"weight_decay"}}},
     // torch.optim.Adam(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False);  keras Adam(0.001, 0.9, 0.999, epsilon=1e-7)
-    {"adam",
-     {{"learning_rate", 1e-3, 1e-3}, {"beta1", 0.9, 0.9}, {"beta2", 0.999, 0.999}, {"epsilon", 1e-8, 1e-7}, {"weight_decay"}, {"amsgrad"}}},
+    {"adam", {{"learning_rate", 1e-3, 1e-3}, {"beta1", 0.9, 0.9}, {"beta2", 0.999, 0.999}, {"epsilon", 1e-8, 1e-7}, {"weight_decay"}, {"amsgrad"}}},
     // torch.optim.AdamW(as Adam, weight_decay=1e-2);  keras AdamW(as Adam, weight_decay=0.004)
     {"adamw",
      {{"learning_rate", 1e-3, 1e-3}, {"beta1", 0.9, 0.9}, {"beta2", 0.999, 0.999}, {"epsilon", 1e-8, 1e-7}, {"weight_decay", 1e-2, 4e-3}, {"amsgrad"}}},
@@ -112,16 +111,16 @@ constexpr auto kOptimizers = std::to_array<OptimizerKind>({
       {"epsilon", 1e-8, 1e-7},
       {"weight_decay"},
       {"momentum_decay", 4e-3, 1, false}}},
-    // torch.optim.RMSprop(lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False);  keras RMSprop(0.001, rho=0.9, momentum=0.0, epsilon=1e-7)
-    {"rmsprop",
-     {{"learning_rate", 1e-2, 1e-3}, {"rho", 0.99, 0.9}, {"epsilon", 1e-8, 1e-7}, {"momentum"}, {"centered"}, {"weight_decay"}}},
+    // torch.optim.RMSprop(lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False);  keras RMSprop(0.001, rho=0.9, momentum=0.0,
+    // epsilon=1e-7)
+    {"rmsprop", {{"learning_rate", 1e-2, 1e-3}, {"rho", 0.99, 0.9}, {"epsilon", 1e-8, 1e-7}, {"momentum"}, {"centered"}, {"weight_decay"}}},
     // torch.optim.Adagrad(lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10);  keras Adagrad(0.001, 0.1, epsilon=1e-7)
-    {"adagrad",
-     {{"learning_rate", 1e-2, 1e-3}, {"lr_decay", 0, 0, false}, {"initial_accumulator_value", 0, 0.1}, {"epsilon", 1e-10, 1e-7}, {"weight_decay"}}},
+    {"adagrad", {{"learning_rate", 1e-2, 1e-3}, {"lr_decay", 0, 0, false}, {"initial_accumulator_value", 0, 0.1}, {"epsilon", 1e-10, 1e-7}, {"weight_decay"}}},
 });
 
-constexpr auto kNumberKeys = std::to_array<std::string_view>({"learning_rate", "beta1", "beta2", "epsilon", "rho", "momentum", "dampening", "nesterov", "centered",
-                                                              "amsgrad", "weight_decay", "initial_accumulator_value", "lr_decay", "momentum_decay"});
+constexpr auto kNumberKeys =
+    std::to_array<std::string_view>({"learning_rate", "beta1", "beta2", "epsilon", "rho", "momentum", "dampening", "nesterov", "centered", "amsgrad",
+                                     "weight_decay", "initial_accumulator_value", "lr_decay", "momentum_decay"});
 
 }  // namespace
 

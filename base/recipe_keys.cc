@@ -37,7 +37,10 @@ enum class When : std::uint8_t { kCompiling, kRunning };
 
 template <auto kSection, auto kField>
 RecipeKey key(std::string_view name, When when, std::string_view doc) {
-  return {name, value_of((Recipe{}.*kSection).*kField).kind, doc, when == When::kRunning,
+  return {name,
+          value_of((Recipe{}.*kSection).*kField).kind,
+          doc,
+          when == When::kRunning,
           [](Recipe& recipe, const RecipeValue& value) { assign((recipe.*kSection).*kField, value); },
           [](const Recipe& recipe) { return value_of((recipe.*kSection).*kField); }};
 }

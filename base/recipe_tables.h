@@ -18,7 +18,7 @@ namespace hone {
 struct RecipeKind {
   std::string_view key;  ///< "loss.kind"
   std::string_view name;
-  bool here = true;      ///< false: the name is known, but not yet in this version
+  bool here = true;  ///< false: the name is known, but not yet in this version
 };
 std::span<const RecipeKind> recipe_kinds();
 

@@ -121,10 +121,13 @@ std::optional<RecipeValue> value_of_json(const Json& json) {
 
 void read_key(const std::string& name, const Json& json, Recipe* recipe) {
   const RecipeKey* key = find_recipe_key(name);
-  if (key == nullptr) throw Error(Code::kRecipeKey, fmt::format("the stored recipe has the key {}, which this version does not know", hone::quoted(name)), {}, {"use the version of Hone that wrote it, or compile again"});
+  if (key == nullptr)
+    throw Error(Code::kRecipeKey, fmt::format("the stored recipe has the key {}, which this version does not know", hone::quoted(name)), {},
+                {"use the version of Hone that wrote it, or compile again"});
   const auto value = value_of_json(json);
   const auto converted = value ? convert(*value, key->kind) : std::nullopt;
-  if (not converted) throw Error(Code::kRecipeValue, fmt::format("in the stored recipe {} is not {}", name, describe(key->kind)), {}, {"the file is damaged; compile again"});
+  if (not converted)
+    throw Error(Code::kRecipeValue, fmt::format("in the stored recipe {} is not {}", name, describe(key->kind)), {}, {"the file is damaged; compile again"});
   key->set(*recipe, *converted);
 }
 
@@ -164,7 +167,9 @@ Recipe recipe_from_json(std::string_view text) {
   if (not json.is_object()) throw Error(Code::kRecipeSyntax, "the stored recipe is no JSON object", {}, {"the file is damaged; compile again"});
   Recipe recipe;
   for (const auto& [section, keys] : json.items()) {
-    if (not keys.is_object()) throw Error(Code::kRecipeSyntax, fmt::format("the stored recipe has {} where a section belongs", hone::quoted(section)), {}, {"the file is damaged; compile again"});
+    if (not keys.is_object())
+      throw Error(Code::kRecipeSyntax, fmt::format("the stored recipe has {} where a section belongs", hone::quoted(section)), {},
+                  {"the file is damaged; compile again"});
     for (const auto& [name, value] : keys.items()) read_key(section + "." + name, value, &recipe);
   }
   return recipe;

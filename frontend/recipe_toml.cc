@@ -61,7 +61,8 @@ void Reader::read_section(const std::string& name, const toml::table& section, i
   if (std::find(std::begin(kSections), std::end(kSections), name) == std::end(kSections)) {
     const std::vector<std::string> all(std::begin(kSections), std::end(kSections));
     const std::string hint = did_you_mean(name, all);
-    diags_.error(Code::kRecipeKey, fmt::format("the recipe has no section {}", quoted(name)), at(line), {hint.empty() ? "the sections are " + join(all, ", ") : hint});
+    diags_.error(Code::kRecipeKey, fmt::format("the recipe has no section {}", quoted(name)), at(line),
+                 {hint.empty() ? "the sections are " + join(all, ", ") : hint});
     return;
   }
   for (const auto& [key, node] : section) {
@@ -75,7 +76,8 @@ void Reader::read_section(const std::string& name, const toml::table& section, i
 
 bool Reader::read_value(const std::string& key, const toml::node& node, RecipeValue* value) {
   const auto refuse = [&](const toml::node& what, std::string_view expected) {
-    diags_.error(Code::kRecipeValue, fmt::format("{}: {} cannot stand here", key, expected), at(line_of(what)), {"a value is a number, true or false, a \"text\", a list of texts, or { name = number }"});
+    diags_.error(Code::kRecipeValue, fmt::format("{}: {} cannot stand here", key, expected), at(line_of(what)),
+                 {"a value is a number, true or false, a \"text\", a list of texts, or { name = number }"});
     return false;
   };
   if (const auto boolean = node.as_boolean()) {
@@ -116,7 +118,8 @@ RecipeSource parse_recipe(std::string_view text, const std::string& name) {
     Loc loc;
     loc.file = name;
     loc.line = static_cast<int>(problem.source().begin.line);
-    throw Error(Code::kRecipeSyntax, fmt::format("not TOML: {}", printable(problem.description())), std::move(loc), {"texts stand in double quotes, sections in [brackets]; see https://toml.io"});
+    throw Error(Code::kRecipeSyntax, fmt::format("not TOML: {}", printable(problem.description())), std::move(loc),
+                {"texts stand in double quotes, sections in [brackets]; see https://toml.io"});
   }
   return reader.take();
 }

@@ -39,7 +39,8 @@ CLI::Option* add_option(CLI::App& app, const Flag& flag) {
         if constexpr (std::is_same_v<T, bool>) {
           return app.add_flag(name, *target, flag.doc);
         } else if constexpr (std::is_same_v<T, std::optional<std::int64_t>>) {
-          return app.add_option_function<std::int64_t>(name, [target](const std::int64_t& value) { *target = value; }, flag.doc);
+          return app.add_option_function<std::int64_t>(
+              name, [target](const std::int64_t& value) { *target = value; }, flag.doc);
         } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
           return app.add_option(name, *target, flag.doc)->type_size(1)->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args(false);
         } else {
@@ -138,7 +139,8 @@ int run_tool(const Tool& tool, int argc, const char* const* argv) {
     print_message(error.what());
     return kInternalExit;
   } catch (const std::bad_alloc&) {
-    print_message(fmt::format("error[{}]: there is not enough memory\n  note: take a smaller --batch, or a machine with more memory", to_string(Code::kMemory)));
+    print_message(
+        fmt::format("error[{}]: there is not enough memory\n  note: take a smaller --batch, or a machine with more memory", to_string(Code::kMemory)));
     return kMemoryExit;
   } catch (const std::exception& error) {
     print_message(fmt::format("internal error: {}\n  note: this is a mistake in Hone; please report it with the command that led here", error.what()));
@@ -148,7 +150,9 @@ int run_tool(const Tool& tool, int argc, const char* const* argv) {
 
 void print_data(std::string_view text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() and std::fflush(stdout) == 0;
-  if (not written) throw Error(Code::kFileWrite, fmt::format("cannot write to standard output: {}", std::strerror(errno)), {}, {"was the reader of the pipe closed, or the disk full?"});
+  if (not written)
+    throw Error(Code::kFileWrite, fmt::format("cannot write to standard output: {}", std::strerror(errno)), {},
+                {"was the reader of the pipe closed, or the disk full?"});
 }
 
 void print_message(std::string_view line) {

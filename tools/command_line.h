@@ -17,7 +17,7 @@ struct Flag {
   std::string name;   ///< "--epochs", "-o,--out", or "PLAN" for an argument
   std::string value;  ///< what its value is called in the help: "E"; "" for a switch
   std::string doc;
-  Target target;      ///< must live until the command has run; a list may be given several times, one value each
+  Target target;  ///< must live until the command has run; a list may be given several times, one value each
   bool required = false;
 };
 

@@ -65,17 +65,19 @@ Recipe recipe_for(const plan::Plan& plan, const Arguments& arguments) {
 
 const plan::Entry& entry_with_loss(const Job& job, const char* name) {
   if (job.session.has_entry(name)) return job.session.entry(name);
-  throw Error(Code::kPlanEntry, fmt::format("the plan was compiled without a recipe: it can predict, but it has no {}", name), {}, {"compile it again: hone-compile MODEL.onnx -r train.toml -o PLAN.hone"});
+  throw Error(Code::kPlanEntry, fmt::format("the plan was compiled without a recipe: it can predict, but it has no {}", name), {},
+              {"compile it again: hone-compile MODEL.onnx -r train.toml -o PLAN.hone"});
 }
 
-Dataset open_data(const Job& job, const Recipe& recipe, const plan::Entry& entry, const char* flag, const std::vector<std::string>& items, bool pre_batched) {
-  return {entry, parse_data(flag, items), {.flag = flag, .batch_symbol = job.plan.batch_symbol, .pre_batched = pre_batched, .scale = recipe.data.scale}};
+Dataset open_data(const Job& job, const Recipe& recipe, const plan::Entry& entry, const char* flag, const std::vector<DataSource>& sources, bool pre_batched) {
+  return {entry, sources, {.flag = flag, .batch_symbol = job.plan.batch_symbol, .pre_batched = pre_batched, .scale = recipe.data.scale}};
 }
 
 void say_notes(Progress& progress, const Dataset& data) {
   for (const std::string& note : data.notes()) progress.say("note: " + note);
   if (data.fixed_batch() > 0 and data.length() % data.fixed_batch() != 0)
-    progress.say(fmt::format("note: the model takes exactly {} samples at a time; the last {} are left out", data.fixed_batch(), data.length() % data.fixed_batch()));
+    progress.say(
+        fmt::format("note: the model takes exactly {} samples at a time; the last {} are left out", data.fixed_batch(), data.length() % data.fixed_batch()));
 }
 
 std::string values_text(const NamedNumbers& values) {
@@ -93,9 +95,7 @@ void try_saving(const Job& job, const Arguments& arguments) {
     ~Remover() {
       try {
         remove_tree(folder);
-      } catch (const Error& error) {
-        print_message(error.what());
-      }
+      } catch (const Error& error) { print_message(error.what()); }
     }
   } remover{scratch};
   make_folders(scratch);
@@ -105,7 +105,8 @@ void try_saving(const Job& job, const Arguments& arguments) {
 void say_memory(Progress& progress, const Job& job) {
   const MemoryReport memory = job.session.memory(plan::kTrainStep);
   const auto text = [](std::int64_t bytes) { return human_bytes(static_cast<std::uint64_t>(bytes)); };
-  progress.say(fmt::format("Memory: {} of weights and states, {} of activations and gradients, {} of library scratch", text(memory.persistent), text(memory.arena), text(memory.library)));
+  progress.say(fmt::format("Memory: {} of weights and states, {} of activations and gradients, {} of library scratch", text(memory.persistent),
+                           text(memory.arena), text(memory.library)));
 }
 
 /// What is left to do and to say when the steps are over.
@@ -118,7 +119,8 @@ int finish_training(const Job& job, const Arguments& arguments, const TrainResul
   }
   const bool saved = not arguments.dry_run and not arguments.out.empty();
   if (result.interrupted)
-    progress.say(fmt::format("Stopped after step {}{}", result.steps, saved ? "; the weights as they are now were written to " + arguments.out : "; nothing was saved, because there is no --out"));
+    progress.say(fmt::format("Stopped after step {}{}", result.steps,
+                             saved ? "; the weights as they are now were written to " + arguments.out : "; nothing was saved, because there is no --out"));
   else if (not arguments.dry_run)
     progress.say(fmt::format("Trained {} steps in {}{}", result.steps, human_duration(result.seconds), saved ? "; the trained model is " + arguments.out : ""));
   if (arguments.verbose) say_memory(progress, job);
@@ -132,15 +134,17 @@ int finish_training(const Job& job, const Arguments& arguments, const TrainResul
 }
 
 int train(const Arguments& arguments) {
-  if (arguments.steps < 0 or arguments.log_every < 0) throw Error(Code::kUsage, "--steps and --log-every count steps: 0 or more", {}, {"leave them out for all steps, and every 100th"});
+  if (arguments.steps < 0 or arguments.log_every < 0)
+    throw Error(Code::kUsage, "--steps and --log-every count steps: 0 or more", {}, {"leave them out for all steps, and every 100th"});
+  const auto train_sources = parse_data("--train", arguments.train), valid_sources = parse_data("--valid", arguments.valid);
   Job job(arguments);
   const TrainEntries entries = {.step = &entry_with_loss(job, plan::kTrainStep),
                                 .step_norms = job.session.has_entry(plan::kTrainStepNorms) ? &job.session.entry(plan::kTrainStepNorms) : nullptr,
                                 .evaluate = &entry_with_loss(job, plan::kEvalStep)};
   Recipe recipe = recipe_for(job.plan, arguments);
-  const Dataset data = open_data(job, recipe, *entries.step, "--train", arguments.train, arguments.pre_batched);
+  const Dataset data = open_data(job, recipe, *entries.step, "--train", train_sources, arguments.pre_batched);
   std::optional<Dataset> valid;
-  if (not arguments.valid.empty()) valid = open_data(job, recipe, *entries.evaluate, "--valid", arguments.valid, arguments.pre_batched);
+  if (not valid_sources.empty()) valid = open_data(job, recipe, *entries.evaluate, "--valid", valid_sources, arguments.pre_batched);
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_notes(progress, data);
   if (valid) say_notes(progress, *valid);
@@ -164,10 +168,11 @@ int train(const Arguments& arguments) {
 }
 
 int evaluate_plan(const Arguments& arguments) {
+  const auto sources = parse_data("--data", arguments.data);
   Job job(arguments);
   const plan::Entry& entry = entry_with_loss(job, plan::kEvalStep);
   const Recipe recipe = recipe_for(job.plan, arguments);
-  const Dataset data = open_data(job, recipe, entry, "--data", arguments.data, arguments.pre_batched);
+  const Dataset data = open_data(job, recipe, entry, "--data", sources, arguments.pre_batched);
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_notes(progress, data);
   const NamedNumbers values = evaluate(job.runner, entry, data, recipe.data.batch_size);
@@ -181,13 +186,17 @@ bool is_npz(const std::string& path) { return lower_case(path).ends_with(".npz")
 
 int predict_plan(const Arguments& arguments) {
   const bool npy = arguments.out == "-" or lower_case(arguments.out).ends_with(".npy");
-  if (not npy and not is_npz(arguments.out)) throw Error(Code::kUsage, fmt::format("--out {}: expected a name that ends in .npy or .npz", quoted(arguments.out)), {}, {".npz holds every output by name"});
+  if (not npy and not is_npz(arguments.out))
+    throw Error(Code::kUsage, fmt::format("--out {}: expected a name that ends in .npy or .npz", quoted(arguments.out)), {},
+                {".npz holds every output by name"});
+  const auto sources = parse_data("--data", arguments.data);
   Job job(arguments);
   const plan::Entry& entry = job.session.entry(plan::kPredict);
   if (npy and entry.results.size() != 1)
-    throw Error(Code::kUsage, fmt::format("--out {}: the model has {} outputs, and .npy holds one array", quoted(arguments.out), entry.results.size()), {}, {"write to a file that ends in .npz"});
+    throw Error(Code::kUsage, fmt::format("--out {}: the model has {} outputs, and .npy holds one array", quoted(arguments.out), entry.results.size()), {},
+                {"write to a file that ends in .npz"});
   const Recipe recipe = recipe_for(job.plan, arguments);
-  const Dataset data = open_data(job, recipe, entry, "--data", arguments.data, arguments.pre_batched);
+  const Dataset data = open_data(job, recipe, entry, "--data", sources, arguments.pre_batched);
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_notes(progress, data);
   const NamedTensors outputs = predict(job.runner, entry, data, recipe.data.batch_size);
@@ -197,10 +206,12 @@ int predict_plan(const Arguments& arguments) {
 }
 
 int call_plan(const Arguments& arguments) {
-  if (not is_npz(arguments.out) and arguments.out != "-") throw Error(Code::kUsage, fmt::format("--out {}: expected a name that ends in .npz", quoted(arguments.out)), {}, {"for example --out out.npz"});
+  if (not is_npz(arguments.out) and arguments.out != "-")
+    throw Error(Code::kUsage, fmt::format("--out {}: expected a name that ends in .npz", quoted(arguments.out)), {}, {"for example --out out.npz"});
+  const auto sources = parse_data("--in", arguments.in);
   Job job(arguments);
   std::vector<std::pair<std::string, Array>> inputs;
-  for (const DataSource& source : parse_data("--in", arguments.in)) inputs.emplace_back(source.name, Array::open(source));
+  for (const DataSource& source : sources) inputs.emplace_back(source.name, Array::open(source));
   write_npz(arguments.out, call(job.runner, job.session.entry(plan::kPredict), inputs));
   return 0;
 }
@@ -221,20 +232,31 @@ int bench_plan(const Arguments& arguments) {
   Job job(arguments);
   const plan::Entry& entry = entry_with_loss(job, plan::kTrainStep);
   const Recipe recipe = recipe_for(job.plan, arguments);
-  const BenchResult result = bench(job.runner, entry, {.batch_size = recipe.data.batch_size, .steps = arguments.steps, .seconds = arguments.seconds, .learning_rate = recipe.optimizer.learning_rate,
-                                                       .batch_symbol = job.plan.batch_symbol, .dims = dims_from(arguments.dim)});
+  const BenchResult result = bench(job.runner, entry,
+                                   {.batch_size = recipe.data.batch_size,
+                                    .steps = arguments.steps,
+                                    .seconds = arguments.seconds,
+                                    .learning_rate = recipe.optimizer.learning_rate,
+                                    .batch_symbol = job.plan.batch_symbol,
+                                    .dims = dims_from(arguments.dim)});
   const double per_second = static_cast<double>(result.batch) / result.median;
   if (not arguments.json) {
-    print_data(fmt::format("{} steps of {} samples: median {}, p10 {}, p90 {}; {:.0f} samples/s; first step {}\n", result.steps, result.batch, human_duration(result.median),
-                           human_duration(result.p10), human_duration(result.p90), per_second, human_duration(result.first_step)));
+    print_data(fmt::format("{} steps of {} samples: median {}, p10 {}, p90 {}; {:.0f} samples/s; first step {}\n", result.steps, result.batch,
+                           human_duration(result.median), human_duration(result.p10), human_duration(result.p90), per_second,
+                           human_duration(result.first_step)));
     return 0;
   }
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   JsonLine line;
-  line.text("workload", arguments.workload.empty() ? job.plan.model_name : arguments.workload).text("framework", "hone").text("variant", recipe.train.precision);
+  line.text("workload", arguments.workload.empty() ? job.plan.model_name : arguments.workload)
+      .text("framework", "hone")
+      .text("variant", recipe.train.precision);
   line.integer("threads", arguments.threads > 0 ? arguments.threads : usable_cores()).integer("batch", result.batch).integer("steps_timed", result.steps);
-  line.number("ms_per_step_median", result.median * 1e3).number("ms_p10", result.p10 * 1e3).number("ms_p90", result.p90 * 1e3).number("samples_per_s", per_second);
+  line.number("ms_per_step_median", result.median * 1e3)
+      .number("ms_p10", result.p10 * 1e3)
+      .number("ms_p90", result.p90 * 1e3)
+      .number("samples_per_s", per_second);
   line.number("peak_rss_mb", static_cast<double>(usage.ru_maxrss) / 1024).number("first_loss", result.first_loss).number("final_loss", result.final_loss);
   line.number("first_step_s", result.first_step).text("version", HONE_VERSION).text("cpu", host_cpu_model());
   print_data(line.str() + "\n");
@@ -244,8 +266,8 @@ int bench_plan(const Arguments& arguments) {
 int show_devices(const Arguments& arguments) {
   for (const DeviceInfo& device : list_devices()) {
     JsonLine line;
-    line.text("device", device.name).text("description", device.description).text("usable", device.usable ? "yes" : "no").text("reason", device.reason);
-    const std::string text = fmt::format("{:6} {}{}", device.name, device.description, device.usable ? "" : "cannot be used: " + device.reason);
+    line.text("device", device.name).text("description", device.description).boolean("usable", device.usable).text("reason", device.reason);
+    const std::string text = fmt::format("{:6} {}{}", device.name, device.description, device.usable ? "" : ": cannot be used: " + device.reason);
     print_data((arguments.json ? line.str() : text) + "\n");
   }
   return 0;
@@ -280,20 +302,37 @@ Tool make_tool(Arguments& a) {
                           {"--log-grad-norms", "", "log the norm of each weight's gradient too", &a.log_grad_norms},
                           {"--dry-run", "", "one step, one evaluation, one save, then stop; nothing is left", &a.dry_run},
                           {"--verbose", "", "say more", &a.verbose}};
-  const Flags benching = {{"--batch", "B", "samples of a step", &a.batch},       {"--steps", "N", "steps to time; 0: as many as --seconds hold", &a.steps},
-                          {"--seconds", "S", "how long to time", &a.seconds},     {"--dim", "NAME=N", "a symbolic size, such as T=128", &a.dim},
-                          {"--workload", "W", "what the JSON line calls it", &a.workload}, {"--set", "KEY=VALUE", "changes a key of the recipe that may still be changed", &a.set}};
+  const Flags benching = {{"--batch", "B", "samples of a step", &a.batch},
+                          {"--steps", "N", "steps to time; 0: as many as --seconds hold", &a.steps},
+                          {"--seconds", "S", "how long to time", &a.seconds},
+                          {"--dim", "NAME=N", "a symbolic size, such as T=128", &a.dim},
+                          {"--workload", "W", "what the JSON line calls it", &a.workload},
+                          {"--set", "KEY=VALUE", "changes a key of the recipe that may still be changed", &a.set}};
   return {.name = "hone-run",
           .doc = "Trains, evaluates and calls a plan.",
           .commands = {{"train", "train the plan's model on data", with(with(with(common, training), batching), looks), [&a] { return train(a); }},
                        {"eval", "loss and metrics over a data set", with(with(with(common, data), batching), looks), [&a] { return evaluate_plan(a); }},
-                       {"predict", "the model's outputs for each sample", with(with(with(common, data), batching), {{"--out", "Y.npy|Y.npz", "where they go", &a.out, true}, looks[0]}), [&a] { return predict_plan(a); }},
-                       {"call", "one call with tensors as they are", with(common, {{"--in", "NAME=FILE,...", "tensors by input name", &a.in, true}, {"--out", "OUT.npz", "where every output goes, by name", &a.out, true}}), [&a] { return call_plan(a); }},
+                       {"predict", "the model's outputs for each sample",
+                        with(with(with(common, data), batching), {{"--out", "Y.npy|Y.npz", "where they go", &a.out, true}, looks[0]}),
+                        [&a] { return predict_plan(a); }},
+                       {"call", "one call with tensors as they are",
+                        with(common, {{"--in", "NAME=FILE,...", "tensors by input name", &a.in, true},
+                                      {"--out", "OUT.npz", "where every output goes, by name", &a.out, true}}),
+                        [&a] { return call_plan(a); }},
                        {"bench", "time training steps", with(with(common, benching), looks), [&a] { return bench_plan(a); }},
                        {"devices", "what is here and can be used", {looks[1]}, [&a] { return show_devices(a); }}},
-          .not_yet = {{"--resume", "going on from a checkpoint"}, {"--save-steps", "checkpoints"}, {"--keep", "checkpoints"}, {"--keep-best", "checkpoints"},
-                      {"--replicas", "several devices"}, {"--virtual", "several devices"}, {"--shards", "several devices"}, {"--collective-timeout", "several devices"},
-                      {"--memory-growth", "memory limits"}, {"--memory-limit", "memory limits"}, {"--deterministic", "it is the only way of working here"}, {"--trace", "traces of single steps"}}};
+          .not_yet = {{"--resume", "going on from a checkpoint"},
+                      {"--save-steps", "checkpoints"},
+                      {"--keep", "checkpoints"},
+                      {"--keep-best", "checkpoints"},
+                      {"--replicas", "several devices"},
+                      {"--virtual", "several devices"},
+                      {"--shards", "several devices"},
+                      {"--collective-timeout", "several devices"},
+                      {"--memory-growth", "memory limits"},
+                      {"--memory-limit", "memory limits"},
+                      {"--deterministic", "it is the only way of working here"},
+                      {"--trace", "traces of single steps"}}};
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ std::vector<std::int64_t> shape_from(const std::string& text, const DataSource& 
     std::int64_t number = -1;
     const auto [end, error] = std::from_chars(extent.data(), extent.data() + extent.size(), number);
     if (error != std::errc{} or end != extent.data() + extent.size() or number < 0)
-      throw Error(Code::kUsage, fmt::format("{}: {} is no shape", quoted(source.path + ":" + source.part), quoted(text)), {}, {"write a raw file as FILE.bin:f32:60000x784"});
+      throw Error(Code::kUsage, fmt::format("{}: {} is no shape", quoted(source.path + ":" + source.part), quoted(text)), {},
+                  {"write a raw file as FILE.bin:f32:60000x784"});
     shape.push_back(number);
   }
   return shape;
@@ -73,7 +74,8 @@ Array Array::open_raw(const DataSource& source) {
   MappedFile file(source.path);
   const std::uint64_t expected = static_cast<std::uint64_t>(checked_element_count(shape)) * size_of(*dtype);
   if (file.size() != expected)
-    throw Error(Code::kDataFormat, fmt::format("{} has {} bytes, and {} of shape {} take {}", quoted(source.path), file.size(), parts[0], shape_text(shape), expected), {},
+    throw Error(Code::kDataFormat,
+                fmt::format("{} has {} bytes, and {} of shape {} take {}", quoted(source.path), file.size(), parts[0], shape_text(shape), expected), {},
                 {"correct the type or the shape behind the file's name"});
   return {label_of(source), std::move(file), *dtype, std::move(shape), 0};
 }

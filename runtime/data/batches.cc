@@ -12,7 +12,9 @@ namespace {
 constexpr std::size_t kAlignment = 64;
 
 /// Whole batches and what is left over, as far as it is fed.
-std::int64_t batches_in(std::int64_t samples, std::int64_t batch_size, bool whole_only) { return samples / batch_size + (not whole_only and samples % batch_size != 0 ? 1 : 0); }
+std::int64_t batches_in(std::int64_t samples, std::int64_t batch_size, bool whole_only) {
+  return samples / batch_size + (not whole_only and samples % batch_size != 0 ? 1 : 0);
+}
 
 /// A multiple of the alignment inside a buffer that is that much larger.
 std::byte* aligned(std::byte* start) {

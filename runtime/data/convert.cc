@@ -12,11 +12,18 @@ namespace hone {
 namespace {
 
 // Element types with a meaning of their own, so that a half is not taken for an integer.
-struct Half { std::uint16_t bits; };
-struct BFloat16 { std::uint16_t bits; };
-struct Bool { std::uint8_t byte; };  // a file's byte, which need not be 0 or 1
+struct Half {
+  std::uint16_t bits;
+};
+struct BFloat16 {
+  std::uint16_t bits;
+};
+struct Bool {
+  std::uint8_t byte;
+};  // a file's byte, which need not be 0 or 1
 
-template <typename T> inline constexpr bool kIsFloat = std::is_floating_point_v<T> or std::is_same_v<T, Half> or std::is_same_v<T, BFloat16>;
+template <typename T>
+inline constexpr bool kIsFloat = std::is_floating_point_v<T> or std::is_same_v<T, Half> or std::is_same_v<T, BFloat16>;
 
 template <typename Visit>
 decltype(auto) visit_type(DType dtype, Visit&& visit) {
@@ -58,7 +65,8 @@ std::int64_t as_int(T value) {
   if constexpr (std::is_same_v<T, Bool>) return value.byte != 0 ? 1 : 0;
   else if constexpr (kIsFloat<T>) return 0;
   else if constexpr (std::is_same_v<T, std::uint64_t>)
-    return value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(value);
+    return value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) ? std::numeric_limits<std::int64_t>::max()
+                                                                                        : static_cast<std::int64_t>(value);
   else return value;
 }
 
@@ -141,7 +149,8 @@ void Converter::convert(const std::byte* from, std::byte* to, std::size_t count)
   }
 }
 
-std::optional<std::size_t> find_outside(DType dtype, const std::byte* from, std::size_t count, std::int64_t low, std::int64_t high, std::optional<std::int64_t> ignored) {
+std::optional<std::size_t> find_outside(DType dtype, const std::byte* from, std::size_t count, std::int64_t low, std::int64_t high,
+                                        std::optional<std::int64_t> ignored) {
   return visit_type(dtype, [&](auto value) -> std::optional<std::size_t> {
     using T = decltype(value);
     for (std::size_t i = 0; i < count; ++i) {

@@ -32,7 +32,8 @@ class Converter {
 };
 
 /// The first of `count` integers at `from` outside [low, high) and not equal to *ignored: its position.
-std::optional<std::size_t> find_outside(DType dtype, const std::byte* from, std::size_t count, std::int64_t low, std::int64_t high, std::optional<std::int64_t> ignored);
+std::optional<std::size_t> find_outside(DType dtype, const std::byte* from, std::size_t count, std::int64_t low, std::int64_t high,
+                                        std::optional<std::int64_t> ignored);
 /// One integer (or bool).
 std::int64_t integer_at(DType dtype, const std::byte* from, std::size_t index);
 /// The values [low, high) that an integer type holds, as far as i64 reaches.

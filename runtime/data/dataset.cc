@@ -78,9 +78,7 @@ std::vector<std::pair<std::string, Array>> open_all(std::span<const DataSource> 
   for (const DataSource& source : sources) {
     try {
       arrays.emplace_back(source.name, Array::open(source));
-    } catch (const Error& error) {
-      diags.append(error);
-    }
+    } catch (const Error& error) { diags.append(error); }
   }
   diags.throw_if_errors();
   return arrays;
@@ -102,7 +100,8 @@ const Feed* find_feed(const plan::Entry& entry, std::string_view name) {
   return is_target_word(name) ? target : nullptr;
 }
 
-Dataset::Dataset(const plan::Entry& entry, std::span<const DataSource> sources, DatasetOptions options) : Dataset(entry, open_all(sources), std::move(options)) {}
+Dataset::Dataset(const plan::Entry& entry, std::span<const DataSource> sources, DatasetOptions options)
+    : Dataset(entry, open_all(sources), std::move(options)) {}
 
 Dataset::Dataset(const plan::Entry& entry, std::vector<std::pair<std::string, Array>> arrays, DatasetOptions options) : options_(std::move(options)) {
   check_scales(entry);
@@ -112,9 +111,7 @@ Dataset::Dataset(const plan::Entry& entry, std::vector<std::pair<std::string, Ar
   for (const Column& column : columns_) {
     try {
       check_values(column.feed, column.array, options_.pre_batched ? "batch" : "row");
-    } catch (const Error& error) {
-      diags.append(error);
-    }
+    } catch (const Error& error) { diags.append(error); }
   }
   diags.throw_if_errors();
 }
@@ -126,10 +123,11 @@ void Dataset::check_scales(const plan::Entry& entry) {
     if (feed == nullptr and is_target_word(name)) continue;
     const auto names = feed_names(entry);
     if (feed == nullptr)
-      throw Error(Code::kDataName, fmt::format("data.scale names {}, which is no input", quoted(name)), {}, {fmt::format("the inputs are {}", printable(join(names, ", "), 500))});
+      throw Error(Code::kDataName, fmt::format("data.scale names {}, which is no input", quoted(name)), {},
+                  {fmt::format("the inputs are {}", printable(join(names, ", "), 500))});
     if (not is_float(feed->dtype))
-      throw Error(Code::kDataType, fmt::format("data.scale has a factor for {}, which takes {} and is not scaled", quoted(feed->name), to_string(feed->dtype)), {},
-                  {"take it out of data.scale"});
+      throw Error(Code::kDataType, fmt::format("data.scale has a factor for {}, which takes {} and is not scaled", quoted(feed->name), to_string(feed->dtype)),
+                  {}, {"take it out of data.scale"});
     scale_[feed->name] = factor;
   }
 }
@@ -151,20 +149,20 @@ void Dataset::match_names(const plan::Entry& entry, std::vector<std::pair<std::s
       continue;
     }
     if (std::find(given.begin(), given.end(), feed) != given.end()) {
-      diags.error(Code::kDataName, fmt::format("{}: {} is given twice, once under another name", options_.flag, quoted(feed->name)), {}, {"name each input once"});
+      diags.error(Code::kDataName, fmt::format("{}: {} is given twice, once under another name", options_.flag, quoted(feed->name)), {},
+                  {"name each input once"});
       continue;
     }
     given.push_back(feed);
     try {
       add_column(*feed, std::move(array));
-    } catch (const Error& error) {
-      diags.append(error);
-    }
+    } catch (const Error& error) { diags.append(error); }
   }
   for (const Feed& feed : entry.feeds) {
     if (feed.kind == Feed::Kind::kLearningRate or std::find(given.begin(), given.end(), &feed) != given.end()) continue;
     const bool target = feed.kind == Feed::Kind::kTarget;
-    diags.error(Code::kDataName, fmt::format("{}: nothing feeds {} ({})", options_.flag, target ? "the target" : "the input " + quoted(feed.name), type_text(feed)), {},
+    diags.error(Code::kDataName,
+                fmt::format("{}: nothing feeds {} ({})", options_.flag, target ? "the target" : "the input " + quoted(feed.name), type_text(feed)), {},
                 {fmt::format("add {}=FILE", target ? "y" : printable(feed.name))});
   }
   diags.throw_if_errors();
@@ -174,15 +172,20 @@ void Dataset::refuse_shape(const Feed& feed, const Array& array) const {
   std::vector<std::string> notes;
   const bool one_label = feed.kind == Feed::Kind::kTarget and not is_float(feed.dtype) and feed.shape.size() + 1 == array.shape().size();
   if (one_label) notes.emplace_back("are these one-hot vectors? The loss takes the number of the class: numpy.argmax(y, axis=-1)");
-  if (not options_.pre_batched and array.shape().size() == feed.shape.size() + 1) notes.emplace_back("if the first axis is the number of the batch, say --pre-batched");
+  if (not options_.pre_batched and array.shape().size() == feed.shape.size() + 1)
+    notes.emplace_back("if the first axis is the number of the batch, say --pre-batched");
   if (notes.empty()) notes.emplace_back(options_.pre_batched ? "with --pre-batched the first axis is the number of the batch" : "the first axis is the sample");
-  throw Error(Code::kDataShape, fmt::format("{} is {}, and {} takes {}{}", printable(array.label()), type_text(array), quoted(feed.name), options_.pre_batched ? "batches of " : "", type_text(feed)),
+  throw Error(Code::kDataShape,
+              fmt::format("{} is {}, and {} takes {}{}", printable(array.label()), type_text(array), quoted(feed.name),
+                          options_.pre_batched ? "batches of " : "", type_text(feed)),
               {}, std::move(notes));
 }
 
 void Dataset::add_column(const Feed& feed, Array array) {
   if (not can_convert(array.dtype(), feed.dtype))
-    throw Error(Code::kDataType, fmt::format("{} holds {}, and {} takes {}; floats are never made integers", printable(array.label()), to_string(array.dtype()), quoted(feed.name), to_string(feed.dtype)),
+    throw Error(Code::kDataType,
+                fmt::format("{} holds {}, and {} takes {}; floats are never made integers", printable(array.label()), to_string(array.dtype()),
+                            quoted(feed.name), to_string(feed.dtype)),
                 {}, {"save it with an integer type: numpy.save(\"y.npy\", y.astype(\"int64\"))"});
   const bool fixed_sizes = options_.batch_symbol.empty();
   const bool has_samples = not feed.shape.empty() and (fixed_sizes or feed.shape[0] == Dim::symbol(options_.batch_symbol));
@@ -193,7 +196,8 @@ void Dataset::add_column(const Feed& feed, Array array) {
   const auto row_shape = fit(wanted, extents.subspan(by_sample ? 1 : 0));
   if (not row_shape) refuse_shape(feed, array);
   if (not std::equal(row_shape->begin(), row_shape->end(), extents.begin() + (by_sample ? 1 : 0), extents.end()))
-    notes_.push_back(fmt::format("{} is {}; its rows are read as {}{} for {}", printable(array.label()), type_text(array), to_string(feed.dtype), shape_text(*row_shape), quoted(feed.name)));
+    notes_.push_back(fmt::format("{} is {}; its rows are read as {}{} for {}", printable(array.label()), type_text(array), to_string(feed.dtype),
+                                 shape_text(*row_shape), quoted(feed.name)));
   if (fixed_sizes and by_sample and not options_.pre_batched) fixed_batch_ = feed.shape[0].value();
   const auto factor = scale_.find(feed.name);
   Converter converter(array.dtype(), feed.dtype, factor == scale_.end() ? 1 : factor->second);
@@ -217,10 +221,13 @@ void Dataset::check_lengths() {
       throw Error(Code::kDataLength, fmt::format("{}: the arrays differ in length", options_.flag), {}, std::move(notes));
     }
   }
-  if (first == nullptr) throw Error(Code::kDataLength, fmt::format("{}: no input has a sample axis, so there is nothing to go through", options_.flag), {}, {"use hone-run call"});
-  if (length_ == 0) throw Error(Code::kDataLength, fmt::format("{}: {} has no rows", options_.flag, printable(first->array.label())), {}, {"give at least one sample"});
+  if (first == nullptr)
+    throw Error(Code::kDataLength, fmt::format("{}: no input has a sample axis, so there is nothing to go through", options_.flag), {}, {"use hone-run call"});
+  if (length_ == 0)
+    throw Error(Code::kDataLength, fmt::format("{}: {} has no rows", options_.flag, printable(first->array.label())), {}, {"give at least one sample"});
   if (fixed_batch_ > length_)
-    throw Error(Code::kDataLength, fmt::format("{}: {} samples, and the model takes exactly {} at a time", options_.flag, length_, fixed_batch_), {}, {"export the model with a dynamic batch axis"});
+    throw Error(Code::kDataLength, fmt::format("{}: {} samples, and the model takes exactly {} at a time", options_.flag, length_, fixed_batch_), {},
+                {"export the model with a dynamic batch axis"});
 }
 
 void check_values(const Feed& feed, const Array& array, std::string_view row_word) {

@@ -29,8 +29,8 @@ class Dataset {
     plan::Feed feed;
     Array array;
     Converter converter;
-    bool by_sample = true;                 ///< the first axis is the sample (or, pre-batched, the batch); false: the whole array goes to every batch
-    std::vector<std::int64_t> row_shape;   ///< as the model wants it, of one sample (or batch, or of the whole)
+    bool by_sample = true;                ///< the first axis is the sample (or, pre-batched, the batch); false: the whole array goes to every batch
+    std::vector<std::int64_t> row_shape;  ///< as the model wants it, of one sample (or batch, or of the whole)
     std::int64_t row_elements = 1;
   };
 

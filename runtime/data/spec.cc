@@ -18,8 +18,13 @@ struct KindOfName {
   std::string_view suffix;
   FileKind kind;
 };
-constexpr KindOfName kKinds[] = {{".npy", FileKind::kNpy},         {".npz", FileKind::kNpz},  {".bin", FileKind::kRaw}, {".raw", FileKind::kRaw}, {".csv", FileKind::kCsv},
-                                 {".tsv", FileKind::kCsv}, {".safetensors", FileKind::kSafetensors}};
+constexpr KindOfName kKinds[] = {{".npy", FileKind::kNpy},
+                                 {".npz", FileKind::kNpz},
+                                 {".bin", FileKind::kRaw},
+                                 {".raw", FileKind::kRaw},
+                                 {".csv", FileKind::kCsv},
+                                 {".tsv", FileKind::kCsv},
+                                 {".safetensors", FileKind::kSafetensors}};
 
 std::optional<FileKind> kind_of(const std::string& path) {
   if (path == "-") return FileKind::kNpy;

@@ -18,8 +18,8 @@ struct DataSource {
   std::string path;
   std::string part;  ///< behind the path: the key in an .npz file, "f32:60000x784" of a raw file
   FileKind kind = FileKind::kNpy;
-  std::int64_t first_row = 0;            ///< "[8000:10000]" behind it all: only these rows, the last one left out
-  std::optional<std::int64_t> end_row;   ///< nothing: all from first_row
+  std::int64_t first_row = 0;           ///< "[8000:10000]" behind it all: only these rows, the last one left out
+  std::optional<std::int64_t> end_row;  ///< nothing: all from first_row
 };
 
 /// Reads `--train`, `--valid`, `--data` or `--in` (`flag`, for messages), each item a list of NAME=FILE[:PART] with commas between. The kind of a file

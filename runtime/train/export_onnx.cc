@@ -32,7 +32,9 @@ TensorsByName named_tensors(onnx::ModelProto& model) {
 
 std::vector<std::int64_t> shape_of_proto(const onnx::TensorProto& tensor) { return {tensor.dims().begin(), tensor.dims().end()}; }
 
-Error damaged(const std::string& what) { return {Code::kPlanFormat, what, {}, {"the plan is damaged, or its maker wrote it wrongly; compile the model again"}}; }
+Error damaged(const std::string& what) {
+  return {Code::kPlanFormat, what, {}, {"the plan is damaged, or its maker wrote it wrongly; compile the model again"}};
+}
 
 bool has_values(onnx::TensorProto& tensor) {
   const bool external = tensor.data_location() == onnx::TensorProto::EXTERNAL;
@@ -52,8 +54,9 @@ std::optional<Tensor> weight_from(const onnx::TensorProto& proto, const plan::Pe
   const auto dtype = dtype_of_onnx(proto.data_type());
   const bool same_kind = dtype and is_float(*dtype) == is_float(initial.dtype());
   if (shape_of_proto(proto) != initial.shape() or not same_kind) {
-    problems->push_back(fmt::format("{} is {}{} there, and {}{} in the plan", quoted(wanted.name), dtype ? std::string(to_string(*dtype)) : onnx_type_name(proto.data_type()),
-                                    shape_text(shape_of_proto(proto)), to_string(initial.dtype()), shape_text(initial.shape())));
+    problems->push_back(fmt::format("{} is {}{} there, and {}{} in the plan", quoted(wanted.name),
+                                    dtype ? std::string(to_string(*dtype)) : onnx_type_name(proto.data_type()), shape_text(shape_of_proto(proto)),
+                                    to_string(initial.dtype()), shape_text(initial.shape())));
     return std::nullopt;
   }
   Loc loc;
@@ -76,8 +79,8 @@ onnx::ModelProto trained_model(std::span<const std::byte> onnx_model, const plan
     const Tensor value = read(persistent.name);
     const std::vector<std::int64_t> shape = shape_of_proto(proto);
     if (not dtype or checked_element_count(shape) != value.element_count())
-      throw damaged(fmt::format("the model in the plan has {} as {}{}, which {}{} cannot become", quoted(persistent.name), onnx_type_name(proto.data_type()), shape_text(shape),
-                                to_string(value.dtype()), shape_text(value.shape())));
+      throw damaged(fmt::format("the model in the plan has {} as {}{}, which {}{} cannot become", quoted(persistent.name), onnx_type_name(proto.data_type()),
+                                shape_text(shape), to_string(value.dtype()), shape_text(value.shape())));
     store_tensor(&proto, value.cast(*dtype).reshaped(shape));
   }
   for (const auto& [name, tensor] : tensors)

@@ -16,7 +16,8 @@ std::size_t character_length(std::string_view text) {
   for (std::size_t i = 1; i < length; ++i)
     if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
   const auto second = length > 2 ? static_cast<unsigned char>(text[1]) : 0x80;
-  const bool overlong_or_surrogate = (first == 0xe0 and second < 0xa0) or (first == 0xed and second >= 0xa0) or (first == 0xf0 and second < 0x90) or (first == 0xf4 and second >= 0x90);
+  const bool overlong_or_surrogate =
+      (first == 0xe0 and second < 0xa0) or (first == 0xed and second >= 0xa0) or (first == 0xf0 and second < 0x90) or (first == 0xf4 and second >= 0x90);
   return length > 2 and overlong_or_surrogate ? 0 : length;
 }
 
@@ -51,6 +52,12 @@ JsonLine& JsonLine::text(std::string_view name, std::string_view value) {
 JsonLine& JsonLine::integer(std::string_view name, std::int64_t value) {
   key(name);
   body_ += fmt::format("{}", value);
+  return *this;
+}
+
+JsonLine& JsonLine::boolean(std::string_view name, bool value) {
+  key(name);
+  body_ += value ? "true" : "false";
   return *this;
 }
 

@@ -25,7 +25,9 @@ Means::Means(const plan::Entry& entry, std::string_view prefix) {
     values_.emplace_back(std::string(prefix) + std::string(name), 0);
   };
   const bool has_loss = std::any_of(entry.results.begin(), entry.results.end(), [](const plan::Result& result) { return result.name == plan::kLossSum; });
-  if (not has_loss) throw Error(Code::kPlanEntry, fmt::format("the plan's {} computes no loss", entry.name), {}, {"compile the model with a recipe: hone-compile MODEL.onnx -r train.toml"});
+  if (not has_loss)
+    throw Error(Code::kPlanEntry, fmt::format("the plan's {} computes no loss", entry.name), {},
+                {"compile the model with a recipe: hone-compile MODEL.onnx -r train.toml"});
   add(plan::kLossSum, "loss");
   for (const plan::Result& result : entry.results)
     if (result.name.starts_with(metric)) add(result.name, std::string_view(result.name).substr(metric.size()));

@@ -45,8 +45,9 @@ bool is_output(const plan::Result& result) {
 NamedTensors predict(StepRunner& runner, const plan::Entry& entry, const Dataset& data, std::int64_t batch_size) {
   BatchReader batches(data, batch_size, {.shuffle = false});
   if (batches.sample_count() != data.length())
-    throw Error(Code::kDataLength, fmt::format("{} samples are no multiple of {}, the batch size that the model has fixed", data.length(), data.fixed_batch()), {},
-                {fmt::format("give rows up to {} with FILE[0:{}], or export the model with a dynamic batch axis", batches.sample_count(), batches.sample_count())});
+    throw Error(
+        Code::kDataLength, fmt::format("{} samples are no multiple of {}, the batch size that the model has fixed", data.length(), data.fixed_batch()), {},
+        {fmt::format("give rows up to {} with FILE[0:{}], or export the model with a dynamic batch axis", batches.sample_count(), batches.sample_count())});
   std::vector<std::pair<std::string, Collected>> outputs;
   for (const plan::Result& result : entry.results)
     if (is_output(result)) outputs.emplace_back(result.name, Collected{});
@@ -86,9 +87,7 @@ NamedTensors call(StepRunner& runner, const plan::Entry& entry, const std::vecto
     const plan::Feed* feed = find_feed(entry, name);
     try {
       if (feed != nullptr and feed->dtype == array.dtype()) check_values(*feed, array, "row");  // another type is the session's to refuse
-    } catch (const Error& error) {
-      diags.append(error);
-    }
+    } catch (const Error& error) { diags.append(error); }
   }
   diags.throw_if_errors();
   runner.run(entry.name, feeds);

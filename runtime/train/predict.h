@@ -12,8 +12,8 @@ namespace hone {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-/// The outputs of `entry` for every sample of `data`, by ONNX output name, batch by batch. Outputs have a row for each sample, in order; pre-batched: a slice for
-/// each slice. Throws kDataLength when the model's fixed batch size leaves samples out, kPlanMismatch for an output that has no sample axis.
+/// The outputs of `entry` for every sample of `data`, by ONNX output name, batch by batch. Outputs have a row for each sample, in order; pre-batched: a slice
+/// for each slice. Throws kDataLength when the model's fixed batch size leaves samples out, kPlanMismatch for an output that has no sample axis.
 NamedTensors predict(StepRunner& runner, const plan::Entry& entry, const Dataset& data, std::int64_t batch_size);
 
 /// One call of `entry` with the tensors exactly as they are. Throws kDataName for a name that is missing, unknown or given twice, and what the session throws.

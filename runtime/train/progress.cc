@@ -67,7 +67,8 @@ std::string unfinished_line(std::int64_t done, std::int64_t total, double second
 }
 
 std::string finished_line(std::int64_t done, std::int64_t total, double epoch_seconds, double step_seconds, const NamedNumbers& values) {
-  return fmt::format("{} [{}] - {:.0f}s {}{}", count_text(done, total), bar(done, total, kBarWidth), epoch_seconds, step_time_text(step_seconds), values_text(values));
+  return fmt::format("{} [{}] - {:.0f}s {}{}", count_text(done, total), bar(done, total, kBarWidth), epoch_seconds, step_time_text(step_seconds),
+                     values_text(values));
 }
 
 Progress Progress::to_standard_error(bool quiet) {

@@ -26,7 +26,8 @@ struct ScheduleKind {
 constexpr ScheduleKind kSchedules[] = {
     {"constant", [](const Recipe::Schedule&, Position) { return 1.0; }},
     {"linear", [](const Recipe::Schedule& s, Position at) { return 1 + (s.final_fraction - 1) * at.share; }},
-    {"cosine", [](const Recipe::Schedule& s, Position at) { return s.final_fraction + (1 - s.final_fraction) * (1 + std::cos(std::numbers::pi * at.share)) / 2; }},
+    {"cosine",
+     [](const Recipe::Schedule& s, Position at) { return s.final_fraction + (1 - s.final_fraction) * (1 + std::cos(std::numbers::pi * at.share)) / 2; }},
     {"polynomial", [](const Recipe::Schedule& s, Position at) { return s.final_fraction + (1 - s.final_fraction) * std::pow(1 - at.share, s.power); }},
     {"exponential", [](const Recipe::Schedule& s, Position at) { return std::max(s.final_fraction, std::pow(s.factor, at.drops)); }},
     {"step", [](const Recipe::Schedule& s, Position at) { return std::max(s.final_fraction, std::pow(s.factor, std::floor(at.drops))); }},

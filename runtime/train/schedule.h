@@ -9,7 +9,7 @@ namespace hone {
 
 /// How long a run is, as far as it is known before.
 struct RunLength {
-  std::int64_t steps = 0;            ///< of the whole run
+  std::int64_t steps = 0;  ///< of the whole run
   std::int64_t steps_per_epoch = 1;
 };
 

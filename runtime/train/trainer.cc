@@ -27,7 +27,8 @@ NamedNumbers evaluate(StepRunner& runner, const plan::Entry& entry, const Datase
   return means.values();
 }
 
-Trainer::Trainer(StepRunner& runner, TrainEntries entries, const Recipe& recipe, const Dataset& train, const Dataset* valid, TrainOptions options, Progress& progress)
+Trainer::Trainer(StepRunner& runner, TrainEntries entries, const Recipe& recipe, const Dataset& train, const Dataset* valid, TrainOptions options,
+                 Progress& progress)
     : runner_(runner),
       entries_(entries),
       recipe_(recipe),
@@ -38,10 +39,11 @@ Trainer::Trainer(StepRunner& runner, TrainEntries entries, const Recipe& recipe,
       means_(*entries.step, ""),
       log_(options_.run_dir, recipe) {
   if (options_.log_grad_norms and entries_.step_norms == nullptr)
-    throw Error(Code::kPlanEntry, "the plan has no entry that computes gradient norms", {}, {"compile it again with this version of hone-compile, or leave out --log-grad-norms"});
+    throw Error(Code::kPlanEntry, "the plan has no entry that computes gradient norms", {},
+                {"compile it again with this version of hone-compile, or leave out --log-grad-norms"});
   run_.steps_per_epoch = batches_.batch_count();
   run_.steps = recipe.train.epochs > std::numeric_limits<std::int64_t>::max() / run_.steps_per_epoch ? std::numeric_limits<std::int64_t>::max()
-                                                                                                      : recipe.train.epochs * run_.steps_per_epoch;
+                                                                                                     : recipe.train.epochs * run_.steps_per_epoch;
   if (options_.steps > 0) run_.steps = std::min(run_.steps, options_.steps);
   for (const plan::Feed& feed : entries_.step->feeds) {
     if (feed.kind != plan::Feed::Kind::kLearningRate) continue;

@@ -16,10 +16,10 @@ namespace hone {
 
 struct TrainOptions {
   bool shuffle = true;
-  std::int64_t steps = 0;        ///< stop after so many, wherever that is in an epoch; 0: when the epochs are over
-  std::int64_t log_every = 100;  ///< every so many steps a line in metrics.jsonl
-  bool log_grad_norms = false;   ///< with the L2 norm of each weight's gradient; needs the entry train_step_norms
-  std::string run_dir;           ///< "": no files
+  std::int64_t steps = 0;                                       ///< stop after so many, wherever that is in an epoch; 0: when the epochs are over
+  std::int64_t log_every = 100;                                 ///< every so many steps a line in metrics.jsonl
+  bool log_grad_norms = false;                                  ///< with the L2 norm of each weight's gradient; needs the entry train_step_norms
+  std::string run_dir;                                          ///< "": no files
   std::function<bool()> stop_requested = [] { return false; };  ///< asked after every step
 };
 
@@ -32,7 +32,7 @@ struct TrainEntries {
 
 struct TrainResult {
   std::int64_t steps = 0;
-  std::int64_t epochs = 0;   ///< begun
+  std::int64_t epochs = 0;  ///< begun
   double seconds = 0;
   bool interrupted = false;  ///< stop_requested() said so; the weights are those after the last step
   NamedNumbers values;       ///< of the last epoch, with the validation's
@@ -73,7 +73,7 @@ class Trainer {
   RunLog log_;
   RunLength run_;
   TrainResult result_;
-  double rate_ = 0;           // the learning rate of the last step, and as it is fed
+  double rate_ = 0;  // the learning rate of the last step, and as it is fed
   float learning_rate_ = 0;
   NamedNumbers grad_norms_;
   std::vector<std::string> norm_results_;

@@ -20,9 +20,7 @@ template <typename Action>
 std::vector<Diag> problems_of(Action&& action) {
   try {
     action();
-  } catch (const Error& error) {
-    return error.diags();
-  }
+  } catch (const Error& error) { return error.diags(); }
   ADD_FAILURE() << "no error";
   return {};
 }
@@ -60,8 +58,9 @@ TEST(Recipe, DefaultsAreThoseOfTheConvention) {
 }
 
 TEST(Recipe, WhatIsSetStays) {
-  const Recipe recipe = resolved(std::string(kStart) + "kind = \"adam\"\nlearning_rate = 1\nepsilon = 0.5\n[metrics]\nlist = [\"accuracy\", \"top_5_accuracy\"]\n"
-                                                       "[data]\nscale = { image = 0.25, other = 2 }\n[train]\nepochs = 3\n");
+  const Recipe recipe = resolved(std::string(kStart) +
+                                 "kind = \"adam\"\nlearning_rate = 1\nepsilon = 0.5\n[metrics]\nlist = [\"accuracy\", \"top_5_accuracy\"]\n"
+                                 "[data]\nscale = { image = 0.25, other = 2 }\n[train]\nepochs = 3\n");
   EXPECT_EQ(recipe.optimizer.learning_rate, 1);
   EXPECT_EQ(recipe.optimizer.epsilon, 0.5);
   EXPECT_EQ(recipe.optimizer.beta2, 0.999);
@@ -72,7 +71,8 @@ TEST(Recipe, WhatIsSetStays) {
 }
 
 TEST(Recipe, AllProblemsComeAtOnceEachWithItsLine) {
-  const auto found = problems("[loss]\nkind = \"softmax_crossentropy\"\n[optimizer]\nkind = \"adam\"\nlerning_rate = 1e-3\nbeta1 = 1.0\nmomentum = 0.9\n[train]\nepochs = \"ten\"\n");
+  const auto found = problems(
+      "[loss]\nkind = \"softmax_crossentropy\"\n[optimizer]\nkind = \"adam\"\nlerning_rate = 1e-3\nbeta1 = 1.0\nmomentum = 0.9\n[train]\nepochs = \"ten\"\n");
   ASSERT_EQ(found.size(), 5u);
   for (const Diag& diag : found) {
     EXPECT_EQ(diag.loc.file, "train.toml") << diag.message;
@@ -119,15 +119,22 @@ INSTANTIATE_TEST_SUITE_P(
         BadRecipe{"[metrics]\nlist = [1]\n", "an item that is no text", "a value is", Code::kRecipeValue, 2},
         BadRecipe{"[optimizer]\nkind = \"adam\"\n", "loss.kind is missing", "this version has softmax_cross_entropy", Code::kRecipeValue, 2},
         BadRecipe{"[loss]\nkind = \"mse\"\n", "optimizer.kind is missing", "this version has sgd, adam", Code::kRecipeValue, 2},
-        BadRecipe{"[loss]\nkind = \"huber\"\n[optimizer]\nkind = \"sgd\"\n", "loss.kind = \"huber\" is not yet", "this version has softmax_cross_entropy, cross_entropy, mse", Code::kRecipeValue, 2},
+        BadRecipe{"[loss]\nkind = \"huber\"\n[optimizer]\nkind = \"sgd\"\n", "loss.kind = \"huber\" is not yet",
+                  "this version has softmax_cross_entropy, cross_entropy, mse", Code::kRecipeValue, 2},
         BadRecipe{"[loss]\nkind = \"mse\"\ndelta = 2\n[optimizer]\nkind = \"sgd\"\n", "mse has no delta", "only huber", Code::kRecipeKey, 3},
-        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"adam\"\nmomentum = 0.9\n", "the optimizer adam has no momentum", "it has learning_rate, beta1", Code::kRecipeKey, 5},
-        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\ndampening = 0.5\n[train]\nconvention = \"keras\"\n", "Keras's sgd has no dampening", "it has learning_rate", Code::kRecipeKey, 5},
-        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\nnesterov = true\n", "nesterov needs a momentum", "momentum = 0.9", Code::kRecipeValue, 5},
-        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\nclip_norm = 1.0\n", "gradient clipping, which is not yet", "leave", Code::kRecipeValue, 5},
+        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"adam\"\nmomentum = 0.9\n", "the optimizer adam has no momentum", "it has learning_rate, beta1",
+                  Code::kRecipeKey, 5},
+        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\ndampening = 0.5\n[train]\nconvention = \"keras\"\n", "Keras's sgd has no dampening",
+                  "it has learning_rate", Code::kRecipeKey, 5},
+        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\nnesterov = true\n", "nesterov needs a momentum", "momentum = 0.9", Code::kRecipeValue,
+                  5},
+        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\nclip_norm = 1.0\n", "gradient clipping, which is not yet", "leave", Code::kRecipeValue,
+                  5},
         BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\nlearning_rate = inf\n", "learning_rate is inf", "finite", Code::kRecipeValue, 5},
-        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\n[metrics]\nlist = [\"accuracy\"]\n", "accuracy counts classes", "leave it out", Code::kRecipeValue, 6},
-        BadRecipe{"[loss]\nkind = \"cross_entropy\"\n[optimizer]\nkind = \"sgd\"\n[metrics]\nlist = [\"acuracy\"]\n", "the metric \"acuracy\"", "did you mean \"accuracy\"?", Code::kRecipeValue, 6},
+        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\n[metrics]\nlist = [\"accuracy\"]\n", "accuracy counts classes", "leave it out",
+                  Code::kRecipeValue, 6},
+        BadRecipe{"[loss]\nkind = \"cross_entropy\"\n[optimizer]\nkind = \"sgd\"\n[metrics]\nlist = [\"acuracy\"]\n", "the metric \"acuracy\"",
+                  "did you mean \"accuracy\"?", Code::kRecipeValue, 6},
         BadRecipe{"[model]\nfreeze = [\"a\"]\ntrain_only = [\"b\"]\n", "opposite ways", "keep one", Code::kRecipeValue, 3}));
 
 TEST(Recipe, BrokenTomlNamesTheLine) {
@@ -185,7 +192,8 @@ TEST(Recipe, JsonRoundTripKeepsEveryKey) {
 }
 
 TEST(Recipe, DamagedJsonIsRefused) {
-  for (const char* json : {"", "[]", "{", "{\"loss\":1}", "{\"loss\":{\"kind\":1}}", "{\"loss\":{\"knd\":\"mse\"}}", "{\"data\":{\"scale\":{\"x\":\"y\"}}}", "{\"metrics\":{\"list\":[1]}}"})
+  for (const char* json : {"", "[]", "{", "{\"loss\":1}", "{\"loss\":{\"kind\":1}}", "{\"loss\":{\"knd\":\"mse\"}}", "{\"data\":{\"scale\":{\"x\":\"y\"}}}",
+                           "{\"metrics\":{\"list\":[1]}}"})
     EXPECT_THROW(recipe_from_json(json), Error) << json;
 }
 

@@ -1,0 +1,317 @@
+// From what a user names on the command line to batches.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+
+#include "formats/npy.h"
+#include "formats/npz.h"
+#include "runtime/data/batches.h"
+#include "tests/support/temp_folder.h"
+
+namespace hone {
+namespace {
+
+using test::expect_error;
+using test::TempFolder;
+using ::testing::HasSubstr;
+
+plan::Feed input(const std::string& name, DType dtype, Shape shape) {
+  return {name, plan::Feed::Kind::kModelInput, dtype, std::move(shape), std::nullopt, std::nullopt};
+}
+plan::Feed labels(std::int64_t classes) {
+  return {"labels", plan::Feed::Kind::kTarget, DType::kI64, {Dim::symbol("N")}, std::pair<std::int64_t, std::int64_t>(0, classes), std::nullopt};
+}
+plan::Entry entry_with(std::vector<plan::Feed> feeds) {
+  plan::Entry entry;
+  entry.name = "train_step";
+  feeds.push_back({"learning_rate", plan::Feed::Kind::kLearningRate, DType::kF32, {}, std::nullopt, std::nullopt});
+  entry.feeds = std::move(feeds);
+  return entry;
+}
+plan::Entry classifier() { return entry_with({input("image", DType::kF32, {Dim::symbol("N"), 4}), labels(3)}); }
+
+template <typename T>
+Array array(const std::string& label, std::vector<std::int64_t> shape, std::vector<T> values) {
+  return {label, Tensor::of<T>(std::move(shape), std::span<const T>(values))};
+}
+Array counted(const std::string& label, std::vector<std::int64_t> shape) {
+  std::vector<float> values(static_cast<std::size_t>(checked_element_count(shape)));
+  std::iota(values.begin(), values.end(), 0.0f);
+  return array<float>(label, std::move(shape), values);
+}
+DatasetOptions options(std::map<std::string, double> scale = {}) {
+  return {.flag = "--train", .batch_symbol = "N", .pre_batched = false, .scale = std::move(scale)};
+}
+std::vector<std::pair<std::string, Array>> pair_of(Array x, Array y) {
+  std::vector<std::pair<std::string, Array>> arrays;
+  arrays.emplace_back("x", std::move(x));
+  arrays.emplace_back("y", std::move(y));
+  return arrays;
+}
+template <typename T>
+std::vector<T> values_of(const TensorView& view) {
+  const auto* data = static_cast<const T*>(view.data);
+  return {data, data + checked_element_count(view.shape)};
+}
+std::vector<std::int64_t> order_of(std::int64_t count, ShuffleOptions shuffle, std::int64_t epoch) {
+  SampleOrder order(count, shuffle);
+  const auto samples = order.start_epoch(epoch);
+  return {samples.begin(), samples.end()};
+}
+
+TEST(DataSpec, NamesFilesPartsAndRows) {
+  const std::vector<std::string> items = {"x=a:b/c.npz:key,y=labels,1.npy[0:8000]", "z=t10k-images-idx3-ubyte.gz[5:]", "w=f.bin:f32:60000x784"};
+  const auto sources = parse_data("--train", items);
+  ASSERT_EQ(sources.size(), 4u);
+  EXPECT_EQ(sources[0].path, "a:b/c.npz");
+  EXPECT_EQ(sources[0].part, "key");
+  EXPECT_EQ(sources[1].path, "labels,1.npy");
+  EXPECT_EQ(sources[1].end_row, 8000);
+  EXPECT_EQ(sources[2].kind, FileKind::kIdx);
+  EXPECT_EQ(sources[2].first_row, 5);
+  EXPECT_EQ(sources[3].part, "f32:60000x784");
+}
+
+TEST(DataSpec, RefusesAllThatIsWrongAtOnce) {
+  const std::vector<std::string> items = {"x.npy", "x=a.txt", "x=a.csv:1,2", "y=b.safetensors:t", "z=c.bin", "u=d.npy:key"};
+  try {
+    parse_data("--train", items);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diags().size(), 7u) << error.what();  // x is given twice, too
+    EXPECT_EQ(error.exit_code(), 2);
+    for (const Diag& diag : error.diags()) EXPECT_FALSE(diag.notes.empty());
+  }
+}
+
+TEST(Dataset, ReadsEachKindOfFile) {
+  const TempFolder folder;
+  const Tensor rows = Tensor::of<std::uint8_t>({3, 2}, std::vector<std::uint8_t>{0, 1, 2, 3, 254, 255});
+  write_npy(folder / "a.npy", rows);
+  write_npz(folder / "b.npz", {{"other", Tensor::scalar(1.0f)}, {"x", rows}});
+  folder.write("c.idx", std::string("\0\0\x08\x02\0\0\0\x03\0\0\0\x02\x00\x01\x02\x03\xfe\xff", 18));
+  folder.write("d.bin", std::string("\x00\x01\x02\x03\xfe\xff", 6));
+  const auto entry = entry_with({input("x", DType::kF32, {Dim::symbol("N"), 2})});
+  for (const std::string file : {"a.npy", "b.npz", "b.npz:x", "c.idx", "d.bin:u8:3x2"}) {
+    const std::vector<std::string> items = {"x=" + (folder / file)};
+    const Dataset data(entry, parse_data("--train", items), options());
+    BatchReader batches(data, 8, {.shuffle = false});
+    batches.start_epoch(0);
+    ASSERT_TRUE(batches.next()) << file;
+    EXPECT_EQ(values_of<float>(batches.feeds()[0].second), (std::vector<float>{0, 1, 2, 3, 254, 255})) << file;
+  }
+  const std::vector<std::string> some = {"x=" + (folder / "a.npy") + "[1:3]"};
+  EXPECT_EQ(Dataset(entry, parse_data("--train", some), options()).length(), 2);
+  const std::vector<std::string> many = {"x=" + (folder / "a.npy") + "[1:4]"};
+  expect_error(Code::kDataLength, "has 3 rows", [&] { Dataset(entry, parse_data("--train", many), options()); });
+  const std::vector<std::string> wrong = {"x=" + (folder / "d.bin") + ":u8:3x3"};
+  expect_error(Code::kDataFormat, "has 6 bytes", [&] { Dataset(entry, parse_data("--train", wrong), options()); });
+  const std::vector<std::string> missing = {"x=" + (folder / "b.npz") + ":z"};
+  expect_error(Code::kDataName, "z", [&] { Dataset(entry, parse_data("--train", missing), options()); });
+}
+
+TEST(Dataset, ScalesIntegersThatBecomeFloats) {
+  const Dataset data(classifier(), pair_of(array<std::uint8_t>("x.npy", {2, 4}, {0, 51, 102, 255, 1, 2, 3, 4}), array<std::int32_t>("y.npy", {2}, {0, 2})),
+                     options({{"image", 1 / 255.0}}));
+  BatchReader batches(data, 1, {.shuffle = false});
+  batches.start_epoch(0);
+  ASSERT_TRUE(batches.next());
+  EXPECT_EQ(values_of<float>(batches.feeds()[0].second), (std::vector<float>{0, 0.2f, 0.4f, 1}));
+  EXPECT_EQ(values_of<std::int64_t>(batches.feeds()[1].second), (std::vector<std::int64_t>{0}));
+}
+
+TEST(Dataset, TakesOtherGroupingsOfTheAxesWithANote) {
+  const auto y = [] { return array<std::int64_t>("y.npy", {2, 1}, {0, 1}); };
+  const Dataset data(classifier(), pair_of(counted("x.npy", {2, 2, 1, 2}), y()), options());
+  ASSERT_EQ(data.notes().size(), 2u);
+  EXPECT_THAT(data.notes()[0], HasSubstr("x.npy is f32[2,2,1,2]; its rows are read as f32[4] for \"image\""));
+  expect_error(Code::kDataShape, "x.npy is f32[2,5], and \"image\" takes f32[N,4]", [&] {
+    Dataset(classifier(), pair_of(counted("x.npy", {2, 5}), y()), options());
+  });
+  const auto wide = entry_with({input("image", DType::kF32, {Dim::symbol("N"), 2, 6}), labels(3)});
+  expect_error(Code::kDataShape, "takes f32[N,2,6]", [&] { Dataset(wide, pair_of(counted("x.npy", {2, 3, 4}), y()), options()); });
+}
+
+TEST(Dataset, HintsAtOneHotLabels) {
+  expect_error(Code::kDataShape, "one-hot", [] {
+    Dataset(classifier(), pair_of(counted("x.npy", {2, 4}), array<std::int64_t>("y.npy", {2, 3}, {0, 0, 1, 0, 1, 0})), options());
+  });
+}
+
+TEST(Dataset, NeverMakesFloatsIntegers) {
+  expect_error(Code::kDataType, "y.npy holds f32, and \"labels\" takes i64", [] {
+    Dataset(classifier(), pair_of(counted("x.npy", {2, 4}), array<float>("y.npy", {2}, {0, 1})), options());
+  });
+}
+
+TEST(Dataset, NamesTheRowOfALabelOutOfRange) {
+  const auto with = [](std::vector<std::int32_t> y) {
+    return [y] { Dataset(classifier(), pair_of(counted("x.npy", {3, 4}), array<std::int32_t>("y.npy", {3}, y)), options()); };
+  };
+  with({0, 1, 2})();
+  expect_error(Code::kDataRange, "y.npy: row 2 holds 3, and \"labels\" takes 0 to 2", with({0, 1, 3}));
+  expect_error(Code::kDataRange, "y.npy: row 1 holds -1", with({0, -1, 5}));
+}
+
+TEST(Dataset, IgnoredLabelIsNoLabelOutOfRange) {
+  auto entry = classifier();
+  entry.feeds[1].ignored = -100;
+  Dataset(entry, pair_of(counted("x.npy", {2, 4}), array<std::int64_t>("y.npy", {2}, {-100, 2})), options());
+}
+
+TEST(Dataset, ChecksIdsAndWhatATypeHolds) {
+  auto ids = input("ids", DType::kI32, {Dim::symbol("N"), 2});
+  const auto big = [] {
+    std::vector<std::pair<std::string, Array>> arrays;
+    arrays.emplace_back("x", array<std::int64_t>("x.npy", {2, 2}, {1, 2, 3, std::int64_t{1} << 31}));
+    return arrays;
+  };
+  expect_error(Code::kDataRange, "row 1, element [1] holds 2147483648", [&] { Dataset(entry_with({ids}), big(), options()); });
+  ids.bounds = {0, 3};
+  expect_error(Code::kDataRange, "row 1, element [0] holds 3, and \"ids\" takes 0 to 2", [&] { Dataset(entry_with({ids}), big(), options()); });
+}
+
+TEST(Dataset, NamesWhatIsMissingUnknownOrTooShort) {
+  expect_error(Code::kDataLength, "differ in length", [] {
+    Dataset(classifier(), pair_of(counted("x.npy", {3, 4}), array<std::int64_t>("y.npy", {2}, {0, 1})), options());
+  });
+  expect_error(Code::kDataLength, "has no rows", [] {
+    Dataset(classifier(), pair_of(counted("x.npy", {0, 4}), array<std::int64_t>("y.npy", {0}, {})), options());
+  });
+  std::vector<std::pair<std::string, Array>> arrays;
+  arrays.emplace_back("imgae", counted("x.npy", {3, 4}));
+  try {
+    Dataset(classifier(), std::move(arrays), options());
+    FAIL();
+  } catch (const Error& error) {
+    ASSERT_EQ(error.diags().size(), 3u) << error.what();  // unknown, and neither the image nor the target is fed
+    EXPECT_THAT(error.what(), HasSubstr("did you mean \"image\"?"));
+    EXPECT_THAT(error.what(), HasSubstr("add y=FILE"));
+  }
+  expect_error(Code::kDataName, "data.scale names \"imgae\"", [] {
+    Dataset(classifier(), pair_of(counted("x.npy", {2, 4}), array<std::int64_t>("y.npy", {2}, {0, 1})), options({{"imgae", 2}}));
+  });
+}
+
+TEST(Dataset, ModelOfFixedBatchTakesWholeBatchesOnly) {
+  const auto entry = entry_with({input("x", DType::kF32, {4, 2})});
+  std::vector<std::pair<std::string, Array>> arrays;
+  arrays.emplace_back("x", counted("x.npy", {10, 2}));
+  const Dataset data(entry, std::move(arrays), {.flag = "--train", .batch_symbol = "", .pre_batched = false, .scale = {}});
+  BatchReader batches(data, 32, {.shuffle = false});
+  EXPECT_EQ(batches.batch_count(), 2);
+  EXPECT_EQ(batches.sample_count(), 8);
+}
+
+TEST(SampleOrder, EveryOrderVisitsEverySampleOnce) {
+  for (const std::int64_t count : {1, 2, 3, 10, 1000})
+    for (const std::int64_t buffer : {0, 1, 7, 999, 5000}) {
+      const auto order = order_of(count, {.shuffle = true, .buffer = buffer, .seed = 3}, 5);
+      EXPECT_EQ(std::set<std::int64_t>(order.begin(), order.end()).size(), static_cast<std::size_t>(count)) << count << " " << buffer;
+      EXPECT_EQ(*std::max_element(order.begin(), order.end()), count - 1);
+    }
+}
+
+TEST(SampleOrder, DependsOnSeedAndEpochAlone) {
+  const ShuffleOptions shuffle = {.shuffle = true, .buffer = 0, .seed = 42};
+  SampleOrder order(100, shuffle);
+  order.start_epoch(0);
+  const auto third = order.start_epoch(3);
+  EXPECT_EQ(std::vector(third.begin(), third.end()), order_of(100, shuffle, 3));
+  EXPECT_NE(order_of(100, shuffle, 3), order_of(100, shuffle, 4));
+  EXPECT_NE(order_of(100, shuffle, 3), order_of(100, {.shuffle = true, .buffer = 0, .seed = 43}, 3));
+  EXPECT_EQ(order_of(5, {.shuffle = false}, 9), (std::vector<std::int64_t>{0, 1, 2, 3, 4}));
+}
+
+TEST(SampleOrder, StaysTheSameFromVersionToVersion) {
+  EXPECT_EQ(order_of(8, {.shuffle = true, .buffer = 0, .seed = 0}, 0), order_of(8, {.shuffle = true, .buffer = 8, .seed = 0}, 0));
+  EXPECT_EQ(order_of(8, {.shuffle = true, .buffer = 0, .seed = 0}, 0), (std::vector<std::int64_t>{3, 0, 5, 4, 7, 6, 1, 2}));
+  EXPECT_EQ(order_of(8, {.shuffle = true, .buffer = 3, .seed = 1}, 2), (std::vector<std::int64_t>{2, 3, 1, 4, 5, 0, 6, 7}));
+}
+
+TEST(SampleOrder, BufferKeepsSamplesNearTheirPlace) {
+  const auto order = order_of(1000, {.shuffle = true, .buffer = 10, .seed = 1}, 0);
+  for (std::size_t i = 0; i < order.size(); ++i) EXPECT_LE(order[i], static_cast<std::int64_t>(i) + 9);
+}
+
+TEST(SampleOrder, EverySampleComesFirstEquallyOften) {
+  std::vector<int> first(5);
+  for (std::int64_t epoch = 0; epoch < 5000; ++epoch) ++first[static_cast<std::size_t>(order_of(5, {.shuffle = true, .buffer = 0, .seed = 7}, epoch)[0])];
+  for (const int count : first) EXPECT_NEAR(count, 1000, 120);  // four standard deviations
+}
+
+TEST(BatchReader, LastBatchIsSmallerAndMemoryIsUsedAgain) {
+  const Dataset data(classifier(), pair_of(counted("x.npy", {5, 4}), array<std::int64_t>("y.npy", {5}, {0, 1, 2, 0, 1})), options());
+  BatchReader batches(data, 2, {.shuffle = false});
+  EXPECT_EQ(batches.batch_count(), 3);
+  std::vector<std::int64_t> sizes;
+  std::set<const void*> memory;
+  for (const int epoch : {0, 1}) {
+    batches.start_epoch(epoch);
+    while (batches.next()) {
+      sizes.push_back(batches.feeds()[0].second.shape[0]);
+      memory.insert(batches.feeds()[0].second.data);
+    }
+  }
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{2, 2, 1, 2, 2, 1}));
+  EXPECT_EQ(memory.size(), 1u);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(*memory.begin()) % 64, 0u);
+}
+
+TEST(BatchReader, RowsOfAllInputsStayTogether) {
+  const Dataset data(classifier(), pair_of(counted("x.npy", {3, 4}), array<std::int64_t>("y.npy", {3}, {0, 1, 2})), options());
+  BatchReader batches(data, 2, {.shuffle = true, .buffer = 0, .seed = 11});
+  batches.start_epoch(2);
+  while (batches.next()) {
+    const auto x = values_of<float>(batches.feeds()[0].second);
+    const auto y = values_of<std::int64_t>(batches.feeds()[1].second);
+    for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(x[4 * i], 4 * static_cast<float>(y[i]));
+  }
+}
+
+TEST(BatchReader, PreBatchedSlicesAreFedAsTheyAreInOrder) {
+  auto with = options();
+  with.pre_batched = true;
+  const Dataset data(classifier(), pair_of(counted("x.npy", {3, 2, 4}), array<std::int64_t>("y.npy", {3, 2}, {0, 1, 2, 0, 1, 2})), with);
+  BatchReader batches(data, 32, {.shuffle = true});
+  EXPECT_EQ(batches.batch_count(), 3);
+  batches.start_epoch(0);
+  for (std::int64_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(batches.next());
+    EXPECT_EQ(batches.size(), 2);
+    EXPECT_EQ(batches.feeds()[0].second.shape, (std::vector<std::int64_t>{2, 4}));
+    EXPECT_EQ(values_of<float>(batches.feeds()[0].second)[0], static_cast<float>(8 * i));
+  }
+  EXPECT_FALSE(batches.next());
+  expect_error(Code::kDataRange, "batch 1, element [0] holds 3", [&] {
+    Dataset(classifier(), pair_of(counted("x.npy", {2, 2, 4}), array<std::int64_t>("y.npy", {2, 2}, {0, 1, 3, 0})), with);
+  });
+}
+
+TEST(Converter, AgreesWithTensorCast) {
+  const Tensor source = Tensor::of<std::int16_t>({4}, std::vector<std::int16_t>{-300, -1, 0, 1000});
+  for (const DType to : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI64, DType::kI32}) {
+    const Tensor expected = source.cast(to);
+    std::vector<std::byte> bytes(expected.byte_count());
+    Converter(DType::kI16, to, 1).convert(source.bytes().data(), bytes.data(), 4);
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), expected.bytes().begin())) << to_string(to);
+  }
+}
+
+TEST(Grouping, MergesAndSplitsNeighboursOnly) {
+  const auto same = [](std::vector<std::int64_t> a, std::vector<std::int64_t> b) { return is_same_but_for_grouping(a, b); };
+  EXPECT_TRUE(same({28, 28}, {784}));
+  EXPECT_TRUE(same({784}, {28, 28, 1}));
+  EXPECT_TRUE(same({1, 3, 32, 32}, {3, 1024}));
+  EXPECT_TRUE(same({}, {1, 1}));
+  EXPECT_FALSE(same({28, 14}, {14, 28}));
+  EXPECT_FALSE(same({3, 4}, {2, 6}));
+  EXPECT_FALSE(same({2}, {}));
+  EXPECT_FALSE(same({0}, {0, 5}));
+  EXPECT_TRUE(same({0, 5}, {0, 1, 5}));
+}
+
+}  // namespace
+}  // namespace hone

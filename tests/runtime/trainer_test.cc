@@ -1,0 +1,262 @@
+// The training loop around a step that a test computes itself; what it says and writes.
+#include "runtime/train/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "runtime/train/predict.h"
+#include "tests/support/temp_folder.h"
+
+namespace hone {
+namespace {
+
+using test::expect_error;
+using test::TempFolder;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+plan::Entry entry_named(const std::string& name, bool learning_rate, bool norms = false) {
+  plan::Entry entry;
+  entry.name = name;
+  entry.feeds = {{"x", plan::Feed::Kind::kModelInput, DType::kF32, {Dim::symbol("N")}, std::nullopt, std::nullopt},
+                 {"labels", plan::Feed::Kind::kTarget, DType::kF32, {Dim::symbol("N")}, std::nullopt, std::nullopt}};
+  if (learning_rate) entry.feeds.push_back({"learning_rate", plan::Feed::Kind::kLearningRate, DType::kF32, {}, std::nullopt, std::nullopt});
+  for (const char* result : {plan::kLossSum, plan::kTargetCount, "metric:accuracy"}) entry.results.push_back({result, 0});
+  if (norms) entry.results.push_back({"grad_norm:w", 0});
+  return entry;
+}
+
+/// One weight w with the loss sum((w * x - y)^2) / count, trained by plain gradient descent; accuracy counts targets met within 0.5.
+class LineFit : public StepRunner {
+ public:
+  void run(std::string_view entry, const NamedViews& feeds) override {
+    calls.emplace_back(entry);
+    const std::span<const float> x = find(feeds, "x"), y = find(feeds, "labels");
+    sizes.push_back(static_cast<std::int64_t>(x.size()));
+    float loss = 0, gradient = 0, met = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const float error = w * x[i] - y[i];
+      loss += error * error;
+      gradient += 2 * error * x[i];
+      met += std::abs(error) < 0.5f ? 1 : 0;
+    }
+    const auto count = static_cast<float>(x.size());
+    results = {{plan::kLossSum, loss}, {plan::kTargetCount, count}, {"metric:accuracy", met}, {"grad_norm:w", std::abs(gradient / count)}, {"y", w}};
+    if (not entry.starts_with("train")) return;
+    rates.push_back(find(feeds, "learning_rate")[0]);
+    if (std::isfinite(loss)) w -= rates.back() * gradient / count;  // predicated, as in a plan
+  }
+  TensorView result(std::string_view name) override { return {DType::kF32, {}, &results.find(name)->second}; }
+
+  float w = 0;
+  std::vector<std::string> calls;
+  std::vector<std::int64_t> sizes;
+  std::vector<float> rates;
+  std::map<std::string, float, std::less<>> results;
+
+ private:
+  static std::span<const float> find(const NamedViews& feeds, std::string_view name) {
+    for (const auto& [feed, view] : feeds)
+      if (feed == name) return {static_cast<const float*>(view.data), static_cast<std::size_t>(view.shape.empty() ? 1 : view.shape[0])};
+    return {};
+  }
+};
+
+struct Fit {
+  explicit Fit(std::vector<float> xs = {1, 2, 3, 4, 5}, std::vector<float> ys = {2, 4, 6, 8, 10}) : data(dataset(step, xs, ys)) {
+    recipe.optimizer.learning_rate = 0.01;
+    recipe.data.batch_size = 2;
+    recipe.train.epochs = 2;
+  }
+  static Dataset dataset(const plan::Entry& entry, const std::vector<float>& xs, const std::vector<float>& ys) {
+    std::vector<std::pair<std::string, Array>> arrays;
+    const auto count = static_cast<std::int64_t>(xs.size());
+    arrays.emplace_back("x", Array("x.npy", Tensor::of<float>({count}, std::span(xs))));
+    arrays.emplace_back("y", Array("y.npy", Tensor::of<float>({count}, std::span(ys))));
+    return {entry, std::move(arrays), {.flag = "--train", .batch_symbol = "N", .pre_batched = false, .scale = {}}};
+  }
+  TrainResult run() {
+    Progress progress(mode, [this](std::string_view text) { said += text; });
+    return Trainer(runner, {&step, &norms, &evaluation}, recipe, data, validate ? &data : nullptr, options, progress).fit();
+  }
+
+  plan::Entry step = entry_named("train_step", true), norms = entry_named("train_step_norms", true, true), evaluation = entry_named("eval_step", false);
+  Dataset data;
+  LineFit runner;
+  Recipe recipe;
+  TrainOptions options;
+  ProgressMode mode = ProgressMode::kLines;
+  bool validate = true;
+  std::string said;
+};
+
+TEST(Trainer, GoesThroughEpochsAndEvaluatesAfterEach) {
+  Fit fit;
+  const TrainResult result = fit.run();
+  EXPECT_EQ(result.steps, 6);
+  EXPECT_EQ(result.epochs, 2);
+  EXPECT_THAT(fit.runner.sizes, ElementsAre(2, 2, 1, 2, 2, 1, 2, 2, 1, 2, 2, 1));
+  EXPECT_EQ(fit.runner.calls[2], "train_step");
+  EXPECT_EQ(fit.runner.calls[3], "eval_step");
+  ASSERT_EQ(result.values.size(), 4u);
+  EXPECT_EQ(result.values[0].first, "loss");
+  EXPECT_EQ(result.values[1].first, "accuracy");
+  EXPECT_EQ(result.values[2].first, "val_loss");
+  EXPECT_LT(result.values[2].second, result.values[0].second);
+  EXPECT_THAT(fit.said, HasSubstr("Epoch 1/2\n3/3 [==============================] - 0s "));
+  EXPECT_THAT(fit.said, HasSubstr("us/step - loss: "));
+  EXPECT_THAT(fit.said, HasSubstr(" - val_loss: "));
+}
+
+TEST(Trainer, MeansAreOverTargetsNotOverBatches) {
+  Fit fit;
+  fit.recipe.optimizer.learning_rate = 0;  // the loss stays (4 + 16 + 36 + 64 + 100) / 5
+  fit.recipe.train.epochs = 1;
+  EXPECT_NEAR(fit.run().values[0].second, 44, 1e-5);
+}
+
+TEST(Trainer, SameSeedSameRun) {
+  Fit a, b, c;
+  c.recipe.train.seed = 1;
+  EXPECT_EQ(a.run().values, b.run().values);
+  c.run();
+  EXPECT_NE(a.runner.w, c.runner.w);
+}
+
+TEST(Trainer, StopsAfterStepsInTheMiddleOfAnEpoch) {
+  Fit fit;
+  fit.options.steps = 4;
+  EXPECT_EQ(fit.run().steps, 4);
+  EXPECT_THAT(fit.said, HasSubstr("Epoch 2/2\n1/1 ["));
+}
+
+TEST(Trainer, FinishesTheStepWhenAskedToStop) {
+  Fit fit;
+  fit.options.stop_requested = [&] { return fit.runner.calls.size() == 4 + 1; };
+  fit.validate = false;
+  const TrainResult result = fit.run();
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(result.steps, 5);
+}
+
+TEST(Trainer, LogsStepsAndEpochs) {
+  const TempFolder folder;
+  Fit fit;
+  fit.recipe.train.epochs = 1;
+  fit.options.log_every = 1;
+  fit.options.log_grad_norms = true;
+  fit.options.shuffle = false;
+  fit.options.run_dir = folder / "a/run";
+  fit.run();
+  EXPECT_EQ(fit.runner.calls[0], "train_step_norms");
+  const std::string lines = folder.read("a/run/metrics.jsonl");
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 4);
+  EXPECT_THAT(lines, testing::StartsWith("{\"kind\":\"step\",\"epoch\":1,\"step\":1,\"loss\":10,\"learning_rate\":0.01,\"samples_per_s\":"));
+  EXPECT_THAT(lines, HasSubstr("\"grad_norms\":{\"w\":10}}\n{\"kind\":\"step\",\"epoch\":1,\"step\":2,"));
+  EXPECT_THAT(lines, HasSubstr("{\"kind\":\"epoch\",\"epoch\":1,\"loss\":"));
+  EXPECT_THAT(folder.read("a/run/metrics.csv"), testing::StartsWith("epoch,loss,accuracy,val_loss,val_accuracy,learning_rate,seconds\n1,"));
+  EXPECT_EQ(recipe_from_json(folder.read("a/run/recipe.json")).data.batch_size, 2);
+  fit.options.log_every = 2;
+  fit.run();  // a second run in the same folder replaces what the first one left
+  const std::string again = folder.read("a/run/metrics.jsonl");
+  EXPECT_EQ(std::count(again.begin(), again.end(), '\n'), 2);
+  EXPECT_THAT(again, HasSubstr("\"step\":2,"));
+}
+
+TEST(Trainer, StopsAtALossThatIsNotFinite) {
+  Fit fit({1, 2, std::numeric_limits<float>::infinity(), 4}, {2, 4, 6, 8});
+  fit.options.shuffle = false;
+  try {
+    fit.run();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), 8);
+    EXPECT_THAT(error.what(), HasSubstr("error[HN-0601]: the loss is inf at epoch 1, step 2"));
+    EXPECT_THAT(error.what(), HasSubstr("those before this step"));
+    EXPECT_THAT(error.what(), HasSubstr("it was 0.01"));
+  }
+  EXPECT_TRUE(std::isfinite(fit.runner.w));
+}
+
+TEST(Trainer, FeedsTheScheduledLearningRate) {
+  Fit fit;
+  fit.recipe.schedule.kind = "linear";
+  fit.recipe.schedule.warmup_steps = 2;
+  fit.run();
+  EXPECT_THAT(fit.runner.rates, ElementsAre(0.005f, 0.01f, 0.01f, 0.0075f, 0.005f, 0.0025f));
+}
+
+TEST(Trainer, PlanWithoutNormsRefusesToLogThem) {
+  Fit fit;
+  fit.options.log_grad_norms = true;
+  Progress progress(ProgressMode::kQuiet, [](std::string_view) {});
+  expect_error(Code::kPlanEntry, "--log-grad-norms", [&] {
+    Trainer(fit.runner, {&fit.step, nullptr, nullptr}, fit.recipe, fit.data, nullptr, fit.options, progress);
+  });
+}
+
+TEST(Evaluate, PlanWithoutALossSaysHowToGetOne) {
+  Fit fit;
+  fit.evaluation.results = {{"y", 0}};
+  expect_error(Code::kPlanEntry, "with a recipe", [&] { evaluate(fit.runner, fit.evaluation, fit.data, 2); });
+}
+
+TEST(Predict, OutputWithoutASampleAxisIsRefused) {
+  Fit fit;
+  fit.evaluation.results = {{"y", 0}};
+  expect_error(Code::kPlanMismatch, "has no sample axis", [&] { predict(fit.runner, fit.evaluation, fit.data, 2); });
+}
+
+TEST(Schedule, FollowsItsFormula) {
+  Recipe recipe;
+  recipe.optimizer.learning_rate = 1;
+  const RunLength run = {.steps = 10, .steps_per_epoch = 2};
+  const auto at = [&](const char* kind, std::int64_t step) {
+    recipe.schedule.kind = kind;
+    return learning_rate_at(recipe, step, run);
+  };
+  EXPECT_EQ(at("constant", 9), 1);
+  EXPECT_NEAR(at("linear", 5), 0.5, 1e-12);
+  EXPECT_NEAR(at("cosine", 5), 0.5, 1e-12);
+  EXPECT_NEAR(at("cosine", 20), 0, 1e-12);
+  EXPECT_NEAR(at("exponential", 3), std::pow(0.1, 1.5), 1e-12);
+  EXPECT_NEAR(at("step", 3), 0.1, 1e-12);
+  recipe.schedule.final_fraction = 0.2;
+  recipe.schedule.power = 2;
+  EXPECT_NEAR(at("polynomial", 5), 0.2 + 0.8 * 0.25, 1e-12);
+  EXPECT_EQ(at("step", 9), 0.2);
+  recipe.schedule.total_steps = 5;
+  EXPECT_NEAR(at("linear", 7), 0.2, 1e-12);
+}
+
+TEST(Progress, SpeaksKerassWords) {
+  const NamedNumbers values = {{"loss", 0.41131}, {"accuracy", 0.88714}, {"val_loss", 2.5e-5}};
+  EXPECT_EQ(finished_line(125, 125, 0.6, 0.0042, values),
+            "125/125 [==============================] - 1s 4ms/step - loss: 0.4113 - accuracy: 0.8871 - val_loss: 2.5000e-05");
+  EXPECT_EQ(unfinished_line(37, 125, 1, {{"loss", 0.5}}, 80), " 37/125 [=======>......................] - ETA: 2s - loss: 0.5000");
+  EXPECT_EQ(unfinished_line(1, 1000, 10, {}, 80), "   1/1000 [..............................] - ETA: 2:46:30");
+  EXPECT_EQ(step_time_text(0.00085), "850us/step");
+  EXPECT_EQ(step_time_text(2.2), "2s/step");
+  for (const int width : {10, 40, 200}) EXPECT_LT(unfinished_line(37, 125, 1, values, width).size(), static_cast<std::size_t>(width));
+}
+
+TEST(Progress, BarIsRedrawnOnOneLineAndLeftClean) {
+  std::string said;
+  Progress progress(ProgressMode::kBar, [&](std::string_view text) { said += text; });
+  progress.start_epoch(1, 1, 2);
+  progress.end_epoch(2, 0.002, {{"loss", 1}});
+  EXPECT_EQ(said, "Epoch 1/1\n2/2 [==============================] - 0s 1ms/step - loss: 1.0000\n");
+  said.clear();
+  Progress quiet(ProgressMode::kQuiet, [&](std::string_view text) { said += text; });
+  quiet.start_epoch(1, 1, 2);
+  quiet.say("note");
+  quiet.end_epoch(2, 1, {});
+  EXPECT_EQ(said, "");
+}
+
+}  // namespace
+}  // namespace hone
