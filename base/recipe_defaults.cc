@@ -41,12 +41,12 @@ constexpr auto kKinds = std::to_array<RecipeKind>({
     {"schedule.kind", "one_cycle", false},
     {"schedule.kind", "plateau", false},
     {"model.initialize", "keep"},
-    {"model.initialize", "he_normal", false},
-    {"model.initialize", "he_uniform", false},
-    {"model.initialize", "glorot_normal", false},
-    {"model.initialize", "glorot_uniform", false},
-    {"model.initialize", "normal", false},
-    {"model.initialize", "zeros", false},
+    {"model.initialize", "he_normal"},
+    {"model.initialize", "he_uniform"},
+    {"model.initialize", "glorot_normal"},
+    {"model.initialize", "glorot_uniform"},
+    {"model.initialize", "normal"},
+    {"model.initialize", "zeros"},
     {"model.batch_norm", "train"},
     {"model.batch_norm", "frozen"},
     {"train.precision", "f32"},
@@ -84,9 +84,6 @@ constexpr auto kRanges = std::to_array<RecipeRange>({
 });
 
 constexpr auto kNotYet = std::to_array<RecipeNotYet>({
-    {"loss.label_smoothing", 0, "label smoothing"},
-    {"optimizer.amsgrad", 0, "amsgrad"},
-    {"optimizer.centered", 0, "centered RMSprop"},
     {"optimizer.clip_norm", 0, "gradient clipping"},
     {"optimizer.clip_value", 0, "gradient clipping"},
     {"train.gradient_accumulation_steps", 1, "gradient accumulation"},
