@@ -1,0 +1,136 @@
+// After the first step of a size binding nothing allocates; the last eight bindings are kept. Seen by counting malloc itself.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+
+#include "tests/runtime/hand_plan.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HONE_COUNTS_ALLOCATIONS 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HONE_COUNTS_ALLOCATIONS 0
+#endif
+#endif
+#ifndef HONE_COUNTS_ALLOCATIONS
+#define HONE_COUNTS_ALLOCATIONS 1
+#endif
+
+namespace {
+std::atomic<bool> counting = false;
+std::atomic<std::size_t> allocations = 0, largest_allocation = 0;
+
+void count_allocation(std::size_t bytes) {
+  if (not counting.load(std::memory_order_relaxed)) return;
+  ++allocations;
+  if (bytes > largest_allocation) largest_allocation = bytes;
+}
+}  // namespace
+
+#if HONE_COUNTS_ALLOCATIONS
+// The executable's definitions take the place of glibc's in every library it loads.
+extern "C" {
+void* __libc_malloc(std::size_t);                 // NOLINT: glibc's name
+void* __libc_calloc(std::size_t, std::size_t);    // NOLINT
+void* __libc_realloc(void*, std::size_t);         // NOLINT
+void* __libc_memalign(std::size_t, std::size_t);  // NOLINT
+
+void* malloc(std::size_t bytes) {
+  count_allocation(bytes);
+  return __libc_malloc(bytes);
+}
+void* calloc(std::size_t count, std::size_t bytes) {
+  count_allocation(count * bytes);
+  return __libc_calloc(count, bytes);
+}
+void* realloc(void* old, std::size_t bytes) {
+  count_allocation(bytes);
+  return __libc_realloc(old, bytes);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  count_allocation(bytes);
+  return __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void** result, std::size_t alignment, std::size_t bytes) {
+  count_allocation(bytes);
+  *result = __libc_memalign(alignment, bytes);
+  return *result == nullptr ? ENOMEM : 0;
+}
+}
+#endif
+
+namespace hone {
+namespace {
+
+/// What `call` allocates, in any thread.
+template <typename Call>
+std::size_t allocations_of(Call call) {
+  allocations = 0;
+  largest_allocation = 0;
+  counting = true;
+  call();
+  counting = false;
+  return allocations;
+}
+
+class Allocations : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (not HONE_COUNTS_ALLOCATIONS) GTEST_SKIP() << "the sanitizer has its own malloc";
+    EXPECT_GT(allocations_of([] { ::operator delete(::operator new(1)); }), 0);
+  }
+};
+
+plan::Plan kernels_only() {
+  const Dim n = Dim::symbol("N");
+  EntryBuilder builder("map");
+  const std::uint32_t x = builder.feed("x", DType::kF32, {n}), y = builder.arena(DType::kF32, {n}), z = builder.arena(DType::kF32, {n});
+  builder.kernel("twice", {x, y}, {}, n, 1'000'000);
+  builder.step({plan::CopyStep{y, z}, "copy"});
+  builder.kernel("count", {z}, {}, n, 1);
+  builder.step({plan::AllReduceStep{{z}, 0}, "all_reduce"});
+  builder.result("z", z);
+  return hand_plan({builder.build()});
+}
+
+TEST_F(Allocations, NoneAfterTheFirstStepOfABinding) {
+  Session session(kernels_only(), {.device = "cpu", .threads = 2});
+  const Tensor full = Tensor::zeros(DType::kF32, {100'000}), last = Tensor::zeros(DType::kF32, {777});
+  const Feeds full_feeds = {{"x", full}}, last_feeds = {{"x", last}};
+  EXPECT_GT(allocations_of([&] { session.run("map", full_feeds); }), 0);
+  EXPECT_GT(allocations_of([&] { session.run("map", last_feeds); }), 0);
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    EXPECT_EQ(allocations_of([&] { session.run("map", full_feeds); }), 0);
+    EXPECT_EQ(allocations_of([&] { session.run("map", last_feeds); }), 0);
+  }
+}
+
+TEST_F(Allocations, LibraryCallsMakeOnlyTheirArgumentLists) {
+  Session session(regression_plan(), {.device = "cpu", .threads = 2});
+  const Tensor x = Tensor::zeros(DType::kF32, {10'000, 3}), target = Tensor::zeros(DType::kF32, {10'000}), rate = Tensor::scalar(0.1F);
+  const Feeds feeds = {{"x", x}, {"target", target}, {"learning_rate", rate}};
+  session.run(plan::kTrainStep, feeds);
+  allocations_of([&] { session.run(plan::kTrainStep, feeds); });
+  EXPECT_LE(largest_allocation, 1024);  // oneDNN's maps from argument to memory
+}
+
+TEST_F(Allocations, TheLastEightBindingsAreKept) {
+  Session session(kernels_only(), {.device = "cpu", .threads = 1});
+  const auto allocations_with = [&](std::int64_t n) {
+    const Tensor x = Tensor::zeros(DType::kF32, {n});
+    const Feeds feeds = {{"x", x}};
+    return allocations_of([&] { session.run("map", feeds); });
+  };
+  for (std::int64_t n = 1; n <= 8; ++n) EXPECT_GT(allocations_with(n), 0);
+  for (std::int64_t n = 1; n <= 8; ++n) EXPECT_EQ(allocations_with(n), 0);
+  EXPECT_EQ(allocations_with(1), 0);  // so 2 is now the longest unused
+  EXPECT_GT(allocations_with(9), 0);
+  EXPECT_EQ(allocations_with(1), 0);
+  EXPECT_EQ(allocations_with(3), 0);
+  EXPECT_GT(allocations_with(2), 0);
+}
+
+}  // namespace
+}  // namespace hone
