@@ -112,6 +112,21 @@ TEST(Dataset, ReadsEachKindOfFile) {
   expect_error(Code::kDataName, "z", [&] { Dataset(entry, parse_data("--train", missing), options()); });
 }
 
+TEST(Dataset, ReadsMnistDigitsInPart) {
+  const std::string folder = std::string(HONE_SHARED_DIR) + "/data/mnist-10k";
+  if (not is_folder(folder)) GTEST_SKIP() << "the shared data sets are not here";
+  const std::vector<std::string> items = {"x=" + folder + "/images-idx3-ubyte.gz[8000:10000],y=" + folder + "/labels-idx1-ubyte.gz[8000:]"};
+  const auto entry = entry_with({input("image", DType::kF32, {Dim::symbol("N"), 784}), labels(10)});
+  const Dataset data(entry, parse_data("--valid", items), options({{"x", 1 / 255.0}}));
+  EXPECT_EQ(data.length(), 2000);
+  BatchReader batches(data, 64, {.shuffle = false});
+  batches.start_epoch(0);
+  ASSERT_TRUE(batches.next());
+  const auto pixels = values_of<float>(batches.feeds()[0].second);
+  EXPECT_EQ(*std::max_element(pixels.begin(), pixels.end()), 1.0f);
+  EXPECT_EQ(*std::min_element(pixels.begin(), pixels.end()), 0.0f);
+}
+
 TEST(Dataset, ScalesIntegersThatBecomeFloats) {
   const Dataset data(classifier(), pair_of(array<std::uint8_t>("x.npy", {2, 4}, {0, 51, 102, 255, 1, 2, 3, 4}), array<std::int32_t>("y.npy", {2}, {0, 2})),
                      options({{"image", 1 / 255.0}}));
