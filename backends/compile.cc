@@ -103,6 +103,21 @@ std::vector<std::byte> skeleton(const onnx::ModelProto& model, std::vector<plan:
   return bytes;
 }
 
+/// Bytes of the arena when the batch symbol is `batch`; nothing if other sizes stay open.
+std::optional<std::int64_t> arena_peak(const plan::Entry& entry, const std::string& batch_symbol, std::int64_t batch) {
+  DimBindings bindings;
+  if (not batch_symbol.empty()) bindings[batch_symbol] = batch;
+  std::vector<plan::Interval> intervals;
+  for (const plan::Buffer& buffer : entry.buffers) {
+    if (buffer.storage != plan::Buffer::Storage::kArena) continue;
+    const Dim count = element_count(buffer.shape);
+    for (const std::string& symbol : count.symbols())
+      if (not bindings.contains(symbol)) return std::nullopt;
+    intervals.push_back({buffer.first_step, buffer.last_step, count.evaluate(bindings) * static_cast<std::int64_t>(size_of(buffer.dtype))});
+  }
+  return plan::place_buffers(intervals).total;
+}
+
 std::string explain(const Target& target, const std::vector<EntryGraph>& entries) {
   std::string text;
   for (const EntryGraph& entry : entries) {
@@ -119,7 +134,7 @@ std::string explain(const Target& target, const std::vector<EntryGraph>& entries
 
 }  // namespace
 
-Compiled compile(const onnx::Imported& model, const Recipe& recipe, const std::string& model_name, const CompileOptions& options) {
+Compiled compile(const ModelSource& model, const Recipe& recipe, const CompileOptions& options) {
   for (const std::string& target : options.targets)
     if (target != "cpu") throw Error(Code::kUsage, fmt::format("--target {}: this build compiles for cpu only", target));
   const CpuTarget target;
@@ -138,9 +153,9 @@ Compiled compile(const onnx::Imported& model, const Recipe& recipe, const std::s
   }
 
   plan::Plan& plan = compiled.plan;
-  plan.model_name = model_name;
+  plan.model_name = model.name;
   if (recipe.can_train()) plan.recipe_json = to_json(recipe);
-  plan.onnx_model = skeleton(model.model, program.persistents);
+  plan.onnx_model = skeleton(model.proto, program.persistents);
   plan.batch_symbol = batch_symbol(model.graph);
   plan.graphs["imported"] = print(model.graph);
   for (const EntryGraph& entry : graphs) plan.graphs[entry.name] = print(entry.graph);
@@ -148,21 +163,37 @@ Compiled compile(const onnx::Imported& model, const Recipe& recipe, const std::s
   for (const Kernel* kernel : scheduled.kernel_pointers()) kernels += print(*kernel) + "\n";
   plan.graphs["kernels"] = kernels;
   plan.programs.push_back(std::move(program));
+  compiled.warnings = recipe_warnings(model.graph, recipe);
   if (options.explain) compiled.why = explain(target, graphs);
   return compiled;
+}
+
+std::string summary(const Compiled& compiled, const std::string& path, std::int64_t batch) {
+  const plan::Program& program = compiled.plan.programs.front();
+  std::int64_t trained = 0;
+  for (const plan::Persistent& persistent : program.persistents)
+    if (persistent.trained) trained += persistent.initial.element_count();
+  std::string text = fmt::format("{}: {} weights trained ({} parameters)", path, compiled.training.trained.size(), trained);
+  for (const plan::Entry& entry : program.entries) {
+    const auto peak = arena_peak(entry, compiled.plan.batch_symbol, batch);
+    const auto calls = std::count_if(entry.steps.begin(), entry.steps.end(), [](const plan::Step& step) { return std::holds_alternative<plan::LibraryStep>(step.what); });
+    text += fmt::format("\n  {:<16} {} steps, {} of them library calls{}", entry.name, entry.steps.size(), calls,
+                        peak ? fmt::format("; arena {} at batch {} (library scratch left out)", human_bytes(static_cast<std::uint64_t>(*peak)), batch) : "");
+  }
+  return text;
 }
 
 namespace {
 
 struct StageContext {
-  const onnx::Imported& model;
+  const Graph& imported;
   const Recipe& recipe;
   TrainingReport report = {};
   const CpuTarget target = {};
 
-  std::vector<EntryGraph> raw() { return build_entries(model.graph, recipe, report); }
-  std::vector<EntryGraph> prepared() { return prepared_entries(model.graph, recipe, target, report); }
-  Scheduled scheduled() { return schedule_all(model.graph, recipe, prepared()); }
+  std::vector<EntryGraph> raw() { return build_entries(imported, recipe, report); }
+  std::vector<EntryGraph> prepared() { return prepared_entries(imported, recipe, target, report); }
+  Scheduled scheduled() { return schedule_all(imported, recipe, prepared()); }
 };
 
 struct Stage {
@@ -171,7 +202,7 @@ struct Stage {
 };
 
 constexpr Stage kStages[] = {
-    {"imported", [](StageContext& c) { return print(c.model.graph); }},
+    {"imported", [](StageContext& c) { return print(c.imported); }},
     {"training", [](StageContext& c) { return print(c.raw().front().graph); }},
     {"optimized", [](StageContext& c) { return print(c.prepared().front().graph); }},
     {"kernels",
@@ -203,10 +234,10 @@ const std::vector<std::string>& stage_names() {
   return names;
 }
 
-std::string emit_stage(const onnx::Imported& model, const Recipe& recipe, const std::string& wanted) {
+std::string emit_stage(const Graph& imported, const Recipe& recipe, const std::string& wanted) {
   for (const Stage& stage : kStages) {
     if (stage.name != wanted) continue;
-    StageContext context{model, recipe};
+    StageContext context{imported, recipe};
     return stage.text(context);
   }
   throw Error(Code::kUsage, fmt::format("--emit {}: no such stage", quoted(wanted)), {}, {did_you_mean(wanted, stage_names()), "stages: " + quoted_list(stage_names())});

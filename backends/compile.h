@@ -6,11 +6,19 @@
 #include <vector>
 
 #include "base/recipe.h"
-#include "frontend/onnx/import.h"
+#include "formats/onnx_file.h"
+#include "ir/graph.h"
 #include "passes/pipeline.h"
 #include "runtime/plan/plan.h"
 
 namespace hone {
+
+/// What is compiled: an imported graph (its `lower` ops not expanded) and the file that it came from.
+struct ModelSource {
+  const Graph& graph;
+  const onnx::ModelProto& proto;
+  std::string name = {};  ///< file name, for people
+};
 
 struct CompileOptions {
   std::vector<std::string> targets = {"cpu"};
@@ -21,14 +29,18 @@ struct CompileOptions {
 struct Compiled {
   plan::Plan plan;
   TrainingReport training;
+  std::vector<Diag> warnings;
   std::string why;  ///< a line a node: which kernel it got, and why not a faster one
 };
 
 /// Throws Error for what in model or recipe cannot be compiled.
-Compiled compile(const onnx::Imported& model, const Recipe& recipe, const std::string& model_name, const CompileOptions& options);
+Compiled compile(const ModelSource& model, const Recipe& recipe, const CompileOptions& options = {});
+
+/// What was compiled, in a few lines for the person at the terminal: weights trained, kernels and calls, memory at this batch size.
+std::string summary(const Compiled& compiled, const std::string& path, std::int64_t batch);
 
 /// Text of one stage of the compilation: imported, training, optimized, kernels, schedule, llvm, asm. Throws Error kUsage for another name.
-std::string emit_stage(const onnx::Imported& model, const Recipe& recipe, const std::string& stage);
+std::string emit_stage(const Graph& imported, const Recipe& recipe, const std::string& stage);
 const std::vector<std::string>& stage_names();
 
 }  // namespace hone

@@ -113,4 +113,17 @@ Objective attach_loss(Graph& graph, const Recipe& recipe) {
   return {results[0].id(), results[1].id()};
 }
 
+std::vector<Diag> recipe_warnings(const Graph& graph, const Recipe& recipe) {
+  std::vector<Diag> warnings;
+  if (not recipe.can_train()) return warnings;
+  const Output& output = chosen_output(graph, recipe);
+  if (recipe.loss.kind == "softmax_cross_entropy" and graph.is_op(output.value, op::softmax))
+    warnings.push_back({Code::kModelWarning,
+                        fmt::format("output \"{}\" ends in Softmax, and the loss softmax_cross_entropy takes the softmax of it again", output.name),
+                        graph.producer(output.value).loc,
+                        {"loss.kind = \"cross_entropy\" is for probabilities, and is computed from the logits"},
+                        Severity::kWarning});
+  return warnings;
+}
+
 }  // namespace hone

@@ -34,6 +34,8 @@ struct NamedPass {
   std::string_view doc;
 };
 std::span<const NamedPass> named_passes();
+/// Runs the passes of a list "fold,simplify". Throws Error kUsage for an unknown one, with the nearest.
+void run_named_passes(Graph& graph, std::string_view list);
 
 // --- What turns a model into a training step. They run once, in this order. ---
 
@@ -47,6 +49,9 @@ struct Objective {
 /// Adds the input `target`, the loss and the metrics; the graph's outputs become loss_sum, target_count and metric:NAME.
 /// Throws Error kRecipeModel when output, loss and metrics do not fit.
 Objective attach_loss(Graph& graph, const Recipe& recipe);
+
+/// What a recipe asks for that is allowed but seldom meant: softmax_cross_entropy on an output that ends in Softmax.
+std::vector<Diag> recipe_warnings(const Graph& graph, const Recipe& recipe);
 
 /// Appends the backward pass: d(sum over `of`)/d(wrt) for each of `wrt`; an invalid id where no gradient reaches. `lower` ops must be expanded.
 /// Throws Error kNoGradient for an op on the way that has neither a formula nor a reason to stop the gradient.

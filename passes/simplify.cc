@@ -1,6 +1,5 @@
 // Algebraic rules. Each is one function from a node to the value that may stand for it; the table names what it says.
 #include <algorithm>
-#include <array>
 
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
@@ -144,14 +143,6 @@ bool simplify_node(Rewriter& rewriter, NodeId id) {
   return false;
 }
 
-constexpr std::array kNamedPasses = {
-    NamedPass{"expand", expand, "ops of meaning `lower` become ordinary ops"},
-    NamedPass{"fold", fold_constants, "nodes over constants become constants"},
-    NamedPass{"simplify", simplify, "algebraic rules"},
-    NamedPass{"cse", eliminate_common_subexpressions, "equal nodes become one"},
-    NamedPass{"dce", eliminate_dead_code, "nodes that nobody reads go"},
-};
-
 }  // namespace
 
 Changed simplify(Graph& graph) {
@@ -159,7 +150,5 @@ Changed simplify(Graph& graph) {
   while (Rewriter::rewrite(graph, simplify_node) == Changed::kYes) any = Changed::kYes;
   return any;
 }
-
-std::span<const NamedPass> named_passes() { return kNamedPasses; }
 
 }  // namespace hone

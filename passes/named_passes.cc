@@ -1,0 +1,38 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/text.h"
+#include "passes/passes.h"
+
+namespace hone {
+
+namespace {
+
+constexpr std::array kNamedPasses = {
+    NamedPass{"expand", expand, "ops of meaning `lower` become ordinary ops"},
+    NamedPass{"fold", fold_constants, "nodes over constants become constants"},
+    NamedPass{"simplify", simplify, "algebraic rules"},
+    NamedPass{"cse", eliminate_common_subexpressions, "equal nodes become one"},
+    NamedPass{"dce", eliminate_dead_code, "nodes that nobody reads go"},
+};
+
+}  // namespace
+
+std::span<const NamedPass> named_passes() { return kNamedPasses; }
+
+void run_named_passes(Graph& graph, std::string_view list) {
+  for (const std::string& name : split(list, ',')) {
+    if (name.empty()) continue;
+    const NamedPass* found = nullptr;
+    std::vector<std::string> names;
+    for (const NamedPass& pass : kNamedPasses) {
+      names.emplace_back(pass.name);
+      if (pass.name == name) found = &pass;
+    }
+    if (found == nullptr) throw Error(Code::kUsage, fmt::format("--passes: there is no pass {}", quoted(name)), {}, {did_you_mean(name, names), "passes: " + quoted_list(names)});
+    (void)found->run(graph);
+  }
+}
+
+}  // namespace hone
