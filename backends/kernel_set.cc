@@ -175,7 +175,7 @@ KernelCall KernelSet::add(Kernel kernel) {
   std::map<std::string, Dim, std::less<>> stands_for;
   Kernel canonical = flattened(without_unused_buffers(kernel, call.buffers), stands_for);
   const std::string name = kernel.name;
-  canonical.name = "k";
+  canonical.name.assign(1, 'k');  // not "= \"k\"": gcc 12 sees an overlapping copy in it
   for (std::size_t i = 0; i < canonical.buffers.size(); ++i) canonical.buffers[i].name = fmt::format("{}{}", canonical.buffers[i].access == Access::kWrite ? "y" : "x", i);
   const std::string text = print(canonical);
   auto [found, is_new] = symbols_.try_emplace(text, "");
