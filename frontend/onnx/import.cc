@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "frontend/onnx/constant_value.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/order.h"
 #include "frontend/onnx/symbols.h"
@@ -152,7 +153,7 @@ class GraphImport {
     for (std::size_t i = 0; i < node.result_count(); ++i) {
       const std::string& name = proto.output(static_cast<int>(i));
       if (name.empty()) continue;
-      const Val result = i < results.size() ? results[i] : Val();
+      const Val result = i < results.size() ? known(results[i]) : Val();
       if (not result.valid()) {
         if (node.wants(i)) node.fail(Code::kUnknownOp, fmt::format("its result {} ({}) is not supported", i, quoted(name)));
         continue;
@@ -162,6 +163,13 @@ class GraphImport {
       if (proto.op_type() == "Identity") note_alias(result, name);
       values_.emplace(name, result);
     }
+  }
+
+  /// Integers that follow from constants, if by float arithmetic, as a constant: a size may be computed from them.
+  Val known(Val result) {
+    if (not result.valid() or is_float(result.dtype()) or graph_.value(result.id()).known or graph_.input_of(result.id()) != nullptr) return result;
+    const auto value = constant_value(graph_, result.id());
+    return value ? builder_.constant(*value) : result;
   }
 
   void add_outputs(Symbols& symbols) {

@@ -46,7 +46,7 @@ std::string origin(const Graph& graph, ValueId id) {
     return fmt::format("{} is an initializer of element type {} with {} elements; only integers, at most 64 of them, are followed", name,
                        to_string(value.type.dtype), element_count(value.type.shape).text());
   }
-  return fmt::format("{} is computed by {}", name, to_string(graph.producer(id).loc));
+  return fmt::format("{} is computed {}", name, to_string(graph.producer(id).loc));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "frontend/onnx/constant_value.h"
 #include "frontend/onnx/ops.h"
 #include "ir/ops/ops.h"
 
@@ -55,11 +56,11 @@ Tensor range_of(const ImportNode& node, double count, const Tensor& start, const
   return vector_of(values).cast(start.dtype());
 }
 
-/// The number in operand `i`: a constant of the file, or a size that follows from fixed ones.
+/// The number in operand `i`: computed from constants, or a size that follows from fixed ones.
 Tensor number(const ImportNode& node, std::size_t i, std::string_view name) {
   const Val val = node.x(i);
   node.require(element_count(val.shape()).is_constant(1), Code::kShape, fmt::format("input {} ({}) must have one element", i, name));
-  if (const Tensor* constant = node.builder().graph().constant_of(val.id())) return constant->reshaped({});
+  if (const auto constant = constant_value(node.builder().graph(), val.id())) return constant->reshaped({});
   return Tensor::scalar(node.numbers(i, name)[0]).cast(val.dtype());
 }
 

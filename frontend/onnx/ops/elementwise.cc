@@ -37,6 +37,14 @@ std::vector<Val> import_clip(const ImportNode& node) {
   return {node.has(2) ? op::minimum(x, bound(2)) : x};
 }
 
+/// Several ops instead of one: half floats are rounded once, behind the last.
+template <typename Formula>
+std::vector<Val> compose(const ImportNode& node, Formula&& formula) {
+  const Val x = node.x(0);
+  const bool is_half = x.dtype() == DType::kF16 or x.dtype() == DType::kBF16;
+  return {cast(formula(is_half ? cast(x, DType::kF32) : x), x.dtype())};
+}
+
 Val zero_like(Val x) { return x.builder().scalar(0, x.dtype()); }
 
 /// x above 0, `below` elsewhere; the derivative at 0 is that of `below`, as in PyTorch.
@@ -56,13 +64,12 @@ std::vector<Val> import_prelu(const ImportNode& node) {
 Val exp_below_zero(Val x) { return op::exp(op::minimum(x, zero_like(x))); }
 
 std::vector<Val> import_elu(const ImportNode& node) {
-  const Val x = node.x(0);
-  return {above_zero(x, (exp_below_zero(x) - 1.0) * node.real("alpha", 1))};
+  return compose(node, [&](Val x) { return above_zero(x, (exp_below_zero(x) - 1.0) * node.real("alpha", 1)); });
 }
 
 std::vector<Val> import_selu(const ImportNode& node) {
-  const Val x = node.x(0);
-  return {above_zero(x, (exp_below_zero(x) - 1.0) * node.real("alpha", 1.6732632423543772)) * node.real("gamma", 1.0507009873554805)};
+  return compose(
+      node, [&](Val x) { return above_zero(x, (exp_below_zero(x) - 1.0) * node.real("alpha", 1.6732632423543772)) * node.real("gamma", 1.0507009873554805); });
 }
 
 std::vector<Val> import_thresholded_relu(const ImportNode& node) {
@@ -70,17 +77,18 @@ std::vector<Val> import_thresholded_relu(const ImportNode& node) {
   return {op::where(op::greater(x, x.builder().scalar(node.real("alpha", 1), x.dtype())), x, zero_like(x))};
 }
 
-Val hard_sigmoid(Val x, double alpha, double beta) {
-  Builder& builder = x.builder();
-  return op::clip(x * alpha + beta, zero_like(x), builder.scalar(1, x.dtype()));
+Val hard_sigmoid(Val x, double alpha, double beta) { return op::clip(x * alpha + beta, zero_like(x), x.builder().scalar(1, x.dtype())); }
+
+std::vector<Val> import_hard_sigmoid(const ImportNode& node) {
+  return compose(node, [&](Val x) { return hard_sigmoid(x, node.real("alpha", 0.2), node.real("beta", 0.5)); });
 }
 
-std::vector<Val> import_hard_sigmoid(const ImportNode& node) { return {hard_sigmoid(node.x(0), node.real("alpha", 0.2), node.real("beta", 0.5))}; }
-std::vector<Val> import_hard_swish(const ImportNode& node) { return {node.x(0) * hard_sigmoid(node.x(0), 1.0 / 6, 0.5)}; }
+std::vector<Val> import_hard_swish(const ImportNode& node) {
+  return compose(node, [](Val x) { return x * hard_sigmoid(x, 1.0 / 6, 0.5); });
+}
 
 std::vector<Val> import_softsign(const ImportNode& node) {
-  const Val x = node.x(0);
-  return {x / (op::abs(x) + 1.0)};
+  return compose(node, [](Val x) { return x / (op::abs(x) + 1.0); });
 }
 
 std::vector<Val> import_is_nan(const ImportNode& node) { return {op::logical_not(op::equal(node.x(0), node.x(0)))}; }
