@@ -34,12 +34,14 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const EmitOptions& options) 
   std::string error;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kTriple, error);
   HONE_CHECK(target != nullptr, "LLVM has no x86 target: " + error);
+  const std::unique_ptr<llvm::MCSubtargetInfo> processors(target->createMCSubtargetInfo(kTriple, "", ""));
+  HONE_CHECK(processors->isCPUStringValid(options.cpu), "LLVM knows no x86 processor " + options.cpu);
   constexpr llvm::CodeGenOptLevel kLevels[] = {llvm::CodeGenOptLevel::None, llvm::CodeGenOptLevel::Less, llvm::CodeGenOptLevel::Default,
                                                llvm::CodeGenOptLevel::Aggressive};
   const auto level = kLevels[std::clamp(options.opt_level, 0, 3)];
   std::unique_ptr<llvm::TargetMachine> machine(
       target->createTargetMachine(kTriple, options.cpu, "", llvm::TargetOptions(), llvm::Reloc::PIC_, llvm::CodeModel::Small, level));
-  HONE_CHECK(machine != nullptr and machine->getMCSubtargetInfo()->isCPUStringValid(options.cpu), "LLVM knows no x86 processor " + options.cpu);
+  HONE_CHECK(machine != nullptr, "LLVM makes no x86 target machine");
   return machine;
 }
 

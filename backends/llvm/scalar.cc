@@ -94,6 +94,13 @@ Value* float_mod(const Operation& o) {
   return o.ir.CreateSelect(o.ir.CreateAnd(o.ir.CreateFCmpONE(r, o.number(0)), differs), o.ir.CreateFAdd(r, o[1]), r);
 }
 
+/// floor of the quotient itself: a quotient rounded to float may have been rounded up to an integer.
+Value* float_floor_quotient(const Operation& o) {
+  if (o.type == DType::kF64) return o.ir.CreateUnaryIntrinsic(intrinsic::floor, o.ir.CreateFDiv(o[0], o[1]));
+  const auto wide = [&o](Value* x) { return o.ir.CreateFPExt(x, o.ir.getDoubleTy()); };
+  return o.ir.CreateFPTrunc(o.ir.CreateUnaryIntrinsic(intrinsic::floor, o.ir.CreateFDiv(wide(o[0]), wide(o[1]))), o.llvm_type());
+}
+
 Value* float_sign(const Operation& o) {  // NaN keeps being NaN
   Value* positive = o.ir.CreateSelect(o.ir.CreateFCmpOGT(o[0], o.number(0)), o.number(1), o[0]);
   return o.ir.CreateSelect(o.ir.CreateFCmpOLT(o[0], o.number(0)), o.number(-1), positive);
@@ -196,7 +203,7 @@ constexpr Row kRows[] = {
     {ScalarOp::kSub, [](const Operation& o) { return o.ir.CreateFSub(o[0], o[1]); }, [](const Operation& o) { return o.ir.CreateSub(o[0], o[1]); }},
     {ScalarOp::kMul, [](const Operation& o) { return o.ir.CreateFMul(o[0], o[1]); }, [](const Operation& o) { return o.ir.CreateMul(o[0], o[1]); }},
     {ScalarOp::kDiv, [](const Operation& o) { return o.ir.CreateFDiv(o[0], o[1]); }, quotient},
-    {ScalarOp::kFloorDiv, [](const Operation& o) -> Value* { return o.ir.CreateUnaryIntrinsic(intrinsic::floor, o.ir.CreateFDiv(o[0], o[1])); }, floor_quotient},
+    {ScalarOp::kFloorDiv, float_floor_quotient, floor_quotient},
     {ScalarOp::kMod, float_mod, floor_remainder},
     {ScalarOp::kFmod, [](const Operation& o) { return o.ir.CreateFRem(o[0], o[1]); }, remainder},
     {.op = ScalarOp::kPow, .on_integers = integer_power, .libm = "pow"},

@@ -1,0 +1,154 @@
+// Every scalar operation on every element type, over a grid of values that holds all special ones, against the interpreter;
+// and the polynomials against libm in double.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "ir/kernel/scalar_math.h"
+#include "tests/backends/kernel_case.h"
+
+namespace hone {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::vector<double> values_of(DType dtype) {
+  if (is_float(dtype))
+    return {0,    -0.0, 1,     -1,     0.5,  -0.5,   1.5,   2.5,  -2.5,  3.75, -3.75, 0.3,   -0.7,        8.0,          -9.0,   1e-40,     -1e-40,
+            1e-9, 1e9,  20.25, -20.25, 88.6, -88.6,  127.5, 1e30, -1e30, 255,  256,   65535, 2147483647., -2147483904., 9.3e18, -9.4e18,   1.9e19,
+            kInfinity,  -kInfinity,    std::numeric_limits<double>::quiet_NaN(),     3.4e38, 1.2e-38};
+  if (dtype == DType::kBool) return {0, 1};
+  std::vector<double> values = {0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 32, 63, 64, 100, scalar_math::to_float(dtype, scalar_math::highest(dtype))};
+  if (info(dtype).is_signed) values.insert(values.end(), {-1, -2, -3, -8, -100, static_cast<double>(scalar_math::lowest(dtype)), static_cast<double>(scalar_math::lowest(dtype)) + 1});
+  return values;
+}
+
+constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kI8, DType::kI16, DType::kI32, DType::kI64, DType::kU8, DType::kU16, DType::kU32, DType::kU64, DType::kBool};
+
+/// y = build(a, b) over all pairs of values.
+template <typename Build>
+void expect_op(const std::string& name, DType dtype, Build build) {
+  const std::vector<double> values = values_of(dtype);
+  const auto count = static_cast<std::int64_t>(values.size());
+  KernelWriter w(name + "_" + std::string(to_string(dtype)));
+  const Dim pairs = count * count;
+  const auto a = w.operand(dtype, {pairs}), b = w.operand(dtype, {pairs});
+  const Scalar i = w.outer(pairs);
+  Scalar value;
+  try {
+    value = build(w.load(a, {i}), w.load(b, {i}));
+  } catch (const InternalError&) {
+    return;  // not an operation of this type
+  }
+  const auto y = w.result(value.dtype(), {pairs});
+  w.store(y, {i}, value);
+  expect_agrees(w.kernel, {.fill = [&](std::uint32_t buffer, std::int64_t k) { return values[static_cast<std::size_t>(buffer == a ? k / count : k % count)]; }});
+}
+
+class EmitOps : public testing::TestWithParam<ScalarOp> {};
+
+TEST_P(EmitOps, AgreeWithTheInterpreter) {
+  const ScalarOp op = GetParam();
+  std::string name = "op" + std::to_string(static_cast<int>(op));
+  for (const DType dtype : kTypes) {
+    if (info(op).operands == 1) expect_op(name, dtype, [op](Scalar a, Scalar) { return expr::unary(op, a); });
+    if (info(op).operands == 2) expect_op(name, dtype, [op](Scalar a, Scalar b) { return expr::binary(op, a, b); });
+    if (op == ScalarOp::kSelect) expect_op(name, dtype, [](Scalar a, Scalar b) { return expr::select(expr::less(a, b), a, b); });
+  }
+}
+
+std::vector<ScalarOp> operations() {
+  std::vector<ScalarOp> ops;
+  for (auto op = static_cast<int>(ScalarOp::kNeg); op <= static_cast<int>(ScalarOp::kSelect); ++op)
+    if (static_cast<ScalarOp>(op) != ScalarOp::kCast) ops.push_back(static_cast<ScalarOp>(op));
+  return ops;
+}
+INSTANTIATE_TEST_SUITE_P(All, EmitOps, testing::ValuesIn(operations()));
+
+TEST(EmitCasts, FromEveryTypeToEvery) {
+  for (const DType from : kTypes)
+    for (const DType to : kTypes)
+      if (from != to) expect_op("to_" + std::string(to_string(to)), from, [to](Scalar a, Scalar) { return expr::cast(a, to); });
+}
+
+// Storage formats.
+
+/// Each half widened, and each float halfway between two halves (and its neighbours) narrowed.
+TEST(EmitStorage, HalfAndBfloat16) {
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    KernelWriter widen("widen"), narrow("narrow");
+    const std::int64_t count = 65536;
+    const auto x = widen.operand(dtype, {count}), y = widen.result(DType::kF32, {count});
+    const Scalar i = widen.outer(count);
+    widen.store(y, {i}, widen.load(x, {i}));
+    const auto f = narrow.operand(DType::kF32, {3 * count}), g = narrow.result(dtype, {3 * count});
+    const Scalar k = narrow.outer(3 * count);
+    narrow.store(g, {k}, narrow.load(f, {k}));
+    const auto number = [dtype](std::int64_t bits) {
+      const auto half = static_cast<std::uint16_t>(bits);
+      return dtype == DType::kF16 ? half_to_float(half) : bfloat16_to_float(half);
+    };
+    expect_agrees(widen.kernel, {.tolerance = 0, .fill = [&](std::uint32_t, std::int64_t at) { return number(at); }});
+    expect_agrees(narrow.kernel, {.tolerance = 0, .fill = [&](std::uint32_t, std::int64_t at) -> double {
+                    const float low = number(at / 3), high = number(at / 3 + 1), middle = low + (high - low) / 2;
+                    return at % 3 == 0 ? middle : std::nextafter(middle, at % 3 == 1 ? kInfinity : -kInfinity);
+                  }});
+  }
+}
+
+// Accuracy of the polynomials.
+
+struct Function {
+  std::string_view name;
+  ScalarOp op;
+  double (*exact)(double);
+};
+
+double sigmoid(double x) { return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
+
+constexpr Function kFunctions[] = {
+    {"exp", ScalarOp::kExp, std::exp}, {"log", ScalarOp::kLog, std::log}, {"tanh", ScalarOp::kTanh, std::tanh}, {"erf", ScalarOp::kErf, std::erf}, {"sigmoid", ScalarOp::kSigmoid, sigmoid},
+};
+
+/// |found - exact| in units of the last place of a float as large as `exact`.
+double ulps(double exact, float found) {
+  if (std::isnan(exact)) return std::isnan(found) ? 0 : kInfinity;
+  const auto rounded = static_cast<float>(exact);
+  if (rounded == found) return 0;
+  if (std::isinf(rounded) or std::isinf(found) or std::isnan(found)) return kInfinity;
+  const int exponent = std::max(std::ilogb(exact), -126);
+  return std::fabs(found - exact) / std::ldexp(1.0, exponent - 23);
+}
+
+TEST(EmitAccuracy, OfPolynomialsOverAllFloats) {
+  constexpr std::uint32_t kStep = 1021;  // a prime: every exponent and many mantissas
+  constexpr std::int64_t kCount = (std::int64_t{1} << 32) / kStep + 1;
+  const GuardedMemory x(kCount * 4), y(kCount * 4);
+  for (std::int64_t i = 0; i < kCount; ++i) x.as<float>()[i] = std::bit_cast<float>(static_cast<std::uint32_t>(i) * kStep);
+  for (const Function& function : kFunctions) {
+    KernelWriter w(std::string(function.name));
+    const auto in = w.operand(DType::kF32, {kCount}), out = w.result(DType::kF32, {kCount});
+    const Scalar i = w.outer(kCount);
+    w.store(out, {i}, expr::unary(function.op, w.load(in, {i})));
+    for (const std::string& cpu : runnable_cpus()) {
+      const Kernel* const kernels[] = {&w.kernel};
+      const LoadedKernels loaded(compile_shared_object(kernels, {.cpu = cpu}));
+      void* const buffers[] = {x.data(), y.data()};
+      loaded[w.kernel.name](buffers, nullptr, 0, kCount);
+      double worst = 0;
+      float at = 0;
+      for (std::int64_t k = 0; k < kCount; ++k) {
+        const double error = ulps(function.exact(x.as<float>()[k]), y.as<float>()[k]);
+        if (error > worst) worst = error, at = x.as<float>()[k];
+      }
+      EXPECT_LE(worst, function.op == ScalarOp::kSigmoid ? 2.2 : 1.3) << function.name << "(" << at << ") on " << cpu;
+      RecordProperty(std::string(function.name) + "_" + cpu, std::to_string(worst));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hone
