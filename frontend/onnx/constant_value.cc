@@ -25,51 +25,70 @@ bool is_small(const Type& type) {
   return true;
 }
 
+bool has_symbols(const Attrs& attrs) {
+  return std::any_of(attrs.begin(), attrs.end(), [](const auto& attr) {
+    const Shape* shape = std::get_if<Shape>(&attr.second.value);
+    return shape != nullptr and not is_constant(*shape);
+  });
+}
+
 bool can_run(const Graph& graph, const Node& node) {
-  return (node.op->scalar != nullptr or node.op->compute != nullptr) and
+  return (node.op->scalar != nullptr or node.op->compute != nullptr) and not has_symbols(node.attrs) and
          std::all_of(node.results.begin(), node.results.end(), [&](ValueId id) { return is_small(graph.type(id)); });
 }
 
-/// The nodes that `value` is computed by, in order; nothing if they need more than constants.
-std::optional<std::set<NodeId>> nodes_behind(const Graph& graph, ValueId value) {
-  std::set<NodeId> nodes;
-  std::vector<ValueId> open = {value};
+/// What is known of `value` without running anything.
+std::optional<Tensor> given(const Graph& graph, ValueId id) {
+  if (const Tensor* constant = graph.constant_of(id)) return *constant;
+  const Value& value = graph.value(id);
+  if (not value.known or not std::all_of(value.known->begin(), value.known->end(), [](const Dim& dim) { return dim.is_constant(); })) return std::nullopt;
+  const Ints numbers = constant_shape(*value.known);
+  return Tensor::of<std::int64_t>(constant_shape(value.type.shape), std::span(numbers)).cast(value.type.dtype);
+}
+
+/// What `wanted` is computed from, and by which nodes.
+struct Computation {
+  std::map<ValueId, Tensor> values;
+  std::set<NodeId> nodes;  // their order is the graph's
+};
+
+/// Nothing if it takes more than constants.
+std::optional<Computation> computation_of(const Graph& graph, ValueId wanted) {
+  Computation computation;
+  std::vector<ValueId> open = {wanted};
   while (not open.empty()) {
     const ValueId id = open.back();
     open.pop_back();
-    if (const Tensor* constant = graph.constant_of(id)) {
-      if (constant->element_count() > kMostElements) return std::nullopt;
+    if (auto tensor = given(graph, id)) {
+      if (tensor->element_count() > kMostElements) return std::nullopt;
+      computation.values.insert_or_assign(id, *std::move(tensor));
       continue;
     }
     const NodeId producer = graph.value(id).producer;
-    if (not producer.valid() or not can_run(graph, graph.node(producer)) or nodes.size() >= kMostNodes) return std::nullopt;
-    if (nodes.insert(producer).second)
+    if (not producer.valid() or not can_run(graph, graph.node(producer)) or computation.nodes.size() >= kMostNodes) return std::nullopt;
+    if (computation.nodes.insert(producer).second)
       for (const ValueId operand : graph.node(producer).operands)
         if (operand.valid()) open.push_back(operand);
   }
-  return nodes;
+  return computation;
 }
 
 }  // namespace
 
 std::optional<Tensor> constant_value(const Graph& graph, ValueId value) {
-  if (const Tensor* constant = graph.constant_of(value)) return *constant;
+  if (auto tensor = given(graph, value)) return tensor;
   if (not is_small(graph.type(value))) return std::nullopt;
-  const auto nodes = nodes_behind(graph, value);
-  if (not nodes) return std::nullopt;
+  auto computation = computation_of(graph, value);
+  if (not computation) return std::nullopt;
   Interpreter interpreter(graph);
-  std::map<ValueId, Tensor> values;
-  for (const NodeId id : *nodes) {
+  for (const NodeId id : computation->nodes) {
     const Node& node = graph.node(id);
     std::vector<Tensor> operands;
-    for (const ValueId operand : node.operands) {
-      const Tensor* constant = operand.valid() ? graph.constant_of(operand) : nullptr;
-      operands.push_back(constant != nullptr ? *constant : operand.valid() ? values.at(operand) : Tensor());
-    }
+    for (const ValueId operand : node.operands) operands.push_back(operand.valid() ? computation->values.at(operand) : Tensor());
     const std::vector<Tensor> results = interpreter.run_node(id, operands, {});
-    for (std::size_t i = 0; i < results.size(); ++i) values.insert_or_assign(node.results[i], results[i]);
+    for (std::size_t i = 0; i < results.size(); ++i) computation->values.insert_or_assign(node.results[i], results[i]);
   }
-  return values.at(value);
+  return computation->values.at(value);
 }
 
 }  // namespace hone::onnx
