@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "runtime/device/host_memory.h"
+#include "runtime/device/team.h"
 #include "runtime/library/rows.h"
 
 namespace hone {
@@ -43,6 +44,9 @@ TensorType f32(Shape64 shape) { return {DType::kF32, std::move(shape)}; }
 std::vector<std::vector<std::byte>> run_row(std::string_view name, const LibrarySpec& spec, const std::vector<const void*>& operands) {
   const LibraryRow* row = find_library_row(name);
   HONE_CHECK(row != nullptr, "no such row");
+  static int calls = 0;
+  const Team team(calls++ % 4 == 0 ? 2 : 1);
+  const Team::InUse in_use(team);
   const std::unique_ptr<LibraryCall> call = row->make(spec);
   const LibraryDescription& description = call->description();
   std::vector<std::vector<std::byte>> first;
@@ -173,6 +177,17 @@ TEST(LibraryMatmul, AgreesWithLoops) {
   }
 }
 
+TEST(LibraryMatmul, AgreesWithLoopsWhereItRepacks) {
+  Random random(6);
+  LibrarySpec spec;
+  spec.attributes = {{"ta", {0}}, {"tb", {0}}};
+  spec.operands = {f32({40, 70}), f32({70, 1536})};
+  spec.results = {f32({40, 1536})};
+  const Numbers a = random.numbers({40, 70}), b = random.numbers({70, 1536});
+  EXPECT_GT(find_library_row("onednn.matmul")->describe(spec).scratch_bytes, 70 * 1536 * sizeof(float) - 1);
+  expect_near(run_f32("onednn.matmul", spec, {&a, &b}), plain_matmul(spec, a, b, nullptr), 1e-5F, text(spec));
+}
+
 TEST(LibraryMatmul, EmptyBatchWritesNothing) {
   LibrarySpec spec;
   spec.operands = {f32({0, 5}), f32({5, 7})};
@@ -265,7 +280,7 @@ Geometry random_geometry(Random& random, bool convolution) {
   g.batch = random.between(1, 4);
   g.groups = convolution and random.flip() ? random.between(1, 3) : 1;
   const bool depthwise = g.groups > 1 and random.flip();
-  g.channels = g.groups * (depthwise ? 1 : random.between(1, 9));
+  g.channels = g.groups * (depthwise ? 1 : random.between(1, random.flip() ? 4 : 20));
   g.outputs = convolution ? g.groups * (depthwise ? 1 : random.between(1, 20)) : g.channels;
   for (std::size_t a = 3 - g.space; a < 3; ++a) {
     g.kernel[a] = random.between(1, 4);
