@@ -228,7 +228,9 @@ class KernelEmitter {
 
   void accumulate(const Reduction& reduction, std::size_t phase) {
     const Point::Temp& temp = point_.temp(reduction.temp);
-    Value* const operands[] = {point_.read(temp.value, temp.dtype), point_.value(reduction.value)};
+    Value* value = point_.value(reduction.value);
+    if (temp.dtype != temp.result) value = ir_.CreateFPExt(value, ir_.getDoubleTy());
+    Value* const operands[] = {point_.read(temp.value, temp.dtype), value};
     if (temp.position != nullptr) return accumulate_position(reduction, phase, operands[0], operands[1]);
     constexpr ScalarOp kOps[] = {ScalarOp::kAdd, ScalarOp::kMul, ScalarOp::kMax, ScalarOp::kMin};
     const llvm::IRBuilder<>::FastMathFlagGuard guard(ir_);

@@ -90,7 +90,8 @@ void Point::make_temps() {
   for (const Phase& phase : kernel_.phases) {
     for (const Reduction& reduction : phase.reductions) {
       Temp& temp = temps_.emplace_back();
-      temp.dtype = kernel_.exprs[reduction.value].dtype;
+      temp.result = kernel_.exprs[reduction.value].dtype;
+      temp.dtype = reduction.kind == ReduceKind::kSum and temp.result == DType::kF32 ? DType::kF64 : temp.result;
       temp.value = variable(temp.dtype);
       if (reduction.kind == ReduceKind::kArgMax or reduction.kind == ReduceKind::kArgMin) temp.position = variable(DType::kI64);
     }
@@ -135,7 +136,9 @@ llvm::Value* Point::compute(ExprId id) {
     case ScalarOp::kLoad: return load(e, nest_.loads.at(id));
     case ScalarOp::kTemp: {
       const Temp& temp = temps_[e.slot];
-      return temp.position != nullptr ? read(temp.position, DType::kI64) : read(temp.value, temp.dtype);
+      if (temp.position != nullptr) return read(temp.position, DType::kI64);
+      llvm::Value* sum = read(temp.value, temp.dtype);
+      return temp.dtype == temp.result ? sum : ir.CreateFPTrunc(sum, ir.getFloatTy());
     }
     default: break;
   }

@@ -48,7 +48,8 @@ class Point {
   struct Temp {
     llvm::AllocaInst* value = nullptr;
     llvm::AllocaInst* position = nullptr;  ///< of the extreme element, for arg kinds
-    DType dtype;                           ///< of `value`
+    DType dtype;                           ///< of `value`: sums of f32 are taken in f64, so that long ones (batch statistics, losses) lose nothing
+    DType result;                          ///< what a reader gets
   };
   const Temp& temp(std::uint32_t slot) const { return temps_[slot]; }
   llvm::Value* read(llvm::AllocaInst* variable, DType dtype);

@@ -86,7 +86,11 @@ struct Step {
 
 /// A tensor that the caller gives at each call.
 struct Feed {
-  enum class Kind : std::uint8_t { kModelInput, kTarget, kLearningRate };
+  enum class Kind : std::uint8_t {
+    kModelInput,
+    kTarget,
+    kLearningRate,  ///< f64[], the trainer's
+  };
   std::string name;
   Kind kind = Kind::kModelInput;
   DType dtype = DType::kF32;

@@ -47,8 +47,8 @@ Trainer::Trainer(StepRunner& runner, TrainEntries entries, const Recipe& recipe,
   if (options_.steps > 0) run_.steps = std::min(run_.steps, options_.steps);
   for (const plan::Feed& feed : entries_.step->feeds) {
     if (feed.kind != plan::Feed::Kind::kLearningRate) continue;
-    HONE_CHECK(feed.dtype == DType::kF32, "a learning rate that is no f32");
-    batches_.add_feed(feed.name, TensorView(DType::kF32, std::vector<std::int64_t>(feed.shape.size(), 1), &learning_rate_));
+    HONE_CHECK(feed.dtype == DType::kF64, "a learning rate that is no f64");
+    batches_.add_feed(feed.name, TensorView(DType::kF64, std::vector<std::int64_t>(feed.shape.size(), 1), &rate_));
   }
   if (not options_.log_grad_norms) return;
   const std::string_view prefix = plan::kGradNormPrefix;
@@ -86,7 +86,6 @@ void Trainer::run_step(std::int64_t epoch) {
   const bool logged = options_.log_every > 0 and (result_.steps + 1) % options_.log_every == 0;
   const bool with_norms = logged and options_.log_grad_norms;
   rate_ = learning_rate_at(recipe_, result_.steps, run_);
-  learning_rate_ = static_cast<float>(rate_);
   runner_.run(with_norms ? entries_.step_norms->name : entries_.step->name, batches_.feeds());
   const double loss_sum = scalar_result(runner_, plan::kLossSum);
   if (not std::isfinite(loss_sum)) refuse_loss(epoch, loss_sum);

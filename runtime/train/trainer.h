@@ -74,7 +74,6 @@ class Trainer {
   RunLength run_;
   TrainResult result_;
   double rate_ = 0;  // the learning rate of the last step, and as it is fed
-  float learning_rate_ = 0;
   NamedNumbers grad_norms_;
   std::vector<std::string> norm_results_;
   std::int64_t samples_since_log_ = 0;

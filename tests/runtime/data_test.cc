@@ -26,7 +26,7 @@ plan::Feed labels(std::int64_t classes) {
 plan::Entry entry_with(std::vector<plan::Feed> feeds) {
   plan::Entry entry;
   entry.name = "train_step";
-  feeds.push_back({"learning_rate", plan::Feed::Kind::kLearningRate, DType::kF32, {}, std::nullopt, std::nullopt});
+  feeds.push_back({"learning_rate", plan::Feed::Kind::kLearningRate, DType::kF64, {}, std::nullopt, std::nullopt});
   entry.feeds = std::move(feeds);
   return entry;
 }

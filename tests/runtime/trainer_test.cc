@@ -24,7 +24,7 @@ plan::Entry entry_named(const std::string& name, bool learning_rate, bool norms 
   entry.name = name;
   entry.feeds = {{"x", plan::Feed::Kind::kModelInput, DType::kF32, {Dim::symbol("N")}, std::nullopt, std::nullopt},
                  {"labels", plan::Feed::Kind::kTarget, DType::kF32, {Dim::symbol("N")}, std::nullopt, std::nullopt}};
-  if (learning_rate) entry.feeds.push_back({"learning_rate", plan::Feed::Kind::kLearningRate, DType::kF32, {}, std::nullopt, std::nullopt});
+  if (learning_rate) entry.feeds.push_back({"learning_rate", plan::Feed::Kind::kLearningRate, DType::kF64, {}, std::nullopt, std::nullopt});
   for (const char* result : {plan::kLossSum, plan::kTargetCount, "metric:accuracy"}) entry.results.push_back({result, 0});
   if (norms) entry.results.push_back({"grad_norm:w", 0});
   return entry;

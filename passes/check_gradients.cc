@@ -1,0 +1,231 @@
+#include "passes/check_gradients.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ir/op.h"
+#include "passes/forward_run.h"
+#include "passes/passes.h"
+
+namespace hone {
+
+namespace {
+
+constexpr double kStep = 1e-6;       // small, so that few kinks lie within it; rounding error is about 1e-10 for values around 1
+constexpr double kTolerance = 1e-5;  // a wrong formula is off by far more
+constexpr double kKink = 1e-3;       // slopes to both sides that differ by more than this, relatively, belong to a kink
+constexpr int kDirections = 2;
+
+bool is_kink(double below, double above) { return not(std::fabs(above - below) <= kKink * (1 + std::max(std::fabs(above), std::fabs(below)))); }
+
+/// Values through which the loss can depend on a weight, by floats.
+std::vector<bool> depending_on(const Graph& graph, std::span<const ValueId> weights) {
+  std::vector<bool> depends(graph.value_count());
+  for (const ValueId weight : weights) depends[weight.index] = true;
+  for (const Node& node : graph.nodes()) {
+    const bool stops = node.op->grad.formula == nullptr;
+    const bool any = std::any_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) { return operand.valid() and depends[operand.index]; });
+    for (const ValueId result : node.results) depends[result.index] = any and not stops and is_float(graph.type(result).dtype);
+  }
+  return depends;
+}
+
+std::vector<bool> reaching(const Graph& graph, ValueId loss) {
+  std::vector<bool> reaches(graph.value_count());
+  reaches[loss.index] = true;
+  for (std::size_t i = graph.node_count(); i-- > 0;) {
+    const Node& node = graph.node(NodeId(i));
+    if (std::none_of(node.results.begin(), node.results.end(), [&](ValueId result) { return reaches[result.index]; })) continue;
+    for (const ValueId operand : node.operands)
+      if (operand.valid()) reaches[operand.index] = true;
+  }
+  return reaches;
+}
+
+std::string numbered(std::string_view kind, std::size_t i) { return fmt::format("{}{}", kind, i); }
+
+/// The gradient formula of one node as a graph of its own: operands x0.., gradients of its results dy0.., what flows into operand i as output g<i>.
+Graph formula_graph(const Graph& graph, const Node& node) {
+  Graph made;
+  Builder builder(made);
+  std::vector<Val> operands, dys;
+  for (std::size_t i = 0; i < node.operands.size(); ++i)
+    operands.push_back(node.operands[i].valid() ? builder.input(Role::kInput, numbered("x", i), graph.type(node.operands[i])) : Val{});
+  const std::vector<Val> results = builder.add(*node.op, operands, node.attrs);
+  for (std::size_t k = 0; k < results.size(); ++k)
+    dys.push_back(is_float(results[k].dtype()) ? builder.input(Role::kInput, numbered("dy", k), results[k].type()) : Val{});
+  const Node copy{.op = node.op, .operands = made.producer(results[0].id()).operands, .attrs = node.attrs, .results = made.producer(results[0].id()).results};
+  Grad grad(builder, copy, dys);
+  node.op->grad.formula(grad);
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    Val total;
+    for (const Val& flow : grad.flows()[i]) total = total.valid() ? total + flow : flow;
+    if (total.valid()) builder.output(numbered("g", i), total);
+  }
+  (void)expand(made);
+  return made;
+}
+
+/// What differences along one direction say of a node, and what its formula says.
+struct Slopes {
+  double differences = 0, formula = 0, size = 0;
+  std::int64_t kinks = 0, elements = 0;
+};
+
+class NodeCheck {
+ public:
+  NodeCheck(ForwardRun& run, const Graph& graph, NodeId id, const std::vector<bool>& depends)
+      : run_(run), node_(graph.node(id)), id_(id), operands_(run.operands_of(node_)), formula_(formula_graph(graph, node_)) {
+    for (const ValueId operand : node_.operands) varies_.push_back(operand.valid() and depends[operand.index]);
+  }
+
+  Slopes along(std::uint64_t seed) {
+    std::vector<Tensor> directions(operands_.size());
+    for (std::size_t i = 0; i < operands_.size(); ++i)
+      if (varies_[i]) directions[i] = random_direction(operands_[i].shape(), 10 * seed + i);
+    const std::vector<Tensor> at = results_at(directions, 0), above = results_at(directions, kStep), below = results_at(directions, -kStep);
+    Slopes slopes;
+    Feeds feeds;
+    for (std::size_t i = 0; i < operands_.size(); ++i)
+      if (node_.operands[i].valid()) feeds[numbered("x", i)] = operands_[i];
+    for (std::size_t k = 0; k < at.size(); ++k)
+      if (formula_.find_input(numbered("dy", k)) != nullptr) feeds[numbered("dy", k)] = weigh(at[k], above[k], below[k], seed, slopes);
+    const GraphResults gradients = interpret(formula_, feeds, Precision::kDouble, run_.sizes());
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      if (not varies_[i] or formula_.find_output(numbered("g", i)) == nullptr) continue;
+      const Tensor& gradient = gradients[numbered("g", i)];
+      for (std::int64_t e = 0; e < gradient.element_count(); ++e) {
+        slopes.formula += gradient.at(e) * directions[i].at(e);
+        slopes.size += std::fabs(gradient.at(e) * directions[i].at(e));
+      }
+    }
+    return slopes;
+  }
+
+ private:
+  std::vector<Tensor> results_at(const std::vector<Tensor>& directions, double step) {
+    std::vector<Tensor> operands = operands_;
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (varies_[i]) operands[i] = moved(operands[i], directions[i], step);
+    return run_.run(id_, operands);
+  }
+
+  /// Random gradients of a result, 0 at its kinks; adds their sum with the result's slopes.
+  static Tensor weigh(const Tensor& at, const Tensor& above, const Tensor& below, std::uint64_t seed, Slopes& slopes) {
+    const Tensor random = random_direction(at.shape(), 77 + seed);
+    std::vector<double> dy;
+    for (std::int64_t e = 0; e < at.element_count(); ++e) {
+      const bool kink = is_kink((at.at(e) - below.at(e)) / kStep, (above.at(e) - at.at(e)) / kStep);
+      dy.push_back(kink ? 0 : random.at(e));
+      slopes.kinks += kink;
+      const double slope = kink ? 0 : dy.back() * (above.at(e) - below.at(e)) / (2 * kStep);
+      slopes.differences += slope;
+      slopes.size += std::fabs(slope);
+    }
+    slopes.elements += at.element_count();
+    return Tensor::of<double>(at.shape(), std::span<const double>(dy));
+  }
+
+  ForwardRun& run_;
+  const Node& node_;
+  NodeId id_;
+  std::vector<Tensor> operands_;
+  std::vector<bool> varies_;
+  Graph formula_;
+};
+
+/// Relative to the terms' sizes; NaN is as wrong as can be.
+double relative_error(double differences, double formula, double size) {
+  const double error = std::fabs(differences - formula) / std::max(1.0, size);
+  return std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+}
+
+GradientRow check_node(ForwardRun& run, const Graph& graph, NodeId id, const std::vector<bool>& depends) {
+  GradientRow row{.what = std::string(graph.node(id).op->name), .where = to_string(graph.node(id).loc)};
+  NodeCheck check(run, graph, id, depends);
+  for (int i = 0; i < kDirections; ++i) {
+    const Slopes slopes = check.along(id.index * kDirections + static_cast<std::uint64_t>(i) + 1);
+    row.relative_error = std::max(row.relative_error, relative_error(slopes.differences, slopes.formula, slopes.size));
+    if (slopes.kinks > 0) row.remark = fmt::format("{} of {} elements are at a kink, and left out", slopes.kinks, slopes.elements);
+  }
+  row.ok = row.relative_error <= kTolerance;
+  return row;
+}
+
+/// The loss along random directions of one weight. A direction on which the loss has a kink says nothing: another is tried.
+GradientRow check_weight(ForwardRun& run, ValueId loss, const TrainedWeight& weight, const Tensor* gradient) {
+  GradientRow row{.what = "weight", .where = weight.name};
+  const Tensor data = run.value(weight.value);
+  const double at = run.value(loss).at(0);
+  for (std::uint64_t attempt = 0; attempt < 4; ++attempt) {
+    const Tensor direction = random_direction(data.shape(), 5000 + 10 * weight.value.index + attempt);
+    const double above = run.value_with(loss, weight.value, moved(data, direction, kStep)),
+                 below = run.value_with(loss, weight.value, moved(data, direction, -kStep));
+    if (is_kink((at - below) / kStep, (above - at) / kStep)) continue;
+    double along = 0, size = std::fabs(above - below) / (2 * kStep);
+    for (std::int64_t e = 0; gradient != nullptr and e < gradient->element_count(); ++e) {
+      along += gradient->at(e) * direction.at(e);
+      size += std::fabs(gradient->at(e) * direction.at(e));
+    }
+    row.relative_error = relative_error((above - below) / (2 * kStep), along, size);
+    row.ok = row.relative_error <= kTolerance;
+    return row;
+  }
+  row.remark = "the loss has a kink here in every direction tried: left out";
+  return row;
+}
+
+std::string text_of(const GradientReport& report) {
+  std::string text = "relative errors of gradients against central differences in double\n";
+  const GradientRow* first = nullptr;
+  for (const GradientRow& row : report.rows) {
+    text += fmt::format("{:<4} {:<20} {:8.1e}  {}{}\n", row.ok ? "ok" : "OFF", row.what, row.relative_error, row.where,
+                        row.remark.empty() ? "" : "  (" + row.remark + ")");
+    if (not row.ok and first == nullptr) first = &row;
+  }
+  if (first == nullptr) return text + fmt::format("all {} gradients agree\n", report.rows.size());
+  return text + fmt::format("the first that is off: {} {}\n", first->what, first->where);
+}
+
+}  // namespace
+
+GradientReport check_gradients(const Graph& imported, const Recipe& recipe, std::int64_t batch) {
+  Graph graph = imported.clone();
+  (void)fold_constants(graph);
+  if (recipe.model.batch_norm == "train") (void)train_batch_norm(graph, recipe.train.convention);
+  attach_loss(graph, recipe);
+  (void)expand(graph);
+  const std::vector<TrainedWeight> weights = select_weights(graph, recipe);
+  const ValueId loss = graph.find_output("loss_sum")->value;
+  std::vector<ValueId> wrt;
+  for (const TrainedWeight& weight : weights) wrt.push_back(weight.value);
+
+  GradientReport report;
+  ForwardRun run(graph, batch);
+  const std::vector<bool> depends = depending_on(graph, wrt), reaches = reaching(graph, loss);
+  for (std::size_t i = 0; i < graph.node_count(); ++i) {
+    const std::vector<ValueId>& results = graph.node(NodeId(i)).results;
+    const bool between = std::any_of(results.begin(), results.end(), [&](ValueId result) { return depends[result.index] and reaches[result.index]; });
+    if (between) report.rows.push_back(check_node(run, graph, NodeId(i), depends));
+  }
+
+  Graph whole = graph.clone();
+  const std::vector<ValueId> gradients = differentiate(whole, loss, wrt);
+  Builder builder(whole);
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    if (gradients[i].valid()) builder.output(numbered("g", i), builder.val(gradients[i]));
+  (void)expand(whole);
+  const ForwardRun backward(whole, batch);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const Output* gradient = whole.find_output(numbered("g", i));
+    report.rows.push_back(check_weight(run, loss, weights[i], gradient == nullptr ? nullptr : &backward.value(gradient->value)));
+  }
+  report.ok = std::all_of(report.rows.begin(), report.rows.end(), [](const GradientRow& row) { return row.ok; });
+  report.text = text_of(report);
+  return report;
+}
+
+}  // namespace hone

@@ -1,0 +1,103 @@
+#include "runtime/train/bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/diag.h"
+#include "base/text.h"
+
+namespace hone {
+
+namespace {
+
+constexpr std::int64_t kBatches = 8;  // different ones, so that no step finds its data in the cache by right
+constexpr std::int64_t kWarmUpSteps = 10;
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+Tensor made_up_floats(const std::vector<std::int64_t>& shape, RandomWords& random) {
+  return Tensor::make(DType::kF32, shape, [&](std::span<std::byte> bytes) {
+    auto* values = reinterpret_cast<float*>(bytes.data());
+    for (std::size_t i = 0; i < bytes.size() / sizeof(float); ++i) values[i] = static_cast<float>(random.below(1 << 24)) * 0x1p-24f;
+  });
+}
+
+Tensor made_up_integers(const std::vector<std::int64_t>& shape, std::int64_t low, std::int64_t high, RandomWords& random) {
+  return Tensor::make(DType::kI64, shape, [&](std::span<std::byte> bytes) {
+    auto* values = reinterpret_cast<std::int64_t*>(bytes.data());
+    for (std::size_t i = 0; i < bytes.size() / sizeof(std::int64_t); ++i)
+      values[i] = low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low)));
+  });
+}
+
+std::vector<std::int64_t> shape_for(const plan::Feed& feed, const BenchOptions& options) {
+  DimBindings bindings = options.dims;
+  if (not options.batch_symbol.empty()) bindings[options.batch_symbol] = kBatches * options.batch_size;
+  for (const Dim& dim : feed.shape)
+    for (const std::string& symbol : dim.symbols())
+      if (not bindings.contains(symbol))
+        throw Error(Code::kUsage,
+                    fmt::format("the input {} is {}[{}], and {} is not known", quoted(feed.name), to_string(feed.dtype), to_string(feed.shape), symbol), {},
+                    {fmt::format("add --dim {}=N", symbol)});
+  std::vector<std::int64_t> shape = evaluate(feed.shape, bindings);
+  if (options.batch_symbol.empty() and not shape.empty()) shape[0] *= kBatches;
+  return shape;
+}
+
+std::vector<std::pair<std::string, Array>> made_up_data(const plan::Entry& entry, const BenchOptions& options) {
+  std::vector<std::pair<std::string, Array>> arrays;
+  RandomWords random(0, 0);
+  for (const plan::Feed& feed : entry.feeds) {
+    if (feed.kind == plan::Feed::Kind::kLearningRate) continue;
+    const auto shape = shape_for(feed, options);
+    const auto [low, high] = feed.bounds.value_or(std::pair<std::int64_t, std::int64_t>(0, 2));
+    Tensor values = is_float(feed.dtype) ? made_up_floats(shape, random) : made_up_integers(shape, low, high, random).cast(feed.dtype);
+    arrays.emplace_back(feed.name, Array("made-up data for " + feed.name, std::move(values)));
+  }
+  return arrays;
+}
+
+double percentile(const std::vector<double>& sorted, double share) {
+  return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
+}
+
+}  // namespace
+
+BenchResult bench(StepRunner& runner, const plan::Entry& entry, const BenchOptions& options) {
+  const Dataset data(entry, made_up_data(entry, options), {.flag = "bench", .batch_symbol = options.batch_symbol, .pre_batched = false, .scale = {}});
+  BatchReader batches(data, options.batch_size, {.shuffle = false});
+  for (const plan::Feed& feed : entry.feeds)
+    if (feed.kind == plan::Feed::Kind::kLearningRate)
+      batches.add_feed(feed.name, {DType::kF64, std::vector<std::int64_t>(feed.shape.size(), 1), &options.learning_rate});
+  BenchResult result;
+  std::vector<double> times;
+  batches.start_epoch(0);
+  const auto step = [&] {
+    if (not batches.next()) {
+      batches.start_epoch(0);
+      batches.next();
+    }
+    const auto begin = Clock::now();
+    runner.run(entry.name, batches.feeds());
+    result.final_loss = scalar_result(runner, plan::kLossSum) / scalar_result(runner, plan::kTargetCount);
+    return seconds_since(begin);
+  };
+  result.first_step = step();
+  result.first_loss = result.final_loss;
+  for (std::int64_t i = 0; i < kWarmUpSteps; ++i) step();
+  const auto begin = Clock::now();
+  while (options.steps > 0 ? static_cast<std::int64_t>(times.size()) < options.steps : times.empty() or seconds_since(begin) < options.seconds)
+    times.push_back(step());
+  std::sort(times.begin(), times.end());
+  result.batch = batches.size();
+  result.steps = static_cast<std::int64_t>(times.size());
+  result.p10 = percentile(times, 0.1);
+  result.median = percentile(times, 0.5);
+  result.p90 = percentile(times, 0.9);
+  return result;
+}
+
+}  // namespace hone
