@@ -19,8 +19,9 @@ Dim Symbols::named(const std::string& file_name) {
     symbol = Dim::symbol(fmt::format("{}_{}", file_name, i));  // two names that differ in odd characters only
   order_[symbol.text()] = order_.size();
   by_file_name_[file_name] = symbol;
-  if (const auto fixed = fixed_.find(file_name); fixed != fixed_.end()) replaced_[symbol.text()] = fixed->second;
-  else if (const auto by_symbol = fixed_.find(symbol.text()); by_symbol != fixed_.end()) replaced_[symbol.text()] = by_symbol->second;
+  auto fixed = fixed_.find(file_name);
+  if (fixed == fixed_.end()) fixed = fixed_.find(symbol.text());
+  if (fixed != fixed_.end() and fixed->second >= 0) replaced_[symbol.text()] = fixed->second;
   return resolved(symbol);
 }
 

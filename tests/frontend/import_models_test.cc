@@ -1,15 +1,15 @@
 // Models as PyTorch and Keras export them: they import, with the type that the framework gave and a symbolic batch.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "base/files.h"
 #include "formats/npy.h"
 #include "formats/npz.h"
 #include "frontend/onnx/import.h"
 #include "ir/kernel/interpret.h"
+#include "ir/verify.h"
 #include "passes/passes.h"
+#include "tests/frontend/backend_case.h"
 
 namespace hone {
 namespace {
@@ -33,6 +33,7 @@ class ImportsModel : public testing::TestWithParam<ExportedModel> {
 TEST_P(ImportsModel, WithOutputTypeAndSymbolicBatch) {
   const onnx::Imported imported = onnx::import_model(model_folder(GetParam().name) + "/model.onnx");
   const Graph& graph = imported.graph;
+  verify(graph);
   for (const Diag& warning : imported.warnings) ADD_FAILURE() << to_string(warning);
   const Input* input = graph.find_input(GetParam().input);
   ASSERT_NE(input, nullptr);
@@ -49,6 +50,21 @@ TEST_P(ImportsModel, WithOutputTypeAndSymbolicBatch) {
   for (const Input& one : graph.inputs()) weights += one.role == Role::kWeight;
   EXPECT_EQ(weights, GetParam().weights);
   for (const Node& node : graph.nodes()) EXPECT_FALSE(node.loc.node.empty());
+}
+
+/// The first step's batch of `key`: arrays have the axes [step, batch, ...].
+Tensor first_batch(const std::string& name, const std::string& key) {
+  const Tensor all = read_npz(model_folder(name) + "/train.npz", key);
+  const std::vector<std::int64_t> shape(all.shape().begin() + 1, all.shape().end());
+  const std::size_t bytes = static_cast<std::size_t>(checked_element_count(shape)) * size_of(all.dtype());
+  return Tensor::copy(all.dtype(), shape, all.bytes().first(bytes));
+}
+
+TEST_P(ImportsModel, GivesWhatTheFrameworkGave) {
+  Graph graph = onnx::import_model(model_folder(GetParam().name) + "/model.onnx").graph;
+  if (expand(graph) == Changed::kYes) verify(graph);
+  const Tensor actual = interpret(graph, {{GetParam().input, first_batch(GetParam().name, GetParam().input)}})[GetParam().output];
+  EXPECT_EQ(test::difference(actual, read_npy(model_folder(GetParam().name) + "/eval_before.npy"), 1e-4, 1e-5), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Exported, ImportsModel,
