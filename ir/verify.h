@@ -1,7 +1,7 @@
 // What holds for every graph between two passes:
 //   V1  ids: every operand, result, input, output and alias is a value of the graph; each value is one input or one result of one node
 //   V2  order: operands are inputs or results of earlier nodes
-//   V3  operands: the required ones are there, and no more than the op takes
+//   V3  operands: the required ones are there, of "x..." at least one, and no more than the op takes
 //   V4  attributes: those the op may carry (`row` on any op), of the kind of their key
 //   V5  result types are what the op's infer gives again
 //   V6  data of an input have its element type and shape; bounds stand on integer inputs only
