@@ -1,0 +1,85 @@
+// Algebraic rules: each applies where it may, and nowhere else.
+#include <gtest/gtest.h>
+
+#include "passes/passes.h"
+#include "tests/passes/pass_case.h"
+
+namespace hone::test {
+namespace {
+
+constexpr std::string_view kX = "input %x: f32[2,3]",
+                           kNumber = "input %x: f32[2,3], constant %one: f32[] = 1, constant %zero: f32[] = 0, constant %two: f32[] = 2";
+
+TEST(Simplify, DropsWhatDoesNothing) {
+  const PassCase cases[] = {
+      {"reshape to the same shape", kX, "%y = reshape(%x) {shape=[2,3]}", "x"},
+      {"transpose by the identity", kX, "%y = transpose(%x) {perm=[0,1]}", "x"},
+      {"cast to the same type", kX, "%y = cast(%x) {to=f32}", "x"},
+      {"broadcast to the same shape", kX, "%y = broadcast_to(%x) {shape=[2,3]}", "x"},
+      {"times 1", kNumber, "%y = mul(%x, %one)", "x"},
+      {"1 times", kNumber, "%y = mul(%one, %x)", "x"},
+      {"plus 0", kNumber, "%y = add(%x, %zero)", "x"},
+      {"0 plus", kNumber, "%y = add(%zero, %x)", "x"},
+      {"minus 0", kNumber, "%y = sub(%x, %zero)", "x"},
+      {"over 1", kNumber, "%y = div(%x, %one)", "x"},
+      {"to the power 1", kNumber, "%y = pow(%x, %one)", "x"},
+      {"negated twice", kX, "%a = neg(%x); %y = neg(%a)", "x"},
+      {"stop_gradient", kX, "%y = stop_gradient(%x)", "x"},
+      {"slice of all", kX, "%y = slice(%x) {starts=[0,0], sizes=[2,3], steps=[1,1]}", "x"},
+      {"concat of one", kX, "%y = concat(%x)", "x"},
+      {"a sum over no axis", kX, "%y = reduce_sum(%x) {keep_dims=true}", "x"},
+      {"several at once", kNumber, "%a = mul(%x, %one); %b = reshape(%a) {shape=[2,3]}; %y = add(%b, %zero)", "x"},
+  };
+  for (const PassCase& c : cases) expect_pass(simplify, c);
+}
+
+TEST(Simplify, MergesAndReplaces) {
+  const PassCase cases[] = {
+      {"two reshapes", kX, "%a = reshape(%x) {shape=[6]}; %y = reshape(%a) {shape=[3,2]}", "reshape(x){shape=[3,2]}"},
+      {"two reshapes that cancel", kX, "%a = reshape(%x) {shape=[6]}; %y = reshape(%a) {shape=[2,3]}", "x"},
+      {"two transposes", "input %x: f32[2,3,4]", "%a = transpose(%x) {perm=[1,2,0]}; %y = transpose(%a) {perm=[0,2,1]}", "transpose(x){perm=[1,0,2]}"},
+      {"two transposes that cancel", "input %x: f32[2,3,4]", "%a = transpose(%x) {perm=[1,2,0]}; %y = transpose(%a) {perm=[2,0,1]}", "x"},
+      {"two broadcasts", "input %x: f32[1,3]", "%a = broadcast_to(%x) {shape=[2,3]}; %y = broadcast_to(%a) {shape=[4,2,3]}", "broadcast_to(x){shape=[4,2,3]}"},
+      {"the square", kNumber, "%y = pow(%x, %two)", "mul(x, x)"},
+      {"a broadcast operand", "input %x: f32[2,3], input %b: f32[3]", "%a = broadcast_to(%b) {shape=[2,3]}; %y = add(%x, %a)", "add(x, b)"},
+      {"a broadcast operand of where", "input %c: bool[2,1], input %x: f32[2,3]", "%a = broadcast_to(%c) {shape=[2,3]}; %y = where(%a, %x, %x)",
+       "where(c, x, x)"},
+      {"a transposed left operand", "input %x: f32[4,2], input %b: f32[4,3]", "%a = transpose(%x) {perm=[1,0]}; %y = matmul(%a, %b)", "matmul(x, b){ta=true}"},
+      {"a transposed right operand", "input %x: f32[2,4], input %b: f32[3,4]", "%a = transpose(%b) {perm=[1,0]}; %y = matmul(%x, %a)", "matmul(x, b){tb=true}"},
+      {"batches keep their axes", "input %x: f32[5,4,2], input %b: f32[4,3]", "%a = transpose(%x) {perm=[0,2,1]}; %y = matmul(%a, %b)",
+       "matmul(x, b){ta=true}"},
+      {"sum over axes of 1", "input %x: f32[2,1,3]", "%y = reduce_sum(%x) {axes=[1]}", "reshape(x){shape=[2,3]}"},
+      {"largest over axes of 1, kept", "input %x: f32[2,1]", "%y = reduce_max(%x) {axes=[1], keep_dims=true}", "x"},
+  };
+  for (const PassCase& c : cases) expect_pass(simplify, c);
+}
+
+TEST(Simplify, LeavesWhatItMustNotTouch) {
+  const PassCase cases[] = {
+      {"reshape to another shape", kX, "%y = reshape(%x) {shape=[3,2]}"},
+      {"a transpose that moves something", kX, "%y = transpose(%x) {perm=[1,0]}"},
+      {"a cast", kX, "%y = cast(%x) {to=f64}"},
+      {"casts lose digits, so two of them stay", kX, "%a = cast(%x) {to=i32}; %y = cast(%a) {to=f32}"},
+      {"a broadcast that repeats", "input %x: f32[3]", "%y = broadcast_to(%x) {shape=[2,3]}"},
+      {"times 1 of a larger shape", "input %x: f32[3], constant %one: f32[2,1] = [1, 1]", "%y = mul(%x, %one)"},
+      {"times 2", kNumber, "%y = mul(%x, %two)"},
+      {"plus 1", kNumber, "%y = add(%x, %one)"},
+      {"0 minus", kNumber, "%y = sub(%zero, %x)"},
+      {"1 over", kNumber, "%y = div(%one, %x)"},
+      {"1 to the power", kNumber, "%y = pow(%one, %x)"},
+      {"negated once", kX, "%y = neg(%x)"},
+      {"backwards slice of all", kX, "%y = slice(%x) {starts=[1,0], sizes=[2,3], steps=[-1,1]}"},
+      {"slice of a part", kX, "%y = slice(%x) {starts=[0,0], sizes=[1,3], steps=[1,1]}"},
+      {"concat of two", kX, "%y = concat(%x, %x)"},
+      {"a broadcast that gives the shape", "input %x: f32[3], input %b: f32[]", "%a = broadcast_to(%x) {shape=[2,3]}; %y = add(%a, %b)"},
+      {"a broadcast operand of an op that is not elementwise", "input %x: f32[3,4], input %b: f32[1,4]",
+       "%a = broadcast_to(%b) {shape=[3,4]}; %y = concat(%x, %a)"},
+      {"a transpose of batch axes under a matmul", "input %x: f32[4,5,2], input %b: f32[2,3]", "%a = transpose(%x) {perm=[1,0,2]}; %y = matmul(%a, %b)"},
+      {"sum over an axis of 2", kX, "%y = reduce_sum(%x) {axes=[0]}"},
+      {"sum over a symbolic axis", "input %x: f32[N,3]", "%y = reduce_sum(%x) {axes=[0]}"},
+  };
+  for (const PassCase& c : cases) expect_pass(simplify, c);
+}
+
+}  // namespace
+}  // namespace hone::test
