@@ -35,7 +35,7 @@ class LineFit : public StepRunner {
  public:
   void run(std::string_view entry, const NamedViews& feeds) override {
     calls.emplace_back(entry);
-    const std::span<const float> x = find(feeds, "x"), y = find(feeds, "labels");
+    const std::span<const float> x = find<float>(feeds, "x"), y = find<float>(feeds, "labels");
     sizes.push_back(static_cast<std::int64_t>(x.size()));
     float loss = 0, gradient = 0, met = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -47,21 +47,22 @@ class LineFit : public StepRunner {
     const auto count = static_cast<float>(x.size());
     results = {{plan::kLossSum, loss}, {plan::kTargetCount, count}, {"metric:accuracy", met}, {"grad_norm:w", std::abs(gradient / count)}, {"y", w}};
     if (not entry.starts_with("train")) return;
-    rates.push_back(find(feeds, "learning_rate")[0]);
-    if (std::isfinite(loss)) w -= rates.back() * gradient / count;  // predicated, as in a plan
+    rates.push_back(find<double>(feeds, "learning_rate")[0]);
+    if (std::isfinite(loss)) w -= static_cast<float>(rates.back()) * gradient / count;  // predicated, as in a plan
   }
   TensorView result(std::string_view name) override { return {DType::kF32, {}, &results.find(name)->second}; }
 
   float w = 0;
   std::vector<std::string> calls;
   std::vector<std::int64_t> sizes;
-  std::vector<float> rates;
+  std::vector<double> rates;
   std::map<std::string, float, std::less<>> results;
 
  private:
-  static std::span<const float> find(const NamedViews& feeds, std::string_view name) {
+  template <typename T>
+  static std::span<const T> find(const NamedViews& feeds, std::string_view name) {
     for (const auto& [feed, view] : feeds)
-      if (feed == name) return {static_cast<const float*>(view.data), static_cast<std::size_t>(view.shape.empty() ? 1 : view.shape[0])};
+      if (feed == name) return {static_cast<const T*>(view.data), static_cast<std::size_t>(view.shape.empty() ? 1 : view.shape[0])};
     return {};
   }
 };
@@ -187,7 +188,7 @@ TEST(Trainer, FeedsTheScheduledLearningRate) {
   fit.recipe.schedule.kind = "linear";
   fit.recipe.schedule.warmup_steps = 2;
   fit.run();
-  EXPECT_THAT(fit.runner.rates, ElementsAre(0.005f, 0.01f, 0.01f, 0.0075f, 0.005f, 0.0025f));
+  EXPECT_THAT(fit.runner.rates, ElementsAre(0.005, 0.01, 0.01, 0.0075, 0.005, 0.0025));
 }
 
 TEST(Trainer, PlanWithoutNormsRefusesToLogThem) {
