@@ -1,0 +1,162 @@
+// Losses and metrics as attached to a model, against plain formulas; and what does not fit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ir/kernel/interpret.h"
+#include "ir/op.h"
+#include "ir/ops/ops.h"
+#include "ir/verify.h"
+#include "passes/passes.h"
+#include "tests/support/temp_folder.h"
+
+namespace hone::test {
+namespace {
+
+const Dim kN = Dim::symbol("N");
+
+Graph model(const Shape& output, const OpDef* last = nullptr, Attrs attrs = {}) {
+  Graph graph;
+  Builder b(graph);
+  const Val x = b.input(Role::kInput, "x", {DType::kF32, output});
+  b.output("y", last == nullptr ? x * 1.0 : last->build({x}, std::move(attrs)));
+  return graph;
+}
+
+Recipe recipe_of(std::string loss) {
+  Recipe recipe;
+  recipe.loss.kind = std::move(loss);
+  return recipe;
+}
+
+GraphResults run(Graph graph, const Recipe& recipe, Tensor x, Tensor target) {
+  attach_loss(graph, recipe);
+  (void)expand(graph);
+  verify(graph);
+  return interpret(graph, {{"x", std::move(x)}, {"target", std::move(target)}}, Precision::kDouble);
+}
+
+Tensor doubles(std::vector<std::int64_t> shape, std::vector<double> values) { return Tensor::of<double>(std::move(shape), values); }
+Tensor longs(std::vector<std::int64_t> shape, std::vector<std::int64_t> values) { return Tensor::of<std::int64_t>(std::move(shape), values); }
+
+using Rows = std::vector<std::vector<double>>;
+const Rows kLogits = {{1, 2, 0.5}, {-1, 0.3, 3}, {0, 0, 1}};
+Tensor logits() { return doubles({3, 3}, {1, 2, 0.5, -1, 0.3, 3, 0, 0, 1}); }
+
+double log_softmax(const std::vector<double>& row, std::size_t k) {
+  double sum = 0;
+  for (const double value : row) sum += std::exp(value);
+  return row[k] - std::log(sum);
+}
+
+/// As torch.nn.functional.cross_entropy(reduction="sum", label_smoothing=s, ignore_index=ignored).
+double cross_entropy(const std::vector<std::int64_t>& target, double smoothing, std::int64_t ignored) {
+  double loss = 0;
+  for (std::size_t n = 0; n < kLogits.size(); ++n) {
+    if (target[n] == ignored) continue;
+    double mean = 0;
+    for (std::size_t k = 0; k < 3; ++k) mean += log_softmax(kLogits[n], k) / 3;
+    loss -= (1 - smoothing) * log_softmax(kLogits[n], static_cast<std::size_t>(target[n])) + smoothing * mean;
+  }
+  return loss;
+}
+
+TEST(AttachLoss, SoftmaxCrossEntropy) {
+  Recipe recipe = recipe_of("softmax_cross_entropy");
+  const GraphResults plain = run(model({kN, 3}), recipe, logits(), longs({3}, {1, 0, 2}));
+  EXPECT_NEAR(plain["loss_sum"].at(0), cross_entropy({1, 0, 2}, 0, -100), 1e-12);
+  EXPECT_EQ(plain["target_count"].at(0), 3);
+  recipe.loss.label_smoothing = 0.1;  // an f32 constant of the graph, also when it runs in double
+  EXPECT_NEAR(run(model({kN, 3}), recipe, logits(), longs({3}, {1, 0, 2}))["loss_sum"].at(0), cross_entropy({1, 0, 2}, 0.1, -100), 1e-6);
+  recipe.loss.has_ignore_index = true;
+  const GraphResults ignoring = run(model({kN, 3}), recipe, logits(), longs({3}, {1, -100, 2}));
+  EXPECT_NEAR(ignoring["loss_sum"].at(0), cross_entropy({1, -100, 2}, 0.1, -100), 1e-6);
+  EXPECT_EQ(ignoring["target_count"].at(0), 2);
+}
+
+TEST(AttachLoss, ClassesMayStandInTheMiddle) {
+  Recipe recipe = recipe_of("softmax_cross_entropy");
+  recipe.loss.class_axis = 1;
+  const Tensor x = doubles({1, 3, 3}, {1, -1, 0, 2, 0.3, 0, 0.5, 3, 1});  // kLogits transposed
+  EXPECT_NEAR(run(model({kN, 3, 3}), recipe, x, longs({1, 3}, {1, 0, 2}))["loss_sum"].at(0), cross_entropy({1, 0, 2}, 0, -100), 1e-12);
+}
+
+TEST(AttachLoss, CrossEntropyOfProbabilitiesIsClippedAsInKeras) {
+  const GraphResults results = run(model({kN, 2}), recipe_of("cross_entropy"), doubles({3, 2}, {0.25, 0.75, 0, 1, 1, 0}), longs({3}, {0, 0, 0}));
+  EXPECT_NEAR(results["loss_sum"].at(0), -std::log(0.25) - std::log(1e-7) - std::log(1 - 1e-7), 1e-6);
+}
+
+TEST(AttachLoss, CrossEntropyOfASoftmaxIsComputedFromItsLogits) {
+  Graph graph = model({kN, 3}, &op::softmax, {kAxis = 1});
+  attach_loss(graph, recipe_of("cross_entropy"));
+  EXPECT_TRUE(graph.is_op(graph.find_output("loss_sum")->value, op::softmax_cross_entropy));
+  const GraphResults results = run(model({kN, 3}, &op::softmax, {kAxis = 1}), recipe_of("cross_entropy"), logits(), longs({3}, {1, 0, 2}));
+  EXPECT_NEAR(results["loss_sum"].at(0), cross_entropy({1, 0, 2}, 0, -100), 1e-12);
+  Graph other_axis = model({kN, 3}, &op::softmax, {kAxis = 0});
+  attach_loss(other_axis, recipe_of("cross_entropy"));
+  EXPECT_TRUE(other_axis.is_op(other_axis.find_output("loss_sum")->value, op::cross_entropy))
+      << "a softmax along another axis gives no probabilities of classes";
+}
+
+TEST(AttachLoss, MeanSquaredError) {
+  const GraphResults results = run(model({kN, 2}), recipe_of("mse"), doubles({2, 2}, {1, 2, 3, 4}), doubles({2, 2}, {0, 2, 5, 4.5}));
+  EXPECT_NEAR(results["loss_sum"].at(0), 1 + 0 + 4 + 0.25, 1e-12);
+  EXPECT_EQ(results["target_count"].at(0), 4);
+}
+
+TEST(AttachLoss, BinaryCrossEntropyWithLogits) {
+  const std::vector<double> x = {0.5, -2, 3, 0}, t = {1, 0, 0.3, 0.5};
+  double expected = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const double p = 1 / (1 + std::exp(-x[i]));
+    expected -= t[i] * std::log(p) + (1 - t[i]) * std::log(1 - p);
+  }
+  const GraphResults results = run(model({kN, 1}), recipe_of("bce_with_logits"), doubles({4, 1}, x), doubles({4, 1}, t));
+  EXPECT_NEAR(results["loss_sum"].at(0), expected, 1e-12);
+  EXPECT_EQ(results["target_count"].at(0), 4);
+}
+
+TEST(AttachLoss, MetricsAreSumsOverTheTargets) {
+  Recipe recipe = recipe_of("softmax_cross_entropy");
+  recipe.metrics.list = {"accuracy", "top_2_accuracy"};
+  const GraphResults results = run(model({kN, 3}), recipe, logits(), longs({3}, {1, 1, 0}));
+  EXPECT_EQ(results["metric:accuracy"].at(0), 1);
+  EXPECT_EQ(results["metric:top_2_accuracy"].at(0), 3);
+  EXPECT_EQ(results.outputs.size(), 4u);
+}
+
+TEST(AttachLoss, TheTargetIsAnInputWithItsBounds) {
+  Graph graph = model({kN, 7, 2});
+  Recipe recipe = recipe_of("softmax_cross_entropy");
+  recipe.loss.class_axis = 1;
+  attach_loss(graph, recipe);
+  const Input* target = graph.find_input("target");
+  ASSERT_NE(target, nullptr);
+  EXPECT_EQ(to_string(graph.type(target->value)), "i64[N,2]");
+  ASSERT_TRUE(target->bounds);
+  EXPECT_TRUE(target->bounds->first.is_constant(0) and target->bounds->second.is_constant(7));
+}
+
+TEST(AttachLoss, WhatDoesNotFitIsRefused) {
+  const auto refused = [](Graph graph, const Recipe& recipe, std::string_view part) {
+    expect_error(Code::kRecipeModel, part, [&] { attach_loss(graph, recipe); });
+  };
+  Recipe recipe = recipe_of("softmax_cross_entropy");
+  recipe.loss.class_axis = 2;
+  refused(model({kN, 3}), recipe, "class_axis = 2");
+  refused(model({}), recipe_of("softmax_cross_entropy"), "class_axis");
+  recipe = recipe_of("mse");
+  recipe.metrics.list = {"accuracy"};
+  refused(model({kN, 3}), recipe, "accuracy");
+  recipe = recipe_of("mse");
+  recipe.model.output = "z";
+  refused(model({kN, 3}), recipe, "\"z\"");
+  Graph two = model({kN, 3});
+  Builder(two).output("second", Builder(two).val(two.outputs()[0].value));
+  refused(std::move(two), recipe_of("mse"), "2 outputs");
+  refused(model({kN, 3}, &op::is_finite), recipe_of("mse"), "needs floats");
+}
+
+}  // namespace
+}  // namespace hone::test
