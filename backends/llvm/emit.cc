@@ -10,8 +10,11 @@
 #include <llvm/Target/TargetMachine.h>
 
 #include <algorithm>
+#include <atomic>
+#include <future>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 #include "backends/llvm/loops.h"
 #include "backends/llvm/link.h"
@@ -20,6 +23,9 @@
 namespace hone {
 
 namespace {
+
+/// Kernels in one LLVM module. Modules are compiled side by side; which kernels share one does not depend on the number of threads.
+constexpr std::size_t kGroup = 8;
 
 constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
 
@@ -126,10 +132,24 @@ std::string emit_assembly(std::span<const Kernel* const> kernels, const EmitOpti
 }
 
 std::vector<std::byte> compile_shared_object(std::span<const Kernel* const> kernels, const EmitOptions& options) {
-  Code code(kernels, options);
-  code.optimize();
-  const std::string object = code.generate(llvm::CodeGenFileType::ObjectFile);
-  return link_shared_object(std::as_bytes(std::span(object)));
+  target_machine(options);  // says at once what is wrong with the options
+  const std::size_t groups = std::max<std::size_t>(1, (kernels.size() + kGroup - 1) / kGroup);
+  std::vector<std::string> objects(groups);
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t group = next++; group < groups; group = next++) {
+      const std::size_t first = group * kGroup;
+      Code code(kernels.subspan(first, std::min(kGroup, kernels.size() - first)), options);
+      code.optimize();
+      objects[group] = code.generate(llvm::CodeGenFileType::ObjectFile);
+    }
+  };
+  std::vector<std::future<void>> workers;
+  const std::size_t threads = std::min<std::size_t>(groups, std::max(1U, std::thread::hardware_concurrency()));
+  for (std::size_t i = 1; i < threads; ++i) workers.push_back(std::async(std::launch::async, work));
+  work();
+  for (std::future<void>& worker : workers) worker.get();
+  return link_shared_object(objects);
 }
 
 }  // namespace hone

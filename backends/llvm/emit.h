@@ -1,7 +1,7 @@
 // The LLVM emitter for x86: kernels in, readable IR, assembly or an ELF shared object out. No LLVM header is seen from here.
 //
 // Every kernel becomes one exported function with the ABI of ir/kernel/kernel.h. What the caller owes it:
-//   buffers   one pointer per KernelBuffer, aligned to 64 bytes; a buffer without elements may be null
+//   buffers   one pointer per KernelBuffer, aligned to its elements (fed memory is the caller's own); a buffer without elements may be null
 //   aliasing  no buffer overlaps another, but a written buffer may *be* a read one where may_share_memory says so
 //   sizes     the values of size_arguments(kernel), each at least what its Dim says; every element count fits in 63 bits
 //   range     0 <= begin <= end <= the number of outer points; any split of the range gives bit for bit the same results

@@ -6,9 +6,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <deque>
 #include <future>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "backends/llvm/link.h"
 #include "base/check.h"
@@ -36,11 +38,11 @@ class Descriptor {
     if (number_ >= 0) close(number_);
     number_ = -1;
   }
-  void write(std::span<const std::byte> bytes) const {
+  void write(std::string_view bytes) const {
     while (not bytes.empty()) {
       const ssize_t count = ::write(number_, bytes.data(), bytes.size());
       if (count < 0 and errno != EINTR) fail("write");
-      if (count > 0) bytes = bytes.subspan(static_cast<std::size_t>(count));
+      if (count > 0) bytes.remove_prefix(static_cast<std::size_t>(count));
     }
   }
   /// All bytes up to the end of the file; of a pipe: until its last writer has closed it.
@@ -62,8 +64,9 @@ class Descriptor {
   int number_;
 };
 
-void run_lld(const std::string& input, const std::string& output) {
-  const char* const arguments[] = {"ld.lld", "-shared", input.c_str(), "-o", output.c_str(), "--threads=1", "--build-id=none", "--hash-style=gnu"};
+void run_lld(std::span<const std::string> inputs, const std::string& output) {
+  std::vector<const char*> arguments = {"ld.lld", "-shared", "-o", output.c_str(), "--threads=1", "--build-id=none", "--hash-style=gnu"};
+  for (const std::string& input : inputs) arguments.push_back(input.c_str());
   constexpr lld::DriverDef kDrivers[] = {{lld::Gnu, &lld::elf::link}};
   std::string messages;
   llvm::raw_string_ostream stream(messages);
@@ -74,15 +77,19 @@ void run_lld(const std::string& input, const std::string& output) {
 
 }  // namespace
 
-std::vector<std::byte> link_shared_object(std::span<const std::byte> object) {
-  const Descriptor input(memfd_create("hone", MFD_CLOEXEC));
-  input.write(object);
+std::vector<std::byte> link_shared_object(std::span<const std::string> objects) {
+  std::deque<Descriptor> inputs;
+  std::vector<std::string> paths;
+  for (const std::string& object : objects) {
+    inputs.emplace_back(memfd_create("hone", MFD_CLOEXEC)).write(object);
+    paths.push_back(inputs.back().path());
+  }
   int ends[2];  // lld would put a temporary file beside a regular output; into a pipe it writes at once
   if (pipe2(ends, O_CLOEXEC) != 0) fail("pipe2");
   const Descriptor from_lld(ends[0]);
   std::future<std::vector<std::byte>> shared_object = std::async(std::launch::async, [&from_lld] { return from_lld.read(); });
   Descriptor to_caller(ends[1]);  // closed before the future waits for the reader, on every path
-  run_lld(input.path(), to_caller.path());
+  run_lld(paths, to_caller.path());
   to_caller.shut();
   return shared_object.get();
 }

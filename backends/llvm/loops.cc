@@ -16,7 +16,7 @@ struct LoopTraits {
 
 /// A loop whose trip count is at least this may sum in vector lanes. Shorter ones are unrolled instead, in their order.
 constexpr std::int64_t kVectorReduction = 16;
-/// Bytes of accumulators that a block of points keeps in registers.
+/// Bytes of accumulators that a block of points keeps in registers; a block of at least 32 points reads whole cache lines.
 constexpr std::int64_t kBlockBytes = 256;
 
 class KernelEmitter {
@@ -49,8 +49,8 @@ class KernelEmitter {
     if (not runs_across_outer(kernel_, nest_)) return 1;
     std::int64_t bytes = 0;
     for (const Phase& phase : kernel_.phases)
-      for (const Reduction& reduction : phase.reductions) bytes += static_cast<std::int64_t>(size_of(kernel_.exprs[reduction.value].dtype));
-    const std::int64_t lanes = std::clamp<std::int64_t>(kBlockBytes / std::max<std::int64_t>(bytes, 4), 16, 64);
+      for (const Reduction& reduction : phase.reductions) bytes += static_cast<std::int64_t>(size_of(accumulator_type(kernel_, reduction)));
+    const std::int64_t lanes = std::clamp<std::int64_t>(kBlockBytes / std::max<std::int64_t>(bytes, 4), 32, 64);
     const Size& extent = nest_.extents[nest_.outer.back()];
     return extent.is_constant() ? std::min(lanes, extent.value()) : lanes;
   }

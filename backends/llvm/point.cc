@@ -9,8 +9,6 @@ namespace hone {
 
 namespace {
 
-constexpr std::uint64_t kBufferAlignment = 64;
-
 llvm::FastMathFlags float_flags() {
   llvm::FastMathFlags flags;  // no arcp: a vector loop and its scalar rest would round quotients differently, and results depend on the range's split
   flags.setAllowContract();
@@ -19,6 +17,11 @@ llvm::FastMathFlags float_flags() {
 }
 
 }  // namespace
+
+DType accumulator_type(const Kernel& kernel, const Reduction& reduction) {
+  const DType dtype = kernel.exprs[reduction.value].dtype;
+  return reduction.kind == ReduceKind::kSum and dtype == DType::kF32 ? DType::kF64 : dtype;
+}
 
 Point::Point(llvm::Module& module, const Kernel& kernel, const Nest& nest, HalfConversion half, std::int64_t lanes)
     : ir(module.getContext()), kernel_(kernel), nest_(nest), half_(half), lanes_(lanes), entry_(module.getContext()), values_(kernel.exprs.size()) {
@@ -51,11 +54,9 @@ void Point::make_function(llvm::Module& module) {
 
 void Point::load_arguments() {
   llvm::MDNode* nothing = llvm::MDNode::get(ir.getContext(), {});
-  llvm::MDNode* alignment = llvm::MDNode::get(ir.getContext(), llvm::ConstantAsMetadata::get(ir.getInt64(kBufferAlignment)));
   for (unsigned i = 0; i < kernel_.buffers.size(); ++i) {
     llvm::Value* slot = entry_.CreateConstInBoundsGEP1_64(ir.getPtrTy(), function_->getArg(0), i);
     llvm::LoadInst* pointer = entry_.CreateLoad(ir.getPtrTy(), slot, kernel_.buffers[i].name);
-    pointer->setMetadata(llvm::LLVMContext::MD_align, alignment);
     pointer->setMetadata(llvm::LLVMContext::MD_invariant_load, nothing);
     buffers_.push_back(pointer);
   }
@@ -91,7 +92,7 @@ void Point::make_temps() {
     for (const Reduction& reduction : phase.reductions) {
       Temp& temp = temps_.emplace_back();
       temp.result = kernel_.exprs[reduction.value].dtype;
-      temp.dtype = reduction.kind == ReduceKind::kSum and temp.result == DType::kF32 ? DType::kF64 : temp.result;
+      temp.dtype = accumulator_type(kernel_, reduction);
       temp.value = variable(temp.dtype);
       if (reduction.kind == ReduceKind::kArgMax or reduction.kind == ReduceKind::kArgMin) temp.position = variable(DType::kI64);
     }

@@ -12,6 +12,9 @@
 
 namespace hone {
 
+/// In what a reduction accumulates: its value's type, but sums of f32 in f64, so that long ones (batch statistics, losses) lose nothing.
+DType accumulator_type(const Kernel& kernel, const Reduction& reduction);
+
 class Point {
  public:
   /// Makes the kernel's function, with its entry block; `ir` stands after that. `lanes` is the number of points that are computed side
@@ -48,7 +51,7 @@ class Point {
   struct Temp {
     llvm::AllocaInst* value = nullptr;
     llvm::AllocaInst* position = nullptr;  ///< of the extreme element, for arg kinds
-    DType dtype;                           ///< of `value`: sums of f32 are taken in f64, so that long ones (batch statistics, losses) lose nothing
+    DType dtype;                           ///< of `value`: accumulator_type
     DType result;                          ///< what a reader gets
   };
   const Temp& temp(std::uint32_t slot) const { return temps_[slot]; }
