@@ -8,6 +8,7 @@
 #include "backends/cpu/cpu_target.h"
 #include "base/text.h"
 #include "ir/ops/ops.h"
+#include "passes/check_gradients.h"
 #include "passes/pipeline.h"
 
 namespace hone {
@@ -97,6 +98,11 @@ CheckReport check_model(const Graph& imported, std::vector<Diag> warnings, const
   report.text += fmt::format("\n{} weights are trained, {} are not reached by a gradient, {} warnings\n", training.trained.size(), training.unreached.size(), warnings.size());
   report.trainable = training.unreached.empty();
   return report;
+}
+
+CheckReport check_model_gradients(const Graph& imported, const Recipe& wanted, std::int64_t batch) {
+  const GradientReport gradients = check_gradients(imported, with_some_loss(imported, wanted), batch);
+  return {gradients.text, gradients.ok};
 }
 
 }  // namespace hone

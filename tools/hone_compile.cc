@@ -69,7 +69,9 @@ int run(const Arguments& arguments) {
     if (not report.trainable) return exit_code(Code::kNoGradient);
   }
   if (arguments.check_grad) {
-    throw Error(Code::kUsage, "--check-grad: not yet");
+    const CheckReport report = check_model_gradients(model.graph, recipe, arguments.batch > 0 ? arguments.batch : 2);
+    print_data(report.text);
+    if (not report.trainable) return exit_code(Code::kGradientMismatch);
   }
   if (not arguments.passes.empty()) emit_passes(model, arguments);
   else

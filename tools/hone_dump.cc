@@ -21,8 +21,6 @@ struct Arguments {
   bool summary = false;
 };
 
-std::string_view text_of(const std::vector<std::byte>& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
-
 /// A plan in one page.
 std::string overview(const plan::Plan& plan) {
   std::string text = fmt::format("plan of \"{}\"; batch symbol {}\n", printable(plan.model_name), plan.batch_symbol.empty() ? "none" : plan.batch_symbol);
@@ -56,7 +54,7 @@ const std::string& stage_of(const plan::Plan& plan, const std::string& stage) {
 /// The graph of a file: a model's, a .hir's, or a stage of a plan.
 Graph graph_of(const Arguments& arguments) {
   if (arguments.file.ends_with(".onnx")) return onnx::import_model(arguments.file).graph;
-  if (arguments.file.ends_with(".hir")) return parse_graph(text_of(read_file(arguments.file)), arguments.file);
+  if (arguments.file.ends_with(".hir")) return parse_graph(read_file(arguments.file), arguments.file);
   const plan::Plan plan = plan::load(arguments.file);
   const std::string stage = not arguments.stage.empty()          ? arguments.stage
                             : arguments.summary                  ? "imported"

@@ -23,8 +23,7 @@ std::string pass_list() {
 }
 
 int run(const Arguments& arguments) {
-  const std::vector<std::byte> bytes = read_file(arguments.file);
-  Graph graph = parse_graph({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, arguments.file);
+  Graph graph = parse_graph(read_file(arguments.file), arguments.file);
   verify(graph);
   run_named_passes(graph, arguments.passes);
   verify(graph);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <set>
 
 #include "ir/ops/ops.h"
@@ -28,8 +27,9 @@ class Exporter {
     NodeProto& made = *proto_.add_node();
     made.set_op_type(std::string(type));
     const std::string& origin = from.loc.node.empty() ? outputs[0] : from.loc.node;
-    const int count = node_names_[origin]++;
-    made.set_name(count == 0 ? origin : fmt::format("{}_{}", origin, count));
+    std::string wanted = node_names_.contains(origin) ? fmt::format("{}/{}", origin, type) : origin;  // a layer of several nodes: "conv", "conv/Add"
+    for (int i = 1; not node_names_.insert(wanted).second; ++i) wanted = fmt::format("{}/{}_{}", origin, type, i);
+    made.set_name(wanted);
     for (const std::string& input : inputs) made.add_input(input);
     for (const std::string& output : outputs) made.add_output(output);
     return made;
@@ -55,7 +55,7 @@ class Exporter {
   GraphProto& proto_;
   std::vector<std::string> names_;
   std::set<std::string> taken_;
-  std::map<std::string, int> node_names_;
+  std::set<std::string> node_names_;
 };
 
 void set(NodeProto& node, const std::string& name, std::int64_t value) {

@@ -93,7 +93,7 @@ class GraphImport {
  public:
   GraphImport(const ModelProto& model, const std::string& folder, std::int64_t opset, const Locations& locations, Diags& diags)
       : model_(model), folder_(folder), opset_(opset), locations_(locations), diags_(diags), builder_(graph_) {
-    graph_.name = "main";
+    graph_.name = model.graph().name().empty() ? "main" : model.graph().name();
     for (const NodeProto& node : model.graph().node())
       for (const std::string& operand : node.input()) read_.insert(operand);
     for (const ValueInfoProto& output : model.graph().output()) read_.insert(output.name());
