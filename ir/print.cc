@@ -103,9 +103,7 @@ class GraphPrinter {
     if (not id.valid()) return "-";
     return id.index < names_.size() and not names_[id.index].empty() ? names_[id.index] : "%?";
   }
-  std::string typed(ValueId id) const {
-    return value_text(id) + (id.index < graph_.value_count() ? ": " + to_string(graph_.type(id)) : "");
-  }
+  std::string typed(ValueId id) const { return value_text(id) + (id.index < graph_.value_count() ? ": " + to_string(graph_.type(id)) : ""); }
 
   std::string input_text(const Input& input) const {
     std::string text = fmt::format("{} {}", to_string(input.role), typed(input.value));
@@ -174,7 +172,8 @@ std::string hir_string(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     switch (c) {
-      case '"': case '\\': (result += '\\') += c; break;
+      case '"':
+      case '\\': (result += '\\') += c; break;
       case '\n': result += "\\n"; break;
       case '\t': result += "\\t"; break;
       case '\r': result += "\\r"; break;

@@ -89,7 +89,8 @@ std::string Scanner::string() {
       case 'n': result += '\n'; break;
       case 't': result += '\t'; break;
       case 'r': result += '\r'; break;
-      case '"': case '\\': result += c; break;
+      case '"':
+      case '\\': result += c; break;
       default: fail("a backslash in quotes stands before n, t, r, x and two hex digits, a quote or a backslash only", start);
     }
   }
@@ -122,9 +123,7 @@ Dim Scanner::dim(std::string_view ends) {
   const Loc where = loc();
   try {
     return Dim::parse(raw(ends));
-  } catch (const Error& error) {
-    fail(error.diags()[0].message, where);
-  }
+  } catch (const Error& error) { fail(error.diags()[0].message, where); }
 }
 
 std::string_view Scanner::literal() {

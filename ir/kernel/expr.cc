@@ -58,8 +58,18 @@ Expr zero(DType dtype) { return is_float(dtype) ? real(dtype, 0) : integer(dtype
 
 bool commutes(ScalarOp op) {
   switch (op) {
-    case ScalarOp::kAdd: case ScalarOp::kMul: case ScalarOp::kMax: case ScalarOp::kMin: case ScalarOp::kEq: case ScalarOp::kNe: case ScalarOp::kAnd:
-    case ScalarOp::kOr: case ScalarOp::kXor: case ScalarOp::kBitAnd: case ScalarOp::kBitOr: case ScalarOp::kBitXor: return true;
+    case ScalarOp::kAdd:
+    case ScalarOp::kMul:
+    case ScalarOp::kMax:
+    case ScalarOp::kMin:
+    case ScalarOp::kEq:
+    case ScalarOp::kNe:
+    case ScalarOp::kAnd:
+    case ScalarOp::kOr:
+    case ScalarOp::kXor:
+    case ScalarOp::kBitAnd:
+    case ScalarOp::kBitOr:
+    case ScalarOp::kBitXor: return true;
     default: return false;
   }
 }
@@ -143,10 +153,21 @@ class Folder {
 
   std::optional<Folded> same_operands() const {
     switch (expr_.op) {
-      case ScalarOp::kSub: case ScalarOp::kXor: case ScalarOp::kBitXor: case ScalarOp::kNe: case ScalarOp::kLt: case ScalarOp::kGt:
-        return is(integer(expr_.dtype, 0));
-      case ScalarOp::kEq: case ScalarOp::kLe: case ScalarOp::kGe: return is(integer(expr_.dtype, 1));
-      case ScalarOp::kMax: case ScalarOp::kMin: case ScalarOp::kAnd: case ScalarOp::kOr: case ScalarOp::kBitAnd: case ScalarOp::kBitOr: return is(0);
+      case ScalarOp::kSub:
+      case ScalarOp::kXor:
+      case ScalarOp::kBitXor:
+      case ScalarOp::kNe:
+      case ScalarOp::kLt:
+      case ScalarOp::kGt: return is(integer(expr_.dtype, 0));
+      case ScalarOp::kEq:
+      case ScalarOp::kLe:
+      case ScalarOp::kGe: return is(integer(expr_.dtype, 1));
+      case ScalarOp::kMax:
+      case ScalarOp::kMin:
+      case ScalarOp::kAnd:
+      case ScalarOp::kOr:
+      case ScalarOp::kBitAnd:
+      case ScalarOp::kBitOr: return is(0);
       default: return std::nullopt;
     }
   }
@@ -154,12 +175,18 @@ class Folder {
   /// x op b.
   std::optional<Folded> with_number(std::int64_t b) const {
     switch (expr_.op) {
-      case ScalarOp::kAdd: case ScalarOp::kSub: return b == 0 ? is(0) : cancelled(b);
-      case ScalarOp::kBitOr: case ScalarOp::kBitXor: case ScalarOp::kShiftLeft: case ScalarOp::kShiftRight: case ScalarOp::kXor:
-        return b == 0 ? is(0) : std::nullopt;
+      case ScalarOp::kAdd:
+      case ScalarOp::kSub: return b == 0 ? is(0) : cancelled(b);
+      case ScalarOp::kBitOr:
+      case ScalarOp::kBitXor:
+      case ScalarOp::kShiftLeft:
+      case ScalarOp::kShiftRight:
+      case ScalarOp::kXor: return b == 0 ? is(0) : std::nullopt;
       case ScalarOp::kMul: return b == 1 ? is(0) : b == 0 ? is(1) : std::nullopt;
-      case ScalarOp::kDiv: case ScalarOp::kFloorDiv: return b == 1 ? is(0) : b == 0 ? is(1) : std::nullopt;
-      case ScalarOp::kMod: case ScalarOp::kFmod: return b == 1 or b == 0 ? is(integer(expr_.dtype, 0)) : std::nullopt;
+      case ScalarOp::kDiv:
+      case ScalarOp::kFloorDiv: return b == 1 ? is(0) : b == 0 ? is(1) : std::nullopt;
+      case ScalarOp::kMod:
+      case ScalarOp::kFmod: return b == 1 or b == 0 ? is(integer(expr_.dtype, 0)) : std::nullopt;
       case ScalarOp::kBitAnd: return b == 0 ? is(1) : std::nullopt;
       case ScalarOp::kAnd: return b == 0 ? is(1) : is(0);
       case ScalarOp::kOr: return b == 0 ? is(0) : is(1);
@@ -198,11 +225,22 @@ bool takes_float(ScalarOp op) { return (op >= ScalarOp::kExp and op <= ScalarOp:
 bool accepts(ScalarOp op, DType type) {
   if (takes_float(op)) return is_float(type);
   switch (op) {
-    case ScalarOp::kNeg: case ScalarOp::kAbs: case ScalarOp::kSign: return type != DType::kBool;
-    case ScalarOp::kNot: case ScalarOp::kAnd: case ScalarOp::kOr: case ScalarOp::kXor: return type == DType::kBool;
-    case ScalarOp::kBitNot: case ScalarOp::kBitAnd: case ScalarOp::kBitOr: case ScalarOp::kBitXor: case ScalarOp::kShiftLeft: case ScalarOp::kShiftRight:
-      return is_integer(type);
-    case ScalarOp::kMax: case ScalarOp::kMin: case ScalarOp::kCast: return true;
+    case ScalarOp::kNeg:
+    case ScalarOp::kAbs:
+    case ScalarOp::kSign: return type != DType::kBool;
+    case ScalarOp::kNot:
+    case ScalarOp::kAnd:
+    case ScalarOp::kOr:
+    case ScalarOp::kXor: return type == DType::kBool;
+    case ScalarOp::kBitNot:
+    case ScalarOp::kBitAnd:
+    case ScalarOp::kBitOr:
+    case ScalarOp::kBitXor:
+    case ScalarOp::kShiftLeft:
+    case ScalarOp::kShiftRight: return is_integer(type);
+    case ScalarOp::kMax:
+    case ScalarOp::kMin:
+    case ScalarOp::kCast: return true;
     default: return is_comparison(op) or type != DType::kBool;
   }
 }
@@ -256,9 +294,7 @@ Scalar select(Scalar condition, Scalar a, Scalar b) {
   return {a.pool(), a.pool().add(operation(ScalarOp::kSelect, a.dtype(), {condition.id(), a.id(), b.id()}))};
 }
 
-Scalar cast(Scalar x, DType to) {
-  return {x.pool(), x.pool().add(operation(ScalarOp::kCast, arithmetic_type(to), {x.id()}))};
-}
+Scalar cast(Scalar x, DType to) { return {x.pool(), x.pool().add(operation(ScalarOp::kCast, arithmetic_type(to), {x.id()}))}; }
 
 }  // namespace expr
 

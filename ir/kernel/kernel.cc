@@ -142,8 +142,8 @@ class Verifier {
   }
 
   const Kernel& kernel_;
-  std::vector<DType> temps_;      // types of the reductions so far
-  std::size_t first_temp_ = 0;    // those before it are gone
+  std::vector<DType> temps_;    // types of the reductions so far
+  std::size_t first_temp_ = 0;  // those before it are gone
   std::map<std::uint32_t, bool> stored_;
 };
 

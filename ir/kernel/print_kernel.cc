@@ -217,13 +217,18 @@ class KernelPrinter {
   Text binary(const Expr& e) const {
     const Expr& right = kernel_.exprs[e.operands[1]];
     const bool negative = right.op == ScalarOp::kConstInt and scalar_math::less(right.dtype, right.int_value, 0) and right.int_value != INT64_MIN;
-    if (e.op == ScalarOp::kAdd and negative)
-      return {fmt::format("{} - {}", inside(e.operands[0], kSumBinding), -right.int_value), kSumBinding};
+    if (e.op == ScalarOp::kAdd and negative) return {fmt::format("{} - {}", inside(e.operands[0], kSumBinding), -right.int_value), kSumBinding};
     switch (e.op) {
-      case ScalarOp::kAdd: case ScalarOp::kSub: return infix(e, kSumBinding, kProductBinding);
-      case ScalarOp::kMul: case ScalarOp::kDiv: case ScalarOp::kFloorDiv: case ScalarOp::kMod: return infix(e, kProductBinding, kSignBinding);
-      case ScalarOp::kFmod: case ScalarOp::kPow: case ScalarOp::kMax: case ScalarOp::kMin:
-        return {fmt::format("{}({}, {})", info(e.op).name, texts_[e.operands[0].index].text, texts_[e.operands[1].index].text)};
+      case ScalarOp::kAdd:
+      case ScalarOp::kSub: return infix(e, kSumBinding, kProductBinding);
+      case ScalarOp::kMul:
+      case ScalarOp::kDiv:
+      case ScalarOp::kFloorDiv:
+      case ScalarOp::kMod: return infix(e, kProductBinding, kSignBinding);
+      case ScalarOp::kFmod:
+      case ScalarOp::kPow:
+      case ScalarOp::kMax:
+      case ScalarOp::kMin: return {fmt::format("{}({}, {})", info(e.op).name, texts_[e.operands[0].index].text, texts_[e.operands[1].index].text)};
       case ScalarOp::kOr: return infix(e, kOrBinding, kOrBinding);  // associative: a or (b or c) needs no parentheses
       case ScalarOp::kXor: return infix(e, kXorBinding, kXorBinding);
       case ScalarOp::kAnd: return infix(e, kAndBinding, kAndBinding);

@@ -17,9 +17,7 @@ enum class Precision : std::uint8_t {
 };
 
 /// The element type of the memory that holds a value of type `dtype`.
-constexpr DType storage_type(DType dtype, Precision precision) {
-  return dtype == DType::kF32 and precision == Precision::kDouble ? DType::kF64 : dtype;
-}
+constexpr DType storage_type(DType dtype, Precision precision) { return dtype == DType::kF32 and precision == Precision::kDouble ? DType::kF64 : dtype; }
 
 class KernelProgram {
  public:
@@ -38,16 +36,32 @@ class KernelProgram {
   friend class KernelRun;
 
   enum class Code : std::uint8_t {
-    kReal, kInteger, kSize, kIndex, kTemp, kLoad, kNeg, kAdd, kSub, kMul, kSelect, kCast, kUnary, kBinary, kCompare, kIsNan, kIsInf
+    kReal,
+    kInteger,
+    kSize,
+    kIndex,
+    kTemp,
+    kLoad,
+    kNeg,
+    kAdd,
+    kSub,
+    kMul,
+    kSelect,
+    kCast,
+    kUnary,
+    kBinary,
+    kCompare,
+    kIsNan,
+    kIsInf
   };
   struct Instruction {
     Code code;
     ScalarOp op;
-    DType type;            ///< of the operands (kLoad: of the buffer's memory)
+    DType type;  ///< of the operands (kLoad: of the buffer's memory)
     DType result;
-    bool real = false;     ///< operands are floats
-    bool round = false;    ///< the result is rounded to float
-    std::uint32_t target;  ///< register
+    bool real = false;                  ///< operands are floats
+    bool round = false;                 ///< the result is rounded to float
+    std::uint32_t target;               ///< register
     std::uint32_t a = 0, b = 0, c = 0;  ///< registers
     std::uint32_t slot = 0;             ///< of kIndex, kTemp, kLoad; kSize: number of the argument
     double number = 0;

@@ -250,10 +250,12 @@ class KernelRun {
     std::int64_t offset = 0;
     for (std::size_t i = 0; i < index.size(); ++i) {
       const std::int64_t at = registers_[index[i].index].integer;
-      if (at < 0 or at >= shape[i]) [[unlikely]] outside(buffer, i, at);
+      if (at < 0 or at >= shape[i]) [[unlikely]]
+        outside(buffer, i, at);
       offset = offset * shape[i] + at;
     }
-    if (buffers_[buffer] == nullptr) [[unlikely]] internal_error(__FILE__, __LINE__, fmt::format("kernel {} accesses a buffer without memory", kernel_.name));
+    if (buffers_[buffer] == nullptr) [[unlikely]]
+      internal_error(__FILE__, __LINE__, fmt::format("kernel {} accesses a buffer without memory", kernel_.name));
     return offset;
   }
 

@@ -96,9 +96,12 @@ std::int64_t integer_binary(ScalarOp op, DType dtype, std::int64_t a, std::int64
     case ScalarOp::kLe: return not less(dtype, b, a);
     case ScalarOp::kGt: return less(dtype, b, a);
     case ScalarOp::kGe: return not less(dtype, a, b);
-    case ScalarOp::kAnd: case ScalarOp::kBitAnd: return a & b;
-    case ScalarOp::kOr: case ScalarOp::kBitOr: return a | b;
-    case ScalarOp::kXor: case ScalarOp::kBitXor: return a ^ b;
+    case ScalarOp::kAnd:
+    case ScalarOp::kBitAnd: return a & b;
+    case ScalarOp::kOr:
+    case ScalarOp::kBitOr: return a | b;
+    case ScalarOp::kXor:
+    case ScalarOp::kBitXor: return a ^ b;
     case ScalarOp::kShiftLeft: return wrap(dtype, shift_left(dtype, a, b));
     case ScalarOp::kShiftRight: return shift_right(dtype, a, b);
     default: internal_error(__FILE__, __LINE__, "no integer meaning of " + std::string(info(op).name));

@@ -77,9 +77,12 @@ constexpr bool less(DType dtype, std::int64_t a, std::int64_t b) {
 
 constexpr int width(DType dtype) {
   switch (dtype) {
-    case DType::kI8: case DType::kU8: return 8;
-    case DType::kI16: case DType::kU16: return 16;
-    case DType::kI32: case DType::kU32: return 32;
+    case DType::kI8:
+    case DType::kU8: return 8;
+    case DType::kI16:
+    case DType::kU16: return 16;
+    case DType::kI32:
+    case DType::kU32: return 32;
     default: return 64;
   }
 }

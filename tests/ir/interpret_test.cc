@@ -31,9 +31,7 @@ template <typename Make>
 std::string error_of(Make&& make) {
   try {
     make();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
+  } catch (const std::exception& error) { return error.what(); }
   return "no error";
 }
 

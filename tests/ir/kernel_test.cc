@@ -84,9 +84,7 @@ class KernelVerifyTest : public testing::Test {
     try {
       verify(kernel);
       FAIL() << "accepted:\n" << print(kernel);
-    } catch (const InternalError& error) {
-      EXPECT_THAT(error.what(), HasSubstr(std::string("invariant ") + invariant + ":"));
-    }
+    } catch (const InternalError& error) { EXPECT_THAT(error.what(), HasSubstr(std::string("invariant ") + invariant + ":")); }
   }
   ExprId index(std::uint32_t axis) {
     Expr expr;

@@ -23,9 +23,7 @@ void expect_unchanged(const std::string& text) { EXPECT_EQ(print(parse_graph(tex
 std::string error_of(std::string_view text) {
   try {
     parse_graph(text, "bad.hir");
-  } catch (const Error& error) {
-    return error.what();
-  }
+  } catch (const Error& error) { return error.what(); }
   return "no error";
 }
 
@@ -262,16 +260,15 @@ TEST(Text, DamagedTextIsAnError) {
     random = random * 1664525 + 1013904223;
     return (random >> 8) % limit;
   };
-  constexpr std::string_view kPieces[] = {"", "-", "9", "0", "[", "]", "(", ")", "{", "}", ",", "%", "\"", "=", "N", "1e9", "999999999999", "//", "\n", "x", " "};
+  constexpr std::string_view kPieces[] = {"",   "-",  "9", "0", "[", "]", "(", ")", "{", "}", ",", "%", "\"", "=", "N", "1e9", "999999999999",
+                                          "//", "\n", "x", " "};
   for (int i = 0; i < 3000; ++i) {
     std::string damaged = text;
     for (std::size_t k = 0; k < 1 + below(3); ++k) damaged.replace(below(damaged.size()), below(3), kPieces[below(std::size(kPieces))]);
     try {
       parse_graph(damaged);
     } catch (const Error&) {  // as it should be
-    } catch (const std::exception& error) {
-      FAIL() << error.what() << "\n" << damaged;
-    }
+    } catch (const std::exception& error) { FAIL() << error.what() << "\n" << damaged; }
   }
 }
 

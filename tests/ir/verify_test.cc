@@ -20,7 +20,9 @@ class VerifyTest : public testing::Test {
   Node& node(std::size_t i) { return const_cast<Node&>(graph.node(NodeId(i))); }
   Value& value(std::size_t i) { return const_cast<Value&>(graph.value(ValueId(i))); }
   template <typename T>
-  T& change(const T& item) { return const_cast<T&>(item); }
+  T& change(const T& item) {
+    return const_cast<T&>(item);
+  }
 
   std::string error() const {
     try {
