@@ -149,7 +149,7 @@ GradientRow check_node(ForwardRun& run, const Graph& graph, NodeId id, const std
   for (int i = 0; i < kDirections; ++i) {
     const Slopes slopes = check.along(id.index * kDirections + static_cast<std::uint64_t>(i) + 1);
     row.relative_error = std::max(row.relative_error, relative_error(slopes.differences, slopes.formula, slopes.size));
-    if (slopes.kinks > 0) row.remark = fmt::format("{} of {} elements are at a kink, and left out", slopes.kinks, slopes.elements);
+    if (slopes.kinks > 0) row.remark = fmt::format("{} of {} elements are at a kink or curve too sharply, and left out", slopes.kinks, slopes.elements);
   }
   row.ok = row.relative_error <= kTolerance;
   return row;
