@@ -94,7 +94,7 @@ void Executor::execute(BoundHost& step) {
 }
 
 void Executor::execute(const BoundCopy& step) {
-  constexpr std::size_t kBytesWorthThreads = 256 * 1024;
+  constexpr std::size_t kBytesWorthThreads = std::size_t{256} << 10;
   const auto* from = static_cast<const std::byte*>(pointers_[step.from]);
   auto* to = static_cast<std::byte*>(pointers_[step.to]);
   const auto copy = [&](std::int64_t begin, std::int64_t end) { std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin)); };

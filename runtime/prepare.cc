@@ -16,7 +16,7 @@ namespace {
 
 /// Scalar operations from which on a kernel is split among threads. Waking spinning threads and waiting for them takes 2 to 5 us, in which
 /// one core does about this many.
-constexpr std::int64_t kWorkWorthThreads = 32 * 1024;
+constexpr std::int64_t kWorkWorthThreads = 32'768;
 
 std::int64_t rounded_up(std::size_t bytes) {
   const auto signed_bytes = checked_cast<std::int64_t>(bytes, "library scratch");

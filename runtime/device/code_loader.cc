@@ -24,49 +24,45 @@ namespace {
   throw Error(Code::kPlanMismatch, fmt::format("the plan's machine code cannot be loaded: {}", why), {}, {"compile the model again on this machine"});
 }
 
-/// An anonymous file in memory.
-class MemoryFile {
- public:
-  explicit MemoryFile(std::span<const std::byte> content) : file_(memfd_create("hone-kernels", MFD_CLOEXEC)) {
-    if (file_ < 0) not_loadable(std::strerror(errno));
-    while (not content.empty()) {
-      const ssize_t written = ::write(file_, content.data(), content.size());
-      if (written < 0 and errno == EINTR) continue;
-      if (written <= 0) {
-        const int error = errno;
-        close(file_);
-        not_loadable(std::strerror(error));
-      }
-      content = content.subspan(static_cast<std::size_t>(written));
+/// An anonymous file in memory, to be closed by the caller.
+int memory_file(std::span<const std::byte> content) {
+  const int file = memfd_create("hone-kernels", MFD_CLOEXEC);
+  if (file < 0) not_loadable(std::strerror(errno));
+  while (not content.empty()) {
+    const ssize_t written = ::write(file, content.data(), content.size());
+    if (written < 0 and errno == EINTR) continue;
+    if (written <= 0) {
+      const int error = errno;
+      close(file);
+      not_loadable(std::strerror(error));
     }
+    content = content.subspan(static_cast<std::size_t>(written));
   }
-  ~MemoryFile() { close(file_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-
-  std::string path() const { return fmt::format("/proc/self/fd/{}", file_); }
-
- private:
-  int file_;
-};
+  return file;
+}
 
 }  // namespace
 
-LoadedCode::LoadedCode(std::span<const std::byte> object) {
-  // Not base/files.h: this file has no name, and dlopen wants one.
-  const MemoryFile file(object);
-  handle_ = dlopen(file.path().c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle_ == nullptr) not_loadable(printable(dlerror()));
+// Not base/files.h: this file has no name, and dlopen wants one.
+LoadedCode::LoadedCode(std::span<const std::byte> object) : file_(memory_file(object)) {
+  handle_ = dlopen(fmt::format("/proc/self/fd/{}", file_).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle_ != nullptr) return;
+  const std::string why = printable(dlerror());
+  close(file_);
+  not_loadable(why);
 }
 
 LoadedCode::~LoadedCode() {
-  if (handle_ != nullptr) dlclose(handle_);
+  if (handle_ == nullptr) return;
+  dlclose(handle_);
+  close(file_);
 }
 
-LoadedCode::LoadedCode(LoadedCode&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+LoadedCode::LoadedCode(LoadedCode&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)), file_(std::exchange(other.file_, -1)) {}
 
 LoadedCode& LoadedCode::operator=(LoadedCode&& other) noexcept {
   std::swap(handle_, other.handle_);
+  std::swap(file_, other.file_);
   return *this;
 }
 

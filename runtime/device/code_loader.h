@@ -28,6 +28,7 @@ class LoadedCode {
 
  private:
   void* handle_ = nullptr;
+  int file_ = -1;  // stays open: the loader tells objects apart by name, and the name is this number
 };
 
 /// Loads the program's code of the highest level that this processor has; nothing if the program has no code at all.

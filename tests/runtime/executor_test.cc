@@ -242,16 +242,26 @@ TEST(Executor, SavedPlansRunTheSame) {
 }
 
 TEST(Executor, SessionsRunSideBySide) {
+  std::vector<Session> sessions;
+  for (int t = 0; t < 3; ++t) sessions.emplace_back(map_plan("twice", 1'000'000), SessionOptions{.device = "cpu", .threads = 2});
   std::vector<std::thread> threads;
-  for (int t = 0; t < 3; ++t)
-    threads.emplace_back([t] {
-      Session session(map_plan("twice", 1'000'000), {.device = "cpu", .threads = 2});
+  for (std::size_t t = 0; t < sessions.size(); ++t)
+    threads.emplace_back([&session = sessions[t], t] {
       for (int round = 0; round < 20; ++round) {
-        const Tensor x = iota(1000 + t);
+        const Tensor x = iota(1000 + static_cast<std::int64_t>(t));
         EXPECT_EQ(map(session, x).at(999), 1998);
       }
     });
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Executor, SessionsKeepTheirOwnCode) {
+  plan::Plan other = map_plan("twice");
+  other.programs[0].code[0].second = compile_kernels("KERNEL(twice) { EACH F(1)[i] = 20 * F(0)[i]; }");
+  Session first(map_plan("twice"), {}), second(other, {});
+  const Tensor x = tensor({1}, {1});
+  EXPECT_EQ(map(first, x).at(0), 2);
+  EXPECT_EQ(map(second, x).at(0), 20);
 }
 
 TEST(Executor, TooMuchMemoryIsAnErrorAndTheSessionLivesOn) {

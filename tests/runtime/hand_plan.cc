@@ -13,12 +13,15 @@ namespace hone {
 namespace {
 
 // b: buffers, s: sizes; each handles the points from i to end.
-constexpr const char* kSource = R"(
+constexpr const char* kMacros = R"(
 #include <math.h>
 #include <stdint.h>
 #define KERNEL(name) void name(void* const* b, const int64_t* s, int64_t i, int64_t end)
 #define F(n) ((float*)b[n])
 #define EACH for (; i < end; ++i)
+)";
+
+constexpr const char* kKernels = R"(
 KERNEL(twice) { EACH F(1)[i] = 2 * F(0)[i]; }
 KERNEL(half) { EACH F(1)[i] = 0.5f * F(0)[i]; }
 KERNEL(exponential) { EACH F(1)[i] = expf(F(0)[i]); }
@@ -31,11 +34,13 @@ KERNEL(descend) { EACH F(0)[i] -= F(2)[0] * 2 * F(1)[i] / (float)s[0]; }
 KERNEL(scatter) { int64_t k; for (k = 0; k < s[0]; ++k) { int64_t row = ((int64_t*)b[0])[k]; if (row >= i && row < end) F(1)[row] += 1; } }
 )";
 
-std::vector<std::byte> compile() {
+}  // namespace
+
+std::vector<std::byte> compile_kernels(const std::string& source) {
   char folder[] = "/tmp/hone-kernels-XXXXXX";
   HONE_CHECK(mkdtemp(folder) != nullptr, "no folder for test kernels");
   const std::string stem = std::string(folder) + "/kernels";
-  std::ofstream(stem + ".c") << kSource;
+  std::ofstream(stem + ".c") << kMacros << source;
   const std::string command = "cc -shared -fPIC -O2 -o " + stem + ".so " + stem + ".c";  // no -lm: the process has it
   HONE_CHECK(std::system(command.c_str()) == 0, "test kernels do not compile: " + command);
   std::vector<std::byte> code;
@@ -47,10 +52,8 @@ std::vector<std::byte> compile() {
   return code;
 }
 
-}  // namespace
-
 const std::vector<std::byte>& hand_written_code() {
-  static const std::vector<std::byte> code = compile();
+  static const std::vector<std::byte> code = compile_kernels(kKernels);
   return code;
 }
 

@@ -10,7 +10,9 @@
 
 namespace hone {
 
-/// A shared object of the C kernels in hand_plan.cc, made with the system's C compiler, once a process.
+/// A shared object of C kernels, made with the system's C compiler. The source sees KERNEL(name), F(n) and EACH of hand_plan.cc.
+std::vector<std::byte> compile_kernels(const std::string& source);
+/// A shared object of the C kernels in hand_plan.cc, made once a process.
 const std::vector<std::byte>& hand_written_code();
 
 /// Puts entries together: add_* return buffer numbers, steps run in the order of adding, live ranges follow from their use.
