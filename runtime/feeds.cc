@@ -142,7 +142,9 @@ class SizeSolver {
 
 void match_feeds(const plan::Entry& entry, NamedFeeds feeds, std::span<const TensorView*> matched) {
   std::fill(matched.begin(), matched.end(), nullptr);
-  for (const auto& [name, tensor] : feeds) {
+  for (const std::pair<std::string, TensorView>& given : feeds) {
+    const std::string& name = given.first;
+    const TensorView& tensor = given.second;
     const auto declared = std::find_if(entry.feeds.begin(), entry.feeds.end(), [&name](const plan::Feed& feed) { return feed.name == name; });
     if (declared == entry.feeds.end()) unknown_feed(entry, name);
     const TensorView*& slot = matched[static_cast<std::size_t>(declared - entry.feeds.begin())];

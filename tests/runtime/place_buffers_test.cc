@@ -33,7 +33,7 @@ void expect_valid(const std::vector<Interval>& intervals) {
     for (std::size_t j = 0; j < i; ++j) {
       const bool together = intervals[i].first <= intervals[j].last and intervals[j].first <= intervals[i].last;
       const bool apart = placement.offsets[i] + intervals[i].bytes <= placement.offsets[j] or placement.offsets[j] + intervals[j].bytes <= placement.offsets[i];
-      if (together) ASSERT_TRUE(apart) << i << " and " << j;
+      ASSERT_TRUE(apart or not together) << i << " and " << j;
     }
   }
 }
