@@ -1,0 +1,24 @@
+#include "api/hone.h"
+
+#include "backends/compile.h"
+#include "base/files.h"
+#include "frontend/onnx/export.h"
+#include "frontend/onnx/import.h"
+#include "frontend/recipe_toml.h"
+#include "runtime/train/export_onnx.h"
+
+namespace hone {
+
+void save_model(const nn::Model& model, const std::string& path) { onnx::save(model.graph(), path); }
+
+Recipe read_recipe_file(const std::string& path) { return resolve(read_recipe(path)); }
+Recipe read_recipe_text(const std::string& text) { return resolve(parse_recipe(text, "recipe")); }
+
+plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const std::map<std::string, std::int64_t>& dims) {
+  const onnx::Imported model = onnx::import_model(onnx_path, {.dims = dims});
+  return compile({model.graph, model.model, file_name_of(onnx_path)}, recipe).plan;
+}
+
+void save_trained_model(const plan::Plan& plan, const Session& session, const std::string& path) { export_onnx(plan.onnx_model, session, path); }
+
+}  // namespace hone

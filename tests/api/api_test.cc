@@ -1,0 +1,96 @@
+// What a C++ program does with Hone, from one header: build, save, compile, train, save again.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "api/hone.h"
+#include "base/files.h"
+#include "base/philox.h"
+#include "tests/support/temp_folder.h"
+
+namespace hone {
+namespace {
+
+constexpr std::int64_t kBatch = 32;
+
+/// Points of the plane, labelled by whether they lie in the unit circle.
+std::pair<Tensor, Tensor> circle_batch(std::uint64_t number) {
+  std::vector<float> x;
+  std::vector<std::int64_t> y;
+  for (std::uint64_t i = 0; i < kBatch; ++i) {
+    const auto [a, b] = philox_uniform(7, number, i);
+    x.push_back(static_cast<float>(3 * a - 1.5));
+    x.push_back(static_cast<float>(3 * b - 1.5));
+    y.push_back(std::hypot(x[2 * i], x[2 * i + 1]) < 1);
+  }
+  return {Tensor::of<float>({kBatch, 2}, std::span<const float>(x)), Tensor::of<std::int64_t>({kBatch}, std::span<const std::int64_t>(y))};
+}
+
+void build(const std::string& path) {
+  nn::Model model("circle");
+  nn::Value x = model.input("point", {2});
+  x = nn::tanh(nn::dense(x, 16));
+  model.output("logits", nn::dense(x, 2));
+  save_model(model, path);
+}
+
+double train(Session& session, int steps) {
+  const Tensor rate = Tensor::scalar(0.05);
+  double loss = 0;
+  for (int step = 0; step < steps; ++step) {
+    const auto [x, y] = circle_batch(static_cast<std::uint64_t>(step));
+    const std::pair<std::string, TensorView> feeds[] = {{"point", x}, {"target", y}, {"learning_rate", rate}};
+    session.run(plan::kTrainStep, feeds);
+    loss = session.result_tensor(plan::kLossSum).at(0) / session.result_tensor(plan::kTargetCount).at(0);
+  }
+  return loss;
+}
+
+Tensor predict(Session& session) {
+  const Tensor x = circle_batch(1000).first;
+  const std::pair<std::string, TensorView> feeds[] = {{"point", x}};
+  session.run(plan::kPredict, feeds);
+  return session.result_tensor("logits");
+}
+
+TEST(Api, BuildsCompilesTrainsAndSavesAModel) {
+  const hone::test::TempFolder folder;
+  build(folder / "circle.onnx");
+  const Recipe recipe = read_recipe_text("[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"adam\"\nlearning_rate = 0.05\n");
+  const plan::Plan plan = compile_model(folder / "circle.onnx", recipe);
+  Session session(plan, {.device = "cpu", .threads = 1});
+  const double first = train(session, 1);
+  EXPECT_LT(train(session, 300), first / 3);
+  save_trained_model(plan, session, folder / "trained.onnx");
+
+  // The trained file compiles like any other, and says the same.
+  const plan::Plan again = compile_model(folder / "trained.onnx", Recipe{});
+  Session reader(again, {.device = "cpu", .threads = 1});
+  EXPECT_FALSE(reader.has_entry(plan::kTrainStep));
+  const Tensor expected = predict(session), found = predict(reader);
+  ASSERT_EQ(expected.shape(), found.shape());
+  for (std::int64_t i = 0; i < expected.element_count(); ++i) EXPECT_EQ(expected.at(i), found.at(i));
+}
+
+TEST(Api, SaysWhatIsWrongWithALayer) {
+  nn::Model model("wrong");
+  const nn::Value x = model.input("x", {5});
+  try {
+    nn::conv(x, 4, 3);
+    FAIL() << "a convolution without a spatial axis was built";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("conv: its input [N,5] has no spatial axis"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Api, SavedPlansWorkLikeFreshOnes) {
+  const hone::test::TempFolder folder;
+  build(folder / "circle.onnx");
+  plan::save(compile_model(folder / "circle.onnx", Recipe{}), folder / "circle.hone");
+  const plan::Plan plan = plan::load(folder / "circle.hone");
+  Session session(plan, {.device = "cpu", .threads = 1});
+  EXPECT_EQ(predict(session).shape(), (std::vector<std::int64_t>{kBatch, 2}));
+}
+
+}  // namespace
+}  // namespace hone
