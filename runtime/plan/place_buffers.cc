@@ -109,7 +109,7 @@ Placement place_buffers(std::span<const Interval> intervals) {
   }
   const std::int64_t reachable = largest_sum(intervals, rounded);
   // Trying an order is quadratic; very large graphs stop at a good answer instead of looking for the best.
-  const std::int64_t good_enough = intervals.size() > 8192 ? reachable + reachable / 20 : reachable;
+  const std::int64_t good_enough = intervals.size() > 2048 ? reachable + reachable / 20 : reachable;
   Placer placer(intervals, rounded);
   Placement best{.offsets = {}, .total = std::numeric_limits<std::int64_t>::max(), .lower_bound = 0};
   for (const Key key : kOrders) {
