@@ -136,7 +136,7 @@ std::string explain(const Target& target, const std::vector<EntryGraph>& entries
 
 Compiled compile(const ModelSource& model, const Recipe& recipe, const CompileOptions& options) {
   for (const std::string& target : options.targets)
-    if (target != "cpu") throw Error(Code::kUsage, fmt::format("--target {}: this build compiles for cpu only", target));
+    if (target != "cpu") throw Error(Code::kUsage, fmt::format("--target {}: this build compiles for cpu only", quoted(target)), {}, {"leave --target out"});
   const CpuTarget target;
   Compiled compiled;
   const std::vector<EntryGraph> graphs = prepared_entries(model.graph, recipe, target, compiled.training);

@@ -4,9 +4,12 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
+#include "backends/fuse.h"
 #include "backends/llvm/emit.h"
+#include "ir/kernel/elementwise.h"
 #include "ir/op.h"
 #include "ir/ops/ops.h"
 
@@ -33,7 +36,7 @@ namespace {
 class Scheduler {
  public:
   Scheduler(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const DescribeFeed& describe_feed)
-      : graph_(graph), kernels_(kernels), persistents_(persistents), describe_feed_(describe_feed), buffers_(graph.value_count()), states_(graph.value_count()) {}
+      : graph_(graph), kernels_(kernels), persistents_(persistents), describe_feed_(describe_feed), fusion_(fuse_elementwise(graph)), buffers_(graph.value_count()), states_(graph.value_count()) {}
 
   plan::Entry run() {
     entry_.name = graph_.name;
@@ -88,15 +91,44 @@ class Scheduler {
     if (*node.op == op::reshape) return make_view(node.results[0], buffer_of(node.operands[0]));
     if (node.op->collective) return place_all_reduce(node);
     if (not node.attrs[kRow].empty()) return place_library_call(id);
-    place_kernel(id);
+    if (fusion_.runs_at(id) != id) return;  // its group's last member stands for it
+    if (node.op->scalar != nullptr) place_elementwise(fusion_.group(id));
+    else place_kernel(id);
+  }
+
+  /// Results of members that someone outside of the group wants.
+  std::vector<ValueId> wanted_results(const std::vector<NodeId>& members) const {
+    std::map<ValueId, std::uint32_t> inside;
+    for (const NodeId member : members)
+      for (const ValueId operand : graph_.node(member).operands) ++inside[operand];
+    std::vector<ValueId> wanted;
+    for (const NodeId member : members) {
+      const ValueId result = graph_.node(member).results[0];
+      const auto found = inside.find(result);
+      if (uses_[result.index] > (found == inside.end() ? 0 : found->second)) wanted.push_back(result);
+    }
+    return wanted;
+  }
+
+  void place_elementwise(const std::vector<NodeId>& members) {
+    const std::vector<ValueId> stored = wanted_results(members);
+    if (stored.empty()) return;
+    ElementwiseKernel made = elementwise_kernel(graph_, members, stored);
+    update_in_place(members.back(), stored, made.buffers, &made.kernel);
+    add_kernel_step(std::move(made.kernel), made.buffers, graph_.node(members.back()));
   }
 
   void place_kernel(NodeId id) {
     const Node& node = graph_.node(id);
     Kernel kernel = kernel_of(graph_, id);
-    update_in_place(id, &kernel);
     std::vector<ValueId> values = node.operands;
     values.insert(values.end(), node.results.begin(), node.results.end());
+    update_in_place(id, node.results, values, &kernel);
+    add_kernel_step(std::move(kernel), values, node);
+  }
+
+  /// `values` are what the kernel's buffers hold.
+  void add_kernel_step(Kernel kernel, const std::vector<ValueId>& values, const Node& node) {
     const KernelCall call = kernels_.add(std::move(kernel));
     plan::KernelStep step{call.symbol, {}, call.sizes, call.range, call.work};
     for (const std::uint32_t i : call.buffers) step.buffers.push_back(buffer_of(values[i]));
@@ -105,7 +137,7 @@ class Scheduler {
 
   void place_library_call(NodeId id) {
     const Node& node = graph_.node(id);
-    update_in_place(id, nullptr);
+    update_in_place(id, node.results, node.operands, nullptr);
     plan::LibraryStep step{node.attrs[kRow], {}, {}, {}, {}};
     for (const auto& [name, attr] : node.attrs) {
       if (const auto* ints = std::get_if<Ints>(&attr.value)) step.ints[std::string(name)] = *ints;
@@ -143,7 +175,7 @@ class Scheduler {
     last_read_.assign(graph_.value_count(), -1);
     for (std::size_t i = 0; i < graph_.node_count(); ++i)
       for (const ValueId operand : graph_.node(NodeId(i)).operands)
-        if (operand.valid()) last_read_[operand.index] = static_cast<std::int64_t>(i);
+        if (operand.valid()) last_read_[operand.index] = std::max<std::int64_t>(last_read_[operand.index], fusion_.runs_at(NodeId(i)).index);
     for (std::size_t i = graph_.node_count(); i-- > 0;) {  // what reads a view reads what it is a view of
       const Node& node = graph_.node(NodeId(i));
       if (*node.op != op::reshape and not node.op->collective) continue;
@@ -158,24 +190,25 @@ class Scheduler {
            std::any_of(graph_.aliases().begin(), graph_.aliases().end(), [&](const Alias& alias) { return alias.value == state; });
   }
 
-  /// If the node makes the new value of a state that nobody reads afterwards, lets it write where the state lies.
-  void update_in_place(NodeId id, const Kernel* kernel) {
-    const Node& node = graph_.node(id);
-    for (std::size_t r = 0; r < node.results.size(); ++r) {
-      const ValueId state = states_[node.results[r].index];
-      if (not state.valid() or buffers_[node.results[r].index] or outlives_step(state)) continue;
+  /// If what runs at `id` makes the new value of a state that nobody reads afterwards, lets it write where the state lies.
+  void update_in_place(NodeId id, const std::vector<ValueId>& results, const std::vector<ValueId>& values, const Kernel* kernel) {
+    for (const ValueId result : results) {
+      const ValueId state = states_[result.index];
+      if (not state.valid() or buffers_[result.index] or outlives_step(state)) continue;
       const std::int64_t last = last_read_[state.index], now = static_cast<std::int64_t>(id.index);
       if (last > now) continue;
-      if (last == now and (kernel == nullptr or not reads_as_it_writes(node, *kernel, r, state))) continue;
-      buffers_[node.results[r].index] = buffer_of(state);
+      if (last == now and (kernel == nullptr or not reads_as_it_writes(values, *kernel, result, state))) continue;
+      buffers_[result.index] = buffer_of(state);
     }
   }
 
-  bool reads_as_it_writes(const Node& node, const Kernel& kernel, std::size_t result, ValueId state) const {
-    for (std::size_t i = 0; i < node.operands.size(); ++i) {
-      if (node.operands[i] == state) {
-        if (not may_share_memory(kernel, static_cast<std::uint32_t>(node.operands.size() + result), static_cast<std::uint32_t>(i))) return false;
-      } else if (node.operands[i].valid() and buffers_[node.operands[i].index] and root(*buffers_[node.operands[i].index]) == root(*buffers_[state.index])) {
+  /// `values` are what the kernel's buffers hold.
+  bool reads_as_it_writes(const std::vector<ValueId>& values, const Kernel& kernel, ValueId result, ValueId state) {
+    const auto written = static_cast<std::uint32_t>(std::find(values.begin(), values.end(), result) - values.begin());
+    for (std::uint32_t i = 0; i < values.size(); ++i) {
+      if (values[i] == state) {
+        if (not may_share_memory(kernel, written, i)) return false;
+      } else if (i != written and values[i].valid() and buffers_[values[i].index] and root(*buffers_[values[i].index]) == root(buffer_of(state))) {
         return false;  // read through a view of the state
       }
     }
@@ -227,6 +260,7 @@ class Scheduler {
   KernelSet& kernels_;
   PersistentSet& persistents_;
   const DescribeFeed& describe_feed_;
+  const Fusion fusion_;
   plan::Entry entry_;
   std::vector<std::optional<std::uint32_t>> buffers_;  // by value
   std::vector<ValueId> states_;                        // by value: the state that it replaces

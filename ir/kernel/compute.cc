@@ -10,16 +10,6 @@ namespace hone {
 
 namespace {
 
-std::vector<Scalar> broadcast_index(const Shape& operand, const Shape& result, const Indices& index, ExprPool& pool) {
-  std::vector<Scalar> at;
-  const std::size_t extra = result.size() - operand.size();
-  for (std::size_t i = 0; i < operand.size(); ++i) {
-    const bool stretched = operand[i].is_constant(1) and not result[i + extra].is_constant(1);
-    at.push_back(stretched ? expr::constant_int(pool, DType::kI64, 0) : index[i + extra]);
-  }
-  return at;
-}
-
 std::vector<ExprId> ids_of(const Indices& index) {
   std::vector<ExprId> ids;
   for (const Scalar& scalar : index) ids.push_back(scalar.id());
@@ -33,6 +23,23 @@ constexpr std::string_view kOuterNames[] = {"n", "m", "i", "j", "p", "q"};
 constexpr std::string_view kInnerNames[] = {"k", "l", "r", "s", "t", "u"};
 
 }  // namespace
+
+Indices broadcast_index(const Shape& operand, const Shape& result, const Indices& index, ExprPool& pool) {
+  Indices at;
+  const std::size_t extra = result.size() - operand.size();
+  for (std::size_t i = 0; i < operand.size(); ++i) {
+    const bool stretched = operand[i].is_constant(1) and not result[i + extra].is_constant(1);
+    at.push_back(stretched ? expr::constant_int(pool, DType::kI64, 0) : index[i + extra]);
+  }
+  return at;
+}
+
+Scalar literal(const Graph& graph, ValueId value, ExprPool& pool) {
+  const Tensor* tensor = graph.constant_of(value);
+  if (tensor == nullptr or tensor->element_count() != 1) return {};
+  if (is_float(tensor->dtype())) return expr::constant(pool, widened(tensor->dtype()), tensor->at(0));
+  return expr::constant_int(pool, tensor->dtype(), tensor->int_at(0));
+}
 
 Compute::Compute(const Graph& graph, NodeId id) : attrs(graph.node(id).attrs), graph_(graph), node_(graph.node(id)) {
   const auto add = [&](ValueId value, std::string name, Access access) {
@@ -96,8 +103,7 @@ Scalar Compute::load_if(Scalar guard, std::size_t operand, Indices index) {
   const ValueId value = node_.operands.at(operand);
   const Type& type = graph_.type(value);
   HONE_CHECK(index.size() == type.shape.size(), fmt::format("{}: load with {} indices from {}", node_.op->name, index.size(), to_string(type)));
-  if (const Tensor* tensor = graph_.constant_of(value); tensor != nullptr and tensor->element_count() == 1 and not guard.valid())
-    return is_float(type.dtype) ? expr::constant(pool(), widened(type.dtype), tensor->at(0)) : expr::constant_int(pool(), type.dtype, tensor->int_at(0));
+  if (const Scalar number = literal(graph_, value, pool()); number.valid() and not guard.valid()) return number;
   Expr load{.op = ScalarOp::kLoad, .dtype = widened(type.dtype), .slot = static_cast<std::uint32_t>(operand), .index = ids_of(index)};
   if (guard.valid()) load.guard = guard.id();
   return {pool(), pool().add(std::move(load))};

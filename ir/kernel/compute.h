@@ -68,6 +68,12 @@ class Compute {
   bool reduced_ = false;  ///< the current phase has a reduction: what comes next starts another
 };
 
+/// Where an operand of shape `operand` is read for the result's `index`, broadcasting as numpy does.
+Indices broadcast_index(const Shape& operand, const Shape& result, const Indices& index, ExprPool& pool);
+
+/// A one-element constant as a literal of its arithmetic type; invalid for any other value.
+Scalar literal(const Graph& graph, ValueId value, ExprPool& pool);
+
 /// The kernel of an op of meaning `scalar` or `compute`; its buffers are the node's operands, then its results. One-element constants become literals.
 Kernel kernel_of(const Graph& graph, NodeId node);
 
