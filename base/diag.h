@@ -12,10 +12,10 @@ namespace hone {
 
 /// Where something came from, in the user's own terms. Every field may be empty.
 struct Loc {
-  std::string file;     ///< "mnist.onnx", "train.toml", "model.hir", "labels.npy", or a C++ source file
-  std::string node;     ///< the node as the user knows it: "fc1/MatMul"
-  std::string layer;    ///< the module path that the exporter left: "encoder/layer.0/attention"
-  std::string derived;  ///< what made it, if a pass did: "gradient of", "lowered from softmax", "update of fc1.weight"
+  std::string file = {};     ///< "mnist.onnx", "train.toml", "model.hir", "labels.npy", or a C++ source file
+  std::string node = {};     ///< the node as the user knows it: "fc1/MatMul"
+  std::string layer = {};    ///< the module path that the exporter left: "encoder/layer.0/attention"
+  std::string derived = {};  ///< what made it, if a pass did: "gradient of", "lowered from softmax", "update of fc1.weight"
   int line = 0;         ///< 1-based line in `file`, 0 if there is none
 
   bool empty() const { return file.empty() and node.empty() and layer.empty() and derived.empty() and line == 0; }
