@@ -15,8 +15,9 @@ struct ImportOptions {
 };
 
 struct Imported {
-  /// Inputs: the model's inputs (role input, ONNX names and declared types; unknown extents get symbols), float initializers (role weight; rank 0 and one-element ones
-  /// role constant), other initializers (role constant), each with data. Outputs: all of the model's, by name. Values carry ONNX names, nodes their Loc.
+  /// Inputs: the model's inputs (role input, ONNX names and declared types; unknown extents get symbols; extents that must be equal get one), float initializers (role
+  /// weight; those of rank 0, and those of one element that stand where models keep no parameter, role constant), other initializers (role constant), each with data.
+  /// Outputs: all of the model's, by name. Values carry ONNX names, nodes their Loc. Shape arithmetic is folded, and its nodes, which nobody reads any more, are left in.
   /// Batch normalization is `batch_norm`, whatever mode the file was exported in. `lower` ops are not expanded.
   Graph graph;
   ModelProto model;             ///< as it came in, data included
