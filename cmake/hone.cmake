@@ -122,5 +122,6 @@ function(hone_test name)
   endif()
   hone_executable(${name} SOURCES ${arg_SOURCES} DEPS ${arg_DEPS} GTest::gmock GTest::gtest_main)
   target_compile_options(${name} PRIVATE -Wno-dangling-else)  # gcc takes `if (x) EXPECT_EQ(...)` for an ambiguous else
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 900)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 900
+    ENVIRONMENT GOMP_SPINCOUNT=2000)  # tests run side by side: threads that spin at barriers would starve each other
 endfunction()
