@@ -36,7 +36,8 @@ std::string to_string(const Diag& diag) {
   constexpr std::string_view kSeverity[] = {"error", "warning", "note"};
   std::string text = fmt::format("{}[{}]: {}", kSeverity[static_cast<int>(diag.severity)], to_string(diag.code), diag.message);
   if (const std::string where = to_string(diag.loc); not where.empty()) text += "\n  " + where;
-  for (const std::string& note : diag.notes) text += "\n  note: " + note;
+  for (const std::string& note : diag.notes)
+    if (not note.empty()) text += "\n  note: " + note;  // a hint that was not found leaves its place empty
   return text;
 }
 
