@@ -28,11 +28,10 @@ std::string missing_note(const std::string& path) {
   std::vector<std::string> names;
   if (file_system().list_folder(folder, &names) != 0) return "";
   std::sort(names.begin(), names.end());
-  std::string note = file_is_missing ? "" : fmt::format("there is no folder {} in {}", quoted(name), quoted(folder));
-  if (const auto similar = nearest(name, names)) {
-    if (not note.empty()) note += "; ";
-    note += fmt::format("did you mean {}?", quoted(folder == "." ? *similar : folder == "/" ? "/" + *similar : folder + "/" + *similar));
-  }
+  const std::string place = folder == "." ? "the current folder" : quoted(folder);
+  std::string note = fmt::format("there is no {}{} in {}", file_is_missing ? "" : "folder ", quoted(name), place);
+  if (const auto similar = nearest(name, names))
+    note += fmt::format("; did you mean {}?", quoted(folder == "." ? *similar : folder == "/" ? "/" + *similar : folder + "/" + *similar));
   return note;
 }
 
@@ -49,6 +48,7 @@ std::string way_out(const std::string& path, int error) {
     case EMFILE:
     case ENFILE: return "too many files are open at once; raise `ulimit -n`";
     case EISDIR: return "name a file in that folder";
+    case EEXIST:
     case ENOTDIR: return "a part of the path is a file, not a folder";
     case ENAMETOOLONG: return "choose a shorter name";
     default: return "";
