@@ -102,9 +102,10 @@ std::string describe_content(std::span<const std::byte> bytes) {
 
 std::string onnx_advice(std::span<const std::byte> bytes) {
   if (bytes.empty()) return "the export or download did not finish; do it again";
-  if (const Signature* signature = find_signature(bytes)) return std::string(signature->advice);
+  const Signature* signature = find_signature(bytes);
+  if (signature != nullptr and not signature->advice.empty()) return std::string(signature->advice);
   if (is_safetensors(bytes)) return "export the model that these weights belong to, with `optimum-cli export onnx` or torch.onnx.export";
-  return "";
+  return "give the .onnx file that your framework's exporter wrote (torch.onnx.export, model.export of Keras, tf2onnx)";
 }
 
 }  // namespace hone
