@@ -67,7 +67,8 @@ void Infer::fail(Code code, std::string_view message) const {
     if (const Input* input = graph_.input_of(operands_[i]); input != nullptr and input->role == Role::kWeight)
       notes.push_back(fmt::format("\"{}\" is an initializer of the model; was it exported transposed or reshaped?", input->name));
   }
-  notes.insert(notes.begin(), call + ") " + attrs.text());
+  const std::string attributes = attrs.text();
+  notes.insert(notes.begin(), call + ")" + (attributes.empty() ? "" : " " + attributes));
   throw Error(code, fmt::format("{}: {}", op_.name, message), loc_, std::move(notes));
 }
 

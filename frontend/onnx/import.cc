@@ -13,6 +13,7 @@
 #include "frontend/onnx/symbols.h"
 #include "frontend/onnx/values.h"
 #include "frontend/onnx/versions.h"
+#include "ir/op.h"
 
 namespace hone::onnx {
 
@@ -45,6 +46,13 @@ std::int64_t opset_of(const ModelProto& model, const Loc& file) {
     throw Error(Code::kOpset, fmt::format("opset {} is newer than what this version of Hone knows: {} to {} are supported", *opset, kOldestOpset, kNewestOpset),
                 file, {fmt::format("export the model with opset {} or older", kNewestOpset)});
   return *opset;
+}
+
+/// A problem that one of our ops found begins with its name; the user knows the node by the operator's: "matmul: ..." becomes "MatMul: ...".
+std::string in_onnx_words(const std::string& message, const std::string& op_type) {
+  const std::size_t colon = message.find(": ");
+  const bool ours = colon != std::string::npos and find_op(std::string_view(message).substr(0, colon)) != nullptr;
+  return ours ? printable(op_type) + message.substr(colon) : message;
 }
 
 /// Operators that are not supported, each with all the nodes that need it.
@@ -144,6 +152,7 @@ class GraphImport {
     } catch (const Error& error) {
       for (Diag diag : error.diags()) {
         if (diag.loc.empty()) diag.loc = loc;
+        diag.message = in_onnx_words(diag.message, proto.op_type());
         diags_.add(std::move(diag));
       }
     }

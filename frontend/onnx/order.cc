@@ -94,7 +94,7 @@ class Connections {
       needed_[static_cast<std::size_t>(node)] = true;
       open.push_back(node);
     };
-    if (graph_.output_size() == 0) diags_.error(Code::kBadGraph, "the model has no outputs", locations_.file());
+    if (graph_.output_size() == 0) diags_.error(Code::kBadGraph, "the model has no outputs", locations_.file(), {"name what it computes in graph.output, or export it again"});
     for (const ValueInfoProto& output : graph_.output()) {
       if (const auto maker = makers_.find(output.name()); maker != makers_.end()) need(maker->second);
       else report_missing(output.name(), "an output of the model", locations_.file());
@@ -147,7 +147,7 @@ class Connections {
     for (std::size_t i = 0; i < std::min(cycle.size(), kMostNamed); ++i) names += quoted(locations_.of(graph_.node(cycle[i])).node) + " reads ";
     if (cycle.size() > kMostNamed) names += fmt::format("({} more) reads ", cycle.size() - kMostNamed);
     diags_.error(Code::kBadGraph, "nodes depend on themselves: " + names + quoted(locations_.of(graph_.node(cycle[0])).node),
-                 locations_.of(graph_.node(cycle[0])));
+                 locations_.of(graph_.node(cycle[0])), {"an ONNX graph goes from inputs to outputs only: what wrote this file connected the names wrongly"});
   }
 
   const GraphProto& graph_;
