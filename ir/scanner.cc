@@ -164,6 +164,7 @@ void Scanner::fail_expected(std::string_view what, std::vector<std::string> note
 
 void Scanner::fail(std::string message, Loc where, std::vector<std::string> notes) {
   std::erase(notes, "");
+  if (notes.empty()) notes.emplace_back("hone-compile MODEL.onnx --emit imported shows how .hir is written");
   throw Error(Code::kBadHir, std::move(message), std::move(where), std::move(notes));
 }
 
