@@ -44,7 +44,8 @@ std::int64_t class_axis(const Recipe& recipe, const Type& output) {
   const auto rank = static_cast<std::int64_t>(output.shape.size());
   const std::int64_t axis = recipe.loss.class_axis < 0 ? recipe.loss.class_axis + rank : recipe.loss.class_axis;
   if (rank == 0 or axis < 0 or axis >= rank)
-    throw Error(Code::kRecipeModel, fmt::format("loss.class_axis = {} is no axis of the output {}", recipe.loss.class_axis, to_string(output)));
+    throw Error(Code::kRecipeModel, fmt::format("loss.class_axis = {} is no axis of the output {}", recipe.loss.class_axis, to_string(output)), {},
+                {"axes count from 0, and -1 is the last one, which is the default"});
   return axis;
 }
 
@@ -73,6 +74,10 @@ void add_metric(Builder& builder, const std::string& metric, Val output, Val tar
   std::int64_t k = 1;
   if (metric != "accuracy") {  // the recipe lets only accuracy and top_K_accuracy through
     k = std::stoll(metric.substr(4));
+    const Dim& classes = output.shape()[static_cast<std::size_t>(axis)];
+    if (classes.is_constant() and classes.value() < k)
+      throw Error(Code::kRecipeModel, fmt::format("the metric {} is always 1, because the output has {} classes", metric, classes.value()), {},
+                  {"leave it out of metrics.list"});
     attrs.set(kTopK = k);
     builder.output("metric:" + metric, op::top_k_accuracy(output, target, attrs));
   } else {
@@ -88,7 +93,8 @@ Objective attach_loss(Graph& graph, const Recipe& recipe) {
   const Output chosen = chosen_output(graph, recipe);
   Builder builder(graph);
   const Val output = builder.val(chosen.value);
-  if (not is_float(output.dtype())) throw Error(Code::kRecipeModel, fmt::format("output \"{}\" is {}: a loss needs floats", chosen.name, to_string(output.type())));
+  if (not is_float(output.dtype())) throw Error(Code::kRecipeModel, fmt::format("output \"{}\" is {}: a loss needs floats", chosen.name, to_string(output.type())), {},
+                {"choose an output of floats, such as the logits: [model] output = \"NAME\""});
   const Builder::Scope scope(builder, Loc{.node = "loss " + recipe.loss.kind}, Part::kLoss);
   const std::int64_t axis = row->target == TargetKind::kClasses ? class_axis(recipe, output.type()) : 0;
   const Val target = add_target(builder, output, row->target, axis);
