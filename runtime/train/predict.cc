@@ -35,6 +35,16 @@ void collect(const TensorView& view, std::int64_t rows, bool slices, const std::
   output->bytes.insert(output->bytes.end(), data, data + byte_count(view));
 }
 
+/// Type and values of a tensor that is fed as it is.
+void check_input(const plan::Feed& feed, const Array& array) {
+  if (array.dtype() != feed.dtype)
+    throw Error(Code::kDataType,
+                fmt::format("{} is {}{}, and {} takes {}[{}]", printable(array.label()), to_string(array.dtype()), shape_text(array.shape()), quoted(feed.name),
+                            to_string(feed.dtype), printable(to_string(feed.shape))),
+                {}, {"hone-run call takes tensors as they are: save it with that type, or use hone-run predict, which makes floats of integers"});
+  check_values(feed, array, "row");
+}
+
 bool is_output(const plan::Result& result) {
   return result.name != plan::kLossSum and result.name != plan::kTargetCount and not result.name.starts_with(plan::kMetricPrefix) and
          not result.name.starts_with(plan::kGradNormPrefix);
@@ -86,7 +96,7 @@ NamedTensors call(StepRunner& runner, const plan::Entry& entry, const std::vecto
   for (const auto& [name, array] : inputs) {
     const plan::Feed* feed = find_feed(entry, name);
     try {
-      if (feed != nullptr and feed->dtype == array.dtype()) check_values(*feed, array, "row");  // another type is the session's to refuse
+      if (feed != nullptr) check_input(*feed, array);
     } catch (const Error& error) { diags.append(error); }
   }
   diags.throw_if_errors();
