@@ -123,7 +123,7 @@ void Trainer::end_epoch(std::int64_t epoch, std::int64_t steps, Clock::time_poin
 
 void Trainer::refuse_loss(std::int64_t epoch, double loss) const {
   progress_.interrupt();
-  throw Error(Code::kNotFinite, fmt::format("the loss is {} at epoch {}, step {}", loss, epoch, result_.steps + 1), {},
+  throw Error(Code::kNotFinite, fmt::format("the loss is {} at epoch {}, step {}", std::isnan(loss) ? std::abs(loss) : loss, epoch, result_.steps + 1), {},
               {"the weights are still those before this step, because only a finite loss updates them; no trained model was written",
                fmt::format("try a smaller optimizer.learning_rate (it was {:.6g}), or look for nan and very large numbers in the data", rate_)});
 }
