@@ -65,7 +65,7 @@ Graph graph_of(const Arguments& arguments) {
 
 int run(const Arguments& arguments) {
   const bool known = arguments.file.ends_with(".onnx") or arguments.file.ends_with(".hir") or arguments.file.ends_with(".hone");
-  if (not known) throw Error(Code::kUsage, fmt::format("{}: expected a name that ends in .onnx, .hir or .hone", quoted(arguments.file)));
+  if (not known) throw Error(Code::kUsage, fmt::format("{}: expected a name that ends in .onnx, .hir or .hone", quoted(arguments.file)), {}, {"give the file the ending of what is in it"});
   if (arguments.as != "text" and arguments.as != "dot")
     throw Error(Code::kUsage, fmt::format("--as {}: this version writes text and dot", quoted(arguments.as)), {},
                 {"dot -Tsvg turns the latter into a picture"});
