@@ -1,0 +1,92 @@
+// Data that are not there, damaged, or do not fit the plan: each named by file, and by row where it is a value.
+#include <gtest/gtest.h>
+
+#include "formats/npy.h"
+#include "formats/npz.h"
+#include "tests/errors/error_case.h"
+#include "tests/support/tools/small_files.h"
+
+namespace hone::test {
+namespace {
+
+std::string train(const std::string& data) { return "hone-run train mlp.hone --train " + data + " --out trained.onnx"; }
+
+/// mlp.hone with its data, and what `more` writes besides.
+auto plan_and(std::function<void(const TempFolder&)> more) {
+  return [more](const TempFolder& folder) {
+    write_mlp_plan(folder);
+    more(folder);
+  };
+}
+
+auto floats(const std::string& name, std::vector<std::int64_t> shape) {
+  return plan_and([name, shape](const TempFolder& folder) { write_floats(folder, name, shape); });
+}
+
+auto labels(std::vector<std::int64_t> values) {
+  return plan_and([values](const TempFolder& folder) { write_integers(folder, "labels.npy", values); });
+}
+
+/// data.npz with the arrays x and y, then `damage` done to its bytes.
+auto archive(std::function<void(std::string&)> damage = [](std::string&) {}) {
+  return plan_and([damage](const TempFolder& folder) {
+    write_npz(folder / "data.npz", {{"x", read_npy(folder / "x.npy")}, {"y", read_npy(folder / "y.npy")}});
+    std::string bytes = folder.read("data.npz");
+    damage(bytes);
+    folder.write("data.npz", bytes);
+  });
+}
+
+auto ids_with(std::int64_t at, std::int64_t value) {
+  return [at, value](const TempFolder& folder) {
+    write_ids_plan(folder);
+    std::vector<std::int64_t> ids(10 * 12, 1);
+    ids[static_cast<std::size_t>(at)] = value;
+    write_npy(folder / "ids.npy", Tensor::of<std::int64_t>({10, 12}, std::span<const std::int64_t>(ids)));
+  };
+}
+
+const ErrorCase kCases[] = {
+    {"MissingFile", train("x=x.npy,y=lables.npy"), 7, {"HN-0401", "lables.npy", "labels.npy"}, labels({0})},
+    {"SeveralMissingFilesAtOnce", train("x=a.npy,y=b.npy"), 7, {"a.npy", "b.npy"}, write_mlp_plan},
+    {"NotANpyFile", train("x=x.npy,y=words.npy"), 4, {"HN-0301", "words.npy"}, plan_and([](const TempFolder& f) { f.write("words.npy", "1 2 3"); })},
+    {"TruncatedNpy", train("x=cut.npy,y=y.npy"), 4, {"HN-0301", "cut.npy"},
+     plan_and([](const TempFolder& f) { f.write("cut.npy", f.read("x.npy").substr(0, 200)); })},
+    {"WrongShape", train("x=wide.npy,y=y.npy"), 4, {"HN-0302", "wide.npy is f32[10,5]", "\"x\" takes f32[N,4]"}, floats("wide.npy", {10, 5})},
+    {"OneHotTargets", train("x=x.npy,y=onehot.npy"), 4, {"HN-0302", "onehot.npy is i64[10,3]", "one-hot", "argmax"},
+     plan_and([](const TempFolder& f) { write_npy(f / "onehot.npy", Tensor::zeros(DType::kI64, {10, 3})); })},
+    {"ArraysOfDifferentLength", train("x=x.npy,y=labels.npy"), 4, {"HN-0304", "x.npy has 10 rows", "labels.npy has 3 rows"}, labels({0, 1, 2})},
+    {"NoRows", train("x=none.npy,y=y.npy"), 4, {"none.npy"}, floats("none.npy", {0, 4})},
+    {"FloatsWhereIntegersAreWanted", train("x=x.npy,y=soft.npy"), 4, {"HN-0303", "soft.npy holds f32", "takes i64", "floats are never made integers"},
+     floats("soft.npy", {10})},
+    {"LabelTooLarge", train("x=x.npy,y=labels.npy"), 4, {"HN-0305", "labels.npy: row 7 holds 3", "0 to 2", "classes count from 0"},
+     labels({0, 1, 2, 0, 1, 2, 0, 3, 2, 0})},
+    {"NegativeLabel", train("x=x.npy,y=labels.npy"), 4, {"HN-0305", "labels.npy: row 2 holds -1", "0 to 2"}, labels({0, 1, -1, 0, 1, 2, 0, 1, 2, 0})},
+    {"LabelInTheRowsThatAreTaken", train("x=x.npy[5:10],y=labels.npy[5:10]"), 4, {"labels.npy: row 9 holds 7"}, labels({9, 1, 2, 0, 1, 2, 0, 1, 2, 7})},
+    {"LabelInTheValidationData", train("x=x.npy,y=y.npy") + " --valid x=x.npy,y=labels.npy", 4, {"labels.npy: row 0 holds 5"},
+     labels({5, 1, 2, 0, 1, 2, 0, 1, 2, 0})},
+    {"IdBeyondTheVocabulary", "hone-run train ids.hone --train ids=ids.npy,y=y.npy --out trained.onnx", 4,
+     {"HN-0305", "ids.npy: row 3, element [5] holds 50", "\"ids\" takes", "49"}, ids_with(3 * 12 + 5, 50)},
+    {"IdBeyondTheVocabularyWhenPredicting", "hone-run predict ids.hone --data x=ids.npy --out out.npz", 4, {"HN-0305", "row 0, element [0] holds 9000"},
+     ids_with(0, 9000)},
+    {"IdThatItsTypeCannotHold", "hone-run eval ids.hone --data x=ids.npy,y=y.npy", 4, {"HN-0305", "holds 4294967297"}, ids_with(14, 0x1'0000'0001)},
+    {"InputThatNothingFeeds", train("y=y.npy"), 4, {"HN-0306", "nothing feeds the input \"x\" (f32[N,4])", "add x=FILE"}, write_mlp_plan},
+    {"TargetThatNothingFeeds", train("x=x.npy"), 4, {"HN-0306", "nothing feeds the target (i64[N])", "add y=FILE"}, write_mlp_plan},
+    {"UnknownInput", train("x=x.npy,y=y.npy,mask=x.npy"), 4, {"HN-0306", "no input \"mask\"", "it takes x, target"}, write_mlp_plan},
+    {"MisspelledInput", "hone-run predict ids.hone --data idz=ids.npy --out out.npz", 4, {"no input \"idz\"", "did you mean \"ids\"?"}, write_ids_plan},
+    {"InputTwice", train("x=x.npy,x=x.npy,y=y.npy"), 2, {"\"x\" is given twice"}, write_mlp_plan},
+    {"TargetForAPrediction", "hone-run predict mlp.hone --data x=x.npy,y=y.npy --out out.npz", 4, {"HN-0306", "\"y\"", "leave it out"}, write_mlp_plan},
+    {"DamagedArchive", train("x=data.npz:x,y=data.npz:y"), 4, {"HN-0301", "data.npz"}, archive([](std::string& bytes) { bytes[180] ^= 1; })},
+    {"TruncatedArchive", train("x=data.npz:x,y=data.npz:y"), 4, {"HN-0301", "data.npz"}, archive([](std::string& bytes) { bytes.resize(150); })},
+    {"WrongKey", train("x=data.npz:xs,y=data.npz:y"), 4, {"HN-0306", "data.npz", "\"xs\"", "did you mean \"x\"?"}, archive()},
+    {"UnknownFileType", train("x=x.dat,y=y.npy"), 2, {"HN-0001", "x.dat", ".npy"}, write_mlp_plan},
+    {"RawFileOfAnotherLength", train("x=x.bin:f32:10x4,y=y.npy"), 4, {"HN-0301", "x.bin", "160"}, plan_and([](const TempFolder& f) { f.write("x.bin", "123"); })},
+    {"RowsBeyondTheEnd", train("x=x.npy[0:20],y=y.npy[0:20]"), 4, {"HN-0304", "has 10 rows", "0 to 20"}, write_mlp_plan},
+    {"CallWithAnotherType", "hone-run call mlp.hone --in x=y.npy --out out.npz", 4, {"HN-0303", "y.npy is i64[10]", "\"x\" takes f32[N,4]", "hone-run predict"}, write_mlp_plan},
+    {"CallWithAnotherShape", "hone-run call mlp.hone --in x=wide.npy --out out.npz", 4, {"HN-0302", "\"x\" has shape [10,5]", "[N,4]"}, floats("wide.npy", {10, 5})},
+};
+
+HONE_ERROR_CASES(DataErrors, kCases);
+
+}  // namespace
+}  // namespace hone::test

@@ -1,0 +1,86 @@
+#include "tests/errors/error_case.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <regex>
+
+#include "base/text.h"
+#include "tests/support/tools/run_tool.h"
+
+namespace hone::test {
+
+namespace {
+
+using ::testing::HasSubstr;
+
+using Contents = std::map<std::string, std::string>;
+
+Contents contents_of(const TempFolder& folder, const std::vector<std::string>& but) {
+  Contents contents;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
+    const std::string name = std::filesystem::relative(entry.path(), folder.path()).string();
+    if (std::find(but.begin(), but.end(), split(name, '/')[0]) != but.end()) continue;
+    contents[name] = entry.is_regular_file() ? folder.read(name) : "not a file";
+  }
+  return contents;
+}
+
+/// The files in the folder that the command would write.
+std::vector<std::string> outputs_of(const std::string& command) {
+  std::vector<std::string> outputs;
+  const std::vector<std::string> words = split(command, ' ');
+  for (std::size_t i = 0; i + 1 < words.size(); ++i)
+    if ((words[i] == "-o" or words[i] == "--out") and words[i + 1].find('/') == std::string::npos and words[i + 1] != "-") outputs.push_back(words[i + 1]);
+  return outputs;
+}
+
+/// What only someone who works on Hone would understand.
+void expect_no_insides(const std::string& message) {
+  static const std::regex kInsides(R"(internal error|\.(cc|h):\d+|0x[0-9a-f]{6,}|std::|operator\(\)|Assertion|terminate called|basic_string|_M_|what\(\)|#\d+ )");
+  std::smatch found;
+  EXPECT_FALSE(std::regex_search(message, found, kInsides)) << "\"" << found.str() << "\" is in the message:\n" << message;
+}
+
+/// Each kind of problem has its own exit code: the hundreds digit of the error's code tells the kind.
+void expect_matching_code(const std::string& message, int exit) {
+  constexpr int kExitOfKind[] = {2, 3, 5, 4, 7, 10, 8, 6};
+  static const std::regex kCode(R"(error\[HN-(\d\d)\d\d\]: )");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(message, found, kCode)) << "no error code in the message:\n" << message;
+  const auto kind = static_cast<std::size_t>(std::stoi(found[1].str()));
+  ASSERT_LT(kind, std::size(kExitOfKind));
+  EXPECT_EQ(kExitOfKind[kind], exit) << message;
+}
+
+void check_once(const ErrorCase& wrong, const TempFolder& folder) {
+  const Contents before = contents_of(folder, wrong.leaves);
+  const ToolRun run = run_tool(folder.path(), wrong.command);
+  EXPECT_EQ(run.exit, wrong.exit) << run.err;
+  EXPECT_EQ(run.out, "");
+  for (const std::string& part : wrong.says) EXPECT_THAT(run.err, HasSubstr(part));
+  expect_matching_code(run.err, wrong.exit);
+  EXPECT_THAT(run.err, HasSubstr("note: ")) << "the message shows no way out";
+  expect_no_insides(run.err);
+  for (const auto& [name, content] : contents_of(folder, wrong.leaves)) {
+    const auto old = before.find(name);
+    EXPECT_TRUE(old != before.end()) << name << " was left behind";
+    if (old != before.end()) EXPECT_TRUE(old->second == content) << name << " was changed";
+  }
+}
+
+}  // namespace
+
+void check_error_case(const ErrorCase& wrong) {
+  const TempFolder folder;
+  if (wrong.prepare) wrong.prepare(folder);
+  check_once(wrong, folder);
+  const std::vector<std::string> outputs = outputs_of(wrong.command);
+  for (const std::string& output : outputs) folder.write(output, "what was there before");
+  if (not outputs.empty() and not testing::Test::HasFailure()) check_once(wrong, folder);
+}
+
+std::ostream& operator<<(std::ostream& stream, const ErrorCase& wrong) { return stream << wrong.command; }
+
+}  // namespace hone::test

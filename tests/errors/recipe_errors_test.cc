@@ -1,0 +1,69 @@
+// Recipes that do not parse, say something unknown, or do not fit the model.
+#include <gtest/gtest.h>
+
+#include "tests/errors/error_case.h"
+#include "tests/support/tools/small_files.h"
+
+namespace hone::test {
+namespace {
+
+const std::string kCompile = "hone-compile mlp.onnx -r train.toml -o plan.hone";
+
+/// mlp.onnx and a recipe of this text.
+auto recipe(std::string text) {
+  return [text](const TempFolder& folder) {
+    write_mlp(folder);
+    folder.write("train.toml", text);
+  };
+}
+
+constexpr const char* kGood = "[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"sgd\"\n";
+auto good_and(const std::string& more) { return recipe(kGood + more); }
+
+/// The good recipe and --set.
+std::string set(const std::string& assignment) { return kCompile + " --set " + assignment; }
+
+const ErrorCase kCases[] = {
+    {"MissingFile", "hone-compile mlp.onnx -r tarin.toml -o plan.hone", 7, {"HN-0401", "tarin.toml", "train.toml"}, write_mlp},
+    {"SyntaxErrorWithItsLine", kCompile, 5, {"HN-0201", "not TOML", "in train.toml:2"}, recipe("[loss]\nkind = \"mse\n")},
+    {"KeyTwice", kCompile, 5, {"HN-0201", "train.toml:3"}, recipe("[loss]\nkind = \"mse\"\nkind = \"mse\"\n")},
+    {"UnknownKeyWithTheNearest", kCompile, 5, {"HN-0202", "\"optimizer.lerning_rate\"", "train.toml:5", "did you mean \"optimizer.learning_rate\"?"},
+     good_and("lerning_rate = 0.1\n")},
+    {"KeyOfAnotherSection", kCompile, 5, {"HN-0202", "\"train.batch_size\"", "\"data.batch_size\""}, good_and("[train]\nbatch_size = 3\n")},
+    {"KeyOutsideOfSections", kCompile, 5, {"HN-0202", "\"epochs\"", "train.toml:1", "[train]"}, recipe(std::string("epochs = 3\n") + kGood)},
+    {"UnknownSection", kCompile, 5, {"HN-0202", "\"optimiser\"", "did you mean \"optimizer\"?"}, recipe("[optimiser]\nkind = \"sgd\"\n")},
+    {"SeveralProblemsAtOnce", kCompile, 5, {"\"optimizer.rate\"", "train.epochs is a whole number", "data.batch_size"},
+     good_and("rate = 1\n[train]\nepochs = \"ten\"\n[data]\nbatch_size = 0\n")},
+    {"TextForANumber", kCompile, 5, {"HN-0203", "optimizer.learning_rate is a number", "\"fast\"", "train.toml:5"}, good_and("learning_rate = \"fast\"\n")},
+    {"FractionForAWholeNumber", kCompile, 5, {"HN-0203", "train.epochs is a whole number", "2.5"}, good_and("[train]\nepochs = 2.5\n")},
+    {"NumberOutOfRange", kCompile, 5, {"HN-0203", "data.batch_size is 0", "at least 1"}, good_and("[data]\nbatch_size = 0\n")},
+    {"LearningRateThatIsNoNumber", set("optimizer.learning_rate=nan"), 5, {"HN-0203", "optimizer.learning_rate", "nan"}, recipe(kGood)},
+    {"UnknownLoss", kCompile, 5, {"HN-0203", "\"softmax_crossentropy\"", "did you mean \"softmax_cross_entropy\"?"},
+     recipe("[loss]\nkind = \"softmax_crossentropy\"\n[optimizer]\nkind = \"sgd\"\n")},
+    {"UnknownOptimizer", kCompile, 5, {"HN-0203", "\"adamm\"", "did you mean \"adam", "this version has"},
+     recipe("[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"adamm\"\n")},
+    {"LossThatIsNotYet", kCompile, 5, {"HN-0203", "\"huber\"", "not yet", "this version has"}, recipe("[loss]\nkind = \"huber\"\n[optimizer]\nkind = \"sgd\"\n")},
+    {"UnknownMetric", kCompile, 5, {"HN-0203", "\"acuracy\"", "did you mean \"accuracy\"?"}, good_and("[metrics]\nlist = [\"acuracy\"]\n")},
+    {"MetricOfClassesForALossOfValues", kCompile, 5, {"HN-0203", "accuracy", "mse"},
+     recipe("[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\n[metrics]\nlist = [\"accuracy\"]\n")},
+    {"MetricOfMoreClassesThanThereAre", kCompile, 5, {"HN-0204", "top_5_accuracy", "3"}, good_and("[metrics]\nlist = [\"top_5_accuracy\"]\n")},
+    {"NumberThatTheOptimizerHasNot", kCompile, 5, {"HN-0202", "sgd", "beta1", "it has"}, good_and("beta1 = 0.9\n")},
+    {"LossWithoutOptimizer", kCompile, 5, {"HN-0203", "optimizer.kind is missing"}, recipe("[loss]\nkind = \"mse\"\n")},
+    {"OptimizerWithoutLoss", kCompile, 5, {"HN-0203", "loss.kind is missing"}, recipe("[optimizer]\nkind = \"sgd\"\n")},
+    {"FreezePatternThatMatchesNothing", kCompile, 5, {"HN-0204", "model.freeze", "\"backbone.*\"", "dense"}, good_and("[model]\nfreeze = [\"backbone.*\"]\n")},
+    {"TrainOnlyPatternThatMatchesNothing", kCompile, 5, {"HN-0204", "model.train_only", "\"head*\""}, good_and("[model]\ntrain_only = [\"head*\"]\n")},
+    {"EverythingFrozen", kCompile, 3, {"HN-0114"}, good_and("[model]\nfreeze = [\"*\"]\n")},
+    {"OutputThatDoesNotExist", kCompile, 5, {"HN-0204", "model.output", "\"logit\"", "\"logits\""}, good_and("[model]\noutput = \"logit\"\n")},
+    {"ClassAxisThatIsNone", set("loss.class_axis=2"), 5, {"HN-0204", "loss.class_axis = 2", "f32[N,3]"}, recipe(kGood)},
+    {"SetWithoutAValue", set("optimizer.kind"), 2, {"HN-0001", "expected KEY=VALUE"}, recipe(kGood)},
+    {"SetOfAnUnknownKey", set("train.epoch=3"), 5, {"HN-0202", "\"train.epoch\"", "--set", "did you mean \"train.epochs\"?"}, recipe(kGood)},
+    {"ScaleOfAnUnknownInput", "hone-run train mlp.hone --train x=x.npy,y=y.npy --out t.onnx --set data.scale.pixels=0.5", 4, {"\"pixels\"", "the inputs are x"},
+     write_mlp_plan},
+    {"KeyThatIsCompiledIn", "hone-run train mlp.hone --train x=x.npy,y=y.npy --out t.onnx --set optimizer.kind=sgd", 5,
+     {"optimizer.kind is compiled into the plan", "compile again"}, write_mlp_plan},
+};
+
+HONE_ERROR_CASES(RecipeErrors, kCases);
+
+}  // namespace
+}  // namespace hone::test

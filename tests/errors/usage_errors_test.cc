@@ -1,0 +1,44 @@
+// Command lines that say something else than was meant.
+#include <gtest/gtest.h>
+
+#include "tests/errors/error_case.h"
+#include "tests/support/tools/small_files.h"
+
+namespace hone::test {
+namespace {
+
+const std::string kTrain = "hone-run train mlp.hone --train x=x.npy,y=y.npy --out trained.onnx";
+
+constexpr const char* kSmallestGraph = "graph g(input %x: f32[2]) {\n  %y = tanh(%x)\n  output \"y\" %y\n}\n";
+
+const ErrorCase kCases[] = {
+    {"NoCommand", "hone-run", 2, {"HN-0001", "train, eval, predict, call, bench, devices"}},
+    {"MisspelledCommand", "hone-run trian mlp.hone", 2, {"\"trian\"", "did you mean \"train\"?"}},
+    {"NoPlan", "hone-run train", 2, {"PLAN is required", "hone-run train --help"}},
+    {"NoData", "hone-run train mlp.hone", 2, {"--train is required"}, write_mlp_plan},
+    {"MisspelledFlag", kTrain + " --epoch 3", 2, {"no flag \"--epoch\"", "did you mean \"--epochs\"?"}, write_mlp_plan},
+    {"FlagOfAnotherCommand", "hone-run predict mlp.hone --data x=x.npy --out out.npz --epochs 3", 2, {"no flag \"--epochs\"", "hone-run predict"}, write_mlp_plan},
+    {"FlagThatIsNotYet", kTrain + " --resume", 2, {"--resume", "not yet", "leave it out"}, write_mlp_plan},
+    {"TextForANumber", kTrain + " --epochs many", 2, {"--epochs", "many"}, write_mlp_plan},
+    {"FlagWithoutItsValue", kTrain + " --seed", 2, {"--seed"}, write_mlp_plan},
+    {"NegativeSteps", kTrain + " --steps -1", 2, {"--steps", "0 or more"}, write_mlp_plan},
+    {"NoEpochs", kTrain + " --epochs 0", 5, {"train.epochs is 0", "at least 1"}, write_mlp_plan},
+    {"BatchOfNothing", kTrain + " --batch 0", 5, {"data.batch_size is 0", "at least 1"}, write_mlp_plan},
+    {"OneArgumentTooMany", "hone-run eval mlp.hone other.hone --data x=x.npy,y=y.npy", 2, {"\"other.hone\"", "one argument too many"}, write_mlp_plan},
+    {"DataWithoutAName", "hone-run train mlp.hone --train x.npy --out trained.onnx", 2, {"expected NAME=FILE", "--train x=images.npy"}, write_mlp_plan},
+    {"PredictionsIntoAnUnknownKind", "hone-run predict mlp.hone --data x=x.npy --out out.csv", 2, {"out.csv", ".npy or .npz"}, write_mlp_plan},
+    {"NothingToDo", "hone-compile mlp.onnx", 2, {"nothing to do", "-o PLAN.hone"}, write_mlp},
+    {"NoModel", "hone-compile", 2, {"MODEL is required", "hone-compile --help"}},
+    {"MisspelledStage", "hone-compile mlp.onnx --emit kernles", 2, {"\"kernles\"", "did you mean \"kernels\"?", "\"schedule\""}, write_mlp},
+    {"MisspelledPass", "hone-compile mlp.onnx --emit hir --passes simplfy,cse", 2, {"\"simplfy\"", "did you mean \"simplify\"?"}, write_mlp},
+    {"UnknownTarget", "hone-compile mlp.onnx -r train.toml --target tpu -o plan.hone", 2, {"\"tpu\"", "cpu"}, write_mlp},
+    {"DimWithoutANumber", "hone-compile mlp.onnx -o plan.hone --dim N", 2, {"--dim", "expected NAME=NUMBER"}, write_mlp},
+    {"MisspelledFlagOfTheCompiler", "hone-compile mlp.onnx -o plan.hone --recip train.toml", 2, {"\"--recip\"", "did you mean \"--recipe\"?"}, write_mlp},
+    {"DumpInAnUnknownForm", "hone-dump mlp.onnx --as pdf", 2, {"\"pdf\"", "dot"}, write_mlp},
+    {"OptimizerPassThatIsNone", "hone-opt a.hir --passes fuze", 2, {"\"fuze\""}, [](const TempFolder& f) { f.write("a.hir", kSmallestGraph); }},
+};
+
+HONE_ERROR_CASES(UsageErrors, kCases);
+
+}  // namespace
+}  // namespace hone::test

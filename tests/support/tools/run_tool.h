@@ -1,0 +1,21 @@
+// Runs the tools as a user does: as processes, in a folder, by a command line.
+#pragma once
+
+#include <string>
+
+namespace hone::test {
+
+struct ToolRun {
+  int exit = 0;     ///< the exit code; 128 + N if signal N ended it
+  std::string out;  ///< standard output
+  std::string err;  ///< standard error
+};
+
+/// Runs `command` in `folder`: words between blanks, the first one a tool of this build ("hone-run"); "> FILE" at the end sends standard output to FILE.
+/// One thread, so that tests may run side by side; no terminal.
+ToolRun run_tool(const std::string& folder, const std::string& command);
+
+/// run_tool() with a test failure, which shows what was said, when the exit code is not 0.
+ToolRun run_well(const std::string& folder, const std::string& command);
+
+}  // namespace hone::test

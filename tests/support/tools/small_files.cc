@@ -1,0 +1,94 @@
+#include "tests/support/tools/small_files.h"
+
+#include "base/philox.h"
+#include "formats/npy.h"
+#include "frontend/builder.h"
+#include "frontend/onnx/export.h"
+#include "tests/support/tools/run_tool.h"
+
+namespace hone::test {
+
+namespace {
+
+constexpr std::int64_t kSamples = 10, kImages = 50;
+
+std::vector<std::int64_t> classes(std::int64_t count, std::int64_t of) {
+  std::vector<std::int64_t> values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(i % of);
+  return values;
+}
+
+Tensor drawn(std::vector<std::int64_t> shape, float spread) {
+  return Tensor::make(DType::kF32, std::move(shape), [&](std::span<std::byte> bytes) {
+    auto* values = reinterpret_cast<float*>(bytes.data());
+    for (std::size_t i = 0; i < bytes.size() / sizeof(float); ++i) values[i] = spread * static_cast<float>(philox_uniform(7, i, 0).first - 0.5);
+  });
+}
+
+/// Noise with a bright row where the class says.
+Tensor striped_images(std::int64_t count) {
+  const Tensor noise = drawn({count, 1, 8, 8}, 0.2f);
+  return Tensor::make(DType::kF32, noise.shape(), [&](std::span<std::byte> bytes) {
+    auto* pixels = reinterpret_cast<float*>(bytes.data());
+    for (std::int64_t i = 0; i < noise.element_count(); ++i) {
+      const std::int64_t image = i / 64, row = i / 8 % 8;
+      pixels[i] = noise.data<float>()[static_cast<std::size_t>(i)] + (row == 1 + 2 * (image % 3) ? 1.0f : 0.0f);
+    }
+  });
+}
+
+}  // namespace
+
+void write_recipe(const TempFolder& folder) {
+  folder.write("train.toml",
+               "[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"adam\"\nlearning_rate = 0.01\n"
+               "[metrics]\nlist = [\"accuracy\"]\n[data]\nbatch_size = 4\n[train]\nepochs = 1\n");
+}
+
+void write_floats(const TempFolder& folder, const std::string& name, std::vector<std::int64_t> shape) {
+  write_npy(folder / name, drawn(std::move(shape), 2));
+}
+
+void write_integers(const TempFolder& folder, const std::string& name, std::vector<std::int64_t> values) {
+  write_npy(folder / name, Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, std::span<const std::int64_t>(values)));
+}
+
+void write_mlp(const TempFolder& folder) {
+  nn::Model model("mlp");
+  const nn::Value hidden = nn::relu(nn::dense(model.input("x", {4}), 5));
+  model.output("logits", nn::dense(hidden, 3));
+  onnx::save(model.graph(), folder / "mlp.onnx");
+  write_recipe(folder);
+  write_floats(folder, "x.npy", {kSamples, 4});
+  write_integers(folder, "y.npy", classes(kSamples, 3));
+}
+
+void write_mlp_plan(const TempFolder& folder) {
+  write_mlp(folder);
+  run_well(folder.path(), "hone-compile mlp.onnx -r train.toml -o mlp.hone");
+}
+
+void write_ids_plan(const TempFolder& folder) {
+  nn::Model model("ids");
+  const nn::Value words = nn::embedding(model.input("ids", {12}, DType::kI32), 50, 6);
+  const nn::Value found = nn::relu(nn::conv(nn::permute(words, {2, 1}), 8, 3));
+  model.output("logits", nn::dense(nn::global_average_pool(found), 4));
+  onnx::save(model.graph(), folder / "ids.onnx");
+  write_recipe(folder);
+  write_npy(folder / "ids.npy", Tensor::of<std::int64_t>({kSamples, 12}, std::span<const std::int64_t>(classes(kSamples * 12, 50))));
+  write_integers(folder, "y.npy", classes(kSamples, 4));
+  run_well(folder.path(), "hone-compile ids.onnx -r train.toml -o ids.hone");
+}
+
+void write_conv_net(const TempFolder& folder) {
+  nn::Model model("conv");
+  nn::Value x = nn::conv(model.input("image", {1, 8, 8}), 4, 3, {.same = true});
+  x = nn::max_pool(nn::relu(nn::batch_norm(x)), 2);
+  model.output("logits", nn::dense(nn::flatten(x), 3));
+  onnx::save(model.graph(), folder / "conv.onnx");
+  write_recipe(folder);
+  write_npy(folder / "x.npy", striped_images(kImages));
+  write_integers(folder, "y.npy", classes(kImages, 3));
+}
+
+}  // namespace hone::test
