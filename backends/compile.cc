@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "ir/ops/ops.h"
 #include "ir/print.h"
+#include "ir/verify.h"
 
 namespace hone {
 
@@ -47,9 +48,11 @@ plan::Feed describe_feed(const Graph& imported, const Recipe& recipe, const Grap
 std::vector<EntryGraph> prepared_entries(const Graph& imported, const Recipe& recipe, const Target& target, TrainingReport& report) {
   std::vector<EntryGraph> entries = build_entries(imported, recipe, report);
   for (EntryGraph& entry : entries) {
+    verify(entry.graph);  // cheap next to code generation, and a wrong graph must not become a plan
     optimize(entry.graph);
     (void)select_library(entry.graph, target);
     derive_index_bounds(entry.graph);
+    verify(entry.graph);
   }
   return entries;
 }
