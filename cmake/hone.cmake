@@ -2,6 +2,7 @@
 #   hone_library(NAME [DEPS ...] [SUBDIRS ...] [EXCLUDE ...])   the folder's *.cc as static library hone_NAME
 #   hone_proto(NAME FILE)                                       FILE.proto as hone_NAME_proto, protobuf-lite
 #   hone_executable(NAME SOURCES ... [DEPS ...])                <build>/bin/NAME
+#   hone_test_area(AREA [DEPS ...])                             a folder of tests as AREA_test and AREA_slow_test
 #   hone_test(NAME SOURCES ... [LABELS ...] [DEPS ...])         a GoogleTest executable whose cases are ctest tests
 # DEPS are names of Hone libraries ("base" for hone_base) or any CMake target.
 
@@ -124,4 +125,22 @@ function(hone_test name)
   target_compile_options(${name} PRIVATE -Wno-dangling-else)  # gcc takes `if (x) EXPECT_EQ(...)` for an ambiguous else
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 900
     ENVIRONMENT GOMP_SPINCOUNT=2000)  # tests run side by side: threads that spin at barriers would starve each other
+endfunction()
+
+# A folder of tests: AREA/*_test.cc as AREA_test (label fast), AREA/*_slow_test.cc as AREA_slow_test (label full), the folder's other *.cc in both.
+function(hone_test_area area)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS")
+  file(GLOB rest RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS ${area}/*.cc)
+  set(slow ${rest})
+  set(fast ${rest})
+  list(FILTER slow INCLUDE REGEX "_slow_test\\.cc$")
+  list(FILTER fast INCLUDE REGEX "_test\\.cc$")
+  list(FILTER fast EXCLUDE REGEX "_slow_test\\.cc$")
+  list(FILTER rest EXCLUDE REGEX "_test\\.cc$")
+  if(fast)
+    hone_test(${area}_test LABELS fast SOURCES ${fast} ${rest} DEPS ${arg_DEPS})
+  endif()
+  if(slow)
+    hone_test(${area}_slow_test LABELS full SOURCES ${slow} ${rest} DEPS ${arg_DEPS})
+  endif()
 endfunction()
