@@ -1,0 +1,224 @@
+// hone-run from end to end on a small convolutional net: what training writes, and that train, eval, predict and call agree with each other.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "formats/npy.h"
+#include "formats/npz.h"
+#include "formats/onnx_file.h"
+#include "tests/support/tools/run_tool.h"
+#include "tests/support/tools/small_files.h"
+
+namespace hone::test {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+const std::string kTrain = "hone-run train conv.hone --train x=x.npy,y=y.npy";
+
+class Tools : public ::testing::Test {
+ protected:
+  Tools() {
+    write_conv_net(folder_);
+    run("hone-compile conv.onnx -r train.toml -o conv.hone");
+  }
+  ToolRun run(const std::string& command) const { return run_well(folder_.path(), command); }
+
+  std::vector<Json> lines_of(const std::string& name) const {
+    std::vector<Json> lines;
+    std::istringstream text(folder_.read(name));
+    for (std::string line; std::getline(text, line);) lines.push_back(Json::parse(line));
+    return lines;
+  }
+  std::vector<Json> of_kind(const std::string& name, const std::string& kind) const {
+    std::vector<Json> lines = lines_of(name);
+    std::erase_if(lines, [&](const Json& line) { return line.at("kind") != kind; });
+    return lines;
+  }
+  onnx::ModelProto model(const std::string& name) const { return load_model(folder_ / name); }
+
+  TempFolder folder_;
+};
+
+/// Mean softmax cross-entropy and share of hits, computed here.
+std::pair<double, double> loss_and_accuracy(const Tensor& logits, const Tensor& classes) {
+  double loss = 0, hits = 0;
+  const std::int64_t count = classes.element_count(), width = logits.shape()[1];
+  for (std::int64_t i = 0; i < count; ++i) {
+    double sum = 0;
+    std::int64_t best = 0;
+    for (std::int64_t k = 0; k < width; ++k) {
+      sum += std::exp(logits.at(i * width + k));
+      if (logits.at(i * width + k) > logits.at(i * width + best)) best = k;
+    }
+    loss += std::log(sum) - logits.at(i * width + classes.int_at(i));
+    hits += best == classes.int_at(i) ? 1 : 0;
+  }
+  return {loss / static_cast<double>(count), hits / static_cast<double>(count)};
+}
+
+TEST_F(Tools, TrainingLearnsTheTask) {
+  const ToolRun training = run(kTrain + " --epochs 15 --out trained.onnx");
+  EXPECT_THAT(training.err, HasSubstr("Epoch 1/15\n"));
+  EXPECT_THAT(training.err, ContainsRegex("13/13 \\[=+\\] - .*loss: [0-9.e-]+ - accuracy: "));
+  EXPECT_THAT(training.err, HasSubstr("the trained model is trained.onnx"));
+  EXPECT_EQ(training.out, "");
+  const Json result = Json::parse(run("hone-run eval conv.hone --weights trained.onnx --data x=x.npy,y=y.npy --json").out);
+  EXPECT_GE(result.at("accuracy").get<double>(), 0.9);
+}
+
+TEST_F(Tools, PredictCallAndEvalAgree) {
+  run(kTrain + " --epochs 2 --out trained.onnx");
+  const std::string with = " conv.hone --weights trained.onnx ";
+  run("hone-run predict" + with + "--data x=x.npy --out batches.npz --batch 7");
+  run("hone-run predict" + with + "--data x=x.npy --out array.npy --batch 50");
+  run("hone-run call" + with + "--in image=x.npy --out call.npz");
+  const Tensor batches = read_npz(folder_ / "batches.npz", "logits"), array = read_npy(folder_ / "array.npy"), call = read_npz(folder_ / "call.npz", "logits");
+  ASSERT_EQ(call.shape(), (std::vector<std::int64_t>{50, 3}));
+  ASSERT_EQ(batches.shape(), call.shape());
+  ASSERT_EQ(array.shape(), call.shape());
+  for (std::int64_t i = 0; i < call.element_count(); ++i) {
+    EXPECT_NEAR(batches.at(i), call.at(i), 1e-5);
+    EXPECT_NEAR(array.at(i), call.at(i), 1e-5);
+  }
+  const Json result = Json::parse(run("hone-run eval" + with + "--data x=x.npy,y=y.npy --json").out);
+  const auto [loss, accuracy] = loss_and_accuracy(call, read_npy(folder_ / "y.npy"));
+  EXPECT_NEAR(result.at("loss").get<double>(), loss, 1e-5);
+  EXPECT_NEAR(result.at("accuracy").get<double>(), accuracy, 1e-6);
+}
+
+TEST_F(Tools, ValidationIsWhatEvalGivesAfterwards) {
+  run(kTrain + " --valid x=x.npy[0:20],y=y.npy[0:20] --epochs 2 --out trained.onnx --run-dir run");
+  const std::vector<Json> epochs = of_kind("run/metrics.jsonl", "epoch");
+  ASSERT_EQ(epochs.size(), 2u);
+  const Json result = Json::parse(run("hone-run eval conv.hone --weights trained.onnx --data x=x.npy[0:20],y=y.npy[0:20] --json").out);
+  EXPECT_NEAR(epochs[1].at("val_loss").get<double>(), result.at("loss").get<double>(), 1e-6);
+  EXPECT_NEAR(epochs[1].at("val_accuracy").get<double>(), result.at("accuracy").get<double>(), 1e-6);
+}
+
+TEST_F(Tools, TrainingTwiceGivesTheSameBytes) {
+  for (const std::string name : {"a", "b"}) run(kTrain + " --epochs 3 --seed 5 --out " + name + ".onnx");
+  run(kTrain + " --epochs 3 --seed 6 --out c.onnx");
+  EXPECT_EQ(folder_.read("a.onnx"), folder_.read("b.onnx"));
+  EXPECT_NE(folder_.read("a.onnx"), folder_.read("c.onnx")) << "another seed, another order";
+}
+
+TEST_F(Tools, ThreadsDoNotChangeTheResult) {
+  for (const std::string threads : {"1", "2"}) run(kTrain + " --epochs 2 --threads " + threads + " --out t" + threads + ".onnx");
+  const onnx::ModelProto one = model("t1.onnx"), two = model("t2.onnx");
+  for (int i = 0; i < one.graph().initializer_size(); ++i) {
+    const Tensor a = tensor_of(one.graph().initializer(i), ".", {}), b = tensor_of(two.graph().initializer(i), ".", {});
+    for (std::int64_t k = 0; is_float(a.dtype()) and k < a.element_count(); ++k) EXPECT_NEAR(a.at(k), b.at(k), 1e-4);
+  }
+}
+
+/// 10 samples in batches of 4: the last batch has 2, and the epoch's mean counts each sample once.
+TEST_F(Tools, LastBatchMayBeSmaller) {
+  run("hone-run train conv.hone --train x=x.npy[0:10],y=y.npy[0:10] --no-shuffle --log-every 1 --run-dir run");
+  const std::vector<Json> steps = of_kind("run/metrics.jsonl", "step"), epochs = of_kind("run/metrics.jsonl", "epoch");
+  ASSERT_EQ(steps.size(), 3u);
+  ASSERT_EQ(epochs.size(), 1u);
+  const auto loss = [&](std::size_t i) { return steps[i].at("loss").get<double>(); };
+  EXPECT_NEAR(epochs[0].at("loss").get<double>(), (4 * loss(0) + 4 * loss(1) + 2 * loss(2)) / 10, 1e-6);
+}
+
+TEST_F(Tools, MetricsLinesHaveTheDocumentedFields) {
+  run(kTrain + " --valid x=x.npy,y=y.npy --epochs 2 --log-every 5 --log-grad-norms --run-dir run");
+  const std::vector<Json> steps = of_kind("run/metrics.jsonl", "step"), epochs = of_kind("run/metrics.jsonl", "epoch");
+  ASSERT_EQ(steps.size(), 5u) << "13 steps an epoch, every fifth of 26";
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_EQ(steps[i].at("step"), 5 * (i + 1));
+    EXPECT_EQ(steps[i].at("epoch"), i < 2 ? 1 : 2);
+    for (const char* field : {"loss", "learning_rate", "samples_per_s"}) EXPECT_TRUE(steps[i].at(field).is_number()) << field;
+    const Json& norms = steps[i].at("grad_norms");
+    for (const char* weight : {"conv/kernel", "batch_norm/gamma", "dense/kernel", "dense/bias"})
+      EXPECT_GT(norms.value(weight, -1.0), 0) << weight << " in " << norms;
+  }
+  ASSERT_EQ(epochs.size(), 2u);
+  for (const Json& epoch : epochs)
+    for (const char* field : {"epoch", "loss", "accuracy", "val_loss", "val_accuracy", "seconds"}) EXPECT_TRUE(epoch.at(field).is_number()) << field;
+  EXPECT_THAT(folder_.read("run/metrics.csv"), ContainsRegex("^epoch,loss,accuracy,val_loss,val_accuracy,learning_rate,seconds\n1,"));
+  EXPECT_EQ(Json::parse(folder_.read("run/recipe.json")).at("optimizer").at("kind"), "adam");
+}
+
+/// What came in goes out again: every name, node, attribute and version; only data of learned and running tensors differ.
+TEST_F(Tools, TrainedModelIsTheOneThatCameIn) {
+  run(kTrain + " --epochs 2 --out trained.onnx");
+  onnx::ModelProto before = model("conv.onnx"), after = model("trained.onnx");
+  std::vector<std::string> changed;
+  ASSERT_EQ(before.graph().initializer_size(), after.graph().initializer_size());
+  for (int i = 0; i < before.graph().initializer_size(); ++i) {
+    auto& old = *before.mutable_graph()->mutable_initializer(i);
+    auto& trained = *after.mutable_graph()->mutable_initializer(i);
+    EXPECT_EQ(old.name(), trained.name());
+    const Tensor a = tensor_of(old, ".", {}), b = tensor_of(trained, ".", {});
+    ASSERT_EQ(a.shape(), b.shape()) << old.name();
+    ASSERT_EQ(a.dtype(), b.dtype()) << old.name();
+    if (not std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin())) changed.push_back(old.name());
+    store_tensor(&old, a);
+    store_tensor(&trained, a);
+  }
+  EXPECT_EQ(before.SerializeAsString(), after.SerializeAsString()) << "something else than data differs";
+  std::erase(changed, "conv/bias");  // batch normalization takes it away again: only rounding moves it
+  const std::vector<std::string> learned = {"conv/kernel",  "batch_norm/gamma", "batch_norm/beta", "batch_norm/moving_mean", "batch_norm/moving_variance",
+                                            "dense/kernel", "dense/bias"};
+  EXPECT_THAT(changed, testing::UnorderedElementsAreArray(learned));
+}
+
+TEST_F(Tools, TrainingGoesOnFromATrainedModel) {
+  run(kTrain + " --epochs 3 --out first.onnx");
+  const auto loss = [&](const std::string& weights) {
+    return Json::parse(run("hone-run eval conv.hone --data x=x.npy,y=y.npy --json" + weights).out).at("loss").get<double>();
+  };
+  run(kTrain + " --weights first.onnx --epochs 3 --out second.onnx");
+  EXPECT_LT(loss(" --weights first.onnx"), loss(""));
+  EXPECT_LT(loss(" --weights second.onnx"), loss(" --weights first.onnx"));
+}
+
+TEST_F(Tools, StepsEndTheRunEarly) {
+  const ToolRun training = run(kTrain + " --epochs 9 --steps 20 --json --quiet");
+  EXPECT_EQ(training.err, "");
+  const Json result = Json::parse(training.out);
+  EXPECT_EQ(result.at("steps"), 20);
+  EXPECT_EQ(result.at("epochs"), 2);
+}
+
+TEST_F(Tools, DryRunLeavesNothing) {
+  const std::vector<std::string> before = folder_.names();
+  const ToolRun training = run(kTrain + " --dry-run --out trained.onnx --run-dir run/of/today");
+  EXPECT_THAT(training.err, HasSubstr("Dry run: one step, one evaluation and one save went well"));
+  EXPECT_EQ(folder_.names(), before);
+}
+
+TEST_F(Tools, SetChangesWhatMayStillChange) {
+  run(kTrain + " --set optimizer.learning_rate=0 --out same.onnx --epochs 1");
+  const Tensor before = tensor_of(model("conv.onnx").graph().initializer(0), ".", {}), after = tensor_of(model("same.onnx").graph().initializer(0), ".", {});
+  EXPECT_TRUE(std::equal(before.bytes().begin(), before.bytes().end(), after.bytes().begin()));
+}
+
+TEST_F(Tools, ReportsAreJsonLinesWhenAskedFor) {
+  EXPECT_THAT(run(kTrain + " --verbose --steps 1").err, HasSubstr("Memory: "));
+  EXPECT_THAT(run("hone-run devices").out, ContainsRegex("cpu +"));
+  const std::string devices = run("hone-run devices --json").out;
+  EXPECT_EQ(Json::parse(devices.substr(0, devices.find('\n'))).at("device"), "cpu");
+  const Json bench = Json::parse(run("hone-run bench conv.hone --steps 3 --batch 8 --json").out);
+  EXPECT_EQ(bench.at("steps_timed"), 3);
+  for (const char* field : {"ms_per_step_median", "samples_per_s", "first_loss", "final_loss"}) EXPECT_TRUE(bench.at(field).is_number()) << field;
+}
+
+TEST_F(Tools, HelpAndVersionGoToStandardOutput) {
+  for (const std::string tool : {"hone-compile", "hone-run", "hone-dump", "hone-opt"}) {
+    EXPECT_THAT(run(tool + " --help").out, HasSubstr(tool)) << tool;
+    EXPECT_THAT(run(tool + " --version").out, ContainsRegex("[0-9]+\\.[0-9]+")) << tool;
+  }
+  EXPECT_THAT(run("hone-run train --help").out, HasSubstr("--log-grad-norms"));
+}
+
+}  // namespace
+}  // namespace hone::test
