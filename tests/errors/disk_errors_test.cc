@@ -20,10 +20,18 @@ using ::testing::EndsWith;
 const std::string kTrain = "hone-run train mlp.hone --train x=x.npy,y=y.npy";
 
 const ErrorCase kCases[] = {
-    {"PlanOntoAFullDisk", "hone-compile mlp.onnx -r train.toml -o /dev/full", 7, {"HN-0403", "cannot write /dev/full", "No space left on device", "free some space"}, write_mlp},
+    {"PlanOntoAFullDisk",
+     "hone-compile mlp.onnx -r train.toml -o /dev/full",
+     7,
+     {"HN-0403", "cannot write /dev/full", "No space left on device", "free some space"},
+     write_mlp},
     {"TrainedModelOntoAFullDisk", kTrain + " --out /dev/full", 7, {"HN-0403", "cannot write /dev/full", "No space left on device"}, write_mlp_plan},
     {"StageOntoAFullDisk", "hone-compile mlp.onnx --emit imported:/dev/full", 7, {"HN-0403", "/dev/full"}, write_mlp},
-    {"StageOntoAFullStandardOutput", "hone-compile mlp.onnx --emit imported > /dev/full", 7, {"HN-0403", "standard output", "No space left on device"}, write_mlp},
+    {"StageOntoAFullStandardOutput",
+     "hone-compile mlp.onnx --emit imported > /dev/full",
+     7,
+     {"HN-0403", "standard output", "No space left on device"},
+     write_mlp},
     {"SummaryOntoAFullStandardOutput", "hone-dump mlp.onnx --summary > /dev/full", 7, {"HN-0403", "standard output"}, write_mlp},
     {"PredictionsOntoAFullStandardOutput", "hone-run predict mlp.hone --data x=x.npy --out - > /dev/full", 7, {"HN-0403", "standard output"}, write_mlp_plan},
     {"PlanBelowAFile", "hone-compile mlp.onnx -o mlp.onnx/plan.hone", 7, {"HN-040", "mlp.onnx/plan.hone", "a part of the path is a file"}, write_mlp},
@@ -109,7 +117,8 @@ TEST(FullDisk, ARunsLogsHoldWholeLines) {
   SessionRunner runner(session);
   const TrainEntries entries = {.step = &session.entry(plan::kTrainStep), .evaluate = &session.entry(plan::kEvalStep)};
   const std::vector<std::string> arguments = {"x=" + shop.folder / "x.npy", "y=" + shop.folder / "y.npy"};
-  const Dataset data(*entries.step, parse_data("--train", arguments), {.flag = "--train", .batch_symbol = shop.plan.batch_symbol, .pre_batched = false, .scale = {}});
+  const Dataset data(*entries.step, parse_data("--train", arguments),
+                     {.flag = "--train", .batch_symbol = shop.plan.batch_symbol, .pre_batched = false, .scale = {}});
   const Recipe recipe = recipe_from_json(shop.plan.recipe_json);
   for (std::uint64_t space = 0; space < 3000; space += 61) {
     Progress quiet(ProgressMode::kQuiet, [](std::string_view) {});

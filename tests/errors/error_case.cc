@@ -38,7 +38,8 @@ std::vector<std::string> outputs_of(const std::string& command) {
 
 /// What only someone who works on Hone would understand.
 void expect_no_insides(const std::string& message) {
-  static const std::regex kInsides(R"(internal error|\.(cc|h):\d+|0x[0-9a-f]{6,}|std::|operator\(\)|Assertion|terminate called|basic_string|_M_|what\(\)|#\d+ )");
+  static const std::regex kInsides(
+      R"(internal error|\.(cc|h):\d+|0x[0-9a-f]{6,}|std::|operator\(\)|Assertion|terminate called|basic_string|_M_|what\(\)|#\d+ )");
   std::smatch found;
   EXPECT_FALSE(std::regex_search(message, found, kInsides)) << "\"" << found.str() << "\" is in the message:\n" << message;
 }

@@ -107,15 +107,15 @@ const ErrorCase kCases[] = {
     {"UnknownOperatorsAllAtOnce",
      kCompile,
      3,
-     {"HN-0102", "operator Einsum is not supported (2 nodes)", "at node \"layer/first\" of layer \"layer\" in model.onnx", "also at \"other\"", "operator Frobnicate",
-      "ONNX has no such operator", "operator Sotfmax", "did you mean \"Softmax\"?"},
+     {"HN-0102", "operator Einsum is not supported (2 nodes)", "at node \"layer/first\" of layer \"layer\" in model.onnx", "also at \"other\"",
+      "operator Frobnicate", "ONNX has no such operator", "operator Sotfmax", "did you mean \"Softmax\"?"},
      holding(unknown_operators)},
-    {"UnknownOperatorsWithCheck", "hone-compile model.onnx --check", 3, {"operator Einsum", "operator Frobnicate", "operator Sotfmax"}, holding(unknown_operators)},
-    {"MissingValue",
-     kCompile,
+    {"UnknownOperatorsWithCheck",
+     "hone-compile model.onnx --check",
      3,
-     {"HN-0106", "input 0 is \"imgae\", which nothing produces", "in model.onnx", "did you mean \"image\"?"},
-     holding([] {
+     {"operator Einsum", "operator Frobnicate", "operator Sotfmax"},
+     holding(unknown_operators)},
+    {"MissingValue", kCompile, 3, {"HN-0106", "input 0 is \"imgae\", which nothing produces", "in model.onnx", "did you mean \"image\"?"}, holding([] {
        TestModel model;
        model.input("image", {"N"}).output("y").node("Relu", {"imgae"}, {"y"});
        return model;
@@ -131,20 +131,30 @@ const ErrorCase kCases[] = {
        model.proto.mutable_graph()->clear_node();
        return model;
      })},
-    {"WeightOfAnotherShape", kCompile, 3, {"HN-0107", "MatMul: inner dimensions differ: 4 and 5", "at node \"fc/MatMul\" of layer \"fc\" in model.onnx", "\"fc.weight\" is an initializer"},
+    {"WeightOfAnotherShape",
+     kCompile,
+     3,
+     {"HN-0107", "MatMul: inner dimensions differ: 4 and 5", "at node \"fc/MatMul\" of layer \"fc\" in model.onnx", "\"fc.weight\" is an initializer"},
      holding([] { return with_inner_dimensions(5); })},
     {"WeightWhoseDataDoNotFit", kCompile, 3, {"HN-0105", "\"b\"", "[5]"}, holding(with_short_weight)},
     {"OpsetTooOld", kCompile, 3, {"HN-0103", "opset 6 is too old", "onnx.version_converter"}, holding([] { return TestModel::of_node("Relu", {"N"}, {}, 6); })},
-    {"OpsetOfTheFuture", kCompile, 3, {"HN-0103", "opset 99 is newer", "export the model with opset"},
-     holding([] { return TestModel::of_node("Relu", {"N"}, {}, 99); })},
+    {"OpsetOfTheFuture", kCompile, 3, {"HN-0103", "opset 99 is newer", "export the model with opset"}, holding([] {
+       return TestModel::of_node("Relu", {"N"}, {}, 99);
+     })},
     {"DynamicReshape", kCompile, 3, {"HN-0110", "at node \"view\"", "must be known when compiling", "--dim"}, holding(with_dynamic_reshape)},
     {"ExternalDataOutsideTheFolder", kCompile, 3, {"HN-0105", "../secret.bin"}, holding([] { return with_external_weight("../secret.bin"); })},
     {"ExternalDataAtAnAbsolutePath", kCompile, 3, {"HN-0105", "/etc/passwd"}, holding([] { return with_external_weight("/etc/passwd"); })},
-    {"ExternalDataMissing", kCompile, 3, {"HN-0105", "initializer \"b\"", "weights.bin", "keep them in one folder"}, holding([] { return with_external_weight("weights.bin"); })},
+    {"ExternalDataMissing", kCompile, 3, {"HN-0105", "initializer \"b\"", "weights.bin", "keep them in one folder"}, holding([] {
+       return with_external_weight("weights.bin");
+     })},
     {"NothingToTrain", kCompile, 3, {"HN-0114"}, holding(without_weights)},
     {"LossOfIntegers", kCompile, 5, {"HN-0204", "\"z\"", "i64", "floats"}, holding(with_integer_output)},
     {"SizeThatIsNotThere", "hone-compile mlp.onnx -o plan.hone --dim M=3", 2, {"no size \"M\"", "N"}, write_mlp},
-    {"HirThatDoesNotParse", "hone-opt wrong.hir", 3, {"HN-0111", "wrong.hir:1"}, [](const TempFolder& folder) { folder.write("wrong.hir", "grpah main {}\n"); }},
+    {"HirThatDoesNotParse",
+     "hone-opt wrong.hir",
+     3,
+     {"HN-0111", "wrong.hir:1"},
+     [](const TempFolder& folder) { folder.write("wrong.hir", "grpah main {}\n"); }},
     {"DumpOfText", "hone-dump model.onnx", 3, {"HN-0101", "not an ONNX file"}, holding_text("words")},
     {"DumpOfAnUnknownKind", "hone-dump model.pt", 2, {"HN-0001", "model.pt", ".onnx"}, [](const TempFolder& folder) { folder.write("model.pt", ""); }},
 };

@@ -45,9 +45,7 @@ void write_recipe(const TempFolder& folder) {
                "[metrics]\nlist = [\"accuracy\"]\n[data]\nbatch_size = 4\n[train]\nepochs = 1\n");
 }
 
-void write_floats(const TempFolder& folder, const std::string& name, std::vector<std::int64_t> shape) {
-  write_npy(folder / name, drawn(std::move(shape), 2));
-}
+void write_floats(const TempFolder& folder, const std::string& name, std::vector<std::int64_t> shape) { write_npy(folder / name, drawn(std::move(shape), 2)); }
 
 void write_integers(const TempFolder& folder, const std::string& name, std::vector<std::int64_t> values) {
   write_npy(folder / name, Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, std::span<const std::int64_t>(values)));

@@ -9,13 +9,14 @@
 
 namespace hone::test {
 
-/// mlp.onnx: x f32[N,4] -> logits f32[N,3], weights dense/kernel, dense/bias, dense_1/kernel, dense_1/bias; train.toml; x.npy (10 samples) and y.npy (their classes).
+/// mlp.onnx: x f32[N,4] -> logits f32[N,3], weights dense/kernel, dense/bias, dense_1/kernel, dense_1/bias; train.toml; x.npy (10 samples) and y.npy (their
+/// classes).
 void write_mlp(const TempFolder& folder);
 /// write_mlp() and mlp.hone, compiled from it.
 void write_mlp_plan(const TempFolder& folder);
 
-/// As keras_reuters_cnn is made: ids.onnx with ids i32[N,12] -> embedding of 50 words -> conv -> global pooling -> 4 classes; train.toml, ids.npy, y.npy (10 samples),
-/// ids.hone.
+/// As keras_reuters_cnn is made: ids.onnx with ids i32[N,12] -> embedding of 50 words -> conv -> global pooling -> 4 classes; train.toml, ids.npy, y.npy (10
+/// samples), ids.hone.
 void write_ids_plan(const TempFolder& folder);
 
 /// conv.onnx: image f32[N,1,8,8] -> conv, batch_norm, relu, max_pool, dense -> logits f32[N,3]; train.toml, x.npy and y.npy (50 samples that can be learned).
