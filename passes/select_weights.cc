@@ -75,10 +75,13 @@ std::vector<TrainedWeight> select_weights(Graph& graph, const Recipe& recipe) {
     if (not any) nothing_matches("train_only", text, names_of(candidates));
   }
   for (const std::string& pattern : recipe.model.freeze) {
-    const auto before = weights.size();
-    std::erase_if(weights, [&](const TrainedWeight& weight) { return weight.name == pattern or glob_match(pattern, weight.name); });
-    if (weights.size() == before) nothing_matches("freeze", pattern, names_of(candidates));
+    const auto matches = [&](const std::string& name) { return name == pattern or glob_match(pattern, name); };
+    if (std::none_of(candidates.begin(), candidates.end(), [&](const Input* input) { return matches(input->name); }))
+      nothing_matches("freeze", pattern, names_of(candidates));
+    std::erase_if(weights, [&](const TrainedWeight& weight) { return matches(weight.name); });
   }
+  if (weights.empty() and not candidates.empty())
+    throw Error(Code::kRecipeModel, "model.freeze names all weights: nothing is left to train", {}, {"the model's weights: " + quoted_list(names_of(candidates))});
   Builder builder(graph);
   for (const TrainedWeight& weight : weights) builder.set_role(weight.value, Role::kWeight);
   return weights;

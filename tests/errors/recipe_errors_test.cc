@@ -71,7 +71,7 @@ const ErrorCase kCases[] = {
     {"OptimizerWithoutLoss", kCompile, 5, {"HN-0203", "loss.kind is missing"}, recipe("[optimizer]\nkind = \"sgd\"\n")},
     {"FreezePatternThatMatchesNothing", kCompile, 5, {"HN-0204", "model.freeze", "\"backbone.*\"", "dense"}, good_and("[model]\nfreeze = [\"backbone.*\"]\n")},
     {"TrainOnlyPatternThatMatchesNothing", kCompile, 5, {"HN-0204", "model.train_only", "\"head*\""}, good_and("[model]\ntrain_only = [\"head*\"]\n")},
-    {"EverythingFrozen", kCompile, 3, {"HN-0114"}, good_and("[model]\nfreeze = [\"*\"]\n")},
+    {"EverythingFrozen", kCompile, 5, {"HN-0204", "model.freeze names all weights", "\"dense/kernel\""}, good_and("[model]\nfreeze = [\"*\"]\n")},
     {"OutputThatDoesNotExist", kCompile, 5, {"HN-0204", "model.output", "\"logit\"", "\"logits\""}, good_and("[model]\noutput = \"logit\"\n")},
     {"ClassAxisThatIsNone", set("loss.class_axis=2"), 5, {"HN-0204", "loss.class_axis = 2", "f32[N,3]"}, recipe(kGood)},
     {"SetWithoutAValue", set("optimizer.kind"), 2, {"HN-0001", "expected KEY=VALUE"}, recipe(kGood)},

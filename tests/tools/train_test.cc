@@ -171,6 +171,20 @@ TEST_F(Tools, TrainedModelIsTheOneThatCameIn) {
   EXPECT_THAT(changed, testing::UnorderedElementsAreArray(learned));
 }
 
+/// Patterns may overlap.
+TEST_F(Tools, FrozenWeightsStayAsTheyAre) {
+  run("hone-compile conv.onnx -r train.toml -o frozen.hone --set model.freeze=[\"conv/*\",\"*/kernel\"]");
+  run("hone-run train frozen.hone --train x=x.npy,y=y.npy --out trained.onnx");
+  const onnx::ModelProto before = model("conv.onnx"), after = model("trained.onnx");
+  for (int i = 0; i < before.graph().initializer_size(); ++i) {
+    const std::string& name = before.graph().initializer(i).name();
+    const Tensor a = tensor_of(before.graph().initializer(i), ".", {}), b = tensor_of(after.graph().initializer(i), ".", {});
+    const bool same = std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin());
+    if (name.starts_with("conv/") or name.ends_with("/kernel")) EXPECT_TRUE(same) << name;
+    if (name == "dense/bias" or name == "batch_norm/gamma") EXPECT_FALSE(same) << name;
+  }
+}
+
 TEST_F(Tools, TrainingGoesOnFromATrainedModel) {
   run(kTrain + " --epochs 3 --out first.onnx");
   const auto loss = [&](const std::string& weights) {
