@@ -32,6 +32,7 @@ constexpr std::array kSignatures = {
     Signature{0, "\x89HDF\r\n\x1a\n"sv, "an HDF5 file, perhaps Keras weights (.h5)", kExportKeras},
     Signature{4, "TFL3"sv, "a TensorFlow Lite model", kExportTf},
     Signature{4, "ORTM"sv, "an ONNX Runtime model (.ort)", "give the .onnx file it was made from"},
+    Signature{0, "HONEPLAN"sv, "a plan of Hone's", "plans are for hone-run and hone-dump; give the .onnx file that it was compiled from"},
     Signature{0, "\x93NUMPY"sv, "a NumPy .npy file", ""},
     Signature{0, "GGUF"sv, "a GGUF weight file", ""},
     Signature{0, "\x80\x02"sv, "a Python pickle, perhaps an old PyTorch .pt file", kExportTorch},

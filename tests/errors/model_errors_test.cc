@@ -103,7 +103,7 @@ const ErrorCase kCases[] = {
     {"Zip", kCompile, 3, {"HN-0101", "zip"}, holding_text(std::string("PK\3\4\24\0\0\0\0\0", 10) + std::string(100, '\0'))},
     {"Pickle", kCompile, 3, {"HN-0101", "model.onnx is not an ONNX file"}, holding_text(std::string("\x80\x02}q\0X\5\0\0\0state", 16))},
     {"RandomBytes", kCompile, 3, {"HN-0101", "model.onnx"}, holding_text("\xff\xfe\xfd\xfc\x13\x37\xff\xff\xff\xff")},
-    {"Plan", "hone-compile mlp.hone -o plan.hone", 3, {"HN-0101", "mlp.hone"}, write_mlp_plan},
+    {"Plan", "hone-compile mlp.hone -o plan.hone", 3, {"HN-0101", "mlp.hone is not an ONNX file", "a plan of Hone's", "hone-run"}, write_mlp_plan},
     {"UnknownOperatorsAllAtOnce",
      kCompile,
      3,
