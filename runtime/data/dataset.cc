@@ -210,6 +210,8 @@ void Dataset::check_lengths() {
   for (const Column& column : columns_) {
     if (not column.by_sample) continue;
     const std::int64_t length = column.array.shape()[0];
+    if (length == 0)
+      throw Error(Code::kDataLength, fmt::format("{}: {} has no rows", options_.flag, printable(column.array.label())), {}, {"give at least one sample"});
     if (first == nullptr) {
       first = &column;
       length_ = length;
@@ -223,8 +225,6 @@ void Dataset::check_lengths() {
   }
   if (first == nullptr)
     throw Error(Code::kDataLength, fmt::format("{}: no input has a sample axis, so there is nothing to go through", options_.flag), {}, {"use hone-run call"});
-  if (length_ == 0)
-    throw Error(Code::kDataLength, fmt::format("{}: {} has no rows", options_.flag, printable(first->array.label())), {}, {"give at least one sample"});
   if (fixed_batch_ > length_)
     throw Error(Code::kDataLength, fmt::format("{}: {} samples, and the model takes exactly {} at a time", options_.flag, length_, fixed_batch_), {},
                 {"export the model with a dynamic batch axis"});

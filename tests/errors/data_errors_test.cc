@@ -58,7 +58,7 @@ const ErrorCase kCases[] = {
        write_npy(f / "onehot.npy", Tensor::zeros(DType::kI64, {10, 3}));
      })},
     {"ArraysOfDifferentLength", train("x=x.npy,y=labels.npy"), 4, {"HN-0304", "x.npy has 10 rows", "labels.npy has 3 rows"}, labels({0, 1, 2})},
-    {"NoRows", train("x=none.npy,y=y.npy"), 4, {"none.npy"}, floats("none.npy", {0, 4})},
+    {"NoRows", train("x=none.npy,y=y.npy"), 4, {"HN-0304", "none.npy has no rows", "at least one sample"}, floats("none.npy", {0, 4})},
     {"FloatsWhereIntegersAreWanted",
      train("x=x.npy,y=soft.npy"),
      4,
