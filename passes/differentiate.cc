@@ -30,6 +30,7 @@ Val total(const std::vector<Val>& parts) {
 
 std::vector<ValueId> differentiate(Graph& graph, ValueId of, std::span<const ValueId> wrt) {
   const std::vector<bool> depends = find_dependents(graph, wrt);
+  const std::size_t forward_nodes = graph.node_count();  // what is appended from here on is not walked
   Builder builder(graph);
   std::vector<std::vector<Val>> flows(graph.value_count());  // by value: what flows into it
   if (depends[of.index]) {
@@ -37,7 +38,7 @@ std::vector<ValueId> differentiate(Graph& graph, ValueId of, std::span<const Val
     flows[of.index].push_back(full(builder, 1, graph.type(of).dtype, graph.type(of).shape));
   }
   Diags problems;
-  for (std::size_t i = flows.empty() ? 0 : graph.node_count(); i-- > 0;) {
+  for (std::size_t i = forward_nodes; i-- > 0;) {
     const Node& node = graph.node(NodeId(i));
     bool wanted = false, reached = false;
     for (const ValueId operand : node.operands) wanted = wanted or (operand.valid() and depends[operand.index]);
