@@ -79,9 +79,9 @@ void add_metric(Builder& builder, const std::string& metric, Val output, Val tar
       throw Error(Code::kRecipeModel, fmt::format("the metric {} is always 1, because the output has {} classes", metric, classes.value()), {},
                   {"leave it out of metrics.list"});
     attrs.set(kTopK = k);
-    builder.output("metric:" + metric, op::top_k_accuracy(output, target, attrs));
+    builder.output("metric:" + metric, cast(op::top_k_accuracy(output, target, attrs), DType::kF32));
   } else {
-    builder.output("metric:" + metric, op::accuracy(output, target, attrs));
+    builder.output("metric:" + metric, cast(op::accuracy(output, target, attrs), DType::kF32));
   }
 }
 
@@ -111,7 +111,8 @@ Objective attach_loss(Graph& graph, const Recipe& recipe) {
       scores = builder.val(graph.producer(chosen.value).operands[0]);
     }
   }
-  const std::vector<Val> results = loss->build_all({scores, target}, attrs);
+  std::vector<Val> results = loss->build_all({scores, target}, attrs);
+  for (Val& result : results) result = cast(result, DType::kF32);  // what the trainer reads, whatever the model computes in
   builder.clear_outputs();
   builder.output("loss_sum", results[0]);
   builder.output("target_count", results[1]);

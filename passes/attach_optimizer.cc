@@ -123,7 +123,7 @@ class Attacher {
     const Builder::Scope scope(builder_, Loc{.derived = "update of " + trained.name}, Part::kUpdate);
     const Val weight = builder_.val(trained.value);
     const Val gradient = gradient_sum / cast(builder_.val(objective_.target_count), gradient_sum.dtype());
-    if (options.gradient_norms) builder_.output("grad_norm:" + trained.name, op::sqrt(sum_all(square(gradient))));
+    if (options.gradient_norms) builder_.output("grad_norm:" + trained.name, cast(op::sqrt(sum_all(square(gradient))), DType::kF32));
     std::vector<Val> operands = {weight, gradient, rate_, step_};
     for (const StateRow& state : row_->states) operands.push_back(state.is_needed(recipe_.optimizer) ? state_of(state, trained.name, weight.type()) : Val{});
     const std::vector<Val> results = row_->op->build_all(operands, attributes(recipe_, *row_->op));

@@ -11,10 +11,10 @@ namespace {
 /// "" the row fits, else why not.
 using Accepts = std::string (*)(const Graph&, const Node&);
 
+/// The first operand is data in every row here; later ones have its type, or are positions.
 std::string all_f32(const Graph& graph, const Node& node) {
-  for (const ValueId operand : node.operands)
-    if (is_float(graph.type(operand).dtype) and graph.type(operand).dtype != DType::kF32) return fmt::format("{} operands: the row is for f32", to_string(graph.type(operand).dtype));
-  return "";
+  const DType dtype = graph.type(node.operands[0]).dtype;
+  return dtype == DType::kF32 ? "" : fmt::format("{} operands: the row is for f32", to_string(dtype));
 }
 
 std::string accepts_matmul(const Graph& graph, const Node& node) {

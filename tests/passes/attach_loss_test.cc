@@ -75,6 +75,17 @@ TEST(AttachLoss, SoftmaxCrossEntropy) {
   EXPECT_EQ(ignoring["target_count"].at(0), 2);
 }
 
+TEST(AttachLoss, ResultsAreF32WhateverTheModelComputesIn) {
+  Graph graph;
+  Builder b(graph);
+  b.output("y", b.input(Role::kInput, "x", {DType::kF64, {kN, 3}}) * 2.0);
+  Recipe recipe = recipe_of("softmax_cross_entropy");
+  recipe.metrics.list = {"accuracy", "top_2_accuracy"};
+  attach_loss(graph, recipe);
+  ASSERT_EQ(graph.outputs().size(), 4U);
+  for (const Output& output : graph.outputs()) EXPECT_EQ(graph.type(output.value).dtype, DType::kF32) << output.name;
+}
+
 TEST(AttachLoss, ClassesMayStandInTheMiddle) {
   Recipe recipe = recipe_of("softmax_cross_entropy");
   recipe.loss.class_axis = 1;
