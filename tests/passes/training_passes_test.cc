@@ -86,6 +86,17 @@ TEST(TrainBatchNorm, NormalizesWithTheBatchAndMovesTheStatistics) {
   }
 }
 
+TEST(TrainBatchNorm, StatisticsThatTwoNodesShareAreMovedByOneAfterTheOther) {
+  Graph graph = small_graph(kStatistics, std::string(kNormalize) + "\n%z = batch_norm(%y, %s, %b, %mean, %variance) {epsilon=0.5, momentum=0.75}");
+  EXPECT_EQ(train_batch_norm(graph, Convention::kKeras), Changed::kYes);
+  (void)expand(graph);
+  verify(graph);
+  const GraphResults results = interpret(graph, {{"x", Tensor::of<double>({3, 2}, std::vector<double>{1, 7, 3, 7, 5, 7})}}, Precision::kDouble);
+  const double first = 8. / 3, second = first / (first + 0.5);  // the second node sees normalized values
+  EXPECT_NEAR(results["mean"].at(0), 0.75 * (0.75 * 1 + 0.25 * 3), 1e-12);
+  EXPECT_NEAR(results["variance"].at(0), 0.75 * (0.75 * 4 + 0.25 * first) + 0.25 * second, 1e-12);
+}
+
 TEST(TrainBatchNorm, LeavesStatisticsThatAreNoWeights) {
   Graph fed =
       small_graph("input %x: f32[N,2], weight %s: f32[2] = [1, 1], weight %b: f32[2] = [0, 0], input %mean: f32[2], input %variance: f32[2]", kNormalize);
