@@ -37,7 +37,7 @@ plan::Feed describe_feed(const Graph& imported, const Recipe& recipe, const Grap
   feed.dtype = graph.type(input.value).dtype;
   feed.shape = graph.type(input.value).shape;
   if (imported.find_input(input.name) != nullptr) feed.kind = plan::Feed::Kind::kModelInput;
-  else feed.kind = feed.dtype == DType::kF64 and feed.shape.empty() ? plan::Feed::Kind::kLearningRate : plan::Feed::Kind::kTarget;
+  else feed.kind = input.name.starts_with("learning_rate") ? plan::Feed::Kind::kLearningRate : plan::Feed::Kind::kTarget;  // the two that training adds
   if (input.bounds and input.bounds->first.is_constant() and input.bounds->second.is_constant())
     feed.bounds = {input.bounds->first.value(), input.bounds->second.value()};
   if (feed.kind == plan::Feed::Kind::kTarget and recipe.loss.has_ignore_index) feed.ignored = recipe.loss.ignore_index;

@@ -43,7 +43,10 @@ const Output& chosen_output(const Graph& graph, const Recipe& recipe) {
 std::int64_t class_axis(const Recipe& recipe, const Type& output) {
   const auto rank = static_cast<std::int64_t>(output.shape.size());
   const std::int64_t axis = recipe.loss.class_axis < 0 ? recipe.loss.class_axis + rank : recipe.loss.class_axis;
-  if (rank == 0 or axis < 0 or axis >= rank)
+  if (rank < 2)
+    throw Error(Code::kRecipeModel, fmt::format("loss.kind = \"{}\" needs an output with an axis of samples and an axis of classes, and it is {}", recipe.loss.kind, to_string(output)), {},
+                {"for one number a sample there are bce_with_logits and mse; loss.class_axis says which axis has the classes"});
+  if (axis < 0 or axis >= rank)
     throw Error(Code::kRecipeModel, fmt::format("loss.class_axis = {} is no axis of the output {}", recipe.loss.class_axis, to_string(output)), {},
                 {"axes count from 0, and -1 is the last one, which is the default"});
   return axis;
@@ -92,10 +95,11 @@ Objective attach_loss(Graph& graph, const Recipe& recipe) {
   if (row == std::end(kLosses)) throw Error(Code::kRecipeValue, fmt::format("loss.kind = \"{}\" is not supported yet", recipe.loss.kind));
   const Output chosen = chosen_output(graph, recipe);
   Builder builder(graph);
-  const Val output = builder.val(chosen.value);
+  Val output = builder.val(chosen.value);
   if (not is_float(output.dtype())) throw Error(Code::kRecipeModel, fmt::format("output \"{}\" is {}: a loss needs floats", chosen.name, to_string(output.type())), {},
                 {"choose an output of floats, such as the logits: [model] output = \"NAME\""});
   const Builder::Scope scope(builder, Loc{.node = "loss " + recipe.loss.kind}, Part::kLoss);
+  if (size_of(output.dtype()) < size_of(DType::kF32)) output = cast(output, DType::kF32);  // f16 ends at 65504 and counts to 2048
   const std::int64_t axis = row->target == TargetKind::kClasses ? class_axis(recipe, output.type()) : 0;
   const Val target = add_target(builder, output, row->target, axis);
 

@@ -104,8 +104,8 @@ class Attacher {
 
   void run(std::span<const TrainedWeight> weights, std::span<const ValueId> gradients, OptimizerOptions options) {
     const Builder::Scope scope(builder_, Loc{.derived = "update"}, Part::kUpdate);
-    rate_ = builder_.input(Role::kInput, "learning_rate", {DType::kF64, {}});
-    const Val step = builder_.input(Role::kState, "step", {DType::kF64, {}}, Tensor::scalar(0.0));
+    rate_ = builder_.input(Role::kInput, free_name("learning_rate"), {DType::kF64, {}});
+    const Val step = builder_.input(Role::kState, free_name("step"), {DType::kF64, {}}, Tensor::scalar(0.0));
     step_ = step + 1.0;
     good_ = op::is_finite(builder_.val(objective_.loss_sum));
     // Running statistics moved by the forward pass stay, too, when the loss is not finite.
@@ -117,6 +117,12 @@ class Attacher {
   }
 
  private:
+  /// `name`, or with as many underscores behind it as it takes to be no name of the model's.
+  std::string free_name(std::string name) const {
+    while (graph_.find_input(name) != nullptr) name += "_";
+    return name;
+  }
+
   Val kept_unless_good(Val changed, Val old) { return op::where(good_, changed, old); }
 
   void update(const TrainedWeight& trained, Val gradient_sum, OptimizerOptions options) {

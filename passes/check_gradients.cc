@@ -186,6 +186,7 @@ std::string text_of(const GradientReport& report) {
                         row.remark.empty() ? "" : "  (" + row.remark + ")");
     if (not row.ok and first == nullptr) first = &row;
   }
+  if (report.rows.empty()) return text + "nothing to check: no weight of the model is trained\n";
   if (first == nullptr) return text + fmt::format("all {} gradients agree\n", report.rows.size());
   return text + fmt::format("the first that is off: {} {}\n", first->what, first->where);
 }

@@ -45,11 +45,6 @@ void check_input(const plan::Feed& feed, const Array& array) {
   check_values(feed, array, "row");
 }
 
-bool is_output(const plan::Result& result) {
-  return result.name != plan::kLossSum and result.name != plan::kTargetCount and not result.name.starts_with(plan::kMetricPrefix) and
-         not result.name.starts_with(plan::kGradNormPrefix);
-}
-
 }  // namespace
 
 NamedTensors predict(StepRunner& runner, const plan::Entry& entry, const Dataset& data, std::int64_t batch_size) {
@@ -59,8 +54,7 @@ NamedTensors predict(StepRunner& runner, const plan::Entry& entry, const Dataset
         Code::kDataLength, fmt::format("{} samples are no multiple of {}, the batch size that the model has fixed", data.length(), data.fixed_batch()), {},
         {fmt::format("give rows up to {} with FILE[0:{}], or export the model with a dynamic batch axis", batches.sample_count(), batches.sample_count())});
   std::vector<std::pair<std::string, Collected>> outputs;
-  for (const plan::Result& result : entry.results)
-    if (is_output(result)) outputs.emplace_back(result.name, Collected{});
+  for (const plan::Result& result : entry.results) outputs.emplace_back(result.name, Collected{});
   batches.start_epoch(0);
   while (batches.next()) {
     runner.run(entry.name, batches.feeds());
@@ -103,7 +97,6 @@ NamedTensors call(StepRunner& runner, const plan::Entry& entry, const std::vecto
   runner.run(entry.name, feeds);
   NamedTensors tensors;
   for (const plan::Result& result : entry.results) {
-    if (not is_output(result)) continue;
     const TensorView view = runner.result(result.name);
     tensors.emplace_back(result.name, Tensor::copy(view.dtype, view.shape, {static_cast<const std::byte*>(view.data), byte_count(view)}));
   }

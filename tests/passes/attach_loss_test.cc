@@ -86,6 +86,19 @@ TEST(AttachLoss, ResultsAreF32WhateverTheModelComputesIn) {
   for (const Output& output : graph.outputs()) EXPECT_EQ(graph.type(output.value).dtype, DType::kF32) << output.name;
 }
 
+TEST(AttachLoss, HalfOutputsAreWidenedFirst) {  // f16 counts to 2048 and ends at 65504
+  Graph graph;
+  Builder b(graph);
+  b.output("y", b.input(Role::kInput, "x", {DType::kF16, {kN, 3}}));
+  attach_loss(graph, recipe_of("mse"));
+  EXPECT_EQ(graph.type(graph.find_input("target")->value).dtype, DType::kF32);
+}
+
+TEST(AttachLoss, ClassesNeedAnAxisBesideTheSamples) {
+  Graph graph = model({kN});
+  expect_error(Code::kRecipeModel, "an axis of classes", [&] { attach_loss(graph, recipe_of("softmax_cross_entropy")); });
+}
+
 TEST(AttachLoss, ClassesMayStandInTheMiddle) {
   Recipe recipe = recipe_of("softmax_cross_entropy");
   recipe.loss.class_axis = 1;
