@@ -25,6 +25,14 @@ Indices delinearized(Compute& c, const Shape& shape, Scalar at) {
   return index;
 }
 
+/// The rank of slice's or pad's operand, each axis of which has a start, a size and a step.
+std::size_t ranged_axes(const Infer& infer) {
+  const std::size_t rank = infer.rank(0);
+  infer.require(infer.attrs[kStarts].size() == rank and infer.attrs[kSizes].size() == rank and infer.attrs[kSteps].size() == rank, Code::kBadAttribute,
+                "needs a start, a size and a step for each axis");
+  return rank;
+}
+
 Scalar both(Scalar a, Scalar b) { return a.valid() ? expr::logical_and(a, b) : b; }
 
 }  // namespace
@@ -158,9 +166,7 @@ constinit const OpDef slice = {
     .attrs = {kStarts, kSizes, kSteps},
     .infer =
         [](Infer& infer) {
-          const std::size_t rank = infer.rank(0);
-          infer.require(infer.attrs[kStarts].size() == rank and infer.attrs[kSizes].size() == rank and infer.attrs[kSteps].size() == rank, Code::kBadAttribute,
-                        "needs a start, a size and a step for each axis");
+          const std::size_t rank = ranged_axes(infer);
           for (std::size_t i = 0; i < rank; ++i) {
             const Dim last = infer.attrs[kStarts][i] + (infer.attrs[kSizes][i] - 1) * Dim(infer.attrs[kSteps][i]), room = infer.shape(0)[i] - last;
             infer.require(infer.attrs[kSizes][i].is_constant(0) or ((not last.is_constant() or last.value() >= 0) and (not room.is_constant() or room.value() > 0)),
@@ -185,9 +191,7 @@ constinit const OpDef pad = {
     .attrs = {kStarts, kSizes, kSteps},
     .infer =
         [](Infer& infer) {
-          const std::size_t rank = infer.rank(0);
-          infer.require(infer.attrs[kStarts].size() == rank and infer.attrs[kSizes].size() == rank and infer.attrs[kSteps].size() == rank, Code::kBadAttribute,
-                        "needs a start, a size and a step for each axis");
+          ranged_axes(infer);
           return std::vector<Type>{{infer.dtype(0), infer.attrs[kSizes]}};
         },
     .grad = [](Grad& g) { g.flow(0, op::slice(g.dy(), {kStarts = g.attrs[kStarts], kSizes = g.x(0).shape(), kSteps = g.attrs[kSteps]})); },
