@@ -37,10 +37,9 @@ onnx::ImportOptions import_options(const Arguments& arguments) {
   return options;
 }
 
-/// --emit STAGE[:FILE]
-void emit(const onnx::Imported& model, const Recipe& recipe, const std::string& item) {
+/// Where --emit STAGE[:FILE] wants its text.
+void write_text(const std::string& item, const std::string& text) {
   const std::size_t colon = item.find(':');
-  const std::string text = emit_stage(model.graph, recipe, item.substr(0, colon));
   if (colon == std::string::npos) print_data(text);
   else write_file_atomically(item.substr(colon + 1), std::as_bytes(std::span(text)));
 }
@@ -49,11 +48,7 @@ void emit(const onnx::Imported& model, const Recipe& recipe, const std::string& 
 void emit_passes(const onnx::Imported& model, const Arguments& arguments) {
   Graph graph = model.graph.clone();
   run_named_passes(graph, arguments.passes);
-  const std::string& item = arguments.emit.empty() ? "hir" : arguments.emit[0];
-  const std::string text = print(graph);
-  const std::size_t colon = item.find(':');
-  if (colon == std::string::npos) print_data(text);
-  else write_file_atomically(item.substr(colon + 1), std::as_bytes(std::span(text)));
+  write_text(arguments.emit.empty() ? "hir" : arguments.emit[0], print(graph));
 }
 
 int run(const Arguments& arguments) {
@@ -75,7 +70,7 @@ int run(const Arguments& arguments) {
   }
   if (not arguments.passes.empty()) emit_passes(model, arguments);
   else
-    for (const std::string& item : arguments.emit) emit(model, recipe, item);
+    for (const std::string& item : arguments.emit) write_text(item, emit_stage(model.graph, recipe, item.substr(0, item.find(':'))));
   if (arguments.out.empty() and not arguments.why) return 0;
   const std::string name = arguments.model.substr(arguments.model.rfind('/') + 1);
   const Compiled compiled = compile({model.graph, model.model, name}, recipe, {.targets = split(arguments.target, ','), .explain = arguments.why});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/kernel/scalar_math.h"
 #include "ir/op.h"
 
 namespace hone {
@@ -15,9 +16,6 @@ std::vector<ExprId> ids_of(const Indices& index) {
   for (const Scalar& scalar : index) ids.push_back(scalar.id());
   return ids;
 }
-
-/// How a value of a storage type is seen in arithmetic.
-DType widened(DType dtype) { return dtype == DType::kF16 or dtype == DType::kBF16 ? DType::kF32 : dtype; }
 
 constexpr std::string_view kOuterNames[] = {"n", "m", "i", "j", "p", "q"};
 constexpr std::string_view kInnerNames[] = {"k", "l", "r", "s", "t", "u"};
@@ -37,7 +35,7 @@ Indices broadcast_index(const Shape& operand, const Shape& result, const Indices
 Scalar literal(const Graph& graph, ValueId value, ExprPool& pool) {
   const Tensor* tensor = graph.constant_of(value);
   if (tensor == nullptr or tensor->element_count() != 1) return {};
-  if (is_float(tensor->dtype())) return expr::constant(pool, widened(tensor->dtype()), tensor->at(0));
+  if (is_float(tensor->dtype())) return expr::constant(pool, arithmetic_type(tensor->dtype()), tensor->at(0));
   return expr::constant_int(pool, tensor->dtype(), tensor->int_at(0));
 }
 
@@ -104,7 +102,7 @@ Scalar Compute::load_if(Scalar guard, std::size_t operand, Indices index) {
   const Type& type = graph_.type(value);
   HONE_CHECK(index.size() == type.shape.size(), fmt::format("{}: load with {} indices from {}", node_.op->name, index.size(), to_string(type)));
   if (const Scalar number = literal(graph_, value, pool()); number.valid() and not guard.valid()) return number;
-  Expr load{.op = ScalarOp::kLoad, .dtype = widened(type.dtype), .slot = static_cast<std::uint32_t>(operand), .index = ids_of(index)};
+  Expr load{.op = ScalarOp::kLoad, .dtype = arithmetic_type(type.dtype), .slot = static_cast<std::uint32_t>(operand), .index = ids_of(index)};
   if (guard.valid()) load.guard = guard.id();
   return {pool(), pool().add(std::move(load))};
 }
@@ -121,7 +119,7 @@ Scalar Compute::reduce(ReduceKind kind, Scalar value) {
 void Compute::store(std::size_t result, Indices index, Scalar value) {
   if (reduced_) start_phase();
   const auto buffer = static_cast<std::uint32_t>(node_.operands.size() + result);
-  phase().stores.push_back({buffer, ids_of(index), expr::cast(value, widened(kernel_.buffers[buffer].dtype)).id(), ExprId{}, false});
+  phase().stores.push_back({buffer, ids_of(index), expr::cast(value, kernel_.buffers[buffer].dtype).id(), ExprId{}, false});
 }
 
 void Compute::store_add(std::size_t result, Indices index, Scalar value, Scalar guard) {

@@ -27,7 +27,7 @@ class ElementwiseBuilder {
     std::vector<Scalar> operands;
     for (const ValueId operand : node.operands) operands.push_back(read(operand));
     const DType dtype = graph_.type(node.results[0]).dtype;
-    values_[node.results[0]] = expr::cast(node.op->scalar({operands, node.attrs, dtype, made_.kernel.exprs}), arithmetic_type(dtype));
+    values_[node.results[0]] = expr::cast(node.op->scalar({operands, node.attrs, dtype, made_.kernel.exprs}), dtype);
   }
 
   void store(ValueId value) {

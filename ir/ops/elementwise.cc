@@ -264,7 +264,7 @@ constinit const OpDef cast = {
         [](Grad& g) {
           if (is_float(g.y().dtype())) g.flow(0, g.dy());
         },
-    .scalar = [](const Args& x) { return expr::cast(x[0], x.result == DType::kF16 or x.result == DType::kBF16 ? DType::kF32 : x.result); },
+    .scalar = [](const Args& x) { return expr::cast(x[0], x.result); },
 };
 
 constinit const OpDef stop_gradient = {
