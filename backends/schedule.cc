@@ -91,6 +91,7 @@ class Scheduler {
     if (*node.op == op::reshape) return make_view(node.results[0], buffer_of(node.operands[0]));
     if (node.op->collective) return place_all_reduce(node);
     if (not node.attrs[kRow].empty()) return place_library_call(id);
+    if (node.op->host != nullptr) return place_host_call(id);
     if (fusion_.runs_at(id) != id) return;  // its group's last member stands for it
     if (node.op->scalar != nullptr) place_elementwise(fusion_.group(id));
     else place_kernel(id);
@@ -151,6 +152,15 @@ class Scheduler {
       step.results.push_back(buffer_of(node.results[i]));
       if (i > 0) entry_.buffers[step.results.back()].opaque = true;
     }
+    add_step(std::move(step), node);
+  }
+
+  void place_host_call(NodeId id) {
+    const Node& node = graph_.node(id);
+    update_in_place(id, node.results, node.operands, nullptr);
+    plan::HostStep step{std::string(node.op->host->name), host_attributes(node.attrs), {}, {}};
+    for (const ValueId operand : node.operands) step.operands.push_back(operand.valid() ? static_cast<std::int64_t>(buffer_of(operand)) : -1);
+    for (const ValueId result : node.results) step.results.push_back(uses_[result.index] > 0 ? static_cast<std::int64_t>(buffer_of(result)) : -1);
     add_step(std::move(step), node);
   }
 
@@ -238,20 +248,8 @@ class Scheduler {
       seen[r] = true;
       b.last_step = std::max(b.last_step, step);
     };
-    for (std::uint32_t i = 0; i < entry_.steps.size(); ++i) {
-      const auto& what = entry_.steps[i].what;
-      if (const auto* step = std::get_if<plan::KernelStep>(&what)) {
-        for (const std::uint32_t buffer : step->buffers) use(buffer, i);
-      } else if (const auto* step = std::get_if<plan::LibraryStep>(&what)) {
-        for (const std::int64_t buffer : step->operands)
-          if (buffer >= 0) use(static_cast<std::uint32_t>(buffer), i);
-        for (const std::uint32_t buffer : step->results) use(buffer, i);
-      } else if (const auto* step = std::get_if<plan::CopyStep>(&what)) {
-        use(step->from, i), use(step->to, i);
-      } else if (const auto* step = std::get_if<plan::AllReduceStep>(&what)) {
-        for (const std::uint32_t buffer : step->buffers) use(buffer, i);
-      }
-    }
+    for (std::uint32_t i = 0; i < entry_.steps.size(); ++i)
+      plan::for_each_buffer(entry_.steps[i], [&](std::uint64_t buffer, plan::Access) { use(static_cast<std::uint32_t>(buffer), i); });
     const auto end = static_cast<std::uint32_t>(entry_.steps.empty() ? 0 : entry_.steps.size() - 1);
     for (const plan::Result& result : entry_.results) use(result.buffer, end);
   }

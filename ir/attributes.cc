@@ -26,6 +26,19 @@ bool is_empty(const AttrValue& value) {
 
 std::string to_string(const AttrValue& value) { return std::visit(Printer{}, value); }
 
+std::map<std::string, std::vector<Dim>> host_attributes(const Attrs& attrs) {
+  std::map<std::string, std::vector<Dim>> lists;
+  for (const auto& [name, attr] : attrs) {
+    std::vector<Dim>& list = lists[std::string(name)];
+    if (const auto* ints = std::get_if<Ints>(&attr.value)) list.assign(ints->begin(), ints->end());
+    else if (const auto* number = std::get_if<std::int64_t>(&attr.value)) list = {*number};
+    else if (const auto* flag = std::get_if<bool>(&attr.value)) list = {*flag ? 1 : 0};
+    else if (const auto* dims = std::get_if<Shape>(&attr.value)) list = *dims;
+    else lists.erase(std::string(name));
+  }
+  return lists;
+}
+
 std::string Attrs::text() const {
   std::string text;
   for (const auto& [name, attr] : values_)

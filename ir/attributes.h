@@ -68,6 +68,8 @@ class Attrs {
 };
 
 std::string to_string(const AttrValue& value);
+/// The whole-numbered attributes as lists of sizes: what a host function is given.
+std::map<std::string, std::vector<Dim>> host_attributes(const Attrs& attrs);
 
 /// The attributes an op may carry.
 struct AttrRef {
@@ -114,6 +116,7 @@ inline constexpr AttrKey<double> kLabelSmoothing("label_smoothing");
 inline constexpr AttrKey<std::int64_t> kIgnoreIndex("ignore_index");
 inline constexpr AttrKey<bool> kHasIgnoreIndex("has_ignore_index");
 inline constexpr AttrKey<std::int64_t> kTopK("k");
+inline constexpr AttrKey<bool> kSmallest("smallest");      ///< the smallest first
 inline constexpr AttrKey<std::int64_t> kBucket("bucket");  ///< all_reduce nodes of one bucket travel together
 inline constexpr AttrKey<std::string> kRow("row");         ///< the library row that a target chose for the node
 

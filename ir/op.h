@@ -2,6 +2,7 @@
 // From the meaning follow the interpreter, the kernels of every backend, and what fusion may merge.
 #pragma once
 
+#include "host/functions.h"
 #include "ir/builder.h"
 #include "ir/graph.h"
 #include "ir/kernel/compute.h"
@@ -82,7 +83,6 @@ using GradFn = void (*)(Grad&);
 using ScalarFn = Scalar (*)(const Args&);
 using ComputeFn = void (*)(Compute&);
 using LowerFn = std::vector<Val> (*)(const Lower&);
-using HostFn = std::vector<Tensor> (*)(const Attrs&, std::span<const Tensor>, std::span<const Type> results);
 
 /// Either a formula or the sentence why there is none.
 struct Gradient {
@@ -111,7 +111,7 @@ struct OpDef {
   ScalarFn scalar = nullptr;    ///< elementwise with broadcasting: one expression of the operands
   ComputeFn compute = nullptr;  ///< index formulas
   LowerFn lower = nullptr;      ///< a rewrite into other ops
-  HostFn host = nullptr;        ///< a plain C++ function over whole tensors
+  const HostFunction* host = nullptr;  ///< a plain C++ function over whole tensors
   bool region = false;          ///< control flow over body graphs; its meaning is the executor's
   bool collective = false;      ///< exchanged between replicas; the identity for one replica
   std::string_view onnx = {};   ///< the ONNX operator, where the mapping is one to one

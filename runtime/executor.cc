@@ -88,8 +88,9 @@ void Executor::execute(const BoundLibrary& step) {
 }
 
 void Executor::execute(BoundHost& step) {
-  for (std::size_t i = 0; i < step.operands.size(); ++i) step.operands[i].data = pointers_[step.operand_buffers[i]];
-  for (std::size_t i = 0; i < step.results.size(); ++i) step.results[i].data = pointers_[step.result_buffers[i]];
+  const auto pointer = [this](std::int64_t buffer) { return buffer < 0 ? nullptr : pointers_[static_cast<std::size_t>(buffer)]; };
+  for (std::size_t i = 0; i < step.operands.size(); ++i) step.operands[i].data = pointer(step.operand_buffers[i]);
+  for (std::size_t i = 0; i < step.results.size(); ++i) step.results[i].data = pointer(step.result_buffers[i]);
   step.function->run(step.attributes, step.operands, step.results);
 }
 

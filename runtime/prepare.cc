@@ -95,14 +95,22 @@ class Preparer {
   }
 
   void add_step(const plan::HostStep& step, const std::string&) {
-    const auto tensors = [this](const std::vector<std::uint32_t>& buffers) {
+    const auto tensors = [this](const std::vector<std::int64_t>& buffers) {
       std::vector<HostTensor> list;
-      for (const std::uint32_t buffer : buffers)
-        list.push_back({.dtype = bound_->buffers[buffer].type.dtype, .shape = bound_->buffers[buffer].type.shape, .data = nullptr});
+      for (const std::int64_t buffer : buffers) {
+        if (buffer < 0) {
+          list.emplace_back();
+          continue;
+        }
+        const TensorType& type = bound_->buffers[static_cast<std::size_t>(buffer)].type;
+        list.push_back({.dtype = type.dtype, .shape = type.shape, .data = nullptr});
+      }
       return list;
     };
+    HostAttributes::Lists attributes;
+    for (const auto& [name, values] : step.attributes) attributes[name] = evaluate(values, sizes_);
     bound_->steps.emplace_back(BoundHost{.function = find_host_function(step.function),
-                                         .attributes = step.attributes,
+                                         .attributes = HostAttributes(std::move(attributes)),
                                          .operand_buffers = step.operands,
                                          .result_buffers = step.results,
                                          .operands = tensors(step.operands),

@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "host/host_function.h"
 #include "runtime/device/code_loader.h"
-#include "runtime/host_functions.h"
 #include "runtime/library/rows.h"
 #include "runtime/plan/plan.h"
 #include "runtime/session.h"
@@ -41,8 +41,8 @@ struct BoundLibrary {
 
 struct BoundHost {
   const HostFunction* function = nullptr;
-  std::string attributes;
-  std::vector<std::uint32_t> operand_buffers, result_buffers;
+  HostAttributes attributes;
+  std::vector<std::int64_t> operand_buffers, result_buffers;  ///< -1: absent
   std::vector<HostTensor> operands, results;
 };
 

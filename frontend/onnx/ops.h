@@ -31,18 +31,36 @@ std::vector<Val> import_node(const ImportNode& node);
 bool is_parameter(std::string_view op_type, int i);
 /// The names of all supported operators, sorted.
 std::vector<std::string> supported_operators();
-/// Operators of the standard that Hone does not have yet; a name that is in neither list is misspelled or from elsewhere.
+/// Operators of the standard's default domain, supported or not.
 bool is_standard_operator(std::string_view op_type);
+
+struct RefusedOperator {
+  std::string_view name, reason;
+};
+/// Operators of the standard that Hone does not import on purpose, each with a sentence for the user.
+std::span<const RefusedOperator> refused_operators();
 
 // The rows, one array a file in frontend/onnx/ops.
 std::span<const Importer> elementwise_importers();
+std::span<const Importer> bitwise_importers();
 std::span<const Importer> constant_importers();
+std::span<const Importer> random_importers();
 std::span<const Importer> shape_importers();
 std::span<const Importer> slice_importers();
+std::span<const Importer> index_importers();
+std::span<const Importer> sort_importers();
 std::span<const Importer> reduce_importers();
+std::span<const Importer> cumulative_importers();
 std::span<const Importer> matmul_importers();
+std::span<const Importer> einsum_importers();
 std::span<const Importer> conv_importers();
 std::span<const Importer> pool_importers();
+std::span<const Importer> spatial_importers();
 std::span<const Importer> normalization_importers();
+std::span<const Importer> attention_importers();
+std::span<const Importer> loss_importers();
+std::span<const Importer> quantize_importers();
+std::span<const Importer> signal_importers();
+std::span<const Importer> recurrent_importers();
 
 }  // namespace hone::onnx

@@ -146,18 +146,19 @@ std::vector<Tensor> Interpreter::run_kernel(const Node& node, NodeId id, std::sp
 }
 
 std::vector<Tensor> Interpreter::run_host(const Node& node, std::span<const Tensor> operands, const DimBindings& bindings) const {
-  std::vector<Type> types;
-  for (const ValueId result : node.results) {
-    Type type = graph_.type(result);
-    type.dtype = storage_type(type.dtype, precision_);
-    for (Dim& dim : type.shape)
-      if (is_bound(dim, bindings)) dim = dim.evaluate(bindings);  // others are counts that the function itself finds
-    types.push_back(std::move(type));
+  std::vector<HostTensor> given, made;
+  for (const Tensor& operand : operands)
+    given.push_back({.dtype = operand.dtype(), .shape = operand.shape(), .data = const_cast<std::byte*>(operand.bytes().data())});  // read only
+  std::vector<Tensor> results;
+  for (const ValueId id : node.results) {
+    const Type& type = graph_.type(id);
+    Unfilled result = unfilled(storage_type(type.dtype, precision_), evaluate(type.shape, bindings));
+    made.push_back({.dtype = result.tensor.dtype(), .shape = result.tensor.shape(), .data = result.memory});
+    results.push_back(std::move(result.tensor));
   }
-  std::vector<Tensor> results = node.op->host(node.attrs, operands, types);
-  HONE_CHECK(results.size() == types.size(), fmt::format("{} gave {} results instead of {}", node.op->name, results.size(), types.size()));
-  for (std::size_t i = 0; i < results.size(); ++i)
-    HONE_CHECK(results[i].dtype() == types[i].dtype, fmt::format("{}: result {} has another element type than inferred", node.op->name, i));
+  HostAttributes::Lists attributes;
+  for (const auto& [name, dims] : host_attributes(node.attrs)) attributes[name] = evaluate(dims, bindings);
+  node.op->host->run(HostAttributes(std::move(attributes)), given, made);
   return results;
 }
 

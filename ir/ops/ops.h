@@ -4,31 +4,38 @@
 #include "ir/op.h"
 
 // clang-format off
-#define HONE_OPS(X)                                                                                                     \
-  /* elementwise.cc */                                                                                                  \
-  X(add) X(sub) X(mul) X(div) X(pow) X(maximum) X(minimum) X(neg) X(abs) X(sign) X(exp) X(log) X(sqrt) X(tanh)          \
-  X(sigmoid) X(relu) X(softplus) X(erf) X(floor) X(clip) X(cast) X(stop_gradient)                                                   \
-  /* compare.cc */                                                                                                      \
-  X(equal) X(less) X(less_equal) X(greater) X(greater_equal) X(logical_not) X(logical_and) X(logical_or) X(where) X(is_finite) \
-  /* shape.cc */                                                                                                        \
-  X(reshape) X(transpose) X(broadcast_to) X(concat) X(slice) X(pad) X(sizes)                                            \
-  /* reduce.cc */                                                                                                       \
-  X(reduce_sum) X(reduce_max) X(reduce_mean) X(argmax)                                                                  \
-  /* index.cc */                                                                                                        \
-  X(gather) X(scatter_add) X(one_hot)                                                                                   \
-  /* matmul.cc, conv.cc, pool.cc */                                                                                     \
-  X(matmul) X(conv) X(conv_input_grad) X(conv_weight_grad) X(max_pool) X(max_pool_grad) X(max_pool_pick)                \
-  X(avg_pool) X(avg_pool_grad)                                                                                          \
-  /* normalization.cc */                                                                                                \
-  X(softmax) X(log_softmax) X(batch_norm) X(batch_norm_train)                                                           \
-  /* losses.cc: each gives the sum over the targets and the number of targets that count */                             \
-  X(softmax_cross_entropy) X(cross_entropy) X(mse) X(bce_with_logits)                                                   \
-  /* metrics, also in losses.cc: sums over the targets */                                                                               \
-  X(accuracy) X(top_k_accuracy)                                                                                         \
-  /* optimizers.cc */                                                                                                   \
-  X(sgd) X(adam) X(adamw) X(nadam) X(rmsprop) X(adagrad)                                                                \
-  /* collective.cc */                                                                                                   \
-  X(all_reduce)
+#define HONE_OPS(X)                                                                                                                                   \
+  /* elementwise.cc */                                                                                                                                \
+  X(add) X(sub) X(mul) X(div) X(pow) X(maximum) X(minimum) X(neg) X(abs) X(sign) X(exp) X(log) X(sqrt) X(tanh)                                        \
+  X(sigmoid) X(relu) X(softplus) X(erf) X(floor) X(clip) X(cast) X(stop_gradient)                                                                     \
+  /* compare.cc */                                                                                                                                    \
+  X(equal) X(less) X(less_equal) X(greater) X(greater_equal) X(logical_not) X(logical_and) X(logical_or) X(where) X(is_finite)                        \
+  /* shape.cc */                                                                                                                                      \
+  X(reshape) X(transpose) X(broadcast_to) X(concat) X(slice) X(pad) X(sizes)                                                                          \
+  /* reduce.cc */                                                                                                                                     \
+  X(reduce_sum) X(reduce_max) X(reduce_mean) X(argmax)                                                                                                \
+  /* index.cc */                                                                                                                                      \
+  X(gather) X(scatter_add) X(one_hot)                                                                                                                 \
+  /* matmul.cc, conv.cc, pool.cc */                                                                                                                   \
+  X(matmul) X(conv) X(conv_input_grad) X(conv_weight_grad) X(max_pool) X(max_pool_grad) X(max_pool_pick)                                              \
+  X(avg_pool) X(avg_pool_grad)                                                                                                                        \
+  /* normalization.cc */                                                                                                                              \
+  X(softmax) X(log_softmax) X(batch_norm) X(batch_norm_train)                                                                                         \
+  /* cumulative.cc, random.cc, signal.cc */                                                                                                           \
+  /* spatial.cc: resize, grids, regions of interest */                                                                                                \
+  /* quantize.cc */                                                                                                                                   \
+  /* attention.cc */                                                                                                                                  \
+  /* regions.cc: control flow */                                                                                                                      \
+  /* losses.cc: each gives the sum over the targets and the number of targets that count */                                                           \
+  X(softmax_cross_entropy) X(cross_entropy) X(mse) X(bce_with_logits)                                                                                 \
+  /* metrics, also in losses.cc: sums over the targets */                                                                                             \
+  X(accuracy) X(top_k_accuracy)                                                                                                                       \
+  /* optimizers.cc */                                                                                                                                 \
+  X(sgd) X(adam) X(adamw) X(nadam) X(rmsprop) X(adagrad)                                                                                              \
+  /* collective.cc */                                                                                                                                 \
+  X(all_reduce)                                                                                                                                       \
+  /* sort.cc: host functions */                                                                                                                       \
+  X(arg_top_k)
 // clang-format on
 
 namespace hone::op {

@@ -60,6 +60,14 @@ proto::Buffer write_buffer(const Buffer& buffer) {
   return message;
 }
 
+void write_attributes(const std::map<std::string, std::vector<Dim>>& attributes, google::protobuf::RepeatedPtrField<proto::DimsAttribute>* messages) {
+  for (const auto& [name, values] : attributes) {
+    proto::DimsAttribute& attribute = *messages->Add();
+    attribute.set_name(name);
+    write_dims(values, attribute.mutable_values());
+  }
+}
+
 void write_what(const KernelStep& step, proto::Step* message) {
   proto::Kernel& kernel = *message->mutable_kernel();
   kernel.set_symbol(step.symbol);
@@ -77,11 +85,7 @@ void write_what(const LibraryStep& step, proto::Step* message) {
     attribute.set_name(name);
     attribute.mutable_values()->Assign(values.begin(), values.end());
   }
-  for (const auto& [name, values] : step.dims) {
-    proto::DimsAttribute& attribute = *library.add_dims();
-    attribute.set_name(name);
-    write_dims(values, attribute.mutable_values());
-  }
+  write_attributes(step.dims, library.mutable_dims());
   library.mutable_operands()->Assign(step.operands.begin(), step.operands.end());
   library.mutable_results()->Assign(step.results.begin(), step.results.end());
 }
@@ -89,7 +93,7 @@ void write_what(const LibraryStep& step, proto::Step* message) {
 void write_what(const HostStep& step, proto::Step* message) {
   proto::Host& host = *message->mutable_host();
   host.set_function(step.function);
-  host.set_attributes(step.attributes);
+  write_attributes(step.attributes, host.mutable_attributes());
   host.mutable_operands()->Assign(step.operands.begin(), step.operands.end());
   host.mutable_results()->Assign(step.results.begin(), step.results.end());
 }
@@ -212,6 +216,12 @@ Buffer read_buffer(const proto::Buffer& message) {
           .opaque = message.opaque()};
 }
 
+std::map<std::string, std::vector<Dim>> read_attributes(const google::protobuf::RepeatedPtrField<proto::DimsAttribute>& messages) {
+  std::map<std::string, std::vector<Dim>> attributes;
+  for (const proto::DimsAttribute& message : messages) attributes[message.name()] = read_dims(message.values());
+  return attributes;
+}
+
 LibraryStep read_library(const proto::Library& message) {
   LibraryStep step{.row = message.row(),
                    .ints = {},
@@ -219,7 +229,7 @@ LibraryStep read_library(const proto::Library& message) {
                    .operands = {message.operands().begin(), message.operands().end()},
                    .results = {message.results().begin(), message.results().end()}};
   for (const proto::IntsAttribute& attribute : message.ints()) step.ints[attribute.name()].assign(attribute.values().begin(), attribute.values().end());
-  for (const proto::DimsAttribute& attribute : message.dims()) step.dims[attribute.name()] = read_dims(attribute.values());
+  step.dims = read_attributes(message.dims());
   return step;
 }
 
@@ -235,8 +245,8 @@ Step read_step(const proto::Step& message) {
     case proto::Step::kLibrary: step.what = read_library(message.library()); break;
     case proto::Step::kHost: {
       const proto::Host& host = message.host();
-      step.what =
-          HostStep{host.function(), host.attributes(), {host.operands().begin(), host.operands().end()}, {host.results().begin(), host.results().end()}};
+      step.what = HostStep{host.function(), read_attributes(host.attributes()), {host.operands().begin(), host.operands().end()},
+                           {host.results().begin(), host.results().end()}};
       break;
     }
     case proto::Step::kCopy: step.what = CopyStep{message.copy().from(), message.copy().to()}; break;

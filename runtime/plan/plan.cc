@@ -21,7 +21,7 @@ class EntryChecker {
     roots_.reserve(entry_.buffers.size());
     for (const Buffer& buffer : entry_.buffers) roots_.push_back(root_of(buffer));
     check_results();
-    for (step_ = 0; step_ < entry_.steps.size(); ++step_) std::visit([this](const auto& what) { check_step(what); }, entry_.steps[step_].what);
+    for (step_ = 0; step_ < entry_.steps.size(); ++step_) check_buffers(entry_.steps[step_]), std::visit([this](const auto& what) { check_step(what); }, entry_.steps[step_].what);
     for (const auto& [left, right] : entry_.equations) check_dim(left, "an equation"), check_dim(right, "an equation");
   }
 
@@ -112,32 +112,27 @@ class EntryChecker {
     if (check_read(number).storage == Buffer::Storage::kFeed) fail(fmt::format("step {} writes to a feed", step_));
   }
 
+  void check_buffers(const Step& step) const {
+    for_each_buffer(step, [this](std::uint64_t buffer, Access access) { access == Access::kRead ? (void)check_read(buffer) : check_write(buffer); });
+  }
+
   void check_step(const KernelStep& step) const {
     if (step.symbol.empty()) fail(fmt::format("step {} has no kernel", step_));
-    for (const std::uint32_t buffer : step.buffers) check_read(buffer);
     check_dims(step.sizes, "kernel " + quoted(step.symbol));
     check_dim(step.range, "kernel " + quoted(step.symbol));
     check_dim(step.work, "kernel " + quoted(step.symbol));
   }
   void check_step(const LibraryStep& step) const {
-    for (const std::int64_t operand : step.operands)
-      if (operand != -1) check_read(static_cast<std::uint64_t>(operand));
-    for (const std::uint32_t result : step.results) check_write(result);
-    for (const auto& [name, dims] : step.dims) {
-      check_dims(dims, "attribute " + quoted(name));
+    check_attributes(step.dims);
+    for (const auto& [name, dims] : step.dims)
       if (step.ints.contains(name)) fail(fmt::format("step {} has two attributes {}", step_, quoted(name)));
-    }
   }
-  void check_step(const HostStep& step) const {
-    for (const std::uint32_t operand : step.operands) check_read(operand);
-    for (const std::uint32_t result : step.results) check_write(result);
-  }
-  void check_step(const CopyStep& step) const {
-    check_read(step.from);
-    check_write(step.to);
-  }
-  void check_step(const AllReduceStep& step) const {
-    for (const std::uint32_t buffer : step.buffers) check_write(buffer);
+  void check_step(const HostStep& step) const { check_attributes(step.attributes); }
+  void check_step(const CopyStep&) const {}
+  void check_step(const AllReduceStep&) const {}
+
+  void check_attributes(const std::map<std::string, std::vector<Dim>>& attributes) const {
+    for (const auto& [name, dims] : attributes) check_dims(dims, "attribute " + quoted(name));
   }
 
   const Program& program_;

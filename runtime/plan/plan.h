@@ -65,8 +65,8 @@ struct LibraryStep {
 /// A plain C++ function over whole tensors, by name (ops of meaning `host`).
 struct HostStep {
   std::string function;
-  std::string attributes;
-  std::vector<std::uint32_t> operands, results;
+  std::map<std::string, std::vector<Dim>> attributes;
+  std::vector<std::int64_t> operands, results;  ///< Entry::buffers; -1 for an absent operand, or a result that nobody reads
 };
 
 struct CopyStep {
@@ -83,6 +83,28 @@ struct Step {
   std::variant<KernelStep, LibraryStep, HostStep, CopyStep, AllReduceStep> what;
   std::string origin;  ///< "backward of conv1/Conv": for traces, errors and the dump
 };
+
+enum class Access : std::uint8_t { kRead, kWrite, kReadWrite };
+
+/// Calls use(buffer, access) for every buffer of the step. A kernel's buffers are kRead: which of them it writes is known to its maker.
+template <typename Use>
+void for_each_buffer(const Step& step, Use use) {
+  const auto all = [&](const auto& buffers, Access access) {
+    for (const auto buffer : buffers)
+      if (static_cast<std::int64_t>(buffer) != -1) use(static_cast<std::uint64_t>(buffer), access);
+  };
+  if (const auto* kernel = std::get_if<KernelStep>(&step.what)) {
+    all(kernel->buffers, Access::kRead);
+  } else if (const auto* library = std::get_if<LibraryStep>(&step.what)) {
+    all(library->operands, Access::kRead), all(library->results, Access::kWrite);
+  } else if (const auto* host = std::get_if<HostStep>(&step.what)) {
+    all(host->operands, Access::kRead), all(host->results, Access::kWrite);
+  } else if (const auto* copy = std::get_if<CopyStep>(&step.what)) {
+    use(copy->from, Access::kRead), use(copy->to, Access::kWrite);
+  } else if (const auto* reduce = std::get_if<AllReduceStep>(&step.what)) {
+    all(reduce->buffers, Access::kReadWrite);
+  }
+}
 
 /// A tensor that the caller gives at each call.
 struct Feed {

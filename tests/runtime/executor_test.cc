@@ -367,7 +367,7 @@ TEST(ExecutorErrors, PlansMustFitTheMachine) {
   EntryBuilder builder("map");
   const std::uint32_t x = builder.feed("x", DType::kF32, {kN}), y = builder.arena(DType::kF32, {kN});
   EntryBuilder host = builder, library = builder;
-  host.step({plan::HostStep{"sort", "", {x}, {y}}, "top_k"});
+  host.step({plan::HostStep{"sort", {}, {x}, {y}}, "top_k"});
   EXPECT_THAT(session_error(hand_plan({host.build()})).message, HasSubstr("the host function \"sort\""));
   library.library({"onednn.sort", {}, {}, {x}, {y}});
   EXPECT_THAT(session_error(hand_plan({library.build()})).message, HasSubstr("the library row \"onednn.sort\""));

@@ -102,18 +102,8 @@ plan::Entry EntryBuilder::build() const {
     buffer.last_step = used[number] ? std::max(buffer.last_step, at) : at;
     used[number] = true;
   };
-  for (std::size_t i = 0; i < entry.steps.size(); ++i) {
-    if (const auto* kernel = std::get_if<plan::KernelStep>(&entry.steps[i].what))
-      for (const std::uint32_t buffer : kernel->buffers) use(buffer, i);
-    if (const auto* library = std::get_if<plan::LibraryStep>(&entry.steps[i].what)) {
-      for (const std::int64_t operand : library->operands)
-        if (operand >= 0) use(static_cast<std::uint32_t>(operand), i);
-      for (const std::uint32_t result : library->results) use(result, i);
-    }
-    if (const auto* copy = std::get_if<plan::CopyStep>(&entry.steps[i].what)) use(copy->from, i), use(copy->to, i);
-    if (const auto* reduce = std::get_if<plan::AllReduceStep>(&entry.steps[i].what))
-      for (const std::uint32_t buffer : reduce->buffers) use(buffer, i);
-  }
+  for (std::size_t i = 0; i < entry.steps.size(); ++i)
+    plan::for_each_buffer(entry.steps[i], [&](std::uint64_t buffer, plan::Access) { use(static_cast<std::uint32_t>(buffer), i); });
   for (const plan::Result& result : entry.results) use(result.buffer, entry.steps.empty() ? 0 : entry.steps.size() - 1);
   return entry;
 }

@@ -35,7 +35,7 @@ Entry sample_entry() {
                    {.name = "workspace", .dtype = DType::kU8, .shape = {n}, .first_step = 2, .last_step = 3, .opaque = true}};
   entry.steps = {{LibraryStep{"onednn.matmul", {{"ta", {0}}, {"tb", {0}}}, {{"pads", {n, 3}}}, {0, 1, -1}, {2}}, "fc/MatMul"},
                  {KernelStep{"sum_squares", {3, 4}, {n}, Dim(1), n * Dim(4) + Dim(3)}, "loss"},
-                 {HostStep{"sort", "descending", {2}, {5}}, "sort"},
+                 {HostStep{"sort", {{"descending", {1}}}, {2}, {5}}, "sort"},
                  {CopyStep{3, 2}, "copy"},
                  {AllReduceStep{{1, 4}, 7}, "all_reduce"}};
   entry.results = {{kLossSum, 4}, {"w", 1}};
@@ -108,7 +108,7 @@ TEST_F(PlanFile, RoundTrips) {
   const auto& library = std::get<LibraryStep>(entry.steps[0].what);
   EXPECT_EQ(library.dims.at("pads")[0], Dim::symbol("N"));
   EXPECT_THAT(library.operands, testing::ElementsAre(0, 1, -1));
-  EXPECT_EQ(std::get<HostStep>(entry.steps[2].what).attributes, "descending");
+  EXPECT_EQ(std::get<HostStep>(entry.steps[2].what).attributes.at("descending"), std::vector<Dim>{1});
   EXPECT_EQ(std::get<AllReduceStep>(entry.steps[4].what).bucket, 7);
   EXPECT_EQ(entry.steps[4].origin, "all_reduce");
   EXPECT_EQ(entry.equations.size(), 1);

@@ -1,0 +1,11 @@
+// Losses.
+#include "frontend/onnx/ops.h"
+#include "ir/ops/ops.h"
+
+namespace hone::onnx {
+
+std::span<const Importer> loss_importers() {
+  return {};
+}
+
+}  // namespace hone::onnx

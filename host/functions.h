@@ -1,0 +1,16 @@
+// The one list of host functions. It declares them in namespace hone::host; entries stand in host/*.cc.
+#pragma once
+
+#include "host/host_function.h"
+
+// clang-format off
+#define HONE_HOST_FUNCTIONS(X) \
+  /* sort.cc */                \
+  X(arg_top_k)
+// clang-format on
+
+namespace hone::host {
+#define HONE_DECLARE_HOST_FUNCTION(name) extern const HostFunction name;
+HONE_HOST_FUNCTIONS(HONE_DECLARE_HOST_FUNCTION)
+#undef HONE_DECLARE_HOST_FUNCTION
+}  // namespace hone::host
