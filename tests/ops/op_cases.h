@@ -80,6 +80,7 @@ void add_normalization_cases(Cases& cases);
 void add_loss_cases(Cases& cases);
 void add_optimizer_cases(Cases& cases);
 void add_collective_cases(Cases& cases);
+void add_sort_cases(Cases& cases);
 
 /// All of them.
 std::span<const OpCase> op_cases();
