@@ -1,10 +1,6 @@
 #include "tests/ops/op_cases.h"
 
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
-#include "base/philox.h"
+#include "tests/support/case_data.h"
 
 namespace hone::test {
 
@@ -55,29 +51,11 @@ bool is_differentiable(const OpDef& op) { return op.grad.formula != nullptr or (
 
 namespace {
 
-/// 0..count-1 in an order that depends on `seed`.
-std::vector<std::int64_t> shuffled(std::int64_t count, std::uint64_t seed) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-    return philox_uniform(seed, 0, static_cast<std::uint64_t>(a)) < philox_uniform(seed, 0, static_cast<std::uint64_t>(b));
-  });
-  return order;
-}
-
 std::vector<double> elements_of(const Operand& operand, std::size_t position) {
   if (not operand.values.empty()) return operand.values;
   const std::int64_t count = element_count(operand.type.shape).evaluate(case_sizes());
-  std::vector<double> values;
-  if (is_float(operand.type.dtype)) {  // a grid in random order; its offset differs from operand to operand
-    const double offset = std::fmod(0.31 + 0.137 * static_cast<double>(position), 1.0), width = operand.high - operand.low;
-    for (const std::int64_t place : shuffled(count, position + 1))
-      values.push_back(operand.low + width * (static_cast<double>(place) + offset) / static_cast<double>(count));
-  } else {
-    for (std::int64_t i = 0; i < count; ++i)
-      values.push_back(operand.low + std::floor((operand.high - operand.low + 1) * philox_uniform(position + 1, 1, static_cast<std::uint64_t>(i)).first));
-  }
-  return values;
+  const auto make = is_float(operand.type.dtype) ? distinct_values : whole_values;
+  return make(count, operand.low, operand.high, position);
 }
 
 Tensor tensor_of(const Operand& operand, std::size_t position) {

@@ -13,7 +13,7 @@
 #include "ir/verify.h"
 #include "passes/passes.h"
 #include "tests/ops/compiled_nodes.h"
-#include "tests/ops/gradient_check.h"
+#include "tests/support/gradients/gradient_check.h"
 
 namespace hone::test {
 namespace {

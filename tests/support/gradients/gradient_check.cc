@@ -1,4 +1,4 @@
-#include "tests/ops/gradient_check.h"
+#include "tests/support/gradients/gradient_check.h"
 
 #include <gtest/gtest.h>
 

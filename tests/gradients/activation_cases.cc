@@ -1,0 +1,10 @@
+// Activations.
+#include "tests/gradients/gradient_cases.h"
+
+namespace hone::test {
+
+void add_activation_cases(GradientCases& cases) {
+  (void)cases;
+}
+
+}  // namespace hone::test

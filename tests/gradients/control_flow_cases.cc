@@ -1,0 +1,10 @@
+// If, Loop and Scan.
+#include "tests/gradients/gradient_cases.h"
+
+namespace hone::test {
+
+void add_control_flow_cases(GradientCases& cases) {
+  (void)cases;
+}
+
+}  // namespace hone::test

@@ -1,0 +1,10 @@
+// Convolutions.
+#include "tests/gradients/gradient_cases.h"
+
+namespace hone::test {
+
+void add_conv_cases(GradientCases& cases) {
+  (void)cases;
+}
+
+}  // namespace hone::test

@@ -1,0 +1,10 @@
+// Losses.
+#include "tests/gradients/gradient_cases.h"
+
+namespace hone::test {
+
+void add_loss_cases(GradientCases& cases) {
+  (void)cases;
+}
+
+}  // namespace hone::test

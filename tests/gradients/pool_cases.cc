@@ -1,0 +1,10 @@
+// Pooling.
+#include "tests/gradients/gradient_cases.h"
+
+namespace hone::test {
+
+void add_pool_cases(GradientCases& cases) {
+  (void)cases;
+}
+
+}  // namespace hone::test

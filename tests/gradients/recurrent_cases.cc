@@ -1,0 +1,10 @@
+// Recurrent layers.
+#include "tests/gradients/gradient_cases.h"
+
+namespace hone::test {
+
+void add_recurrent_cases(GradientCases& cases) {
+  (void)cases;
+}
+
+}  // namespace hone::test

@@ -1,0 +1,10 @@
+// Resampling, regions of interest, and space to depth.
+#include "tests/gradients/gradient_cases.h"
+
+namespace hone::test {
+
+void add_spatial_cases(GradientCases& cases) {
+  (void)cases;
+}
+
+}  // namespace hone::test
