@@ -243,13 +243,16 @@ constinit const OpDef floor = {
 
 constinit const OpDef clip = {
     .name = "clip",
-    .doc = "y = min(max(x, low), high): high wins where low > high. The gradient is dy where low <= x <= high, else 0",
+    .doc = "y = min(max(x, low), high): high wins where low > high. The gradient is dy where low <= x <= high, else that of the bound taken",
     .inputs = {"x", "low", "high"},
     .infer = infer_elementwise,
     .grad =
         [](Grad& g) {
-          const Val inside = op::logical_and(op::greater_equal(g.x(0), g.x(1)), op::less_equal(g.x(0), g.x(2)));
-          g.flow(0, op::where(inside, g.dy(), g.builder().scalar(0, g.dy().dtype())));
+          const Val zero = g.builder().scalar(0, g.dy().dtype()), above = op::greater(op::maximum(g.x(0), g.x(1)), g.x(2));
+          const Val below = op::less(g.x(0), g.x(1)), inside = op::logical_and(op::greater_equal(g.x(0), g.x(1)), op::less_equal(g.x(0), g.x(2)));
+          g.flow(0, op::where(inside, g.dy(), zero));
+          g.flow(1, op::where(op::logical_and(below, op::logical_not(above)), g.dy(), zero));
+          g.flow(2, op::where(above, g.dy(), zero));
         },
     .scalar = [](const Args& x) { return expr::min(expr::max(x[0], x[1]), x[2]); },
 };
@@ -259,7 +262,10 @@ constinit const OpDef cast = {
     .doc = "y = x as another element type; floats truncate to integers and saturate, anything but 0 is true",
     .inputs = {"x"},
     .attrs = {kTo},
-    .infer = [](Infer& infer) { return std::vector<Type>{{infer.attrs[kTo], infer.shape(0)}}; },
+    .infer =
+        [](Infer& infer) {
+          return std::vector<Type>{{infer.attrs[kTo], infer.shape(0)}};
+        },
     .grad =
         [](Grad& g) {
           if (is_float(g.y().dtype())) g.flow(0, g.dy());

@@ -33,6 +33,24 @@ std::size_t ranged_axes(const Infer& infer) {
   return rank;
 }
 
+/// Can a pad of steps of 1 drop elements of an operand of extents `shape`? Then it has no counterpart in slice.
+bool may_drop(const Attrs& attrs, const Shape& shape) {
+  if (std::any_of(attrs[kSteps].begin(), attrs[kSteps].end(), [](std::int64_t step) { return step != 1; })) return false;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const Dim start = attrs[kStarts][i], room = attrs[kSizes][i] - start - shape[i];
+    if (not start.is_constant() or start.value() < 0 or not room.is_constant() or room.value() < 0) return true;
+  }
+  return false;
+}
+
+/// The pad that puts elements back where one with `attrs` took them from.
+Attrs placed_back(Attrs attrs) {
+  Shape starts = attrs[kStarts];
+  for (Dim& start : starts) start = Dim(0) - start;
+  attrs.set(kStarts = starts);
+  return attrs;
+}
+
 Scalar both(Scalar a, Scalar b) { return a.valid() ? expr::logical_and(a, b) : b; }
 
 }  // namespace
@@ -169,12 +187,16 @@ constinit const OpDef slice = {
           const std::size_t rank = ranged_axes(infer);
           for (std::size_t i = 0; i < rank; ++i) {
             const Dim last = infer.attrs[kStarts][i] + (infer.attrs[kSizes][i] - 1) * Dim(infer.attrs[kSteps][i]), room = infer.shape(0)[i] - last;
-            infer.require(infer.attrs[kSizes][i].is_constant(0) or ((not last.is_constant() or last.value() >= 0) and (not room.is_constant() or room.value() > 0)),
-                          Code::kShape, fmt::format("axis {}: elements up to {} of {} are asked for", i, last.text(), infer.shape(0)[i].text()));
+            infer.require(
+                infer.attrs[kSizes][i].is_constant(0) or ((not last.is_constant() or last.value() >= 0) and (not room.is_constant() or room.value() > 0)),
+                Code::kShape, fmt::format("axis {}: elements up to {} of {} are asked for", i, last.text(), infer.shape(0)[i].text()));
           }
           return std::vector<Type>{{infer.dtype(0), infer.attrs[kSizes]}};
         },
-    .grad = [](Grad& g) { g.flow(0, op::pad(g.dy(), {kStarts = g.attrs[kStarts], kSizes = g.x(0).shape(), kSteps = g.attrs[kSteps]})); },
+    .grad =
+        [](Grad& g) {
+          g.flow(0, op::pad(g.dy(), {kStarts = g.attrs[kStarts], kSizes = g.x(0).shape(), kSteps = g.attrs[kSteps]}));
+        },
     .compute =
         [](Compute& c) {
           const Indices at = c.outer(c.result_shape());
@@ -186,7 +208,8 @@ constinit const OpDef slice = {
 
 constinit const OpDef pad = {
     .name = "pad",
-    .doc = "the counterpart of slice: y is 0 but for y[starts + i * steps ...] = x[i ...]; y has extents sizes. Elements of x that fall outside of y are dropped",
+    .doc =
+        "the counterpart of slice: y is 0 but for y[starts + i * steps ...] = x[i ...]; y has extents sizes. Elements of x that fall outside of y are dropped",
     .inputs = {"x"},
     .attrs = {kStarts, kSizes, kSteps},
     .infer =
@@ -194,7 +217,11 @@ constinit const OpDef pad = {
           ranged_axes(infer);
           return std::vector<Type>{{infer.dtype(0), infer.attrs[kSizes]}};
         },
-    .grad = [](Grad& g) { g.flow(0, op::slice(g.dy(), {kStarts = g.attrs[kStarts], kSizes = g.x(0).shape(), kSteps = g.attrs[kSteps]})); },
+    .grad =
+        [](Grad& g) {
+          const Attrs whole = {kStarts = g.attrs[kStarts], kSizes = g.x(0).shape(), kSteps = g.attrs[kSteps]};
+          g.flow(0, may_drop(g.attrs, g.x(0).shape()) ? op::pad(g.dy(), placed_back(whole)) : op::slice(g.dy(), whole));
+        },
     .compute =
         [](Compute& c) {
           const Indices at = c.outer(c.result_shape());
