@@ -3,8 +3,52 @@
 
 namespace hone::test {
 
+namespace {
+
+void add_windows(GradientCases& cases, const char* op, const std::vector<GradientAttribute>& more = {}, double low = -2, double high = 2) {
+  const auto add = [&](const std::string& says, std::vector<Extent> shape, std::vector<GradientAttribute> attributes) {
+    attributes.insert(attributes.end(), more.begin(), more.end());
+    cases.add(op, (more.empty() ? "" : more[0].name + ": ") + says, {x(std::move(shape), low, high)}, std::move(attributes)).opset(19);
+  };
+  add("images", {1, 2, 4, 4}, {{"kernel_shape", Ints{2, 2}}});
+  add("strides", {2, 1, 4, 6}, {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}});
+  add("windows that overlap", {1, 1, 5, 5}, {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{1, 2}}});
+  add("pads", {1, 1, 4, 4}, {{"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}});
+  add("uneven pads", {1, 2, 3, 4}, {{"kernel_shape", Ints{2, 3}}, {"pads", Ints{0, 1, 1, 2}}});
+  add("dilations", {1, 1, 5, 5}, {{"kernel_shape", Ints{2, 2}}, {"dilations", Ints{2, 3}}});
+  add("ceil_mode", {1, 1, 5, 6}, {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 4}}, {"ceil_mode", 1}});
+  add("ceil_mode with pads", {1, 1, 5, 5}, {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}, {"ceil_mode", 1}});
+  add("SAME_UPPER", {1, 1, 5, 5}, {{"kernel_shape", Ints{3, 2}}, {"strides", Ints{2, 2}}, {"auto_pad", "SAME_UPPER"}});
+  add("SAME_LOWER", {1, 1, 4, 4}, {{"kernel_shape", Ints{2, 2}}, {"auto_pad", "SAME_LOWER"}});
+  add("one axis", {2, 2, 7}, {{"kernel_shape", Ints{3}}, {"strides", Ints{2}}});
+  add("three axes", {1, 1, 3, 3, 3}, {{"kernel_shape", Ints{2, 2, 2}}});
+  add("a symbolic batch", {"N", 2, 3, 3}, {{"kernel_shape", Ints{2, 2}}});
+  add("a window over all", {1, 3, 3, 2}, {{"kernel_shape", Ints{3, 2}}});
+}
+
+void add_global(GradientCases& cases, const char* op, double low = -2, double high = 2) {
+  const auto xs = [&](std::vector<Extent> shape) { return x(std::move(shape), low, high); };
+  cases.add(op, "images", {xs({2, 3, 3, 4})});
+  cases.add(op, "one axis", {xs({2, 3, 5})});
+  cases.add(op, "three axes", {xs({1, 2, 2, 3, 2})});
+  cases.add(op, "an extent of 1", {xs({2, 2, 1, 4})});
+  cases.add(op, "windows of one element", {xs({2, 3, 1, 1})});
+  cases.add(op, "one channel", {xs({1, 1, 3, 3})});
+  cases.add(op, "a symbolic batch", {xs({"N", 2, 2, 2})});
+  cases.add(op, "symbolic extents", {xs({1, 2, "N", "M"})});
+  cases.add(op, "a longer axis", {xs({1, 2, 31})});
+  cases.add(op, "many channels", {xs({1, 7, 2, 2})});
+  cases.add(op, "f64", {of_type(DType::kF64, xs({2, 2, 3, 2}))});
+}
+
+}  // namespace
+
 void add_pool_cases(GradientCases& cases) {
-  (void)cases;
+  add_windows(cases, "MaxPool");
+  add_windows(cases, "AveragePool");
+  add_windows(cases, "AveragePool", {{"count_include_pad", 1}});
+  add_global(cases, "GlobalAveragePool");
+  add_global(cases, "GlobalMaxPool");
 }
 
 }  // namespace hone::test

@@ -3,8 +3,6 @@
 
 namespace hone::test {
 
-void add_signal_cases(GradientCases& cases) {
-  (void)cases;
-}
+void add_signal_cases(GradientCases&) {}
 
 }  // namespace hone::test
