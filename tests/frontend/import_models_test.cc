@@ -9,7 +9,7 @@
 #include "ir/kernel/interpret.h"
 #include "ir/verify.h"
 #include "passes/passes.h"
-#include "tests/frontend/backend_case.h"
+#include "tests/support/backend_cases/backend_case.h"
 
 namespace hone {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "tests/frontend/backend_case.h"
+#include "tests/support/backend_cases/backend_case.h"
 #include "tests/frontend/test_model.h"
 
 namespace hone::test {

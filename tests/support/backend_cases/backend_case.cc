@@ -1,17 +1,15 @@
-#include "tests/frontend/backend_case.h"
+#include "tests/support/backend_cases/backend_case.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
-#include <map>
 
 #include "base/files.h"
 #include "base/text.h"
 #include "formats/onnx_file.h"
-#include "frontend/onnx/import.h"
-#include "ir/kernel/interpret.h"
 #include "ir/verify.h"
 #include "passes/passes.h"
 
@@ -41,6 +39,7 @@ std::vector<std::string> backend_case_names() {
   std::vector<std::string> names;
   if (not std::filesystem::exists(suite_folder())) return names;
   for (const auto& entry : std::filesystem::directory_iterator(suite_folder())) names.push_back(entry.path().filename().string());
+  if (const char* pattern = std::getenv("HONE_CASES")) std::erase_if(names, [&](const std::string& name) { return not glob_match(pattern, name); });
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -77,22 +76,56 @@ std::string difference(const Tensor& actual, const Tensor& expected, double rela
   return "";
 }
 
-std::string run_backend_case(const BackendCase& one) {
-  Graph graph = onnx::import_model(one.model, one.name, ".").graph;
+std::vector<Tensor> run_interpreted(const onnx::Imported& model, const Feeds& feeds) {
+  Graph graph = model.graph.clone();
   verify(graph);
   if (expand(graph) == Changed::kYes) verify(graph);
+  std::vector<Tensor> outputs;
+  for (const NamedTensor& output : interpret(graph, feeds).outputs) outputs.push_back(output.value);
+  return outputs;
+}
+
+namespace {
+
+Outcome run(const BackendCase& one, const RunModel& run_model) {
+  const onnx::Imported imported = onnx::import_model(one.model, one.name, ".");
   Feeds feeds;
-  std::map<std::string, const Tensor*> given;
-  for (int i = 0; i < one.model.graph().input_size() and i < static_cast<int>(one.inputs.size()); ++i)
-    given[one.model.graph().input(i).name()] = &one.inputs[static_cast<std::size_t>(i)];
-  for (const Input& input : graph.inputs())
-    if (input.role == Role::kInput and given.contains(input.name)) feeds.emplace(input.name, *given.at(input.name));
-  const GraphResults results = interpret(graph, feeds);
-  for (std::size_t i = 0; i < one.outputs.size(); ++i) {
-    const NamedTensor& output = results.outputs.at(i);
-    if (const std::string what = difference(output.value, one.outputs[i]); not what.empty()) return fmt::format("output {} {}", output.name, what);
+  for (int i = 0; i < one.model.graph().input_size() and i < static_cast<int>(one.inputs.size()); ++i) {
+    const Input* input = imported.graph.find_input(one.model.graph().input(i).name());
+    if (input != nullptr and input->role == Role::kInput) feeds.emplace(input->name, one.inputs[static_cast<std::size_t>(i)]);
   }
-  return "";
+  Outcome outcome{.found = run_model(imported, feeds), .expected = one.outputs};
+  for (std::size_t i = 0; i < one.outputs.size() and outcome.what.empty(); ++i)
+    if (const std::string what = difference(outcome.found.at(i), one.outputs[i]); not what.empty())
+      outcome = {.kind = Outcome::Kind::kFailed,
+                 .what = fmt::format("output {} {}", imported.graph.outputs()[i].name, what),
+                 .found = outcome.found,
+                 .expected = one.outputs};
+  return outcome;
+}
+
+}  // namespace
+
+Outcome outcome_of(const std::string& name, const RunModel& run_model) {
+  BackendCase one;
+  try {
+    one = load_backend_case(name);
+  } catch (const Error& error) { return {.kind = Outcome::Kind::kUnsupported, .what = error.what()}; }
+  try {
+    try {
+      return run(one, run_model);
+    } catch (const Error& error) {
+      if (error.diags().front().code != Code::kDynamic) throw;
+      fix_small_inputs(one);
+      Outcome outcome = run(one, run_model);
+      outcome.was_fixed = true;
+      return outcome;
+    }
+  } catch (const Error& error) {
+    const bool is_unsupported =
+        std::any_of(error.diags().begin(), error.diags().end(), [](const Diag& diag) { return diag.code == Code::kUnknownOp or diag.code == Code::kOpset; });
+    return {.kind = is_unsupported ? Outcome::Kind::kUnsupported : Outcome::Kind::kFailed, .what = error.what()};
+  } catch (const std::exception& error) { return {.kind = Outcome::Kind::kFailed, .what = error.what()}; }
 }
 
 }  // namespace hone::test

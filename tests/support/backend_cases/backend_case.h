@@ -1,11 +1,14 @@
 // One case of ONNX's backend test suite: a model of a node or a few, with inputs and the outputs it must give.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/tensor.h"
 #include "formats/onnx.pb.h"
+#include "frontend/onnx/import.h"
+#include "ir/kernel/interpret.h"
 
 namespace hone::test {
 
@@ -15,7 +18,7 @@ struct BackendCase {
   std::vector<Tensor> inputs, outputs;  ///< in the graph's order
 };
 
-/// The suite's node cases, sorted by name; none when the suite is not there.
+/// The suite's node cases, sorted by name, or those that the environment's HONE_CASES=PATTERN matches; none when the suite is not there.
 std::vector<std::string> backend_case_names();
 
 /// The model file of a case.
@@ -29,7 +32,19 @@ void fix_small_inputs(BackendCase& one);
 /// What differs between a tensor and what was expected, at the suite's tolerance; "" if nothing does.
 std::string difference(const Tensor& actual, const Tensor& expected, double relative = 1e-3, double absolute = 1e-7);
 
-/// Imports the case, expands it and runs it through the interpreter. "" if all outputs are as expected, else what differs; Errors pass through.
-std::string run_backend_case(const BackendCase& one);
+/// A way to run an imported model: its outputs, in its order.
+using RunModel = std::function<std::vector<Tensor>(const onnx::Imported& model, const Feeds& feeds)>;
+/// Through the interpreter.
+std::vector<Tensor> run_interpreted(const onnx::Imported& model, const Feeds& feeds);
+
+struct Outcome {
+  enum class Kind { kPassed, kFailed, kUnsupported };
+  Kind kind = Kind::kPassed;
+  std::string what = {};                          ///< what differs, or was refused
+  bool was_fixed = false;                         ///< small inputs had to be known when compiling
+  std::vector<Tensor> found = {}, expected = {};  ///< outputs, where there are any
+};
+/// Imports the case and runs it: first with all inputs fed, then, if something must be known when compiling, with the small ones fixed.
+Outcome outcome_of(const std::string& name, const RunModel& run);
 
 }  // namespace hone::test
