@@ -51,15 +51,37 @@ std::string origin(const Graph& graph, ValueId id) {
 
 }  // namespace
 
-ImportNode::ImportNode(Builder& builder, const NodeProto& proto, std::vector<Val> operands, std::vector<bool> wanted_results, Loc loc,
-                       const std::string& folder)
-    : builder_(builder), proto_(proto), wanted_(std::move(wanted_results)), loc_(std::move(loc)), folder_(folder) {
-  for (const Val& operand : operands) operands_.push_back({operand, std::nullopt});
+std::string to_string(const Item& item) {
+  switch (item.kind) {
+    case Item::Kind::kFailed: return "nothing";
+    case Item::Kind::kLeftOut: return "left out";
+    case Item::Kind::kTensor: return to_string(item.tensor.type());
+    case Item::Kind::kSequence: return fmt::format("a sequence of {} tensors", item.elements.size());
+    case Item::Kind::kAbsent: return "an optional that holds nothing";
+  }
+  return "";
+}
+
+ImportNode::ImportNode(Builder& builder, const NodeProto& proto, std::vector<Item> operands, std::vector<bool> wanted_results, Loc loc,
+                       const std::string& folder, const BoundAttributes* bound)
+    : builder_(builder), proto_(proto), wanted_(std::move(wanted_results)), loc_(std::move(loc)), folder_(folder), bound_(bound) {
+  for (Item& operand : operands) operands_.push_back({std::move(operand), std::nullopt});
 }
 
 Val ImportNode::x(std::size_t i) const {
+  if (i < operands_.size() and operands_[i].literal) return builder_.ints(*operands_[i].literal);
+  if (not item(i).is_tensor()) fail(Code::kType, fmt::format("input {} is {}, and must be a tensor", i, to_string(item(i))));
+  return item(i).tensor;
+}
+
+const Item& ImportNode::item(std::size_t i) const {
   if (not has(i)) fail(Code::kBadGraph, fmt::format("input {} is missing; the node has {}", i, operands_.size()));
-  return operands_[i].literal ? builder_.ints(*operands_[i].literal) : operands_[i].val;
+  return operands_[i].item;
+}
+
+const std::vector<Val>& ImportNode::sequence(std::size_t i) const {
+  if (item(i).kind != Item::Kind::kSequence) fail(Code::kType, fmt::format("input {} is {}, and must be a sequence", i, to_string(item(i))));
+  return item(i).elements;
 }
 
 std::vector<Val> ImportNode::rest(std::size_t first) const {
@@ -94,19 +116,21 @@ Dim ImportNode::content(std::size_t i, std::string_view name) const {
   return all[0];
 }
 
-const AttributeProto* ImportNode::find(std::string_view name, AttributeProto::AttributeType type) const {
+const AttributeProto* ImportNode::attribute(std::string_view name) const {
   for (const AttributeProto& attribute : proto_.attribute()) {
     if (attribute.name() != name) continue;
-    if (not attribute.ref_attr_name().empty())
-      fail(Code::kBadAttribute, fmt::format("attribute {} refers to a function's attribute outside of a function", name));
-    if (not fits(attribute, type)) fail(Code::kBadAttribute, fmt::format("attribute {} must be {}", name, describe(type)));
-    return &attribute;
+    if (attribute.ref_attr_name().empty()) return &attribute;
+    if (bound_ == nullptr) fail(Code::kBadAttribute, fmt::format("attribute {} refers to a function's attribute outside of a function", name));
+    const auto found = bound_->find(attribute.ref_attr_name());
+    return found == bound_->end() ? nullptr : found->second;
   }
   return nullptr;
 }
 
-bool ImportNode::has_attribute(std::string_view name) const {
-  return std::any_of(proto_.attribute().begin(), proto_.attribute().end(), [&](const AttributeProto& attribute) { return attribute.name() == name; });
+const AttributeProto* ImportNode::find(std::string_view name, AttributeProto::AttributeType type) const {
+  const AttributeProto* found = attribute(name);
+  if (found != nullptr and not fits(*found, type)) fail(Code::kBadAttribute, fmt::format("attribute {} must be {}", name, describe(type)));
+  return found;
 }
 
 std::int64_t ImportNode::integer(std::string_view name, std::int64_t absent) const {
@@ -152,9 +176,9 @@ void ImportNode::fail(Code code, std::string_view message, std::vector<std::stri
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     call += i == 0 ? "" : ", ";
     if (operands_[i].literal) call += fmt::format("[{}]", to_string(shape_of(*operands_[i].literal)));
-    else if (not operands_[i].val.valid()) call += "-";
-    else if (static_cast<int>(i) >= proto_.input_size()) call += to_string(operands_[i].val.type());
-    else call += fmt::format("{}: {}", printable(proto_.input(static_cast<int>(i))), to_string(operands_[i].val.type()));
+    else if (not has(i)) call += "-";
+    else if (static_cast<int>(i) >= proto_.input_size()) call += to_string(operands_[i].item);
+    else call += fmt::format("{}: {}", printable(proto_.input(static_cast<int>(i))), to_string(operands_[i].item));
   }
   notes.insert(notes.begin(), call + ")");
   throw Error(code, fmt::format("{}: {}", printable(proto_.op_type()), message), loc_, std::move(notes));
@@ -179,13 +203,13 @@ Ints ImportNode::axes(const Ints& axes, std::size_t rank) const {
 }
 
 void ImportNode::set_operand(std::size_t i, Val val) {
-  if (operands_.size() <= i) operands_.resize(i + 1);
+  if (operands_.size() <= i) operands_.resize(i + 1, {Item::left_out(), std::nullopt});
   operands_[i] = {val, std::nullopt};
 }
 
 void ImportNode::set_operand(std::size_t i, Ints contents) {
-  if (operands_.size() <= i) operands_.resize(i + 1);
-  operands_[i] = {Val(), std::move(contents)};
+  if (operands_.size() <= i) operands_.resize(i + 1, {Item::left_out(), std::nullopt});
+  operands_[i] = {Item::left_out(), std::move(contents)};
 }
 
 }  // namespace hone::onnx

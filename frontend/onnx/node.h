@@ -9,24 +9,35 @@
 #include <vector>
 
 #include "formats/onnx_file.h"
+#include "frontend/onnx/item.h"
 #include "ir/builder.h"
 
 namespace hone::onnx {
 
+/// What the attributes of a function are at one call, by name: a node of its body that refers to one (AttributeProto::ref_attr_name) has that value, and has no such
+/// attribute where the function's is not given.
+using BoundAttributes = std::map<std::string, const AttributeProto*, std::less<>>;
+
 class ImportNode {
  public:
-  /// `proto` and `folder` (of external data) must outlive the node. Operands that are left out are invalid Vals.
-  ImportNode(Builder& builder, const NodeProto& proto, std::vector<Val> operands, std::vector<bool> wanted_results, Loc loc, const std::string& folder);
+  /// `proto`, `folder` (of external data) and `bound` (in a function's body) must outlive the node.
+  ImportNode(Builder& builder, const NodeProto& proto, std::vector<Item> operands, std::vector<bool> wanted_results, Loc loc, const std::string& folder,
+             const BoundAttributes* bound = nullptr);
 
   Builder& builder() const { return builder_; }
   const std::string& op_type() const { return proto_.op_type(); }
+  const std::string& domain() const { return proto_.domain(); }
   const Loc& loc() const { return loc_; }
 
   // --- Operands ---
   std::size_t count() const { return operands_.size(); }
-  bool has(std::size_t i) const { return i < operands_.size() and (operands_[i].val.valid() or operands_[i].literal); }
-  /// Throws kBadGraph when the operand is left out.
+  bool has(std::size_t i) const { return i < operands_.size() and (operands_[i].item.kind != Item::Kind::kLeftOut or operands_[i].literal); }
+  /// Throws kBadGraph when the operand is left out, kType when it is no tensor.
   Val x(std::size_t i) const;
+  /// Operand `i`, whatever it is. Throws kBadGraph when it is left out.
+  const Item& item(std::size_t i) const;
+  /// The tensors of operand `i`, which must be a sequence.
+  const std::vector<Val>& sequence(std::size_t i) const;
   /// Operands `first` and on, none of them left out.
   std::vector<Val> rest(std::size_t first) const;
   /// Contents of operand `i`, called `name` in the operator's description. Throws kDynamic when they are not known while compiling.
@@ -37,7 +48,9 @@ class ImportNode {
   Dim content(std::size_t i, std::string_view name) const;
 
   // --- Attributes ---
-  bool has_attribute(std::string_view name) const;
+  /// The attribute, whatever its type; in a function's body the one that it refers to. nullptr if there is none.
+  const AttributeProto* attribute(std::string_view name) const;
+  bool has_attribute(std::string_view name) const { return attribute(name) != nullptr; }
   std::int64_t integer(std::string_view name, std::int64_t absent) const;
   bool flag(std::string_view name, bool absent) const { return integer(name, absent ? 1 : 0) != 0; }
   double real(std::string_view name, double absent) const;
@@ -69,7 +82,7 @@ class ImportNode {
 
  private:
   struct Operand {
-    Val val;
+    Item item;
     std::optional<Ints> literal;
   };
   const AttributeProto* find(std::string_view name, AttributeProto::AttributeType type) const;
@@ -80,6 +93,7 @@ class ImportNode {
   std::vector<bool> wanted_;
   Loc loc_;
   const std::string& folder_;
+  const BoundAttributes* bound_;
   std::map<std::string, std::int64_t, std::less<>> integers_;  ///< attributes that the newest form has and the file's has not
 };
 

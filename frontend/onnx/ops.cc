@@ -38,16 +38,24 @@ const std::vector<std::span<const Importer>>& all_rows() {
   return kRows;
 }
 
-const Importer* find_row(std::string_view op_type) {
+const Importer* find_row(std::string_view op_type, std::string_view domain) {
   for (const std::span<const Importer> rows : all_rows()) {
-    const auto found = std::find_if(rows.begin(), rows.end(), [&](const Importer& row) { return row.name == op_type; });
+    const auto found = std::find_if(rows.begin(), rows.end(), [&](const Importer& row) { return row.name == op_type and row.domain == domain; });
     if (found != rows.end()) return &*found;
   }
   return nullptr;
 }
 
+const ItemImporter* find_item_row(std::string_view op_type, std::string_view domain) {
+  if (not domain.empty()) return nullptr;
+  for (const ItemImporter& row : sequence_importers())
+    if (row.name == op_type) return &row;
+  return nullptr;
+}
+
 /// The op that is `op_type` under another name, with nothing to translate but the name.
-const OpDef* find_same(std::string_view op_type) {
+const OpDef* find_same(std::string_view op_type, std::string_view domain) {
+  if (not domain.empty()) return nullptr;
   for (const OpDef* op : all_ops())
     if (op->onnx == op_type and op->attrs.empty()) return op;
   return nullptr;
@@ -83,6 +91,13 @@ constexpr std::string_view kStandardOperators[] = {
     "TopK", "Transpose", "Trilu", "Unique", "Unsqueeze", "Upsample", "Where", "Xor"};
 // clang-format on
 
+// Operators with body graphs: frontend/onnx/control.cc writes them.
+constexpr std::string_view kWithBodies[] = {"If", "Loop", "Scan", "SequenceMap"};
+
+bool has_bodies(std::string_view op_type, std::string_view domain) {
+  return domain.empty() and std::find(std::begin(kWithBodies), std::end(kWithBodies), op_type) != std::end(kWithBodies);
+}
+
 // What Hone refuses on purpose.
 constexpr RefusedOperator kRefused[] = {
     {"ImageDecoder", "Hone has no image formats; decode images before, and feed the pixels"},
@@ -94,26 +109,37 @@ constexpr RefusedOperator kRefused[] = {
 
 }  // namespace
 
-bool is_supported(std::string_view op_type) { return find_row(op_type) != nullptr or find_same(op_type) != nullptr; }
+std::string_view canonical_domain(std::string_view domain) { return domain == "ai.onnx" ? std::string_view() : domain; }
 
-std::vector<Val> import_node(const ImportNode& node) {
-  if (const Importer* row = find_row(node.op_type())) return row->import(node);
-  const OpDef* same = find_same(node.op_type());
-  HONE_CHECK(same != nullptr, "import_node() of an unsupported operator: " + node.op_type());
-  return import_same(node, *same);
+bool is_supported(std::string_view op_type, std::string_view domain) {
+  domain = canonical_domain(domain);
+  return find_row(op_type, domain) != nullptr or find_same(op_type, domain) != nullptr or find_item_row(op_type, domain) != nullptr or
+         has_bodies(op_type, domain);
+}
+
+std::vector<Item> import_node(const ImportNode& node) {
+  const std::string_view domain = canonical_domain(node.domain());
+  if (const ItemImporter* row = find_item_row(node.op_type(), domain)) return row->import(node);
+  const Importer* row = find_row(node.op_type(), domain);
+  const OpDef* same = row == nullptr ? find_same(node.op_type(), domain) : nullptr;
+  HONE_CHECK(row != nullptr or same != nullptr, "import_node() of an unsupported operator: " + node.op_type());
+  const std::vector<Val> results = row != nullptr ? row->import(node) : import_same(node, *same);
+  return {results.begin(), results.end()};
 }
 
 bool is_parameter(std::string_view op_type, int i) {
-  const Importer* row = find_row(op_type);
+  const Importer* row = find_row(op_type, {});
   return row != nullptr and std::find(row->parameters.begin(), row->parameters.end(), i) != row->parameters.end();
 }
 
 std::vector<std::string> supported_operators() {
-  std::vector<std::string> names;
+  std::vector<std::string> names(std::begin(kWithBodies), std::end(kWithBodies));
   for (const std::span<const Importer> rows : all_rows())
-    for (const Importer& row : rows) names.emplace_back(row.name);
+    for (const Importer& row : rows)
+      if (row.domain.empty()) names.emplace_back(row.name);
+  for (const ItemImporter& row : sequence_importers()) names.emplace_back(row.name);
   for (const OpDef* op : all_ops())
-    if (not op->onnx.empty() and op->attrs.empty() and find_row(op->onnx) == nullptr) names.emplace_back(op->onnx);
+    if (not op->onnx.empty() and op->attrs.empty() and find_row(op->onnx, {}) == nullptr) names.emplace_back(op->onnx);
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -21,15 +21,25 @@ struct Importer {
   ImportFn import;
   /// Operands that are learned wherever they are constant: a bias of one element is a weight, an epsilon of one element is none.
   FixedList<int, 4> parameters = {};
+  /// "ai.onnx.preview.training"; empty for the standard's default domain.
+  std::string_view domain = {};
 };
 
-/// Is the operator `op_type` of the standard domain supported?
-bool is_supported(std::string_view op_type);
-/// Writes the node in our ops. Throws Error for whatever does not fit; only for supported operators.
-std::vector<Val> import_node(const ImportNode& node);
+/// An operator that takes or gives sequences or optionals.
+struct ItemImporter {
+  std::string_view name;
+  std::vector<Item> (*import)(const ImportNode&);
+};
+
+/// The domain under the name that the tables use: the default domain is empty.
+std::string_view canonical_domain(std::string_view domain);
+/// Is the operator `op_type` of `domain` supported? If, Loop, Scan and SequenceMap, which have bodies, are, too (frontend/onnx/control.h).
+bool is_supported(std::string_view op_type, std::string_view domain = {});
+/// Writes the node in our ops. Throws Error for whatever does not fit; only for supported operators that have no bodies.
+std::vector<Item> import_node(const ImportNode& node);
 /// Is operand `i` of `op_type` one that is learned (Importer::parameters)?
 bool is_parameter(std::string_view op_type, int i);
-/// The names of all supported operators, sorted.
+/// The names of all supported operators of the default domain, sorted.
 std::vector<std::string> supported_operators();
 /// Operators of the standard's default domain, supported or not.
 bool is_standard_operator(std::string_view op_type);
@@ -62,5 +72,6 @@ std::span<const Importer> loss_importers();
 std::span<const Importer> quantize_importers();
 std::span<const Importer> signal_importers();
 std::span<const Importer> recurrent_importers();
+std::span<const ItemImporter> sequence_importers();
 
 }  // namespace hone::onnx

@@ -19,19 +19,22 @@ constexpr int kGiven = -1;  // an input or initializer, not a node's result
 /// Who makes which value, and which nodes are needed.
 class Connections {
  public:
-  Connections(const GraphProto& graph, const Locations& locations, Diags& diags) : graph_(graph), locations_(locations), diags_(diags) {
+  Connections(const Body& body, Outside outside, const Locations& locations, Diags& diags)
+      : body_(body), outside_(outside), locations_(locations), diags_(diags), captured_(static_cast<std::size_t>(body.nodes->size())) {
     collect_given();
-    for (int i = 0; i < graph.node_size(); ++i)
-      for (const std::string& name : graph.node(i).output())
+    for (int i = 0; i < body.nodes->size(); ++i) {
+      for (const std::string& name : node(i).output())
         if (not name.empty()) define(name, i);
+      captured_[static_cast<std::size_t>(i)] = captured_names(node(i));
+    }
     find_needed();
   }
 
   std::vector<int> order() {
-    std::vector<int> waits(static_cast<std::size_t>(graph_.node_size())), result;  // operands not yet made
+    std::vector<int> waits(needed_.size()), result;  // operands not yet made
     std::vector<std::vector<int>> users(waits.size());
     std::priority_queue<int, std::vector<int>, std::greater<>> ready;
-    for (int i = 0; i < graph_.node_size(); ++i) {
+    for (int i = 0; i < body_.nodes->size(); ++i) {
       if (not needed_[static_cast<std::size_t>(i)]) continue;
       for (const int from : operands_of(i)) {
         users[static_cast<std::size_t>(from)].push_back(i);
@@ -51,33 +54,35 @@ class Connections {
   }
 
  private:
+  const NodeProto& node(int i) const { return body_.nodes->Get(i); }
+
   void collect_given() {
+    std::set<std::string_view> inputs;
+    for (const std::string_view input : body_.inputs) {
+      if (not inputs.insert(input).second) diags_.error(Code::kBadGraph, fmt::format("there are two inputs named {}", quoted(input)), locations_.file());
+      makers_.emplace(input, kGiven);
+    }
+    if (body_.graph == nullptr) return;
     std::set<std::string_view> initializers;
-    for (const TensorProto& tensor : graph_.initializer()) {
+    for (const TensorProto& tensor : body_.graph->initializer()) {
       if (not initializers.insert(tensor.name()).second)
         diags_.error(Code::kBadGraph, fmt::format("there are two initializers named {}", quoted(tensor.name())), locations_.file());
       makers_.emplace(tensor.name(), kGiven);
     }
-    std::set<std::string_view> inputs;
-    for (const ValueInfoProto& input : graph_.input()) {
-      if (not inputs.insert(input.name()).second)
-        diags_.error(Code::kBadGraph, fmt::format("there are two inputs named {}", quoted(input.name())), locations_.file());
-      makers_.emplace(input.name(), kGiven);
-    }
-    for (const SparseTensorProto& sparse : graph_.sparse_initializer()) makers_.emplace(sparse.values().name(), kGiven);
+    for (const SparseTensorProto& sparse : body_.graph->sparse_initializer()) makers_.emplace(sparse.values().name(), kGiven);
   }
 
-  void define(const std::string& name, int node) {
-    const auto [found, is_new] = makers_.emplace(name, node);
+  void define(const std::string& name, int maker) {
+    const auto [found, is_new] = makers_.emplace(name, maker);
     if (is_new) return;
     const std::string other =
-        found->second == kGiven ? "an input or initializer" : fmt::format("the result of {}", to_string(locations_.of(graph_.node(found->second))));
-    diags_.error(Code::kBadGraph, fmt::format("the value {} is made twice", quoted(name)), locations_.of(graph_.node(node)), {"it is also " + other});
+        found->second == kGiven ? "an input or initializer" : fmt::format("the result of {}", to_string(locations_.of(node(found->second))));
+    diags_.error(Code::kBadGraph, fmt::format("the value {} is made twice", quoted(name)), locations_.of(node(maker)), {"it is also " + other});
   }
 
-  void report_missing(const std::string& name, const std::string& what, const Loc& loc) {
+  void report_missing(std::string_view name, const std::string& what, const Loc& loc) {
     constexpr std::size_t kMostHints = 20;  // each looks at every name
-    if (not reported_.insert(name).second) return;
+    if (outside_ == Outside::kOuterNames or not reported_.insert(name).second) return;
     std::vector<std::string> names, notes;
     if (reported_.size() <= kMostHints)
       for (const auto& [known, maker] : makers_) names.emplace_back(known);
@@ -87,35 +92,42 @@ class Connections {
   }
 
   void find_needed() {
-    needed_.resize(static_cast<std::size_t>(graph_.node_size()));
+    needed_.resize(captured_.size());
     std::vector<int> open;
-    const auto need = [&](int node) {
-      if (node == kGiven or needed_[static_cast<std::size_t>(node)]) return;
-      needed_[static_cast<std::size_t>(node)] = true;
-      open.push_back(node);
+    const auto need = [&](int maker) {
+      if (maker == kGiven or needed_[static_cast<std::size_t>(maker)]) return;
+      needed_[static_cast<std::size_t>(maker)] = true;
+      open.push_back(maker);
     };
-    if (graph_.output_size() == 0) diags_.error(Code::kBadGraph, "the model has no outputs", locations_.file(), {"name what it computes in graph.output, or export it again"});
-    for (const ValueInfoProto& output : graph_.output()) {
-      if (const auto maker = makers_.find(output.name()); maker != makers_.end()) need(maker->second);
-      else report_missing(output.name(), "an output of the model", locations_.file());
+    for (const std::string_view output : body_.outputs) {
+      if (const auto maker = makers_.find(output); maker != makers_.end()) need(maker->second);
+      else report_missing(output, body_.graph != nullptr ? "an output of the model" : "an output of the function", locations_.file());
     }
     while (not open.empty()) {
-      const int node = open.back();
+      const int reader = open.back();
       open.pop_back();
-      for (int i = 0; i < graph_.node(node).input_size(); ++i) {
-        const std::string& name = graph_.node(node).input(i);
+      const std::string& op_type = node(reader).op_type();
+      for (int i = 0; i < node(reader).input_size(); ++i) {
+        const std::string& name = node(reader).input(i);
         if (name.empty()) continue;
         if (const auto maker = makers_.find(name); maker != makers_.end()) need(maker->second);
-        else report_missing(name, fmt::format("{}: input {}", printable(graph_.node(node).op_type()), i), locations_.of(graph_.node(node)));
+        else report_missing(name, fmt::format("{}: input {}", printable(op_type), i), locations_.of(node(reader)));
+      }
+      for (const std::string_view name : captured_[static_cast<std::size_t>(reader)]) {
+        if (const auto maker = makers_.find(name); maker != makers_.end()) need(maker->second);
+        else report_missing(name, fmt::format("{}: what its body reads", printable(op_type)), locations_.of(node(reader)));
       }
     }
   }
 
-  /// The nodes whose results `node` reads, one entry a read.
-  std::vector<int> operands_of(int node) const {
+  /// The nodes whose results node `reader` reads, one entry a read.
+  std::vector<int> operands_of(int reader) const {
     std::vector<int> operands;
-    for (const std::string& name : graph_.node(node).input())
+    const auto add = [&](std::string_view name) {
       if (const auto maker = makers_.find(name); not name.empty() and maker != makers_.end() and maker->second != kGiven) operands.push_back(maker->second);
+    };
+    for (const std::string& name : node(reader).input()) add(name);
+    for (const std::string_view name : captured_[static_cast<std::size_t>(reader)]) add(name);
     return operands;
   }
 
@@ -135,27 +147,29 @@ class Connections {
     }
   }
 
-  int waiting_operand(int node, const std::vector<int>& waits) const {
-    for (const int operand : operands_of(node))
+  int waiting_operand(int reader, const std::vector<int>& waits) const {
+    for (const int operand : operands_of(reader))
       if (waits[static_cast<std::size_t>(operand)] > 0) return operand;
-    return node;
+    return reader;
   }
 
   void report_cycle(const std::vector<int>& cycle) {
     constexpr std::size_t kMostNamed = 8;
     std::string names;
-    for (std::size_t i = 0; i < std::min(cycle.size(), kMostNamed); ++i) names += quoted(locations_.of(graph_.node(cycle[i])).node) + " reads ";
+    for (std::size_t i = 0; i < std::min(cycle.size(), kMostNamed); ++i) names += quoted(locations_.of(node(cycle[i])).node) + " reads ";
     if (cycle.size() > kMostNamed) names += fmt::format("({} more) reads ", cycle.size() - kMostNamed);
-    diags_.error(Code::kBadGraph, "nodes depend on themselves: " + names + quoted(locations_.of(graph_.node(cycle[0])).node),
-                 locations_.of(graph_.node(cycle[0])), {"an ONNX graph goes from inputs to outputs only: what wrote this file connected the names wrongly"});
+    diags_.error(Code::kBadGraph, "nodes depend on themselves: " + names + quoted(locations_.of(node(cycle[0])).node),
+                 locations_.of(node(cycle[0])), {"an ONNX graph goes from inputs to outputs only: what wrote this file connected the names wrongly"});
   }
 
-  const GraphProto& graph_;
+  const Body& body_;
+  const Outside outside_;
   const Locations& locations_;
   Diags& diags_;
+  std::vector<std::vector<std::string_view>> captured_;  ///< what a node's bodies read
   std::unordered_map<std::string_view, int> makers_;
   std::vector<bool> needed_;
-  std::set<std::string> reported_;
+  std::set<std::string_view> reported_;
 };
 
 std::string metadata(const NodeProto& node, std::string_view key) {
@@ -183,8 +197,8 @@ std::string layer_from_name(const std::string& name) {
 
 }  // namespace
 
-Locations::Locations(const GraphProto& graph, std::string file) : file_(std::move(file)) {
-  for (const NodeProto& node : graph.node()) ++uses_[node.name()];
+Locations::Locations(const NodeList& nodes, std::string file) : file_(std::move(file)) {
+  for (const NodeProto& node : nodes) ++uses_[node.name()];
 }
 
 Loc Locations::of(const NodeProto& node) const {
@@ -197,6 +211,8 @@ Loc Locations::of(const NodeProto& node) const {
   return loc;
 }
 
-std::vector<int> build_order(const GraphProto& graph, const Locations& locations, Diags& diags) { return Connections(graph, locations, diags).order(); }
+std::vector<int> build_order(const Body& body, Outside outside, const Locations& locations, Diags& diags) {
+  return Connections(body, outside, locations, diags).order();
+}
 
 }  // namespace hone::onnx

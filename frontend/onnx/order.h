@@ -1,4 +1,4 @@
-// The nodes of an ONNX graph in an order in which they can be built, and what is wrong with how they are connected.
+// The nodes of an ONNX graph or function in an order in which they can be built, and what is wrong with how they are connected.
 #pragma once
 
 #include <map>
@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "base/diag.h"
-#include "formats/onnx.pb.h"
+#include "frontend/onnx/body.h"
 
 namespace hone::onnx {
 
 /// Where nodes are: the node's name (its first result's, if it has none or shares it) and the layer that the exporter left in its metadata or name.
 class Locations {
  public:
-  Locations(const GraphProto& graph, std::string file);
+  Locations(const NodeList& nodes, std::string file);
   Loc of(const NodeProto& node) const;
   /// The file alone.
   Loc file() const { return Loc{.file = file_}; }
@@ -23,8 +23,14 @@ class Locations {
   std::map<std::string, int> uses_;  ///< of node names
 };
 
-/// Positions of the nodes that the graph's outputs depend on, operands first, in the file's order where that is such an order. Reports names that
-/// are given twice, values that nothing produces, and cycles; nodes on a cycle and behind it are left out.
-std::vector<int> build_order(const GraphProto& graph, const Locations& locations, Diags& diags);
+/// Whose names can be read besides those that a body makes itself.
+enum class Outside : std::uint8_t {
+  kNothing,     ///< a model's graph, or a function: a name that nothing in it makes is an error
+  kOuterNames,  ///< a node's body reads what is around it; there it is checked
+};
+
+/// Positions of the nodes that the body's outputs depend on, operands first, in the file's order where that is such an order. What a node's own bodies read
+/// counts as an operand of the node. Reports names that are given twice, values that nothing produces, and cycles; nodes on a cycle and behind it are left out.
+std::vector<int> build_order(const Body& body, Outside outside, const Locations& locations, Diags& diags);
 
 }  // namespace hone::onnx

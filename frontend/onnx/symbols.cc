@@ -81,11 +81,17 @@ bool Symbols::learn(std::span<const std::pair<Dim, Dim>> equations) {
   return news;
 }
 
+std::optional<std::int64_t> Symbols::count_of(const std::string& name) {
+  counted_.insert(name);
+  const auto fixed = fixed_.find(name);
+  return fixed == fixed_.end() or fixed->second < 0 ? std::nullopt : std::optional(fixed->second);
+}
+
 void Symbols::check_fixed(Diags& diags) const {
   for (const auto& [name, value] : fixed_) {
     if (value < 0) diags.error(Code::kUsage, fmt::format("the size {} cannot be {}", quoted(name), value));
-    if (by_file_name_.contains(name) or order_.contains(name)) continue;
-    std::vector<std::string> names;
+    if (by_file_name_.contains(name) or order_.contains(name) or counted_.contains(name)) continue;
+    std::vector<std::string> names(counted_.begin(), counted_.end());
     for (const auto& [file_name, symbol] : by_file_name_) names.push_back(file_name);
     std::vector<std::string> notes = {names.empty() ? "all its sizes are numbers" : "its sizes are " + join(names, ", ")};
     if (const std::string hint = did_you_mean(name, names); not hint.empty()) notes.push_back(hint);

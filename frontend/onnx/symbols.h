@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -29,6 +31,9 @@ class Symbols {
   /// Symbols that learn() found to be numbers: the model takes nothing else there.
   const std::vector<std::pair<std::string, std::int64_t>>& determined() const { return determined_; }
 
+  /// How many tensors the user says that input `name`, a sequence or an optional, holds.
+  std::optional<std::int64_t> count_of(const std::string& name);
+
   /// Reports each size that the user sets and the model does not have.
   void check_fixed(Diags& diags) const;
 
@@ -37,6 +42,7 @@ class Symbols {
   Dim resolved(Dim dim) const;
 
   std::map<std::string, std::int64_t> fixed_;
+  std::set<std::string> counted_;                          ///< names of inputs that count_of() was asked for
   std::map<std::string, Dim> by_file_name_;                ///< what the file calls a size, or "INPUT axis I"
   std::map<std::string, std::size_t, std::less<>> order_;  ///< symbols in the order in which they were met; those with a name in the file first
   std::map<std::string, Dim, std::less<>> replaced_;

@@ -42,6 +42,70 @@ bool fits(const Type& declared, const Tensor& tensor) {
   return true;
 }
 
+/// The type of a tensor that the file declares: of an element type that Hone has, and of known rank. `what`: "input "x"". Throws Error.
+Type declared_type(const TypeProto::Tensor& tensor, const std::string& what, const std::string& name, Symbols& symbols, const Loc& loc) {
+  const auto dtype = dtype_of_onnx(tensor.elem_type());
+  if (not dtype) throw Error(Code::kType, fmt::format("{} has element type {}, which Hone does not have", what, onnx_type_name(tensor.elem_type())), loc);
+  if (not tensor.has_shape())
+    throw Error(Code::kDynamic, what + " has no shape: the number of its axes must be known when compiling", loc,
+                {"export it with a shape; its extents may have names instead of numbers"});
+  Type type{*dtype, symbols.declared(name, tensor.shape())};
+  check_size(type, what, loc);
+  return type;
+}
+
+/// Makes the graph's inputs that hold tensors: one, some or none.
+class FedInputs {
+ public:
+  FedInputs(Builder& builder, Symbols& symbols, const Loc& file) : builder_(builder), symbols_(symbols), file_(file) {}
+
+  Item add(const ValueInfoProto& input) {
+    const std::string& name = input.name();
+    const TypeProto& type = input.type();
+    if (type.has_tensor_type()) return tensor(type.tensor_type(), name);
+    if (type.has_sequence_type()) return sequence(type.sequence_type(), name, symbols_.count_of(name));
+    if (not type.has_optional_type()) refuse(name);
+    const auto count = symbols_.count_of(name);
+    const TypeProto& content = type.optional_type().elem_type();
+    if (count == 0) return Item::absent();
+    if (content.has_tensor_type()) return tensor(content.tensor_type(), name);
+    if (not content.has_sequence_type()) refuse(name);
+    return sequence(content.sequence_type(), name, count);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& name) const {
+    throw Error(Code::kType, fmt::format("input {} is no tensor, and no sequence or optional of tensors: others are not supported", quoted(name)), file_);
+  }
+
+  Item tensor(const TypeProto::Tensor& type, const std::string& name) {
+    const Type declared = declared_type(type, "input " + quoted(name), name, symbols_, file_);
+    if (not names_.insert(name).second) throw Error(Code::kBadGraph, fmt::format("there are two inputs named {}", quoted(name)), file_);
+    return builder_.input(Role::kInput, name, declared);
+  }
+
+  Item sequence(const TypeProto::Sequence& type, const std::string& name, std::optional<std::int64_t> count) {
+    constexpr std::int64_t kMostTensors = 4096;
+    if (not type.elem_type().has_tensor_type()) refuse(name);
+    if (not count)
+      throw Error(Code::kDynamic, fmt::format("input {} is a sequence: how many tensors it holds must be known when compiling", quoted(name)), file_,
+                  {fmt::format("say so with --dim {}=N; the tensors become the inputs {}.0, {}.1, ...", name, name, name)});
+    if (*count > kMostTensors)
+      throw Error(Code::kTooLarge, fmt::format("input {} would be a sequence of {} tensors; the limit is {}", quoted(name), *count, kMostTensors), file_);
+    TypeProto::Tensor element = type.elem_type().tensor_type();
+    for (auto& extent : *element.mutable_shape()->mutable_dim()) extent.clear_dim_param();  // each tensor may have its own
+    if (not type.elem_type().tensor_type().has_shape()) element.clear_shape();
+    std::vector<Val> elements;
+    for (std::int64_t i = 0; i < *count; ++i) elements.push_back(tensor(element, fmt::format("{}.{}", name, i)).tensor);
+    return Item::sequence(std::move(elements));
+  }
+
+  Builder& builder_;
+  Symbols& symbols_;
+  const Loc& file_;
+  std::set<std::string> names_;
+};
+
 /// Calls `action`; what it throws is reported.
 template <typename Action>
 void collect(Diags& diags, Action&& action) {
@@ -64,20 +128,6 @@ void check_size(const Type& type, const std::string& what, const Loc& loc) {
   }
 }
 
-Type declared_type(const ValueInfoProto& info, const std::string& what, Symbols& symbols, const Loc& loc) {
-  const std::string name = fmt::format("{} {}", what, quoted(info.name()));
-  if (not info.type().has_tensor_type()) throw Error(Code::kType, name + " is no tensor; sequences, maps and optional values are not supported", loc);
-  const auto& tensor = info.type().tensor_type();
-  const auto dtype = dtype_of_onnx(tensor.elem_type());
-  if (not dtype) throw Error(Code::kType, fmt::format("{} has element type {}, which Hone does not have", name, onnx_type_name(tensor.elem_type())), loc);
-  if (not tensor.has_shape())
-    throw Error(Code::kDynamic, name + " has no shape: the number of its axes must be known when compiling", loc,
-                {"export it with a shape; its extents may have names instead of numbers"});
-  Type type{*dtype, symbols.declared(info.name(), tensor.shape())};
-  check_size(type, name, loc);
-  return type;
-}
-
 std::vector<std::optional<Tensor>> read_initializers(const GraphProto& graph, const std::string& folder, const Loc& file, Diags& diags) {
   std::vector<std::optional<Tensor>> tensors;
   for (const TensorProto& proto : graph.initializer()) {
@@ -90,10 +140,11 @@ std::vector<std::optional<Tensor>> read_initializers(const GraphProto& graph, co
   return tensors;
 }
 
-Values add_inputs(Builder& builder, const GraphProto& graph, const std::vector<std::optional<Tensor>>& initializers, Symbols& symbols,
+Items add_inputs(Builder& builder, const GraphProto& graph, const std::vector<std::optional<Tensor>>& initializers, Symbols& symbols,
                   const Locations& locations, Diags& diags) {
-  Values values;
+  Items values;
   const Loc file = locations.file();
+  FedInputs fed(builder, symbols, file);
   std::unordered_map<std::string_view, const Tensor*> by_name;
   for (int i = 0; i < graph.initializer_size(); ++i)
     by_name.emplace(graph.initializer(i).name(), initializers[static_cast<std::size_t>(i)] ? &*initializers[static_cast<std::size_t>(i)] : nullptr);
@@ -102,11 +153,11 @@ Values add_inputs(Builder& builder, const GraphProto& graph, const std::vector<s
     collect(diags, [&] {
       const auto initializer = by_name.find(input.name());
       if (initializer == by_name.end()) {
-        Val& val = values[input.name()];
-        val = builder.input(Role::kInput, input.name(), declared_type(input, "input", symbols, file));
+        Item& item = values[input.name()];
+        item = fed.add(input);
       } else if (initializer->second != nullptr and input.type().tensor_type().has_shape()) {
         const Tensor& tensor = *initializer->second;
-        const Type declared = declared_type(input, "input", symbols, file);
+        const Type declared = declared_type(input.type().tensor_type(), "input " + quoted(input.name()), input.name(), symbols, file);
         if (not fits(declared, tensor))
           throw Error(Code::kBadWeight,
                       fmt::format("initializer {} is {}, and is declared as {}", quoted(input.name()),
@@ -119,11 +170,19 @@ Values add_inputs(Builder& builder, const GraphProto& graph, const std::vector<s
   for (int i = 0; i < graph.initializer_size(); ++i) {
     const std::string& name = graph.initializer(i).name();
     const std::optional<Tensor>& tensor = initializers[static_cast<std::size_t>(i)];
-    const auto [val, is_new] = values.emplace(name, Val());
+    const auto [val, is_new] = values.emplace(name, Item());
     if (is_new and tensor) val->second = builder.input(role_of(*tensor, learned.contains(name)), name, {tensor->dtype(), shape_of(tensor->shape())}, *tensor);
   }
-  for (const SparseTensorProto& sparse : graph.sparse_initializer()) values.emplace(sparse.values().name(), Val());
+  for (const SparseTensorProto& sparse : graph.sparse_initializer()) values.emplace(sparse.values().name(), Item());
   return values;
+}
+
+Val add_inner_initializer(Builder& builder, const TensorProto& proto, const std::string& folder, const Loc& file) {
+  const Tensor tensor = tensor_of(proto, folder, file);
+  // Only what has a name of its own can be written back, and so be trained.
+  const bool has_name = not proto.name().empty() and builder.graph().find_input(proto.name()) == nullptr;
+  if (not has_name) return builder.constant(tensor);
+  return builder.input(role_of(tensor, false), proto.name(), {tensor.dtype(), shape_of(tensor.shape())}, tensor);
 }
 
 }  // namespace hone::onnx

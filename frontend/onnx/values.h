@@ -8,25 +8,23 @@
 #include <unordered_map>
 #include <vector>
 
-#include "frontend/onnx/order.h"
+#include "frontend/onnx/scope.h"
 #include "frontend/onnx/symbols.h"
 #include "ir/builder.h"
 
 namespace hone::onnx {
 
-/// Values by ONNX name; an invalid one could not be made, for a reason that has been reported.
-using Values = std::unordered_map<std::string_view, Val>;
-
 /// The contents of the graph's initializers, in their order; nothing where they could not be read, which is reported.
 std::vector<std::optional<Tensor>> read_initializers(const GraphProto& graph, const std::string& folder, const Loc& file, Diags& diags);
 
-/// Adds inputs, then initializers. A float initializer is a weight if it has more than one element, or an axis and a place where models keep what they learn
+/// Adds inputs, then initializers. A sequence of n tensors (n is set as the size of its name) is n inputs NAME.0, NAME.1, ...; an optional is what it may hold, or
+/// nothing if the size of its name is set to 0. A float initializer is a weight if it has more than one element, or an axis and a place where models keep what they learn
 /// (a bias of one unit); all others are constants. Inputs that are initializers too, as old files have them, are initializers.
-Values add_inputs(Builder& builder, const GraphProto& graph, const std::vector<std::optional<Tensor>>& initializers, Symbols& symbols,
+Items add_inputs(Builder& builder, const GraphProto& graph, const std::vector<std::optional<Tensor>>& initializers, Symbols& symbols,
                   const Locations& locations, Diags& diags);
 
-/// The type that the file declares; nothing but tensors of element types that Hone has, and of known rank. Throws Error.
-Type declared_type(const ValueInfoProto& info, const std::string& what, Symbols& symbols, const Loc& loc);
+/// Adds an initializer of a body inside of the model, as one of the model's. Throws Error when it cannot be read.
+Val add_inner_initializer(Builder& builder, const TensorProto& proto, const std::string& folder, const Loc& file);
 
 /// Throws kTooLarge or kShape for what no machine can hold: too many axes or elements, a negative extent.
 void check_size(const Type& type, const std::string& what, const Loc& loc);

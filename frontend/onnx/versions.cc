@@ -53,6 +53,7 @@ constexpr Change kChanges[] = {
 }  // namespace
 
 void to_newest_form(ImportNode& node, std::int64_t opset) {
+  if (not node.domain().empty() and node.domain() != "ai.onnx") return;
   const auto concerns = [&](const auto& row) { return row.op_type == node.op_type() and opset < row.since; };
   for (const AttributeToInput& row : kListsToInputs)
     if (concerns(row))

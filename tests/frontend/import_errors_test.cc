@@ -41,16 +41,6 @@ TEST(ImportErrors, ListsAllUnknownOperators) {
   EXPECT_EQ(diags[2].message, "operator FusedThing of domain \"com.microsoft\" is not supported (1 node)");
 }
 
-TEST(ImportErrors, NamesLocalFunctions) {
-  TestModel model = TestModel::of_node("Relu", {"N"});
-  model.last().proto().set_op_type("Mine");
-  model.last().proto().set_domain("my.domain");
-  auto& function = *model.proto.add_functions();
-  function.set_name("Mine");
-  function.set_domain("my.domain");
-  EXPECT_THAT(problem_of(model, Code::kUnknownOp), HasSubstr("a function of the model itself"));
-}
-
 TEST(ImportErrors, TenProblemsGiveTenMessages) {
   TestModel model;
   for (int i = 0; i < 10; ++i) {

@@ -74,8 +74,6 @@ std::vector<Val> import_range(const ImportNode& node) {
   return {node.builder().constant(range_of(node, count, start, delta))};
 }
 
-std::vector<Val> import_identity(const ImportNode& node) { return {node.x(0)}; }
-
 /// As in inference: nothing is dropped. Training puts dropout back on request.
 std::vector<Val> import_dropout(const ImportNode& node) {
   const Val x = node.x(0);
@@ -84,8 +82,7 @@ std::vector<Val> import_dropout(const ImportNode& node) {
 }
 
 constinit const Importer kRows[] = {
-    {"Constant", import_constant}, {"ConstantOfShape", import_constant_of_shape}, {"Range", import_range}, {"Identity", import_identity},
-    {"Dropout", import_dropout},
+    {"Constant", import_constant}, {"ConstantOfShape", import_constant_of_shape}, {"Range", import_range}, {"Dropout", import_dropout},
 };
 
 }  // namespace

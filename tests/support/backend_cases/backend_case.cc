@@ -1,6 +1,8 @@
 #include "tests/support/backend_cases/backend_case.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
 
 #include <algorithm>
 #include <cmath>
@@ -19,18 +21,49 @@ namespace {
 
 std::string suite_folder() { return std::string(HONE_SHARED_DIR) + "/onnx-backend-tests/node"; }
 
-Tensor read_tensor(const std::string& path) {
-  const MappedFile file(path);
+Tensor parse_tensor(const std::string& bytes, const std::string& path) {
   onnx::TensorProto proto;
-  if (not proto.ParseFromArray(file.bytes().data(), static_cast<int>(file.bytes().size()))) throw Error(Code::kNotOnnx, path + " is no tensor");
+  if (not proto.ParseFromString(bytes)) throw Error(Code::kNotOnnx, path + " is no tensor");
   return tensor_of(proto, ".", Loc{.file = path});
 }
 
-std::vector<Tensor> read_tensors(const std::string& folder, const std::string& prefix) {
-  std::vector<Tensor> tensors;
-  for (int i = 0; std::filesystem::exists(fmt::format("{}/{}_{}.pb", folder, prefix, i)); ++i)
-    tensors.push_back(read_tensor(fmt::format("{}/{}_{}.pb", folder, prefix, i)));
-  return tensors;
+/// Messages in `field` of a protobuf message: SequenceProto has its tensors in field 3, OptionalProto a tensor in 3 or a sequence in 5.
+std::vector<std::string> messages_in(const std::string& bytes, int field) {
+  using google::protobuf::internal::WireFormatLite;
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()), static_cast<int>(bytes.size()));
+  std::vector<std::string> messages;
+  while (const std::uint32_t tag = stream.ReadTag()) {
+    std::uint32_t length = 0;
+    if (WireFormatLite::GetTagFieldNumber(tag) != field) WireFormatLite::SkipField(&stream, tag);
+    else if (not stream.ReadVarint32(&length) or not stream.ReadString(&messages.emplace_back(), static_cast<int>(length))) break;
+  }
+  return messages;
+}
+
+/// The tensors of an input or output file.
+std::vector<Tensor> read_tensors(const std::string& path, const onnx::TypeProto& type) {
+  const MappedFile file(path);
+  std::vector<std::string> tensors = {std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size())};
+  if (type.has_optional_type()) {
+    const bool is_sequence = type.optional_type().elem_type().has_sequence_type();
+    tensors = messages_in(tensors[0], is_sequence ? 5 : 3);
+    if (is_sequence and not tensors.empty()) tensors = messages_in(tensors[0], 3);
+  } else if (type.has_sequence_type()) {
+    tensors = messages_in(tensors[0], 3);
+  }
+  std::vector<Tensor> result;
+  for (const std::string& bytes : tensors) result.push_back(parse_tensor(bytes, path));
+  return result;
+}
+
+bool is_sequence(const onnx::TypeProto& type) { return type.has_sequence_type() or (type.has_optional_type() and type.optional_type().elem_type().has_sequence_type()); }
+
+void append(std::vector<Tensor>& all, std::vector<Tensor> more) { std::move(more.begin(), more.end(), std::back_inserter(all)); }
+
+/// Of a sequence, or of an optional one.
+onnx::TypeProto::Tensor* element_type(onnx::TypeProto* type) {
+  if (type->has_optional_type()) type = type->mutable_optional_type()->mutable_elem_type();
+  return type->mutable_sequence_type()->mutable_elem_type()->mutable_tensor_type();
 }
 
 }  // namespace
@@ -47,20 +80,36 @@ std::vector<std::string> backend_case_names() {
 std::string backend_case_model(const std::string& name) { return suite_folder() + "/" + name + "/model.onnx"; }
 
 BackendCase load_backend_case(const std::string& name) {
-  const std::string folder = suite_folder() + "/" + name;
-  return {name, load_model(backend_case_model(name)), read_tensors(folder + "/test_data_set_0", "input"), read_tensors(folder + "/test_data_set_0", "output")};
+  const std::string data = suite_folder() + "/" + name + "/test_data_set_0/";
+  BackendCase one{name, load_model(backend_case_model(name)), {}, {}, {}};
+  const onnx::GraphProto& graph = one.model.graph();
+  for (int i = 0; i < graph.input_size() and std::filesystem::exists(fmt::format("{}input_{}.pb", data, i)); ++i) {
+    const onnx::ValueInfoProto& input = graph.input(i);
+    std::vector<Tensor> tensors = read_tensors(fmt::format("{}input_{}.pb", data, i), input.type());
+    if (not input.type().has_tensor_type()) one.dims[input.name()] = static_cast<std::int64_t>(tensors.size());
+    for (std::size_t k = 0; k < tensors.size(); ++k)
+      one.input_names.push_back(is_sequence(input.type()) ? fmt::format("{}.{}", input.name(), k) : input.name());
+    append(one.inputs, std::move(tensors));
+  }
+  for (int i = 0; i < graph.output_size() and std::filesystem::exists(fmt::format("{}output_{}.pb", data, i)); ++i)
+    append(one.outputs, read_tensors(fmt::format("{}output_{}.pb", data, i), graph.output(i).type()));
+  return one;
 }
 
 void fix_small_inputs(BackendCase& one) {
   constexpr std::int64_t kSmall = 64;
   onnx::GraphProto& graph = *one.model.mutable_graph();
-  for (int i = 0; i < graph.input_size() and i < static_cast<int>(one.inputs.size()); ++i) {
-    const Tensor& value = one.inputs[static_cast<std::size_t>(i)];
-    const bool is_number = value.shape().empty();  // start, limit and delta of a float Range
-    if ((is_float(value.dtype()) and not is_number) or value.element_count() > kSmall) continue;
-    onnx::TensorProto* initializer = graph.add_initializer();
-    initializer->set_name(graph.input(i).name());
-    store_tensor(initializer, value);
+  for (onnx::ValueInfoProto& input : *graph.mutable_input()) {
+    for (std::size_t i = 0; i < one.inputs.size(); ++i) {
+      const Tensor& value = one.inputs[i];
+      if (is_sequence(input.type()) and one.input_names[i] == input.name() + ".0" and not element_type(input.mutable_type())->has_shape())
+        for (std::size_t axis = 0; axis < value.shape().size(); ++axis) element_type(input.mutable_type())->mutable_shape()->add_dim();
+      const bool is_number = value.shape().empty();  // start, limit and delta of a float Range
+      if (one.input_names[i] != input.name() or (is_float(value.dtype()) and not is_number) or value.element_count() > kSmall) continue;
+      onnx::TensorProto* initializer = graph.add_initializer();
+      initializer->set_name(input.name());
+      store_tensor(initializer, value);
+    }
   }
 }
 
@@ -88,11 +137,11 @@ std::vector<Tensor> run_interpreted(const onnx::Imported& model, const Feeds& fe
 namespace {
 
 Outcome run(const BackendCase& one, const RunModel& run_model) {
-  const onnx::Imported imported = onnx::import_model(one.model, one.name, ".");
+  const onnx::Imported imported = onnx::import_model(one.model, one.name, ".", {.dims = one.dims});
   Feeds feeds;
-  for (int i = 0; i < one.model.graph().input_size() and i < static_cast<int>(one.inputs.size()); ++i) {
-    const Input* input = imported.graph.find_input(one.model.graph().input(i).name());
-    if (input != nullptr and input->role == Role::kInput) feeds.emplace(input->name, one.inputs[static_cast<std::size_t>(i)]);
+  for (std::size_t i = 0; i < one.inputs.size(); ++i) {
+    const Input* input = imported.graph.find_input(one.input_names[i]);
+    if (input != nullptr and input->role == Role::kInput) feeds.emplace(input->name, one.inputs[i]);
   }
   Outcome outcome{.found = run_model(imported, feeds), .expected = one.outputs};
   for (std::size_t i = 0; i < one.outputs.size() and outcome.what.empty(); ++i)

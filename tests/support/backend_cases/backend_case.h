@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,9 @@ namespace hone::test {
 struct BackendCase {
   std::string name;
   onnx::ModelProto model;
-  std::vector<Tensor> inputs, outputs;  ///< in the graph's order
+  std::vector<Tensor> inputs, outputs;   ///< in the graph's order; the tensors of a sequence one after another
+  std::vector<std::string> input_names;  ///< of the graph that is imported: "x", "sequence.0"
+  std::map<std::string, std::int64_t> dims = {};  ///< how many tensors sequences and optionals hold
 };
 
 /// The suite's node cases, sorted by name, or those that the environment's HONE_CASES=PATTERN matches; none when the suite is not there.
@@ -26,7 +29,8 @@ std::string backend_case_model(const std::string& name);
 /// Reads a case. Throws Error for what is no tensor, or of an element type that Hone does not have.
 BackendCase load_backend_case(const std::string& name);
 
-/// Inputs that are small integer tensors become initializers: what is known only when running becomes known when compiling.
+/// Inputs that are small integer tensors become initializers, and sequences without a shape get the number of axes of their first tensor: what is known only when running becomes
+/// known when compiling.
 void fix_small_inputs(BackendCase& one);
 
 /// What differs between a tensor and what was expected, at the suite's tolerance; "" if nothing does.
