@@ -1,4 +1,7 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/text.h"
 
 #include "backends/schedule.h"
 
@@ -25,6 +28,13 @@ struct StepPrinter {
   std::string operator()(const plan::KernelStep& step) const { return fmt::format("kernel {}({}) over {}", step.symbol, names_of(entry, step.buffers), step.range.text()); }
   std::string operator()(const plan::LibraryStep& step) const { return fmt::format("call {}({}) -> {}", step.row, names_of(entry, step.operands), names_of(entry, step.results)); }
   std::string operator()(const plan::HostStep& step) const { return fmt::format("host {}({}) -> {}", step.function, names_of(entry, step.operands), names_of(entry, step.results)); }
+  std::string operator()(const plan::ReadSizesStep& step) const { return fmt::format("read {} from {}", fmt::join(step.symbols, ", "), name_of(entry, step.buffer)); }
+  std::string operator()(const plan::RegionStep& step) const {
+    constexpr std::string_view kKinds[] = {"scan", "while", "branch"};
+    std::string text = fmt::format("{}({}) -> {}", kKinds[static_cast<int>(step.kind)], names_of(entry, step.operands), names_of(entry, step.results));
+    if (step.kind != plan::RegionStep::Kind::kBranch) text += fmt::format(", {}{} times", step.reverse ? "backwards, " : "", step.trips.text());
+    return text;
+  }
   std::string operator()(const plan::CopyStep& step) const { return fmt::format("copy {} -> {}", name_of(entry, step.from), name_of(entry, step.to)); }
   std::string operator()(const plan::AllReduceStep& step) const { return fmt::format("all_reduce {} (bucket {})", names_of(entry, step.buffers), step.bucket); }
 };
@@ -43,8 +53,13 @@ std::string storage_of(const plan::Entry& entry, const Buffer& buffer, const std
 
 std::string print(const plan::Entry& entry, const std::vector<plan::Persistent>& persistents) {
   std::string text = fmt::format("entry {}: {} steps, {} buffers\n", entry.name, entry.steps.size(), entry.buffers.size());
-  for (std::size_t i = 0; i < entry.steps.size(); ++i)
+  for (std::size_t i = 0; i < entry.steps.size(); ++i) {
     text += fmt::format("  {:4}  {:<60}  // {}\n", i, std::visit(StepPrinter{entry}, entry.steps[i].what), entry.steps[i].origin);
+    const auto* region = std::get_if<plan::RegionStep>(&entry.steps[i].what);
+    if (region == nullptr) continue;
+    for (const plan::Entry& body : region->bodies)
+      for (const std::string& line : split(print(body, persistents), '\n')) text += line.empty() ? "" : "      | " + line + "\n";
+  }
   for (const plan::Result& result : entry.results) text += fmt::format("  result \"{}\" = {}\n", result.name, name_of(entry, result.buffer));
   for (std::size_t i = 0; i < entry.buffers.size(); ++i) {
     const Buffer& buffer = entry.buffers[i];

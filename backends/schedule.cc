@@ -92,6 +92,8 @@ class Scheduler {
     if (node.op->collective) return place_all_reduce(node);
     if (not node.attrs[kRow].empty()) return place_library_call(id);
     if (node.op->host != nullptr) return place_host_call(id);
+    if (node.op->binds) return place_read(node);
+    if (node.op->region != Region::kNone) return place_region(node);
     if (fusion_.runs_at(id) != id) return;  // its group's last member stands for it
     if (node.op->scalar != nullptr) place_elementwise(fusion_.group(id));
     else place_kernel(id);
@@ -155,6 +157,30 @@ class Scheduler {
     add_step(std::move(step), node);
   }
 
+  void place_read(const Node& node) {
+    make_view(node.results[0], buffer_of(node.operands[0]));
+    plan::ReadSizesStep step{*buffers_[node.results[0].index], {}};
+    for (const Dim& symbol : node.attrs[kSizes]) step.symbols.push_back(symbol.text());
+    add_step(std::move(step), node);
+  }
+
+  void place_region(const Node& node) {
+    using Kind = plan::RegionStep::Kind;
+    plan::RegionStep step;
+    step.kind = node.op->region == Region::kScan ? Kind::kScan : node.op->region == Region::kWhile ? Kind::kWhile : Kind::kBranch;
+    if (not node.attrs[kTrips].empty()) step.trips = node.attrs[kTrips][0];
+    step.reverse = node.attrs[kReverse];
+    step.states = static_cast<std::uint32_t>(node.attrs[kStates]);
+    step.scanned = static_cast<std::uint32_t>(node.attrs[kScanned]);
+    for (const ValueId operand : node.operands) step.operands.push_back(buffer_of(operand));
+    for (const ValueId result : node.results) step.results.push_back(uses_[result.index] > 0 ? static_cast<std::int64_t>(buffer_of(result)) : -1);
+    const auto describe = [](const Graph& body, const Input& input) {
+      return plan::Feed{.name = input.name, .dtype = body.type(input.value).dtype, .shape = body.type(input.value).shape};
+    };
+    for (const auto& body : node.bodies) step.bodies.push_back(Scheduler(*body, kernels_, persistents_, describe).run());  // the verifier limits the depth
+    add_step(std::move(step), node);
+  }
+
   void place_host_call(NodeId id) {
     const Node& node = graph_.node(id);
     update_in_place(id, node.results, node.operands, nullptr);
@@ -188,7 +214,7 @@ class Scheduler {
         if (operand.valid()) last_read_[operand.index] = std::max<std::int64_t>(last_read_[operand.index], fusion_.runs_at(NodeId(i)).index);
     for (std::size_t i = graph_.node_count(); i-- > 0;) {  // what reads a view reads what it is a view of
       const Node& node = graph_.node(NodeId(i));
-      if (*node.op != op::reshape and not node.op->collective) continue;
+      if (*node.op != op::reshape and not node.op->collective and not node.op->binds) continue;
       auto& last = last_read_[node.operands[0].index];
       last = std::max(last, last_read_[node.results[0].index]);
     }

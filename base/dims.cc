@@ -250,9 +250,12 @@ class DimParser {
     }
     skip_blanks();
     const std::size_t start = at_;
+    const bool is_value_symbol = at_ < text_.size() and text_[at_] == '$';
+    if (is_value_symbol) ++at_;
     while (at_ < text_.size() and (std::isalnum(static_cast<unsigned char>(text_[at_])) or text_[at_] == '_' or text_[at_] == '.')) ++at_;
     const std::string_view word = text_.substr(start, at_ - start);
-    if (word.empty()) fail();
+    if (word.size() <= static_cast<std::size_t>(is_value_symbol)) fail();
+    if (is_value_symbol) return Dim::value_symbol(word.substr(1));
     if (not std::isdigit(static_cast<unsigned char>(word[0]))) return Dim::symbol(word);
     std::int64_t value = 0;
     for (const char c : word) {
@@ -268,18 +271,43 @@ class DimParser {
 
 }  // namespace
 
-Dim Dim::symbol(std::string_view name) {
+namespace {
+std::string symbol_text(std::string_view name) {
   std::string text(name.substr(0, 200));
   for (char& c : text)
     if (not(std::isalnum(static_cast<unsigned char>(c)) or c == '_' or c == '.')) c = '_';
+  return text;
+}
+}  // namespace
+
+Dim Dim::symbol(std::string_view name) {
+  std::string text = symbol_text(name);
   if (text.empty() or std::isdigit(static_cast<unsigned char>(text[0])) or text[0] == '.') text = "d_" + text;
   if (text == "floordiv" or text == "mod" or text == "max" or text == "min") text += '_';
   return DimInterner::intern({DimKind::kSymbol, std::move(text), {}, {}, {}});
 }
 
+Dim Dim::value_symbol(std::string_view name) { return DimInterner::intern({DimKind::kSymbol, "$" + symbol_text(name), {}, {}, {}}); }
+
 Dim Dim::parse(std::string_view text) { return DimParser(text).parse(); }
 
 bool Dim::is_symbol() const { return node_ != nullptr and node_->kind == DimKind::kSymbol; }
+
+bool Dim::may_be_negative() const {
+  if (node_ == nullptr) return value_ < 0;
+  switch (node_->kind) {
+    case DimKind::kSymbol: return node_->text[0] == '$';
+    case DimKind::kPolynomial:
+      return node_->polynomial.constant < 0 or std::any_of(node_->polynomial.terms.begin(), node_->polynomial.terms.end(), [](const Term& term) {
+               return term.coefficient < 0 or std::any_of(term.atoms.begin(), term.atoms.end(), [](const DimNode* atom) { return DimNode::dim_of(atom).may_be_negative(); });
+             });
+    case DimKind::kMax: return node_->a.may_be_negative() and node_->b.may_be_negative();
+    case DimKind::kMin:
+    case DimKind::kFloorDiv: return node_->a.may_be_negative() or node_->b.may_be_negative();
+    case DimKind::kMod: return node_->b.may_be_negative();  // has the sign of the divisor
+  }
+  return true;
+}
 
 std::int64_t Dim::value() const {
   HONE_CHECK(is_constant(), "value() of the symbolic size " + text());

@@ -2,7 +2,7 @@
 //
 // A Dim is a small value. Expressions are kept in one canonical form (a polynomial with integer coefficients over symbols and
 // floordiv / mod / max / min atoms, terms sorted by text) and interned for the life of the process, so that equal expressions are
-// the same pointer and comparing two Dims is comparing two words. Every symbol stands for a size of at least 0.
+// the same pointer and comparing two Dims is comparing two words. Every symbol but a value symbol stands for a size of at least 0.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,16 @@ class Dim {
 
   /// The symbol `name`; characters that the text form cannot hold become '_'.
   static Dim symbol(std::string_view name);
+  /// The symbol `$name`: a number read from a tensor when running, which may be negative. All other symbols are sizes of at least 0.
+  static Dim value_symbol(std::string_view name);
   /// Parses the text form; throws Error kBadHir.
   static Dim parse(std::string_view text);
 
   bool is_constant() const { return node_ == nullptr; }
   bool is_constant(std::int64_t value) const { return node_ == nullptr and value_ == value; }
   bool is_symbol() const;
+  /// False only if it cannot be: no value symbol in it, and no term is taken away.
+  bool may_be_negative() const;
   /// The number; only when is_constant().
   std::int64_t value() const;
   /// "784", "N", "4*N + 1", "(T + 1) floordiv 2"

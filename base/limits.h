@@ -13,6 +13,8 @@ inline constexpr std::int64_t kTensorElements = std::int64_t{1} << 40;
 inline constexpr std::size_t kRank = 32;
 /// Nodes of one graph, its bodies included.
 inline constexpr std::size_t kNodes = 4'000'000;
+/// Levels of bodies in bodies of a graph.
+inline constexpr int kBodyDepth = 16;
 /// Bytes of a name (node, value, file in an archive).
 inline constexpr std::size_t kNameBytes = 64 * 1024;
 /// Bytes of a text file: recipe, .hir.

@@ -118,6 +118,10 @@ inline constexpr AttrKey<bool> kHasIgnoreIndex("has_ignore_index");
 inline constexpr AttrKey<std::int64_t> kTopK("k");
 inline constexpr AttrKey<bool> kSmallest("smallest");      ///< the smallest first
 inline constexpr AttrKey<std::int64_t> kBucket("bucket");  ///< all_reduce nodes of one bucket travel together
+inline constexpr AttrKey<Shape> kTrips("trips");           ///< number of iterations, one size
+inline constexpr AttrKey<bool> kReverse("reverse");        ///< from the last slice to the first
+inline constexpr AttrKey<std::int64_t> kStates("states");  ///< how many operands are loop states
+inline constexpr AttrKey<std::int64_t> kScanned("scanned");  ///< how many operands are read slice by slice
 inline constexpr AttrKey<std::string> kRow("row");         ///< the library row that a target chose for the node
 
 }  // namespace hone

@@ -69,7 +69,7 @@ void Builder::set_role(ValueId input, Role role) { graph_.inputs_.at(graph_.inpu
 void Builder::redirect_alias(std::size_t i, Val value) { graph_.aliases_.at(i).value = value.id(); }
 void Builder::set_input_data(ValueId input, Tensor data) { graph_.inputs_.at(graph_.input_index_.at(input.index) - 1).data = std::move(data); }
 
-std::vector<Val> Builder::add(const OpDef& op, std::span<const Val> operands, Attrs attrs) {
+std::vector<Val> Builder::add(const OpDef& op, std::span<const Val> operands, Attrs attrs, std::vector<std::unique_ptr<Graph>> bodies) {
   Node node;
   node.op = &op;
   for (const Val& operand : operands) node.operands.push_back(operand.id());
@@ -79,7 +79,8 @@ std::vector<Val> Builder::add(const OpDef& op, std::span<const Val> operands, At
   node.part = part_;
   HONE_CHECK(node.operands.size() >= op.required_operands() and (op.is_variadic() or node.operands.size() <= op.inputs.size()),
              fmt::format("{} built with {} operands", op.name, node.operands.size()));
-  Infer infer(graph_, op, node.operands, node.attrs, loc_);
+  node.bodies = std::move(bodies);
+  Infer infer(graph_, op, node.operands, node.attrs, loc_, node.bodies);
   std::vector<Type> types = op.infer(infer);
   const NodeId id(graph_.nodes_.size());
   std::vector<Val> results;
@@ -93,6 +94,40 @@ std::vector<Val> Builder::add(const OpDef& op, std::span<const Val> operands, At
   graph_.nodes_.push_back(std::move(node));
   if (auto known = fold_known(graph_, id)) graph_.values_[results[0].id().index].known = std::move(known);
   return results;
+}
+
+std::vector<Dim> Builder::materialize(Val value, std::string_view name, Sign sign) {
+  if (const auto& known = graph_.value(value.id()).known) return *known;
+  HONE_CHECK(can_be_known(value.type()), fmt::format("\"{}\" of type {} cannot be read as sizes", name, to_string(value.type())));
+  std::vector<Dim> symbols;
+  const std::int64_t count = element_count(value.shape()).value();
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::string symbol = count == 1 ? std::string(name) : fmt::format("{}.{}", name, i);
+    symbols.push_back(sign == Sign::kAny ? Dim::value_symbol(symbol) : Dim::symbol(symbol));
+  }
+  add(op::read_sizes, std::span(&value, 1), {kSizes = symbols});
+  graph_.values_[value.id().index].known = symbols;  // all nodes from here on come after read_sizes
+  return symbols;
+}
+
+std::vector<Val> append_graph(Builder& builder, const Graph& body, std::span<const Val> inputs) {
+  std::vector<Val> made(body.value_count());
+  std::size_t next = 0;
+  for (const Input& input : body.inputs()) made[input.value.index] = input.role == Role::kInput ? inputs[next++] : builder.constant(input.data.value(), input.name);
+  HONE_CHECK(next == inputs.size(), fmt::format("{} takes {} inputs, and was given {}", body.name, next, inputs.size()));
+  for (const Node& node : body.nodes()) {
+    const Builder::Scope scope(builder, node.loc, builder.part());
+    std::vector<Val> operands;
+    for (const ValueId operand : node.operands) operands.push_back(operand.valid() ? made[operand.index] : Val{});
+    std::vector<std::unique_ptr<Graph>> bodies;
+    for (const auto& inner : node.bodies) bodies.push_back(std::make_unique<Graph>(inner->clone()));
+    const std::vector<Val> results = builder.add(*node.op, operands, node.attrs, std::move(bodies));
+    for (std::size_t i = 0; i < results.size(); ++i) made[node.results[i].index] = results[i];
+  }
+  for (const auto& [a, b] : body.equations()) builder.equate(a, b);
+  std::vector<Val> outputs;
+  for (const Output& output : body.outputs()) outputs.push_back(made[output.value.index]);
+  return outputs;
 }
 
 namespace {

@@ -56,7 +56,12 @@ class Builder {
   void equate(Dim a, Dim b);
 
   /// Appends one node: checks operand count and attributes, infers the result types (throws Error at `loc` when they do not fit).
-  std::vector<Val> add(const OpDef& op, std::span<const Val> operands, Attrs attrs = {});
+  /// `bodies` are those of a region op.
+  std::vector<Val> add(const OpDef& op, std::span<const Val> operands, Attrs attrs = {}, std::vector<std::unique_ptr<Graph>> bodies = {});
+  /// The elements of `value` as sizes. Where they are not known yet they become *value symbols* from here on (a node read_sizes): numbers that are read when running.
+  /// `value`: integers, of a constant shape of at most 64 elements. Symbols are called after `name`, which no other value of the model may have.
+  enum class Sign : bool { kAny, kNotNegative };
+  std::vector<Dim> materialize(Val value, std::string_view name, Sign sign = Sign::kAny);
   Val val(ValueId id) { return {*this, id}; }
 
   /// Where the nodes added from now on come from, and what part of the step they are. Restored by the guard's end.
@@ -89,6 +94,9 @@ class Builder {
 };
 
 inline const Type& Val::type() const { return builder_->graph().type(id_); }
+
+/// Appends the nodes of `body`, whose inputs of role kInput stand for `inputs` in their order; returns its outputs. Inputs with data become constants.
+std::vector<Val> append_graph(Builder& builder, const Graph& body, std::span<const Val> inputs);
 
 // Formulas. The number takes the other operand's element type.
 Val operator+(Val a, Val b);

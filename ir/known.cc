@@ -56,17 +56,18 @@ class DimEvaluator {
       case ScalarOp::kMul: return *a * *b;
       case ScalarOp::kDiv:  // truncates; sizes are not negative, numbers may be
         if (b->is_constant(0)) return std::nullopt;
-        return both ? Dim(a->value() / b->value()) : floordiv(*a, *b);
+        if (both) return Dim(a->value() / b->value());
+        return a->may_be_negative() or b->may_be_negative() ? std::nullopt : std::optional(floordiv(*a, *b));
       case ScalarOp::kFloorDiv: return b->is_constant(0) ? std::nullopt : std::optional(floordiv(*a, *b));
       case ScalarOp::kMod: return b->is_constant(0) ? std::nullopt : std::optional(mod(*a, *b));
       case ScalarOp::kMax: return max(*a, *b);
       case ScalarOp::kMin: return min(*a, *b);
       case ScalarOp::kEq:
-        if (not difference.is_constant() and (is_negative(*a) or is_negative(*b))) return Dim(0);  // a size is never -1
+        if (not difference.is_constant() and ((is_negative(*a) and not b->may_be_negative()) or (is_negative(*b) and not a->may_be_negative()))) return Dim(0);  // a size is never -1
         return compare([](std::int64_t d) { return d == 0; });
       case ScalarOp::kNe: return compare([](std::int64_t d) { return d != 0; });
       case ScalarOp::kLt:
-        if (not a->is_constant() and b->is_constant() and b->value() <= 0) return Dim(0);
+        if (not a->is_constant() and not a->may_be_negative() and b->is_constant() and b->value() <= 0) return Dim(0);
         return compare([](std::int64_t d) { return d < 0; });
       case ScalarOp::kLe: return compare([](std::int64_t d) { return d <= 0; });
       case ScalarOp::kGt: return compare([](std::int64_t d) { return d > 0; });
@@ -102,15 +103,15 @@ class DimEvaluator {
   const Kernel& kernel_;
 };
 
-bool is_small_integer(const Type& type) {
+}  // namespace
+
+bool can_be_known(const Type& type) {
   if (is_float(type.dtype) or not is_constant(type.shape) or type.shape.size() > 4) return false;
   std::int64_t count = 1;
   for (const Dim& dim : type.shape)
     if (dim.value() < 0 or (count *= std::min<std::int64_t>(dim.value(), kMostElements + 1)) > kMostElements) return false;
   return true;
 }
-
-}  // namespace
 
 std::optional<std::vector<Dim>> known_contents(const Tensor& tensor) {
   if (is_float(tensor.dtype()) or tensor.element_count() > kMostElements) return std::nullopt;
@@ -124,7 +125,7 @@ std::optional<std::vector<Dim>> fold_known(const Graph& graph, NodeId id) {
   if (node.op->scalar == nullptr and node.op->compute == nullptr) return std::nullopt;
   const Value& result = graph.value(node.results[0]);
   if (result.known) return result.known;
-  if (node.results.size() != 1 or not is_small_integer(result.type)) return std::nullopt;
+  if (node.results.size() != 1 or not can_be_known(result.type)) return std::nullopt;
   for (const ValueId operand : node.operands)
     if (operand.valid() and not graph.value(operand).known) return std::nullopt;
   const Kernel kernel = kernel_of(graph, id);

@@ -6,6 +6,9 @@
 
 namespace hone {
 
+/// May a value of this type carry known contents? Integers or bools, few, of a constant shape.
+bool can_be_known(const Type& type);
+
 /// Contents of a constant integer or bool tensor of at most 64 elements.
 std::optional<std::vector<Dim>> known_contents(const Tensor& tensor);
 

@@ -12,8 +12,8 @@ namespace hone {
 /// What an `infer` function sees: operand types, attributes and known contents; it returns the result types.
 class Infer {
  public:
-  Infer(Graph& graph, const OpDef& op, std::span<const ValueId> operands, const Attrs& attributes, const Loc& loc)
-      : attrs(attributes), graph_(graph), op_(op), operands_(operands), loc_(loc) {}
+  Infer(Graph& graph, const OpDef& op, std::span<const ValueId> operands, const Attrs& attributes, const Loc& loc, std::span<const std::unique_ptr<Graph>> bodies = {})
+      : attrs(attributes), graph_(graph), op_(op), operands_(operands), loc_(loc), bodies_(bodies) {}
 
   const Attrs& attrs;
   std::size_t count() const { return operands_.size(); }
@@ -26,6 +26,9 @@ class Infer {
   const std::vector<Dim>* known(std::size_t i) const;
   /// Says what the contents of result i are.
   void know(std::size_t result, std::vector<Dim> contents);
+  /// The body graphs of a region op.
+  std::size_t body_count() const { return bodies_.size(); }
+  const Graph& body(std::size_t i) const { return *bodies_[i]; }
   /// Throws unless `condition`; the message gets op, loc and operand types added.
   void require(bool condition, Code code, std::string_view message) const;
   [[noreturn]] void fail(Code code, std::string_view message) const;
@@ -40,6 +43,7 @@ class Infer {
   const OpDef& op_;
   std::span<const ValueId> operands_;
   const Loc& loc_;
+  std::span<const std::unique_ptr<Graph>> bodies_;
   std::vector<std::optional<std::vector<Dim>>> known_results_;
   friend class Builder;
 };
@@ -47,7 +51,9 @@ class Infer {
 /// What a `grad` function sees. Gradients are ordinary graph code.
 class Grad {
  public:
-  Grad(Builder& builder, const Node& node, std::span<const Val> dys) : attrs(node.attrs), builder_(builder), node_(node), dys_(dys), flows_(node.operands.size()) {}
+  /// `wanted`: by operand, does anything ask for its gradient?
+  Grad(Builder& builder, const Node& node, std::span<const Val> dys, std::vector<bool> wanted)
+      : attrs(node.attrs), builder_(builder), node_(node), dys_(dys), wanted_(std::move(wanted)), flows_(node.operands.size()) {}
 
   const Attrs& attrs;
   Builder& builder() { return builder_; }
@@ -55,6 +61,10 @@ class Grad {
   bool has(std::size_t i) const { return i < node_.operands.size() and node_.operands[i].valid(); }
   Val x(std::size_t i) { return builder_.val(node_.operands[i]); }
   Val y(std::size_t i = 0) { return builder_.val(node_.results[i]); }
+  /// Formulas may leave out what nobody wants, where it is dear.
+  bool wants(std::size_t i) const { return wanted_[i]; }
+  bool has_dy(std::size_t i) const { return dys_[i].valid(); }
+  const Graph& body(std::size_t i) const { return *node_.bodies[i]; }
   /// The gradient of result i; a zero tensor if nothing flows into it.
   Val dy(std::size_t i = 0);
   /// Adds to the gradient of operand i; sums over broadcast axes to the operand's shape.
@@ -65,6 +75,7 @@ class Grad {
   Builder& builder_;
   const Node& node_;
   std::span<const Val> dys_;
+  std::vector<bool> wanted_;
   std::vector<std::vector<Val>> flows_;
 };
 
@@ -99,6 +110,9 @@ consteval Gradient no_gradient(std::string_view reason) {
   return gradient;
 }
 
+/// What a region op does with its bodies.
+enum class Region : std::uint8_t { kNone, kScan, kWhile, kBranch };
+
 struct OpDef {
   std::string_view name;
   std::string_view doc;
@@ -112,7 +126,8 @@ struct OpDef {
   ComputeFn compute = nullptr;  ///< index formulas
   LowerFn lower = nullptr;      ///< a rewrite into other ops
   const HostFunction* host = nullptr;  ///< a plain C++ function over whole tensors
-  bool region = false;          ///< control flow over body graphs; its meaning is the executor's
+  Region region = Region::kNone;  ///< control flow over body graphs: ir/ops/regions.cc says what it does with them
+  bool binds = false;           ///< the identity that makes elements known as symbols: read_sizes
   bool collective = false;      ///< exchanged between replicas; the identity for one replica
   std::string_view onnx = {};   ///< the ONNX operator, where the mapping is one to one
   bool keep = false;            ///< a `lower` op that stays whole through autodiff (it has a grad of its own)

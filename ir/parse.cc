@@ -60,12 +60,7 @@ std::optional<std::string> element_bytes(DType dtype, std::string_view text) {
 
 class GraphParser {
  public:
-  GraphParser(std::string_view text, std::string_view file) : scanner_(text, std::string(file)), builder_(graph_) {
-    scanner_.on_comment_line = [this](std::string_view comment) {
-      for (const Part part : kParts)
-        if (to_string(part) == comment) part_ = part;
-    };
-  }
+  GraphParser(Scanner& scanner, int depth) : scanner_(scanner), depth_(depth), builder_(graph_) { follow_comments(); }
 
   Graph parse() {
     scanner_.expect("graph");
@@ -77,11 +72,18 @@ class GraphParser {
     }
     scanner_.expect("{");
     while (not scanner_.take("}")) parse_statement();
-    if (not scanner_.at_end()) scanner_.fail_expected("nothing after the graph's end");
     return std::move(graph_);
   }
 
  private:
+  /// A comment may say which part of the step comes next.
+  void follow_comments() {
+    scanner_.on_comment_line = [this](std::string_view comment) {
+      for (const Part part : kParts)
+        if (to_string(part) == comment) part_ = part;
+    };
+  }
+
   /// A value as it stands in the text; `name` is empty for a numbered one.
   struct Name {
     std::string key;
@@ -243,16 +245,33 @@ class GraphParser {
     const Part part = part_;  // a comment behind the node belongs to what follows
     const OpDef& op = parse_op();
     const std::vector<Val> operands = parse_operands();
-    const Attrs attrs = parse_attributes(op);
-    Loc loc = scanner_.trailing_loc();
+    Attrs attrs;
+    bool bodies_follow = false;
+    Loc loc;
+    if (scanner_.take_on_line("{")) {
+      loc = scanner_.trailing_loc();  // first: looking at what comes next skips a comment
+      bodies_follow = scanner_.at("graph");
+      if (not bodies_follow) attrs = parse_attributes(op), bodies_follow = scanner_.take_on_line("{");
+    }
+    if (loc.node.empty() and loc.layer.empty() and loc.derived.empty()) loc = scanner_.trailing_loc();
     loc.file = where.file, loc.line = where.line;
+    std::vector<std::unique_ptr<Graph>> bodies;
+    if (bodies_follow) bodies = parse_bodies();
     std::vector<ValueId> ids;
     for (const Val& operand : operands) ids.push_back(operand.id());
     if (const auto problem = operands_problem(op, ids)) Scanner::fail(*problem, where);
     const Builder::Scope scope(builder_, loc, part);
-    const std::vector<Val> made = builder_.add(op, operands, attrs);
+    const std::vector<Val> made = builder_.add(op, operands, attrs, std::move(bodies));
     check_results(op, results, made, where);
     for (std::size_t i = 0; i < made.size(); ++i) define(results[i].name, made[i]);
+  }
+
+  std::vector<std::unique_ptr<Graph>> parse_bodies() {
+    if (depth_ >= limits::kBodyDepth) throw Error(Code::kTooLarge, fmt::format("bodies nested more than {} deep", limits::kBodyDepth), scanner_.loc());
+    std::vector<std::unique_ptr<Graph>> bodies;
+    while (not scanner_.take("}")) bodies.push_back(std::make_unique<Graph>(GraphParser(scanner_, depth_ + 1).parse()));
+    follow_comments();
+    return bodies;
   }
 
   static void check_results(const OpDef& op, const std::vector<Result>& results, const std::vector<Val>& made, const Loc& where) {
@@ -283,7 +302,6 @@ class GraphParser {
 
   Attrs parse_attributes(const OpDef& op) {
     Attrs attrs;
-    if (not scanner_.take_on_line("{")) return attrs;
     while (not scanner_.take("}")) {
       const Loc where = scanner_.loc();
       const std::string word = scanner_.name("an attribute");
@@ -337,7 +355,8 @@ class GraphParser {
     return values;
   }
 
-  Scanner scanner_;
+  Scanner& scanner_;
+  int depth_;  ///< 1 for the outermost graph
   Graph graph_;
   Builder builder_;
   Part part_ = Part::kForward;
@@ -347,7 +366,9 @@ class GraphParser {
 }  // namespace
 
 Graph parse_graph(std::string_view text, std::string_view file) {
-  Graph graph = GraphParser(text, file).parse();
+  Scanner scanner(text, std::string(file));
+  Graph graph = GraphParser(scanner, 1).parse();
+  if (not scanner.at_end()) scanner.fail_expected("nothing after the graph's end");
   verify(graph);
   return graph;
 }

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 #include "ir/op.h"
 
 namespace hone {
@@ -73,22 +76,67 @@ Changed Rewriter::rewrite(Graph& graph, const Visitor& visit) {
   return changed;
 }
 
+Changed Rewriter::in_bodies(Graph& graph, const std::function<Changed(Graph&)>& pass) {
+  Changed changed = Changed::kNo;
+  for (Node& node : graph.nodes_)
+    for (const auto& body : node.bodies) changed |= pass(*body);  // depth is limited by import and parser
+  return changed;
+}
+
+namespace {
+
+/// The symbols that kept nodes use: what defines them (read_sizes) is kept for them alone.
+class LiveSymbols {
+ public:
+  explicit LiveSymbols(const Graph& graph)
+      : any_(std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.op->binds; })) {
+    for (const auto& [a, b] : graph.equations()) use({a, b});
+  }
+  /// All symbols in the node's types and attributes, its bodies' included.
+  void use(const Graph& graph, const Node& node) {
+    if (not any_) return;
+    for (const ValueId result : node.results) use(graph.type(result).shape);
+    for (const auto& [name, attr] : node.attrs)
+      if (const auto* dims = std::get_if<Shape>(&attr.value)) use(*dims);
+    for (const auto& body : node.bodies)
+      for (const Node& inner : body->nodes()) use(*body, inner);  // depth is limited by import and parser
+  }
+  bool defines_one(const Node& node) const {
+    return node.op->binds and std::any_of(node.attrs[kSizes].begin(), node.attrs[kSizes].end(), [this](const Dim& dim) { return names_.contains(dim.text()); });
+  }
+
+ private:
+  void use(const Shape& shape) {
+    if (not any_) return;
+    for (const Dim& dim : shape)
+      for (std::string& name : dim.symbols()) names_.insert(std::move(name));
+  }
+  bool any_;
+  std::set<std::string, std::less<>> names_;
+};
+
+}  // namespace
+
 Changed Rewriter::drop_unused(Graph& graph) {
+  const Changed inside = in_bodies(graph, drop_unused);
   std::vector<bool> live(graph.value_count());
   for (const Output& output : graph.outputs()) live[output.value.index] = true;
   for (const Alias& alias : graph.aliases()) live[alias.value.index] = live[alias.state.index] = true;
   std::vector<bool> keep(graph.node_count());
+  LiveSymbols symbols(graph);
   for (std::size_t i = graph.node_count(); i-- > 0;) {
     const Node& node = graph.node(NodeId(i));
+    keep[i] = symbols.defines_one(node);
     for (const ValueId result : node.results) keep[i] = keep[i] or live[result.index];
     if (not keep[i]) continue;
+    symbols.use(graph, node);
     for (const ValueId operand : node.operands)
       if (operand.valid()) live[operand.index] = true;
   }
   bool all = true;
   for (const bool kept : keep) all = all and kept;
   for (const Input& input : graph.inputs()) all = all and (live[input.value.index] or input.role == Role::kInput);
-  if (all) return Changed::kNo;
+  if (all) return inside;
   Rewriter rewriter(graph);
   for (const Input& input : graph.inputs())
     if (live[input.value.index] or input.role == Role::kInput) rewriter.copy_input(input);

@@ -20,6 +20,8 @@ class Rewriter {
 
   /// Runs `visit` over `graph`. When it returned false for every node, the graph is left alone.
   static Changed rewrite(Graph& graph, const Visitor& visit);
+  /// Runs `pass` on the bodies of the graph's region nodes.
+  static Changed in_bodies(Graph& graph, const std::function<Changed(Graph&)>& pass);
   /// Rebuilds the graph from what its outputs, aliases and fed inputs need.
   static Changed drop_unused(Graph& graph);
 

@@ -14,14 +14,13 @@ namespace hone {
 
 namespace {
 
-constexpr int kMostNested = 16;
 
 class Verifier {
  public:
   Verifier(const Graph& graph, int depth) : graph_(graph), depth_(depth) {}
 
   void run() {
-    require(depth_ <= kMostNested, "V11", fmt::format("bodies nested more than {} deep", kMostNested));
+    require(depth_ <= limits::kBodyDepth, "V11", fmt::format("bodies nested more than {} deep", limits::kBodyDepth));
     require(graph_.node_count() <= limits::kNodes, "V12", fmt::format("more than {} nodes", limits::kNodes));
     defined_.resize(graph_.value_count());
     for (const Input& input : graph_.inputs()) check_input(input);
@@ -88,7 +87,7 @@ class Verifier {
     if (const auto problem = operands_problem(*node.op, node.operands)) require(false, "V3", *problem);
     if (const auto problem = attributes_problem(*node.op, node.attrs)) require(false, "V4", *problem);
     for (std::size_t i = 0; i < node.results.size(); ++i) check_result(id, i);
-    require(node.bodies.empty() or node.op->region, "V11", fmt::format("{} has body graphs, but is no region", node.op->name));
+    require(node.bodies.empty() or node.op->region != Region::kNone, "V11", fmt::format("{} has body graphs, but is no region", node.op->name));
     for (const auto& body : node.bodies) Verifier(*body, depth_ + 1).run();
   }
 
@@ -117,7 +116,7 @@ class Verifier {
   }
 
   std::vector<Type> inferred(Graph& copy, const Node& node) const {
-    Infer infer(copy, *node.op, node.operands, node.attrs, node.loc);
+    Infer infer(copy, *node.op, node.operands, node.attrs, node.loc, node.bodies);
     try {
       return node.op->infer(infer);
     } catch (const Error& error) {

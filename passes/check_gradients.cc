@@ -54,11 +54,13 @@ Graph formula_graph(const Graph& graph, const Node& node) {
   std::vector<Val> operands, dys;
   for (std::size_t i = 0; i < node.operands.size(); ++i)
     operands.push_back(node.operands[i].valid() ? builder.input(Role::kInput, numbered("x", i), graph.type(node.operands[i])) : Val{});
-  const std::vector<Val> results = builder.add(*node.op, operands, node.attrs);
+  std::vector<std::unique_ptr<Graph>> bodies;
+  for (const auto& body : node.bodies) bodies.push_back(std::make_unique<Graph>(body->clone()));
+  const std::vector<Val> results = builder.add(*node.op, operands, node.attrs, std::move(bodies));
   for (std::size_t k = 0; k < results.size(); ++k)
     dys.push_back(is_float(results[k].dtype()) ? builder.input(Role::kInput, numbered("dy", k), results[k].type()) : Val{});
-  const Node copy{.op = node.op, .operands = made.producer(results[0].id()).operands, .attrs = node.attrs, .results = made.producer(results[0].id()).results};
-  Grad grad(builder, copy, dys);
+  const Node& copy = made.producer(results[0].id());  // stays where it is while nodes are appended
+  Grad grad(builder, copy, dys, std::vector<bool>(operands.size(), true));
   node.op->grad.formula(grad);
   for (std::size_t i = 0; i < operands.size(); ++i) {
     Val total;

@@ -21,7 +21,7 @@ bool expand_node(Rewriter& rewriter, NodeId id) {
 }  // namespace
 
 Changed expand(Graph& graph) {
-  Changed any = Changed::kNo;
+  Changed any = Rewriter::in_bodies(graph, expand);
   while (Rewriter::rewrite(graph, expand_node) == Changed::kYes) any = Changed::kYes;  // what an op lowers to may have to be lowered, too
   return any;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/recipe.h"
+#include "ir/differentiate.h"
 #include "ir/rewriter.h"
 
 namespace hone {
@@ -52,10 +53,6 @@ Objective attach_loss(Graph& graph, const Recipe& recipe);
 
 /// What a recipe asks for that is allowed but seldom meant: softmax_cross_entropy on an output that ends in Softmax.
 std::vector<Diag> recipe_warnings(const Graph& graph, const Recipe& recipe);
-
-/// Appends the backward pass: d(sum over `of`)/d(wrt) for each of `wrt`; an invalid id where no gradient reaches. `lower` ops must be expanded.
-/// Throws Error kNoGradient for an op on the way that has neither a formula nor a reason to stop the gradient.
-std::vector<ValueId> differentiate(Graph& graph, ValueId of, std::span<const ValueId> wrt);
 
 /// The weights that a recipe trains: every float initializer of rank 1 or more, running statistics aside, or those that train_only names, less the frozen ones.
 /// Throws Error kRecipeModel for a pattern that matches nothing (with the nearest name), and for one that matches what cannot be trained.

@@ -65,6 +65,7 @@ std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recip
 }
 
 void optimize(Graph& graph) {
+  (void)Rewriter::in_bodies(graph, [](Graph& body) { return optimize(body), Changed::kYes; });
   (void)eliminate_dead_code(graph);              // because what import and autodiff left behind need not be looked at
   (void)fold_constants(graph);                   // because rules look for constants
   (void)simplify(graph);                         // because gradients of reshapes and broadcasts come in pairs that cancel

@@ -5,7 +5,8 @@
 namespace hone {
 
 Changed select_library(Graph& graph, const Target& target) {
-  return Rewriter::rewrite(graph, [&](Rewriter& rewriter, NodeId id) {
+  const Changed inside = Rewriter::in_bodies(graph, [&target](Graph& body) { return select_library(body, target); });
+  return inside | Rewriter::rewrite(graph, [&](Rewriter& rewriter, NodeId id) {
     const Node& node = rewriter.node(id);
     RowChoice choice = target.choose_row(rewriter.old(), id);
     if (choice.row.empty()) return false;

@@ -1,4 +1,6 @@
-// Executor: runs one entry point of a session's program. For each set of sizes it prepares once (runtime/prepare.h), then steps.
+// Executor: runs one entry point of a session's program, or one body of a loop or branch. For each set of sizes it prepares once (runtime/prepare.h), then steps.
+//
+// An entry is one segment, unless sizes are read from tensors on the way: then each segment is bound, and its memory placed, when the one before it has run.
 #pragma once
 
 #include <memory>
@@ -13,7 +15,7 @@
 
 namespace hone {
 
-/// What the entry points of a session share on the host. They run one at a time, so one arena serves them all.
+/// What the entry points of a session share on the host. They run one at a time, so one arena serves the first segments of them all.
 struct HostState {
   Team team;
   LoadedCode code;
@@ -21,39 +23,57 @@ struct HostState {
   HostMemory persistent_memory;
   std::vector<std::byte*> persistents;  ///< in the program's order
   HostMemory arena;                     ///< as large as the largest binding so far
-
-  /// Grows the arena to at least `bytes`; its contents are lost. Throws Error kMemory, and then there is no arena.
-  void reserve_arena(std::size_t bytes);
 };
+
+/// Grows `arena` to at least `bytes`; its contents are lost. Throws Error kMemory, and then there is no arena.
+void reserve_arena(HostMemory& arena, std::size_t bytes);
 
 class Executor {
  public:
-  /// `entry` and `state` outlive it.
-  Executor(const plan::Entry& entry, HostState& state);
+  /// `entry`, `state` and `arena`, the memory of the first segment, outlive it. A body has an arena of its own.
+  Executor(const plan::Entry& entry, HostState& state, HostMemory* arena = nullptr);
 
   const plan::Entry& entry() const { return entry_; }
   /// Session::run.
   void run(NamedFeeds feeds);
+  /// As a body: the feeds in the entry's order, of the types that `sizes` give them.
+  void run_body(std::span<const void* const> feeds, const DimBindings& sizes);
   /// The entry's result number `index`, of the last run; valid until any entry runs again.
   TensorView result(std::size_t index) const;
-  /// Of the last binding, without persistents; zeros before the first.
+  /// Of the last bindings, bodies included, without persistents; zeros before the first.
   MemoryReport memory() const;
 
  private:
-  void bind(NamedFeeds feeds);
-  bool is_bound_to_matched(const BoundEntry& bound) const;
-  void point_buffers();
+  BoundSegment& bind_feeds(NamedFeeds feeds);
+  BoundSegment& bind(std::size_t segment, const DimBindings& sizes);
+  BoundSegment& keep(std::size_t segment, std::unique_ptr<BoundSegment> bound);
+  bool is_bound_to_matched(const BoundSegment& bound) const;
+  void run_segments(BoundSegment& first);
+  void start(std::size_t segment, const BoundSegment& bound);
+  DimBindings read_sizes(const plan::ReadSizesStep& step, const BoundSegment& bound) const;
   void execute(const BoundKernel& step);
   void execute(const BoundLibrary& step);
   void execute(BoundHost& step);
   void execute(const BoundCopy& step);
+  void execute(BoundRegion& step);
+  void run_scan(BoundRegion& step);
+  void run_while(BoundRegion& step);
+  void run_branch(BoundRegion& step);
+  std::byte* pointer(std::int64_t buffer) const { return static_cast<std::byte*>(pointers_[static_cast<std::size_t>(buffer)]); }
 
   const plan::Entry& entry_;
   HostState& state_;
-  std::vector<std::unique_ptr<BoundEntry>> bindings_;  // the last used first
-  std::vector<const TensorView*> matched_;             // the feeds of this run; null between runs
-  std::vector<void*> pointers_;                        // of the buffers
-  std::vector<void*> arguments_;                       // of one step
+  std::vector<Segment> segments_;
+  std::vector<std::vector<std::unique_ptr<BoundSegment>>> bindings_;  // by segment; the last used first
+  std::vector<HostMemory> own_arenas_;                                // by segment; the first one's may be shared
+  HostMemory* shared_arena_;
+  std::vector<std::vector<std::unique_ptr<Executor>>> bodies_;  // by number of the region
+  std::vector<const TensorView*> matched_;                      // the feeds of this run; null between runs
+  std::vector<const void*> feeds_;                              // where they lie
+  const BoundSegment* current_ = nullptr;                       // what runs, or ran last
+  std::vector<void*> pointers_;                                 // of the buffers
+  std::vector<void*> arguments_;                                // of one step
+  std::byte* scratch_ = nullptr;                                // of the current segment's library calls
 };
 
 }  // namespace hone

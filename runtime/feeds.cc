@@ -53,6 +53,12 @@ void check_elements(const plan::Feed& feed, const TensorView& tensor) {
   }
 }
 
+std::string sizes_text(const DimBindings& sizes) {
+  std::vector<std::string> pieces;
+  for (const auto& [name, value] : sizes) pieces.push_back(fmt::format("{} = {}", printable(name), value));
+  return join(pieces, ", ");
+}
+
 /// Solves for sizes: repeatedly, each extent with a single unknown symbol tells that symbol, if it is of the form a*N + b.
 class SizeSolver {
  public:
@@ -68,17 +74,11 @@ class SizeSolver {
  private:
   [[noreturn]] void fail(std::size_t feed, std::vector<std::string> notes = {}) const {
     const plan::Feed& declared = entry_.feeds[feed];
-    if (not sizes_.empty()) notes.push_back(fmt::format("where {}", sizes_text()));
+    if (not sizes_.empty()) notes.push_back(fmt::format("where {}", sizes_text(sizes_)));
     throw Error(
         Code::kDataShape,
         fmt::format("{} has shape {}, but [{}] is needed", quoted(declared.name), shape_text(tensors_[feed]->shape), printable(to_string(declared.shape))), {},
         std::move(notes));
-  }
-
-  std::string sizes_text() const {
-    std::vector<std::string> pieces;
-    for (const auto& [name, value] : sizes_) pieces.push_back(fmt::format("{} = {}", printable(name), value));
-    return join(pieces, ", ");
   }
 
   void check_ranks() const {
@@ -125,12 +125,7 @@ class SizeSolver {
           if (not sizes_.contains(symbol)) fail(i, {fmt::format("{} cannot be told from the shapes", quoted(symbol))});
         if (dim.evaluate(sizes_) != tensors_[i]->shape[axis]) fail(i);
       }
-    for (const auto& [left, right] : entry_.equations) {
-      const std::int64_t a = left.evaluate(sizes_), b = right.evaluate(sizes_);
-      if (a == b) continue;
-      throw Error(Code::kDataShape, fmt::format("{} must be equal to {}, but they are {} and {}", printable(left.text()), printable(right.text()), a, b), {},
-                  {fmt::format("where {}", sizes_text())});
-    }
+    check_equations(entry_, sizes_);
   }
 
   const plan::Entry& entry_;
@@ -168,6 +163,41 @@ void check_bounds(const plan::Feed& feed, const TensorView& tensor) {
     case DType::kU32: return check_elements<std::uint32_t>(feed, tensor);
     case DType::kU64: return check_elements<std::uint64_t>(feed, tensor);
     default: internal_error(__FILE__, __LINE__, "a feed that is no integer has bounds");  // plan::check
+  }
+}
+
+void check_equations(const plan::Entry& entry, const DimBindings& sizes) {
+  const auto is_known = [&sizes](const Dim& dim) {
+    const std::vector<std::string> symbols = dim.symbols();
+    return std::all_of(symbols.begin(), symbols.end(), [&sizes](const std::string& symbol) { return sizes.contains(symbol); });
+  };
+  for (const auto& [left, right] : entry.equations) {
+    if (not is_known(left) or not is_known(right)) continue;  // of a number that is read later
+    const std::int64_t a = left.evaluate(sizes), b = right.evaluate(sizes);
+    if (a == b) continue;
+    throw Error(Code::kDataShape, fmt::format("{} must be equal to {}, but they are {} and {}", printable(left.text()), printable(right.text()), a, b), {},
+                {fmt::format("where {}", sizes_text(sizes))});
+  }
+}
+
+namespace {
+template <typename T>
+std::int64_t element(const TensorView& tensor, std::size_t i) {
+  return static_cast<std::int64_t>(static_cast<const T*>(tensor.data)[i]);
+}
+}  // namespace
+
+std::int64_t integer_at(const TensorView& tensor, std::size_t i) {
+  switch (tensor.dtype) {
+    case DType::kI8: return element<std::int8_t>(tensor, i);
+    case DType::kI16: return element<std::int16_t>(tensor, i);
+    case DType::kI32: return element<std::int32_t>(tensor, i);
+    case DType::kI64: return element<std::int64_t>(tensor, i);
+    case DType::kU8: return element<std::uint8_t>(tensor, i);
+    case DType::kU16: return element<std::uint16_t>(tensor, i);
+    case DType::kU32: return element<std::uint32_t>(tensor, i);
+    case DType::kU64: return element<std::uint64_t>(tensor, i);
+    default: internal_error(__FILE__, __LINE__, "sizes read from what is no integer");  // plan::check
   }
 }
 

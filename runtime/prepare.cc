@@ -23,26 +23,64 @@ std::int64_t rounded_up(std::size_t bytes) {
   return checked_add(signed_bytes, std::int64_t{kTensorAlignment - 1}, "library scratch") / std::int64_t{kTensorAlignment} * std::int64_t{kTensorAlignment};
 }
 
+std::size_t aligned(std::size_t bytes) { return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment; }
+
 class Preparer {
  public:
-  Preparer(const plan::Entry& entry, const KernelTable& kernels, const DimBindings& sizes)
-      : entry_(entry), kernels_(kernels), sizes_(sizes), bound_(std::make_unique<BoundEntry>()) {}
+  Preparer(const plan::Entry& entry, Segment segment, const KernelTable& kernels, const DimBindings& sizes)
+      : entry_(entry), segment_(segment), kernels_(kernels), sizes_(sizes), bound_(std::make_unique<BoundSegment>()) {}
 
-  std::unique_ptr<BoundEntry> prepare() {
-    for (const plan::Feed& feed : entry_.feeds) bound_->feed_shapes.push_back(evaluate(feed.shape, sizes_));
-    for (const plan::Buffer& buffer : entry_.buffers) add_buffer(buffer);
-    for (std::size_t i = 0; i < entry_.buffers.size(); ++i) find_root(i);
-    for (const plan::Step& step : entry_.steps) std::visit([&](const auto& what) { add_step(what, step.origin); }, step.what);
+  std::unique_ptr<BoundSegment> prepare() {
+    bound_->sizes = sizes_;
+    bound_->buffers.resize(entry_.buffers.size());
+    if (segment_.first == 0)
+      for (const plan::Feed& feed : entry_.feeds) bound_->feed_shapes.push_back(evaluate(feed.shape, sizes_));
+    for (const std::uint32_t buffer : used_buffers()) size_buffer(buffer);
+    std::size_t regions = 0;
+    for (std::size_t i = 0; i < segment_.end; ++i) {
+      number_of_region_ = regions;
+      regions += std::holds_alternative<plan::RegionStep>(entry_.steps[i].what);
+      if (i >= segment_.first) std::visit([&](const auto& what) { add_step(what, entry_.steps[i].origin); }, entry_.steps[i].what);
+    }
     place();
     return std::move(bound_);
   }
 
  private:
-  void add_buffer(const plan::Buffer& buffer) {
-    BoundBuffer added{.type = {.dtype = buffer.dtype, .shape = evaluate(buffer.shape, sizes_)}, .bytes = 0, .root = 0};
+  /// Those that the steps use, and those that begin to live here or are results; with each view what it shows.
+  std::vector<std::uint32_t> used_buffers() const {
+    std::vector<bool> used(entry_.buffers.size());
+    for (std::size_t i = segment_.first; i < segment_.end; ++i)
+      plan::for_each_buffer(entry_.steps[i], [&](std::uint64_t buffer, plan::Access) { used[buffer] = true; });
+    for (std::size_t i = 0; i < used.size(); ++i)
+      if (is_placed_here(entry_.buffers[i])) used[i] = true;
+    if (segment_.end == entry_.steps.size())
+      for (const plan::Result& result : entry_.results) used[result.buffer] = true;
+    for (std::size_t i = 0; i < used.size(); ++i)
+      if (used[i]) used[root_of(static_cast<std::uint32_t>(i))] = true;
+    std::vector<std::uint32_t> numbers;
+    for (std::size_t i = 0; i < used.size(); ++i)
+      if (used[i]) numbers.push_back(static_cast<std::uint32_t>(i));
+    return numbers;
+  }
+
+  bool is_placed_here(const plan::Buffer& buffer) const {
+    const bool starts_here = buffer.first_step >= segment_.first and (buffer.first_step < segment_.end or entry_.steps.empty());
+    return buffer.storage == plan::Buffer::Storage::kArena and starts_here;
+  }
+
+  std::uint32_t root_of(std::uint32_t buffer) const {
+    while (entry_.buffers[buffer].storage == plan::Buffer::Storage::kView) buffer = entry_.buffers[buffer].index;
+    return buffer;
+  }
+
+  void size_buffer(std::uint32_t number) {
+    const plan::Buffer& buffer = entry_.buffers[number];
+    BoundBuffer& added = bound_->buffers[number];
+    added = {.type = {.dtype = buffer.dtype, .shape = evaluate(buffer.shape, sizes_)}, .bytes = 0, .root = root_of(number)};
     if (std::any_of(added.type.shape.begin(), added.type.shape.end(), [](std::int64_t extent) { return extent < 0; })) too_small(buffer, added.type.shape);
     if (not buffer.opaque) added.bytes = static_cast<std::size_t>(checked_element_count(added.type.shape)) * size_of(buffer.dtype);
-    bound_->buffers.push_back(std::move(added));
+    check_view(number);
   }
 
   [[noreturn]] void too_small(const plan::Buffer& buffer, const std::vector<std::int64_t>& shape) const {
@@ -52,13 +90,14 @@ class Preparer {
                 {fmt::format("where {}", join(where, ", "))});
   }
 
-  void find_root(std::size_t number) {
-    std::size_t root = number;
-    while (entry_.buffers[root].storage == plan::Buffer::Storage::kView) root = entry_.buffers[root].index;
-    bound_->buffers[number].root = static_cast<std::uint32_t>(root);
-    HONE_CHECK(root == number or bound_->buffers[root].bytes == bound_->buffers[number].bytes,
-               fmt::format("buffer \"{}\" of {} bytes is a view of \"{}\" of {} bytes", entry_.buffers[number].name, bound_->buffers[number].bytes,
-                           entry_.buffers[root].name, bound_->buffers[root].bytes));
+  /// A view has the bytes of what it shows.
+  void check_view(std::uint32_t number) const {
+    const plan::Buffer &view = entry_.buffers[number], &root = entry_.buffers[root_of(number)];
+    if (view.storage != plan::Buffer::Storage::kView) return;
+    const std::int64_t bytes = checked_element_count(evaluate(root.shape, sizes_)) * static_cast<std::int64_t>(size_of(root.dtype));
+    if (bytes == static_cast<std::int64_t>(bound_->buffers[number].bytes)) return;
+    throw Error(Code::kDataShape, fmt::format("{} of shape {} cannot be read as shape {}", quoted(root.name), shape_text(evaluate(root.shape, sizes_)),
+                                              shape_text(bound_->buffers[number].type.shape)));
   }
 
   void add_step(const plan::KernelStep& step, const std::string& origin) {
@@ -126,28 +165,62 @@ class Preparer {
   /// One replica has nobody to sum with.
   void add_step(const plan::AllReduceStep&, const std::string&) {}
 
+  void add_step(const plan::ReadSizesStep&, const std::string&) {}  // the executor's, between two segments
+
+  void add_step(const plan::RegionStep& step, const std::string& origin) {
+    BoundRegion region{.region = &step, .number = number_of_region_, .trips = step.trips.evaluate(sizes_)};
+    if (region.trips < 0) throw Error(Code::kDataShape, fmt::format("{} would run {} times", quoted(origin), region.trips));
+    const bool is_scan = step.kind == plan::RegionStep::Kind::kScan;
+    const auto bytes_of = [&](std::int64_t buffer) { return buffer < 0 ? 0 : bound_->buffers[static_cast<std::size_t>(buffer)].bytes; };
+    const auto slice_bytes = [&](std::int64_t buffer) {
+      if (buffer < 0) return std::size_t{0};
+      const TensorType& type = bound_->buffers[static_cast<std::size_t>(buffer)].type;
+      if (type.shape[0] != region.trips)
+        throw Error(Code::kDataShape, fmt::format("{} has {} slices, and the loop {} iterations", quoted(entry_.buffers[static_cast<std::size_t>(buffer)].name), type.shape[0], region.trips),
+                    {}, {"in " + origin});
+      return region.trips == 0 ? 0 : bytes_of(buffer) / static_cast<std::size_t>(region.trips);
+    };
+    const std::size_t first = is_scan ? 0 : 1;
+    std::size_t total = 0;
+    for (std::size_t i = 0; i < step.states; ++i) {
+      region.state_bytes.push_back(bytes_of(step.operands[first + i]));
+      total = checked_add(total, aligned(region.state_bytes.back()), "loop states");
+    }
+    for (std::size_t i = 0; i < step.scanned; ++i) region.scanned_bytes.push_back(slice_bytes(step.operands[step.states + i]));
+    for (std::size_t i = step.states; is_scan and i < step.results.size(); ++i) region.stacked_bytes.push_back(slice_bytes(step.results[i]));
+    if (step.kind == plan::RegionStep::Kind::kBranch)
+      for (const std::int64_t result : step.results) region.result_bytes.push_back(bytes_of(result));
+    region.states = HostMemory(2 * total, "the states of a loop");
+    bound_->report.arena += checked_cast<std::int64_t>(2 * total, "loop states");
+    region.feeds.resize(step.operands.size() + 1);
+    bound_->steps.emplace_back(std::move(region));
+  }
+
   void place() {
     std::vector<plan::Interval> intervals;
-    std::vector<std::size_t> numbers;
-    for (std::size_t i = 0; i < entry_.buffers.size(); ++i) {
+    std::vector<std::uint32_t> numbers;
+    for (std::uint32_t i = 0; i < entry_.buffers.size(); ++i) {
       const plan::Buffer& buffer = entry_.buffers[i];
-      if (buffer.storage != plan::Buffer::Storage::kArena) continue;
+      if (not is_placed_here(buffer)) continue;
       intervals.push_back({.first = buffer.first_step, .last = buffer.last_step, .bytes = checked_cast<std::int64_t>(bound_->buffers[i].bytes, "a buffer")});
       numbers.push_back(i);
     }
     const plan::Placement placement = plan::place_buffers(intervals);
-    bound_->offsets.assign(entry_.buffers.size(), 0);
-    for (std::size_t i = 0; i < numbers.size(); ++i) bound_->offsets[numbers[i]] = placement.offsets[i];
+    for (std::size_t i = 0; i < numbers.size(); ++i) bound_->placed.emplace_back(numbers[i], static_cast<std::size_t>(placement.offsets[i]));
     const std::int64_t scratch = rounded_up(scratch_bytes_);
     bound_->scratch_offset = static_cast<std::size_t>(placement.total);
     bound_->memory_bytes = static_cast<std::size_t>(checked_add(placement.total, scratch, "the arena"));
-    bound_->report = {.arena = placement.total, .lower_bound = placement.lower_bound, .persistent = 0, .library = scratch};
+    bound_->report.arena += placement.total;
+    bound_->report.lower_bound = placement.lower_bound;
+    bound_->report.library = scratch;
   }
 
   const plan::Entry& entry_;
+  Segment segment_;
   const KernelTable& kernels_;
   const DimBindings& sizes_;
-  std::unique_ptr<BoundEntry> bound_;
+  std::unique_ptr<BoundSegment> bound_;
+  std::size_t number_of_region_ = 0;
   std::size_t scratch_bytes_ = 0;
 };
 
@@ -159,24 +232,43 @@ class Preparer {
 
 }  // namespace
 
-std::unique_ptr<BoundEntry> prepare(const plan::Entry& entry, const KernelTable& kernels, const DimBindings& sizes) {
-  return Preparer(entry, kernels, sizes).prepare();
+std::vector<Segment> segments_of(const plan::Entry& entry) {
+  std::vector<Segment> segments{{0, entry.steps.size()}};
+  for (std::size_t i = 0; i < entry.steps.size(); ++i) {
+    if (not std::holds_alternative<plan::ReadSizesStep>(entry.steps[i].what)) continue;
+    segments.back().end = i + 1;
+    segments.push_back({i + 1, entry.steps.size()});
+  }
+  return segments;
 }
+
+std::unique_ptr<BoundSegment> prepare(const plan::Entry& entry, Segment segment, const KernelTable& kernels, const DimBindings& sizes) {
+  return Preparer(entry, segment, kernels, sizes).prepare();
+}
+
+namespace {
+
+void check_entry(const plan::Entry& entry, const LoadedCode& code, KernelTable& kernels) {
+  for (const plan::Step& step : entry.steps) {
+    if (const auto* kernel = std::get_if<plan::KernelStep>(&step.what)) {
+      KernelFunction& function = kernels[kernel->symbol];
+      if (function == nullptr) function = code.find(kernel->symbol);
+      if (function == nullptr) missing("kernel", kernel->symbol, step);
+    } else if (const auto* library = std::get_if<plan::LibraryStep>(&step.what)) {
+      if (find_library_row(library->row) == nullptr) missing("library row", library->row, step);
+    } else if (const auto* host = std::get_if<plan::HostStep>(&step.what)) {
+      if (find_host_function(host->function) == nullptr) missing("host function", host->function, step);
+    } else if (const auto* region = std::get_if<plan::RegionStep>(&step.what)) {
+      for (const plan::Entry& body : region->bodies) check_entry(body, code, kernels);  // plan::check limits the depth
+    }
+  }
+}
+
+}  // namespace
 
 KernelTable check_steps(const plan::Program& program, const LoadedCode& code) {
   KernelTable kernels;
-  for (const plan::Entry& entry : program.entries)
-    for (const plan::Step& step : entry.steps) {
-      if (const auto* kernel = std::get_if<plan::KernelStep>(&step.what)) {
-        KernelFunction& function = kernels[kernel->symbol];
-        if (function == nullptr) function = code.find(kernel->symbol);
-        if (function == nullptr) missing("kernel", kernel->symbol, step);
-      } else if (const auto* library = std::get_if<plan::LibraryStep>(&step.what)) {
-        if (find_library_row(library->row) == nullptr) missing("library row", library->row, step);
-      } else if (const auto* host = std::get_if<plan::HostStep>(&step.what)) {
-        if (find_host_function(host->function) == nullptr) missing("host function", host->function, step);
-      }
-    }
+  for (const plan::Entry& entry : program.entries) check_entry(entry, code, kernels);
   return kernels;
 }
 

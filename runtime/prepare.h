@@ -1,4 +1,4 @@
-// Prepare: an entry point with all its sizes known: numbers instead of expressions, memory placed, library calls made.
+// Prepare: a segment of an entry point with all its sizes known: numbers instead of expressions, memory placed, library calls made.
 // It holds for one set of sizes and one number of threads; running it allocates nothing.
 #pragma once
 
@@ -10,6 +10,7 @@
 
 #include "host/host_function.h"
 #include "runtime/device/code_loader.h"
+#include "runtime/device/host_memory.h"
 #include "runtime/library/rows.h"
 #include "runtime/plan/plan.h"
 #include "runtime/session.h"
@@ -51,22 +52,43 @@ struct BoundCopy {
   std::size_t bytes = 0;
 };
 
-using BoundStep = std::variant<BoundKernel, BoundLibrary, BoundHost, BoundCopy>;
+/// A loop or a branch; the executor has an Executor for each body.
+struct BoundRegion {
+  const plan::RegionStep* region = nullptr;
+  std::size_t number = 0;                 ///< among the entry's regions
+  std::int64_t trips = 0;
+  std::vector<std::size_t> state_bytes;   ///< one by one
+  std::vector<std::size_t> scanned_bytes, stacked_bytes;  ///< of a slice
+  std::vector<std::size_t> result_bytes;  ///< of a branch
+  HostMemory states;                      ///< twice all states: what an iteration reads and what it leaves
+  std::vector<const void*> feeds;         ///< of the body, filled in for each run
+};
 
-struct BoundEntry {
-  std::vector<std::vector<std::int64_t>> feed_shapes;  ///< what it is bound to
-  std::vector<BoundBuffer> buffers;
-  std::vector<BoundStep> steps;       ///< those that have something to do
-  std::vector<std::int64_t> offsets;  ///< of the arena buffers, in the arena; of others 0
+using BoundStep = std::variant<BoundKernel, BoundLibrary, BoundHost, BoundCopy, BoundRegion>;
+
+/// The steps between two reads of sizes, with everything that can be known then.
+struct BoundSegment {
+  DimBindings sizes;
+  std::vector<std::vector<std::int64_t>> feed_shapes;  ///< of an entry's first segment: what it is bound to
+  std::vector<BoundBuffer> buffers;                    ///< those that the segment uses; others are empty
+  std::vector<BoundStep> steps;                        ///< those that have something to do
+  std::vector<std::pair<std::uint32_t, std::size_t>> placed;  ///< arena buffers that begin to live here, and where
   std::size_t scratch_offset = 0;
   std::size_t memory_bytes = 0;   ///< arena and scratch
   MemoryReport report;            ///< but for `persistent`
   std::size_t most_pointers = 0;  ///< the longest list of buffers of a step
 };
 
+/// Steps `first` to `end` - 1 of an entry. All buffers that live after the last one keep their memory.
+struct Segment {
+  std::size_t first = 0, end = 0;
+};
+/// A segment ends behind each ReadSizesStep. At least one.
+std::vector<Segment> segments_of(const plan::Entry& entry);
+
 /// For OpenMP's current number of threads. The entry has passed plan::check, its rows, host functions and kernels exist (check_steps).
 /// Throws Error kDataShape when a size becomes negative, kTooLarge, kMemory.
-std::unique_ptr<BoundEntry> prepare(const plan::Entry& entry, const KernelTable& kernels, const DimBindings& sizes);
+std::unique_ptr<BoundSegment> prepare(const plan::Entry& entry, Segment segment, const KernelTable& kernels, const DimBindings& sizes);
 
 /// Finds everything that the steps of `program` name, and returns its kernels.
 /// Throws Error kPlanMismatch for a kernel that the code lacks, a row or a host function that this version of Hone does not have.

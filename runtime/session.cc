@@ -101,7 +101,7 @@ Session::Session(const plan::Plan& plan, SessionOptions options) {
   impl_->program = {.target = program.target, .code = {}, .persistents = program.persistents, .entries = program.entries};  // the code is loaded now
   impl_->state.kernels = check_steps(impl_->program, impl_->state.code);
   initialize_persistents(impl_->program, impl_->state);
-  for (const plan::Entry& entry : impl_->program.entries) impl_->executors.push_back(std::make_unique<Executor>(entry, impl_->state));
+  for (const plan::Entry& entry : impl_->program.entries) impl_->executors.push_back(std::make_unique<Executor>(entry, impl_->state, &impl_->state.arena));
 }
 
 Session::~Session() = default;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "ir/known.h"
 #include "ir/op.h"
 
 namespace hone::onnx {
@@ -90,16 +91,28 @@ std::vector<Val> ImportNode::rest(std::size_t first) const {
   return vals;
 }
 
+/// What the value symbols of operand `id` are called: after the value, which the file names once.
+std::string ImportNode::symbol_name(ValueId id, std::string_view name) const {
+  const std::string& own = builder_.graph().value(id).name;
+  return own.empty() ? fmt::format("{}.{}.{}", loc_.node, name, id.index) : own;
+}
+
 std::vector<Dim> ImportNode::contents(std::size_t i, std::string_view name) const {
   if (has(i) and operands_[i].literal) return shape_of(*operands_[i].literal);
-  const ValueId id = x(i).id();
-  if (const auto& known = builder_.graph().value(id).known) return *known;
+  const Val value = x(i);
+  if (const auto& known = builder_.graph().value(value.id()).known) return *known;
+  if (is_integer(value.dtype()) and can_be_known(value.type())) return builder_.materialize(value, symbol_name(value.id(), name));
+  fail_unknown(i, name);
+}
+
+void ImportNode::fail_unknown(std::size_t i, std::string_view name) const {
   fail(Code::kDynamic, fmt::format("the contents of input {} ({}) must be known when compiling", i, name),
-       {origin(builder_.graph(), id), "export the model with this value fixed, or fix the sizes that it is computed from with --dim NAME=N"});
+       {origin(builder_.graph(), x(i).id()), "export the model with this value fixed, give it with --bind NAME=FILE, or fix the sizes that it is computed from with --dim NAME=N"});
 }
 
 Ints ImportNode::numbers(std::size_t i, std::string_view name) const {
   Ints numbers;
+  if (has(i) and not operands_[i].literal and not builder_.graph().value(x(i).id()).known) fail_unknown(i, name);  // no number can be read for it later
   for (const Dim& dim : contents(i, name)) {
     if (not dim.is_constant()) {
       fail(Code::kDynamic, fmt::format("input {} ({}) must be a number, and is {}", i, name, dim.text()),

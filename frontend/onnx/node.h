@@ -40,7 +40,8 @@ class ImportNode {
   const std::vector<Val>& sequence(std::size_t i) const;
   /// Operands `first` and on, none of them left out.
   std::vector<Val> rest(std::size_t first) const;
-  /// Contents of operand `i`, called `name` in the operator's description. Throws kDynamic when they are not known while compiling.
+  /// Contents of operand `i`, called `name` in the operator's description. Those of a small integer tensor that are not known while compiling are value
+  /// symbols (Builder::materialize); throws kDynamic for any other tensor.
   std::vector<Dim> contents(std::size_t i, std::string_view name) const;
   /// The same where only numbers will do.
   Ints numbers(std::size_t i, std::string_view name) const;
@@ -85,6 +86,8 @@ class ImportNode {
     Item item;
     std::optional<Ints> literal;
   };
+  std::string symbol_name(ValueId id, std::string_view name) const;
+  [[noreturn]] void fail_unknown(std::size_t i, std::string_view name) const;
   const AttributeProto* find(std::string_view name, AttributeProto::AttributeType type) const;
 
   Builder& builder_;

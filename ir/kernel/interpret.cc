@@ -8,6 +8,7 @@
 #include "base/bind_symbols.h"
 #include "base/check.h"
 #include "base/text.h"
+#include "ir/kernel/interpret_region.h"
 #include "ir/op.h"
 
 namespace hone {
@@ -53,6 +54,12 @@ Unfilled unfilled(DType dtype, std::vector<std::int64_t> shape) {
   return made;
 }
 
+/// The elements become what the node's symbols stand for.
+void bind_elements(const Node& node, const Tensor& elements, DimBindings& bindings) {
+  const std::vector<Dim>& symbols = node.attrs[kSizes];
+  for (std::size_t i = 0; i < symbols.size(); ++i) bindings.insert_or_assign(symbols[i].text(), elements.int_at(static_cast<std::int64_t>(i)));
+}
+
 }  // namespace
 
 void interpret(const Kernel& kernel, std::span<void* const> buffers, std::span<const std::int64_t> sizes, std::int64_t begin, std::int64_t end,
@@ -74,6 +81,7 @@ GraphResults Interpreter::run(const Feeds& feeds, DimBindings bindings) {
     std::vector<Tensor> operands;
     for (const ValueId operand : node.operands) operands.push_back(operand.valid() ? values[operand.index] : Tensor());
     std::vector<Tensor> results = run_node(NodeId(i), operands, bindings);
+    if (node.op->binds) bind_elements(node, operands[0], bindings);
     for (std::size_t k = 0; k < results.size(); ++k) {
       bind_symbols(graph_.type(node.results[k]).shape, results[k].shape(), bindings, fmt::format("result {} of {}", k, node.op->name));
       values[node.results[k].index] = std::move(results[k]);
@@ -121,9 +129,32 @@ std::vector<Tensor> Interpreter::run_node(NodeId id, std::span<const Tensor> ope
   const Node& node = graph_.node(id);
   HONE_CHECK(operands.size() == node.operands.size(), fmt::format("{} interpreted with {} operands", node.op->name, operands.size()));
   HONE_CHECK(node.op->lower == nullptr, fmt::format("{} must be expanded into ordinary ops before it is interpreted", node.op->name));
-  HONE_CHECK(not node.op->region, fmt::format("{} is a region: the interpreter runs no bodies", node.op->name));
-  if (node.op->collective) return {operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(node.results.size())};
+  if (node.op->region != Region::kNone) return run_region(node, id, operands, bindings);
+  if (node.op->collective or node.op->binds) return {operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(node.results.size())};
   return node.op->host != nullptr ? run_host(node, operands, bindings) : run_kernel(node, id, operands, bindings);
+}
+
+std::vector<Tensor> Interpreter::run_body(NodeId id, std::size_t body, std::span<const Tensor> given, const DimBindings& bindings) {
+  const Graph& graph = *graph_.node(id).bodies[body];
+  Interpreter& interpreter = bodies_.try_emplace({id, body}, graph, precision_).first->second;
+  Feeds feeds;
+  std::size_t next = 0;
+  for (const Input& input : graph.inputs())
+    if (input.role == Role::kInput) feeds.emplace(input.name, given[next++]);
+  GraphResults made = interpreter.run(feeds, bindings);
+  std::vector<Tensor> results;
+  for (NamedTensor& output : made.outputs) results.push_back(std::move(output.value));
+  return results;
+}
+
+std::vector<Tensor> Interpreter::run_region(const Node& node, NodeId id, std::span<const Tensor> operands, const DimBindings& bindings) {
+  std::vector<Type> types;
+  for (const ValueId result : node.results) {
+    const Type& type = graph_.type(result);
+    types.push_back({storage_type(type.dtype, precision_), shape_of(evaluate(type.shape, bindings))});
+  }
+  const std::int64_t trips = node.attrs[kTrips].empty() ? 0 : node.attrs[kTrips][0].evaluate(bindings);
+  return interpret_region(node, operands, trips, types, [&](std::size_t body, std::span<const Tensor> given) { return run_body(id, body, given, bindings); });
 }
 
 std::vector<Tensor> Interpreter::run_kernel(const Node& node, NodeId id, std::span<const Tensor> operands, const DimBindings& bindings) {

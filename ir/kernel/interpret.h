@@ -44,18 +44,21 @@ class Interpreter {
   /// (missing or unknown feed), kDataType, kDataShape (a feed or equation that contradicts), kDynamic (a symbol that is unbound).
   GraphResults run(const Feeds& feeds, DimBindings bindings = {});
 
-  /// The results of one node of meaning scalar, compute, host or collective. An absent operand is a default Tensor; operands have storage_type.
+  /// The results of one node of any meaning but `lower`. An absent operand is a default Tensor; operands have storage_type.
   std::vector<Tensor> run_node(NodeId node, std::span<const Tensor> operands, const DimBindings& bindings);
 
  private:
   std::vector<Tensor> feed_inputs(const Feeds& feeds, DimBindings& bindings) const;
   void bind_sizes(std::span<const Tensor> inputs, DimBindings& bindings) const;
   std::vector<Tensor> run_kernel(const Node& node, NodeId id, std::span<const Tensor> operands, const DimBindings& bindings);
+  std::vector<Tensor> run_region(const Node& node, NodeId id, std::span<const Tensor> operands, const DimBindings& bindings);
+  std::vector<Tensor> run_body(NodeId id, std::size_t body, std::span<const Tensor> given, const DimBindings& bindings);
   std::vector<Tensor> run_host(const Node& node, std::span<const Tensor> operands, const DimBindings& bindings) const;
 
   const Graph& graph_;
   Precision precision_;
   std::map<NodeId, KernelProgram> programs_;
+  std::map<std::pair<NodeId, std::size_t>, Interpreter> bodies_;
 };
 
 /// One run of `graph`.

@@ -26,6 +26,7 @@
   /* quantize.cc */                                                                                                                                   \
   /* attention.cc */                                                                                                                                  \
   /* regions.cc: control flow */                                                                                                                      \
+  X(read_sizes) X(scan) X(while_trips) X(branch)                                                                                                      \
   /* losses.cc: each gives the sum over the targets and the number of targets that count */                                                           \
   X(softmax_cross_entropy) X(cross_entropy) X(mse) X(bce_with_logits)                                                                                 \
   /* metrics, also in losses.cc: sums over the targets */                                                                                             \

@@ -108,6 +108,25 @@ void write_what(const AllReduceStep& step, proto::Step* message) {
   message->mutable_all_reduce()->set_bucket(step.bucket);
 }
 
+proto::Entry write_entry(const Entry& entry);
+
+void write_what(const ReadSizesStep& step, proto::Step* message) {
+  message->mutable_read_sizes()->set_buffer(step.buffer);
+  for (const std::string& symbol : step.symbols) message->mutable_read_sizes()->add_symbols(symbol);
+}
+
+void write_what(const RegionStep& step, proto::Step* message) {
+  proto::Region& region = *message->mutable_region();
+  region.set_kind(static_cast<std::uint32_t>(step.kind));
+  region.set_trips(step.trips.text());
+  region.set_reverse(step.reverse);
+  region.set_states(step.states);
+  region.set_scanned(step.scanned);
+  region.mutable_operands()->Assign(step.operands.begin(), step.operands.end());
+  region.mutable_results()->Assign(step.results.begin(), step.results.end());
+  for (const Entry& body : step.bodies) *region.add_bodies() = write_entry(body);
+}
+
 proto::Entry write_entry(const Entry& entry) {
   proto::Entry message;
   message.set_name(entry.name);
@@ -233,6 +252,21 @@ LibraryStep read_library(const proto::Library& message) {
   return step;
 }
 
+Entry read_entry(const proto::Entry& message);
+
+RegionStep read_region(const proto::Region& message) {
+  RegionStep step{.kind = read_enum(message.kind(), RegionStep::Kind::kBranch, "a region's kind"),
+                  .trips = read_dim(message.trips()),
+                  .reverse = message.reverse(),
+                  .states = message.states(),
+                  .scanned = message.scanned(),
+                  .operands = {message.operands().begin(), message.operands().end()},
+                  .results = {message.results().begin(), message.results().end()},
+                  .bodies = {}};
+  for (const proto::Entry& body : message.bodies()) step.bodies.push_back(read_entry(body));
+  return step;
+}
+
 Step read_step(const proto::Step& message) {
   Step step{.what = {}, .origin = message.origin()};
   switch (message.what_case()) {
@@ -253,6 +287,10 @@ Step read_step(const proto::Step& message) {
     case proto::Step::kAllReduce:
       step.what = AllReduceStep{{message.all_reduce().buffers().begin(), message.all_reduce().buffers().end()}, message.all_reduce().bucket()};
       break;
+    case proto::Step::kReadSizes:
+      step.what = ReadSizesStep{message.read_sizes().buffer(), {message.read_sizes().symbols().begin(), message.read_sizes().symbols().end()}};
+      break;
+    case proto::Step::kRegion: step.what = read_region(message.region()); break;
     case proto::Step::WHAT_NOT_SET: damaged("a step does nothing, or something unknown");
   }
   return step;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/diag.h"
+#include "base/limits.h"
 #include "base/text.h"
 
 namespace hone::plan {
@@ -13,7 +14,9 @@ namespace {
 /// Checks one entry of a program. Everything that the executor later indexes with is looked at here, once.
 class EntryChecker {
  public:
-  EntryChecker(const Program& program, const Entry& entry) : program_(program), entry_(entry) {}
+  /// `around`: the symbols that are known around a body.
+  EntryChecker(const Program& program, const Entry& entry, std::set<std::string, std::less<>> around, int depth)
+      : program_(program), entry_(entry), symbols_(std::move(around)), depth_(depth) {}
 
   void check() {
     collect_symbols();
@@ -21,7 +24,10 @@ class EntryChecker {
     roots_.reserve(entry_.buffers.size());
     for (const Buffer& buffer : entry_.buffers) roots_.push_back(root_of(buffer));
     check_results();
-    for (step_ = 0; step_ < entry_.steps.size(); ++step_) check_buffers(entry_.steps[step_]), std::visit([this](const auto& what) { check_step(what); }, entry_.steps[step_].what);
+    for (step_ = 0; step_ < entry_.steps.size(); ++step_) {
+      check_buffers(entry_.steps[step_]);
+      std::visit([this](const auto& what) { check_step(what); }, entry_.steps[step_].what);
+    }
     for (const auto& [left, right] : entry_.equations) check_dim(left, "an equation"), check_dim(right, "an equation");
   }
 
@@ -39,6 +45,8 @@ class EntryChecker {
       for (const Dim& dim : feed.shape)
         for (std::string& symbol : dim.symbols()) symbols_.insert(std::move(symbol));
     }
+    for (const Step& step : entry_.steps)
+      if (const auto* read = std::get_if<ReadSizesStep>(&step.what)) symbols_.insert(read->symbols.begin(), read->symbols.end());
   }
 
   void check_dim(const Dim& dim, const std::string& where) const {
@@ -130,6 +138,69 @@ class EntryChecker {
   void check_step(const HostStep& step) const { check_attributes(step.attributes); }
   void check_step(const CopyStep&) const {}
   void check_step(const AllReduceStep&) const {}
+  void check_step(const ReadSizesStep& step) const {
+    const Buffer& buffer = entry_.buffers[step.buffer];
+    if (not is_integer(buffer.dtype) or not element_count(buffer.shape).is_constant(static_cast<std::int64_t>(step.symbols.size())))
+      fail(fmt::format("step {} reads {} sizes from {}[{}]", step_, step.symbols.size(), to_string(buffer.dtype), to_string(buffer.shape)));
+  }
+
+  void check_step(const RegionStep& step) const {
+    if (depth_ >= limits::kBodyDepth) fail(fmt::format("bodies nested more than {} deep", limits::kBodyDepth));
+    check_dim(step.trips, "a loop");
+    const bool is_branch = step.kind == RegionStep::Kind::kBranch, is_scan = step.kind == RegionStep::Kind::kScan;
+    const std::size_t first = is_scan ? 0 : 1;  // the condition is not the body's
+    const auto region = [&](bool holds, const std::string& what) {
+      if (not holds) fail(fmt::format("the region at step {} {}", step_, what));
+    };
+    region(step.bodies.size() == (is_branch ? 2 : 1), "has the wrong number of bodies");
+    region(step.operands.size() >= first + step.states + step.scanned and (is_scan or step.scanned == 0) and (not is_branch or step.states == 0), "has too few operands");
+    for (const std::int64_t operand : step.operands) region(operand >= 0, "lacks an operand");
+    const auto is_one = [&](const Buffer& buffer, DType dtype) { return buffer.dtype == dtype and buffer.shape.empty(); };
+    if (not is_scan) region(is_one(buffer(step.operands[0]), DType::kBool), "has a condition that is not bool[]");
+    for (const Entry& body : step.bodies) {
+      EntryChecker(program_, body, symbols_, depth_ + 1).check();
+      std::vector<Buffer> given;
+      if (not is_branch) given.push_back({.name = "i", .dtype = DType::kI64});
+      for (std::size_t i = first; i < step.operands.size(); ++i) {
+        given.push_back(buffer(step.operands[i]));
+        const std::size_t state_or_slice = i - first;
+        if (state_or_slice < step.states or state_or_slice >= step.states + step.scanned) continue;
+        region(not given.back().shape.empty(), "scans a number");
+        given.back().shape.erase(given.back().shape.begin());
+      }
+      region(body.feeds.size() == given.size(), "gives its body another number of inputs than that takes");
+      for (std::size_t i = 0; i < given.size(); ++i) region(body.feeds[i].dtype == given[i].dtype and body.feeds[i].shape == given[i].shape, "gives its body another type than that takes");
+      const std::size_t made = body.results.size();
+      region(made >= step.states, "loses a state");
+      if (step.kind == RegionStep::Kind::kWhile) {
+        region(made == 1 + step.states and is_one(body.buffers[body.results[0].buffer], DType::kBool), "has a body without a condition");
+        region(step.results.size() == 1 and (step.results[0] < 0 or is_one(buffer(step.results[0]), DType::kI64)), "has another result than a count");
+      } else {
+        region(step.results.size() == made + (is_scan ? step.states : 0), "has another number of results than its body makes");
+      }
+      check_body_results(step, body);
+    }
+  }
+
+  const Buffer& buffer(std::int64_t number) const { return entry_.buffers[static_cast<std::size_t>(number)]; }
+
+  /// What the body makes fits where it goes: the executor copies bytes.
+  void check_body_results(const RegionStep& step, const Entry& body) const {
+    const auto fits = [&](std::int64_t to, std::size_t result, bool stacked) {
+      if (to < 0) return;
+      const Buffer& made = body.buffers[body.results[result].buffer];
+      Shape shape = made.shape;
+      if (stacked) shape.insert(shape.begin(), step.trips);
+      if (buffer(to).dtype != made.dtype or element_count(buffer(to).shape) != element_count(shape))
+        fail(fmt::format("the region at step {} makes {}[{}] where {}[{}] is wanted", step_, to_string(made.dtype), to_string(shape), to_string(buffer(to).dtype),
+                         to_string(buffer(to).shape)));
+    };
+    const std::size_t states = step.states, offset = step.kind == RegionStep::Kind::kWhile ? 1 : 0;
+    for (std::size_t i = 0; i < states; ++i) fits(step.operands[offset + i], offset + i, false);
+    if (step.kind == RegionStep::Kind::kWhile) return;
+    for (std::size_t i = 0; i < states; ++i) fits(step.results[i], i, false), fits(step.results[states + i], i, true);
+    for (std::size_t i = states; i < body.results.size(); ++i) fits(step.results[states + i], i, step.kind == RegionStep::Kind::kScan);
+  }
 
   void check_attributes(const std::map<std::string, std::vector<Dim>>& attributes) const {
     for (const auto& [name, dims] : attributes) check_dims(dims, "attribute " + quoted(name));
@@ -138,6 +209,7 @@ class EntryChecker {
   const Program& program_;
   const Entry& entry_;
   std::set<std::string, std::less<>> symbols_;
+  int depth_;  ///< 1 for an entry of the program
   std::vector<const Buffer*> roots_;
   std::size_t step_ = 0;
 };
@@ -162,7 +234,7 @@ void check(const Plan& plan) {
   for (const Program& program : plan.programs) {
     check_distinct(program.persistents, "weights or states", [](const Persistent& persistent) { return persistent.name; });
     check_distinct(program.entries, "entries", [](const Entry& entry) { return entry.name; });
-    for (const Entry& entry : program.entries) EntryChecker(program, entry).check();
+    for (const Entry& entry : program.entries) EntryChecker(program, entry, {}, 1).check();
   }
 }
 

@@ -79,8 +79,32 @@ struct AllReduceStep {
   std::int64_t bucket = 0;
 };
 
+/// From here on `symbols` stand for the buffer's integers. It ends a *segment*: sizes that depend on them are bound, and memory placed, when it has run.
+struct ReadSizesStep {
+  std::uint32_t buffer = 0;
+  std::vector<std::string> symbols;
+};
+
+struct Entry;
+
+/// A loop or a branch. A body is an entry of its own, whose feeds stand for what the step gives it: for kScan the iteration's number (i64[]), the states, a slice of
+/// each scanned operand, the other operands whole; for kWhile the same without scanned ones; for kBranch the operands behind the condition.
+struct RegionStep {
+  enum class Kind : std::uint8_t {
+    kScan,    ///< body: new states, slices to stack. Results: final states, every state as each iteration found it, the stacked slices
+    kWhile,   ///< operand 0 is the first condition. Body: condition, new states. Result: number of iterations, i64[]
+    kBranch,  ///< operand 0 is the condition. Bodies: where it holds, where not. Results: the body's
+  };
+  Kind kind = Kind::kScan;
+  Dim trips;  ///< of kScan; the most of kWhile
+  bool reverse = false;
+  std::uint32_t states = 0, scanned = 0;
+  std::vector<std::int64_t> operands, results;  ///< Entry::buffers; -1 for a result that nobody reads
+  std::vector<Entry> bodies;
+};
+
 struct Step {
-  std::variant<KernelStep, LibraryStep, HostStep, CopyStep, AllReduceStep> what;
+  std::variant<KernelStep, LibraryStep, HostStep, CopyStep, AllReduceStep, ReadSizesStep, RegionStep> what;
   std::string origin;  ///< "backward of conv1/Conv": for traces, errors and the dump
 };
 
@@ -103,6 +127,10 @@ void for_each_buffer(const Step& step, Use use) {
     use(copy->from, Access::kRead), use(copy->to, Access::kWrite);
   } else if (const auto* reduce = std::get_if<AllReduceStep>(&step.what)) {
     all(reduce->buffers, Access::kReadWrite);
+  } else if (const auto* read = std::get_if<ReadSizesStep>(&step.what)) {
+    use(read->buffer, Access::kRead);
+  } else if (const auto* region = std::get_if<RegionStep>(&step.what)) {
+    all(region->operands, Access::kRead), all(region->results, Access::kWrite);
   }
 }
 
@@ -170,9 +198,11 @@ struct Plan {
 /// Everything an executor relies on, as numbered here:
 ///  P1 every index (buffer, feed, persistent, view, step) is within range; views end at a buffer that is none, and not at an opaque one
 ///  P2 a step uses an arena buffer, directly or through a view, only within [first_step, last_step]; one that a result shows lives to the last step
-///  P3 every size is a function of the symbols in the feeds' shapes
+///  P3 every size is a function of the symbols in the feeds' shapes, of those that a step reads, and in a body of those around it
 ///  P4 a kPersistent or kFeed buffer has the type and shape of what it stands for; no step writes to a feed; only arena buffers are opaque, only integers have
-///  bounds P5 targets, entries of a program, persistents of a program, feeds and results of an entry have distinct names
+///  bounds
+///  P5 targets, entries of a program, persistents of a program, feeds and results of an entry have distinct names
+///  P6 the feeds of a body fit what its region step gives it, and its results what the step makes of them; bodies are nested at most limits::kBodyDepth deep
 /// Throws Error kPlanFormat naming the first that does not hold. Kernels' accesses are not known here: their maker answers for them.
 void check(const Plan& plan);
 

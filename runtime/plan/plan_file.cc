@@ -33,7 +33,7 @@ constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint32_t kFeaturesSection = 0, kMetadataSection = 1, kFirstBlob = 2;
 
 /// What a plan may ask of its reader. A plan names what it uses, and a reader refuses what is not in this list.
-constexpr std::string_view kFeatures[] = {"kernel", "library", "host", "copy", "all_reduce"};
+constexpr std::string_view kFeatures[] = {"kernel", "library", "host", "copy", "all_reduce", "read_sizes", "region"};
 static_assert(std::variant_size_v<decltype(Step::what)> == std::size(kFeatures));
 
 struct Header {

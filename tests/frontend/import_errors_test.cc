@@ -152,15 +152,15 @@ TEST(ImportErrors, WeightDeclaredWithAnotherShape) {
   EXPECT_THAT(problem_of(model, Code::kBadWeight), HasSubstr("initializer \"b\" is f32[3], and is declared as f32[4]"));
 }
 
-TEST(ImportErrors, ReshapeToAnInput) {
+TEST(ImportErrors, AxesThatAreAnInput) {
   TestModel model;
-  model.input("x", {"N", 4}).input("shape", {2}, DType::kI64).output("y");
-  model.node("Reshape", {"x", "shape"}, {"y"}).named("view");
+  model.input("x", {"N", 4}).input("axes", {1}, DType::kI64).output("y");
+  model.node("Unsqueeze", {"x", "axes"}, {"y"}).named("view");
   const std::string problem = problem_of(model, Code::kDynamic);
-  EXPECT_THAT(problem, HasSubstr("Reshape: the contents of input 1 (shape) must be known when compiling"));
+  EXPECT_THAT(problem, HasSubstr("Unsqueeze: the contents of input 1 (axes) must be known when compiling"));
   EXPECT_THAT(problem, HasSubstr("at node \"view\""));
-  EXPECT_THAT(problem, HasSubstr("\"shape\" is an input of the model"));
-  EXPECT_THAT(problem, HasSubstr("--dim"));
+  EXPECT_THAT(problem, HasSubstr("\"axes\" is an input of the model"));
+  EXPECT_THAT(problem, HasSubstr("--bind"));
 }
 
 TEST(ImportErrors, RangeUpToASymbolicSize) {

@@ -40,7 +40,7 @@ std::span<const OpCase> op_cases() {
   static const std::vector<OpCase> kCases = [] {
     Cases cases;
     for (const auto add : {add_elementwise_cases, add_compare_cases, add_shape_cases, add_reduce_cases, add_index_cases, add_matmul_cases, add_conv_cases,
-                           add_pool_cases, add_normalization_cases, add_loss_cases, add_optimizer_cases, add_collective_cases, add_sort_cases})
+                           add_pool_cases, add_normalization_cases, add_loss_cases, add_optimizer_cases, add_collective_cases, add_sort_cases, add_region_cases})
       add(cases);
     return std::move(cases).take();
   }();
@@ -82,7 +82,9 @@ Graph graph_of(const OpCase& op_case) {
     else if (operand.is_constant) operands.push_back(builder.constant(tensor_of(operand, i)));
     else operands.push_back(builder.input(Role::kInput, input_name(i), operand.type));
   }
-  const std::vector<Val> results = builder.add(*op_case.op, operands, op_case.attrs);
+  std::vector<std::unique_ptr<Graph>> bodies;
+  for (const auto& body : op_case.bodies) bodies.push_back(std::make_unique<Graph>(body->clone()));
+  const std::vector<Val> results = builder.add(*op_case.op, operands, op_case.attrs, std::move(bodies));
   for (std::size_t i = 0; i < results.size(); ++i) builder.output("y" + std::to_string(i), results[i]);
   return graph;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,6 +47,7 @@ struct OpCase {
   std::vector<double> expected = {};           ///< elements of the first result
   std::vector<double> expected_gradient = {};  ///< of the sum of the first result, w.r.t. operand 0: for kinks and ties, where differences mean nothing
   std::string_view no_gradient = {};           ///< why the gradient test leaves the case out
+  std::vector<std::shared_ptr<const Graph>> bodies = {};  ///< of a region op
   std::size_t varying_results = 99;            ///< how many results, from the first, the gradient test looks at; others are constants to it by definition
 
   std::string name() const { return std::string(op->name) + ": " + says; }
@@ -59,6 +61,7 @@ class Cases {
   Cases& equals(std::vector<double> elements) { return last().expected = std::move(elements), *this; }
   Cases& slopes(std::vector<double> gradient) { return last().expected_gradient = std::move(gradient), *this; }
   Cases& not_differentiated(std::string_view because) { return last().no_gradient = because, *this; }
+  Cases& with_body(Graph body) { return last().bodies.push_back(std::make_shared<Graph>(std::move(body))), *this; }
   Cases& varies_in(std::size_t results) { return last().varying_results = results, *this; }
   std::vector<OpCase> take() && { return std::move(cases_); }
 
@@ -81,6 +84,7 @@ void add_loss_cases(Cases& cases);
 void add_optimizer_cases(Cases& cases);
 void add_collective_cases(Cases& cases);
 void add_sort_cases(Cases& cases);
+void add_region_cases(Cases& cases);
 
 /// All of them.
 std::span<const OpCase> op_cases();

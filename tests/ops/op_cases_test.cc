@@ -67,7 +67,7 @@ TEST(OpCases, NamesAreDistinct) {
 
 TEST(OpCases, EveryOpHasOneMeaningAndAGradientOrAReason) {
   for (const OpDef* op : all_ops()) {
-    const int meanings = (op->scalar != nullptr) + (op->compute != nullptr) + (op->lower != nullptr) + (op->host != nullptr) + op->region + op->collective;
+    const int meanings = (op->scalar != nullptr) + (op->compute != nullptr) + (op->lower != nullptr) + (op->host != nullptr) + (op->region != Region::kNone) + op->binds + op->collective;
     EXPECT_EQ(meanings, 1) << op->name;
     EXPECT_FALSE(op->grad.formula != nullptr and not op->grad.reason.empty()) << op->name << " has a formula and a reason why there is none";
     EXPECT_TRUE(is_differentiable(*op) or not op->grad.reason.empty()) << op->name << " has neither a gradient nor a reason";

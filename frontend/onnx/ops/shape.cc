@@ -10,10 +10,38 @@ namespace hone::onnx {
 
 namespace {
 
+/// Is it a number that is read when running?
+bool is_read(const Dim& dim) { return not dim.is_constant() and dim.may_be_negative(); }
+
+/// 1 where `number`, which is read when running, is negative; else 0.
+Dim is_negative(const Dim& number) { return Dim(0) - max(min(number, 0), -1); }
+
+/// The same rules for numbers that are read when running: each is a case distinction.
+Shape shape_when_running(const ImportNode& node, const Shape& asked) {
+  const Val x = node.x(0);
+  Shape shape;
+  Dim others = 1;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    Dim extent = asked[i].is_constant(-1) ? 0 : asked[i].may_be_negative() ? max(asked[i], 0) : asked[i];
+    if (not node.flag("allowzero", false) and i < x.rank() and (asked[i].is_constant(0) or asked[i].may_be_negative()) and not asked[i].is_constant(-1)) {
+      const Dim is_zero = Dim(1) - min(extent, 1) - is_negative(asked[i]);
+      extent = max(extent, is_zero * x.shape()[i]);
+    }
+    shape.push_back(extent);
+    others *= max(extent, is_negative(asked[i]));  // 1 for the open one
+  }
+  const Dim open = floordiv(element_count(x.shape()), max(others, 1));
+  for (std::size_t i = 0; i < asked.size(); ++i)
+    if (asked[i].is_constant(-1)) shape[i] = open;
+    else if (asked[i].may_be_negative()) shape[i] = max(shape[i], is_negative(asked[i]) * open);
+  return shape;
+}
+
 /// The shape that Reshape asks for: 0 copies an extent (unless allowzero), one -1 takes what is left.
 std::vector<Val> import_reshape(const ImportNode& node) {
   const Val x = node.x(0);
   Shape shape = node.contents(1, "shape");
+  if (std::any_of(shape.begin(), shape.end(), is_read)) return {reshape(x, shape_when_running(node, shape))};
   std::optional<std::size_t> open;
   Dim others = 1;
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -98,7 +126,7 @@ std::vector<Val> import_expand(const ImportNode& node) {
   while (target.size() < x.rank()) target.insert(target.begin(), Dim(1));
   const std::size_t extra = target.size() - x.rank();
   for (std::size_t i = extra; i < target.size(); ++i)
-    if (target[i].is_constant(1)) target[i] = x.shape()[i - extra];
+    if (const Dim& own = x.shape()[i - extra]; target[i].is_constant(1) or (is_read(target[i]) and not own.is_constant(1))) target[i] = own;
   return {broadcast_to(x, target)};
 }
 

@@ -32,8 +32,23 @@ struct Part {
   Dim start, size;
 };
 
+bool is_read_when_running(const Dim& dim) {
+  const std::vector<std::string> symbols = dim.symbols();
+  return std::any_of(symbols.begin(), symbols.end(), [](const std::string& symbol) { return symbol.starts_with('$'); });
+}
+
+/// The same for positions of any sign: negative ones count from the end, then both are clamped.
+Part part_when_running(const Dim& start, const Dim& end, std::int64_t step, const Dim& extent) {
+  const auto from_front = [&](const Dim& at) { return at - extent * max(min(at, 0), -1); };
+  const Dim low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
+  const auto clamped = [&](const Dim& at) { return at.is_constant() and at.value() <= -INT32_MAX ? low : min(max(from_front(at), low), high); };
+  const Dim first = clamped(start), last = clamped(end);
+  return {first, max(step > 0 ? ceildiv(last - first, step) : ceildiv(first - last, -step), 0)};
+}
+
 /// Positions beyond an end are clamped, as in numpy. Nothing is read where the size is 0, so a start beyond the extent may stay.
 Part part_of(const Dim& start, const Dim& end, std::int64_t step, const Dim& extent) {
+  if (is_read_when_running(start) or is_read_when_running(end)) return part_when_running(start, end, step, extent);
   constexpr std::int64_t kFar = INT32_MAX;  // exporters write INT32_MAX, INT64_MAX and their negatives for "to the end"
   const auto is_far = [](const Dim& at) { return at.is_constant() and (at.value() >= kFar or at.value() <= -kFar); };
   const Dim high = step > 0 ? extent : extent - 1, low = step > 0 ? 0 : -1;

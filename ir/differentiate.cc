@@ -1,8 +1,8 @@
-// Reverse-mode differentiation over the whole graph: one walk backwards, each op's gradient formula appended as ordinary nodes.
+#include "ir/differentiate.h"
+
 #include <fmt/format.h>
 
 #include "ir/op.h"
-#include "passes/passes.h"
 
 namespace hone {
 
@@ -28,22 +28,21 @@ Val total(const std::vector<Val>& parts) {
 
 }  // namespace
 
-std::vector<ValueId> differentiate(Graph& graph, ValueId of, std::span<const ValueId> wrt) {
+std::vector<ValueId> differentiate(Builder& builder, std::span<const Seed> seeds, std::span<const ValueId> wrt) {
+  const Graph& graph = builder.graph();
   const std::vector<bool> depends = find_dependents(graph, wrt);
   const std::size_t forward_nodes = graph.node_count();  // what is appended from here on is not walked
-  Builder builder(graph);
   std::vector<std::vector<Val>> flows(graph.value_count());  // by value: what flows into it
-  if (depends[of.index]) {
-    const Builder::Scope scope(builder, Loc{.derived = "start of the backward pass"}, Part::kBackward);
-    flows[of.index].push_back(full(builder, 1, graph.type(of).dtype, graph.type(of).shape));
-  }
+  for (const Seed& seed : seeds)
+    if (depends[seed.of.index]) flows[seed.of.index].push_back(builder.val(seed.gradient));
   Diags problems;
   for (std::size_t i = forward_nodes; i-- > 0;) {
     const Node& node = graph.node(NodeId(i));
-    bool wanted = false, reached = false;
-    for (const ValueId operand : node.operands) wanted = wanted or (operand.valid() and depends[operand.index]);
+    std::vector<bool> wanted(node.operands.size());
+    bool any = false, reached = false;
+    for (std::size_t k = 0; k < wanted.size(); ++k) any |= wanted[k] = node.operands[k].valid() and depends[node.operands[k].index];
     for (const ValueId result : node.results) reached = reached or not flows[result.index].empty();
-    if (not wanted or not reached or not node.op->grad.reason.empty()) continue;
+    if (not any or not reached or not node.op->grad.reason.empty()) continue;
     if (node.op->grad.formula == nullptr) {
       problems.error(Code::kNoGradient, fmt::format("{} has no gradient", node.op->name), node.loc, {"freeze the weights before it, or replace the operator"});
       continue;
@@ -51,10 +50,10 @@ std::vector<ValueId> differentiate(Graph& graph, ValueId of, std::span<const Val
     const Builder::Scope scope(builder, derived_from(node.loc, "gradient"), Part::kBackward);
     std::vector<Val> dys;
     for (const ValueId result : node.results) dys.push_back(flows[result.index].empty() ? Val{} : total(flows[result.index]));
-    Grad grad(builder, node, dys);
+    Grad grad(builder, node, dys, wanted);
     node.op->grad.formula(grad);
     for (std::size_t k = 0; k < node.operands.size(); ++k) {
-      if (not node.operands[k].valid() or not depends[node.operands[k].index]) continue;
+      if (not wanted[k]) continue;
       auto& into = flows[node.operands[k].index];
       into.insert(into.end(), grad.flows()[k].begin(), grad.flows()[k].end());
     }
@@ -67,6 +66,16 @@ std::vector<ValueId> differentiate(Graph& graph, ValueId of, std::span<const Val
     gradients.push_back(flows[value.index].empty() ? ValueId{} : total(flows[value.index]).id());
   }
   return gradients;
+}
+
+std::vector<ValueId> differentiate(Graph& graph, ValueId of, std::span<const ValueId> wrt) {
+  Builder builder(graph);
+  Seed seed{of, {}};
+  {
+    const Builder::Scope scope(builder, Loc{.derived = "start of the backward pass"}, Part::kBackward);
+    seed.gradient = full(builder, 1, graph.type(of).dtype, graph.type(of).shape).id();
+  }
+  return differentiate(builder, std::span(&seed, 1), wrt);
 }
 
 }  // namespace hone
