@@ -54,7 +54,7 @@ class Preparer {
       plan::for_each_buffer(entry_.steps[i], [&](std::uint64_t buffer, plan::Access) { used[buffer] = true; });
     for (std::size_t i = 0; i < used.size(); ++i)
       if (is_placed_here(entry_.buffers[i])) used[i] = true;
-    if (segment_.end == entry_.steps.size())
+    if (segment_.is_last)
       for (const plan::Result& result : entry_.results) used[result.buffer] = true;
     for (std::size_t i = 0; i < used.size(); ++i)
       if (used[i]) used[root_of(static_cast<std::uint32_t>(i))] = true;
@@ -236,7 +236,7 @@ std::vector<Segment> segments_of(const plan::Entry& entry) {
   std::vector<Segment> segments{{0, entry.steps.size()}};
   for (std::size_t i = 0; i < entry.steps.size(); ++i) {
     if (not std::holds_alternative<plan::ReadSizesStep>(entry.steps[i].what)) continue;
-    segments.back().end = i + 1;
+    segments.back() = {segments.back().first, i + 1, false};
     segments.push_back({i + 1, entry.steps.size()});
   }
   return segments;

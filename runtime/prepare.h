@@ -82,6 +82,7 @@ struct BoundSegment {
 /// Steps `first` to `end` - 1 of an entry. All buffers that live after the last one keep their memory.
 struct Segment {
   std::size_t first = 0, end = 0;
+  bool is_last = true;
 };
 /// A segment ends behind each ReadSizesStep. At least one.
 std::vector<Segment> segments_of(const plan::Entry& entry);

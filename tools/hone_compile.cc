@@ -5,6 +5,7 @@
 #include "backends/compile.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "formats/npy.h"
 #include "frontend/onnx/import.h"
 #include "frontend/recipe_toml.h"
 #include "ir/print.h"
@@ -15,7 +16,7 @@ namespace {
 
 struct Arguments {
   std::string model, recipe, out, target = "cpu", passes;
-  std::vector<std::string> set, emit, dim;
+  std::vector<std::string> set, emit, dim, bind;
   std::int64_t batch = 0;
   bool check = false, check_grad = false, why = false;
 };
@@ -33,6 +34,12 @@ onnx::ImportOptions import_options(const Arguments& arguments) {
     const auto size = equals == std::string::npos or equals == 0 ? std::nullopt : parse_bytes(item.substr(equals + 1));
     if (not size) throw Error(Code::kUsage, fmt::format("--dim {}: expected NAME=NUMBER", quoted(item)), {}, {"for example --dim T=128"});
     options.dims[item.substr(0, equals)] = static_cast<std::int64_t>(*size);
+  }
+  for (const std::string& item : arguments.bind) {
+    const std::size_t equals = item.find('=');
+    if (equals == std::string::npos or equals == 0 or equals + 1 == item.size())
+      throw Error(Code::kUsage, fmt::format("--bind {}: expected NAME=FILE.npy", quoted(item)), {}, {"for example --bind axes=axes.npy"});
+    options.bind.insert_or_assign(item.substr(0, equals), read_npy(item.substr(equals + 1)));
   }
   return options;
 }
@@ -96,11 +103,12 @@ Tool make_tool(Arguments& a) {
       {"--passes", "a,b,c", "run just these passes over the imported graph and print it", &a.passes},
       {"--batch", "N", "batch size to report for and to check gradients with", &a.batch},
       {"--dim", "NAME=N", "fix a symbolic size; may be given several times", &a.dim},
+      {"--bind", "NAME=FILE.npy", "make an input a constant, for what must be known when compiling; may be given several times", &a.bind},
   };
   return {.name = "hone-compile",
           .doc = "Compiles a model and a recipe into a training plan.",
           .commands = {{"", "", flags, [&a] { return run(a); }}},
-          .not_yet = {{"--bind", "values fixed when compiling"}, {"--memory-limit", "recomputing activations"}}};
+          .not_yet = {{"--memory-limit", "recomputing activations"}}};
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "base/files.h"
+#include "base/text.h"
+#include "formats/onnx_file.h"
 #include "frontend/onnx/graph_import.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/symbols.h"
@@ -51,6 +53,20 @@ Graph import_graph(ImportContext& context, const Diags& common, Symbols& symbols
   }
 }
 
+/// The inputs that `values` name get them as initializers, and are inputs no more.
+void bind_inputs(ModelProto& model, const std::map<std::string, Tensor>& values, const Loc& file) {
+  GraphProto& graph = *model.mutable_graph();
+  std::vector<std::string> names;
+  for (const ValueInfoProto& input : graph.input()) names.push_back(input.name());
+  for (const auto& [name, value] : values) {
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw Error(Code::kUsage, fmt::format("--bind {}: the model has no such input", quoted(name)), file, {did_you_mean(name, names), "inputs: " + quoted_list(names)});
+    TensorProto* initializer = graph.add_initializer();
+    store_tensor(initializer, value);
+    initializer->set_name(name);
+  }
+}
+
 /// A broken file may have millions of problems; nobody reads more than the first.
 [[noreturn]] void throw_problems(const Diags& diags) {
   constexpr std::size_t kMostProblems = 200;
@@ -67,9 +83,12 @@ Graph import_graph(ImportContext& context, const Diags& common, Symbols& symbols
 
 }  // namespace
 
-Imported import_model(ModelProto model, const std::string& file_name, const std::string& folder, const ImportOptions& options) {
+Imported import_model(ModelProto given, const std::string& file_name, const std::string& folder, const ImportOptions& options) {
   Imported imported;
   const Loc file{.file = file_name};
+  ModelProto bound;
+  if (not options.bind.empty()) bind_inputs(bound = given, options.bind, file);
+  const ModelProto& model = options.bind.empty() ? given : bound;
   check_nesting(model, file);
   Diags diags, common;
   Symbols symbols(options.dims);
@@ -83,7 +102,7 @@ Imported import_model(ModelProto model, const std::string& file_name, const std:
   if (diags.has_errors()) throw_problems(diags);
   for (const auto& [symbol, value] : symbols.determined())
     diags.warn(Code::kModelWarning, fmt::format("the size {} can only be {}: the model's nodes take nothing else", symbol, value), file);
-  imported.model = std::move(model);
+  imported.model = std::move(given);
   imported.warnings = diags.all();
   return imported;
 }

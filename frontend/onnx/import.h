@@ -12,6 +12,7 @@ namespace hone::onnx {
 
 struct ImportOptions {
   std::map<std::string, std::int64_t> dims;  ///< symbolic sizes to fix, by name (--dim T=128)
+  std::map<std::string, Tensor> bind = {};   ///< inputs that become constants, by name (--bind axes=axes.npy)
 };
 
 struct Imported {
