@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/philox.h"
+#include "ir/ops/formulas.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
 
@@ -65,12 +66,6 @@ std::int64_t constant_extent(const Layer& layer, const Value& x, std::size_t axi
   if (axis >= x.shape().size()) layer.fail(fmt::format("its input [{}] needs more than {} axes", to_string(x.shape()), axis));
   if (not x.shape()[axis].is_constant()) layer.fail(fmt::format("axis {} of its input [{}] must be a number, as a weight depends on it", axis, to_string(x.shape())));
   return x.shape()[axis].value();
-}
-
-Val per_channel(Val bias, std::size_t rank) {
-  Shape shape(rank, Dim(1));
-  shape[1] = bias.shape()[0];
-  return hone::reshape(bias, shape);
 }
 
 Value pool(Value x, std::int64_t size, std::int64_t stride, const OpDef& op, const std::string& kind) {

@@ -100,6 +100,9 @@ inline constexpr AttrKey<Shape> kSpatial("spatial");       ///< spatial extents 
 inline constexpr AttrKey<bool> kCountPads("count_pads");   ///< average pooling divides by the whole window
 inline constexpr AttrKey<Shape> kSizes("sizes");           ///< extents of the result, spelled out
 inline constexpr AttrKey<double> kEpsilon("epsilon");
+inline constexpr AttrKey<double> kScale("scale");
+inline constexpr AttrKey<double> kSoftcap("softcap");      ///< scores become softcap * tanh(score / softcap); 0: they do not
+inline constexpr AttrKey<DType> kSoftmaxType("softmax_type");  ///< what the softmax is computed in; absent: the operands' type
 inline constexpr AttrKey<double> kMomentum("momentum");
 inline constexpr AttrKey<double> kBeta1("beta1");
 inline constexpr AttrKey<double> kBeta2("beta2");

@@ -14,7 +14,7 @@ struct Seed {
 };
 
 /// Appends the backward pass of everything that is in the graph: for each of `wrt` the sum over the seeds of gradient * d(of)/d(wrt); an invalid id where nothing
-/// arrives. `lower` ops must be expanded. Throws Error kNoGradient for an op on the way that has neither a formula nor a reason to stop the gradient.
+/// arrives. `lower` ops must be expanded (expand_for_gradients). Throws Error kNoGradient for an op on the way that has neither a formula nor a reason to stop the gradient.
 std::vector<ValueId> differentiate(Builder& builder, std::span<const Seed> seeds, std::span<const ValueId> wrt);
 
 /// d(sum over `of`)/d(wrt).

@@ -16,10 +16,25 @@ std::size_t alias_of(const Graph& graph, Val state) {
 
 }  // namespace
 
+Changed freeze_batch_norm(Graph& graph) {
+  return Rewriter::rewrite(graph, [](Rewriter& rewriter, NodeId id) {
+    const Node& node = rewriter.node(id);
+    if (*node.op != op::batch_norm and *node.op != op::batch_norm_train) return false;
+    std::vector<Val> operands;
+    for (std::size_t i = 0; i < 5; ++i) operands.push_back(rewriter.operand(node, i));
+    for (const std::size_t i : {3, 4})
+      if (const Input* statistic = rewriter.old().input_of(node.operands[i]); statistic != nullptr and statistic->role == Role::kWeight)
+        rewriter.builder().set_role(operands[i].id(), Role::kState);
+    rewriter.replace(node.results[0], op::batch_norm.build(operands, {kEpsilon = node.attrs[kEpsilon], kMomentum = node.attrs[kMomentum]}));
+    for (std::size_t i = 1; i < node.results.size(); ++i) rewriter.replace(node.results[i], operands[2 + i]);
+    return true;
+  });
+}
+
 Changed train_batch_norm(Graph& graph, Convention convention) {
   return Rewriter::rewrite(graph, [&](Rewriter& rewriter, NodeId id) {
     const Node& node = rewriter.node(id);
-    if (*node.op != op::batch_norm) return false;
+    if (*node.op != op::batch_norm and *node.op != op::batch_norm_train) return false;
     const Input* mean = rewriter.old().input_of(node.operands[3]);
     const Input* variance = rewriter.old().input_of(node.operands[4]);
     if (mean == nullptr or variance == nullptr or mean->role != Role::kWeight or variance->role != Role::kWeight) return false;
@@ -32,7 +47,7 @@ Changed train_batch_norm(Graph& graph, Convention convention) {
       if (const std::size_t alias = alias_of(builder.graph(), states[i]); alias < aliases.size()) operands[3 + i] = builder.val(aliases[alias].value);
     const std::vector<Val> results = op::batch_norm_train.build_all(
         operands, {kEpsilon = node.attrs[kEpsilon], kMomentum = node.attrs[kMomentum], kKeras = convention == Convention::kKeras});
-    rewriter.replace(node.results[0], results[0]);
+    for (std::size_t i = 0; i < node.results.size(); ++i) rewriter.replace(node.results[i], results[i]);
     for (std::size_t i = 0; i < 2; ++i) {
       builder.set_role(states[i].id(), Role::kState);
       const std::size_t alias = alias_of(builder.graph(), states[i]);

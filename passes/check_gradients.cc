@@ -199,7 +199,9 @@ GradientReport check_gradients(const Graph& imported, const Recipe& recipe, std:
   Graph graph = imported.clone();
   (void)fold_constants(graph);
   if (recipe.model.batch_norm == "train") (void)train_batch_norm(graph, recipe.train.convention);
+  else (void)freeze_batch_norm(graph);
   attach_loss(graph, recipe);
+  Graph whole = graph.clone();
   (void)expand(graph);
   const std::vector<TrainedWeight> weights = select_weights(graph, recipe);
   const ValueId loss = graph.find_output("loss_sum")->value;
@@ -215,8 +217,10 @@ GradientReport check_gradients(const Graph& imported, const Recipe& recipe, std:
     if (between) report.rows.push_back(check_node(run, graph, NodeId(i), depends));
   }
 
-  Graph whole = graph.clone();
-  const std::vector<ValueId> gradients = differentiate(whole, loss, wrt);
+  (void)expand_for_gradients(whole);  // as the training step has it
+  wrt.clear();
+  for (const TrainedWeight& weight : select_weights(whole, recipe)) wrt.push_back(weight.value);
+  const std::vector<ValueId> gradients = differentiate(whole, whole.find_output("loss_sum")->value, wrt);
   Builder builder(whole);
   for (std::size_t i = 0; i < gradients.size(); ++i)
     if (gradients[i].valid()) builder.output(numbered("g", i), builder.val(gradients[i]));

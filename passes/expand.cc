@@ -7,7 +7,7 @@ namespace {
 
 bool expand_node(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
-  if (node.op->lower == nullptr or node.op->keep) return false;
+  if (node.op->lower == nullptr) return false;
   Builder& builder = rewriter.builder();
   const Builder::Scope scope(builder, derived_from(node.loc, "part of " + std::string(node.op->name)), node.part);
   Lower lower{builder, node, node.attrs, {}};
@@ -18,11 +18,19 @@ bool expand_node(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
+bool expand_node_without_gradient(Rewriter& rewriter, NodeId id) { return not rewriter.node(id).op->keep and expand_node(rewriter, id); }
+
 }  // namespace
 
 Changed expand(Graph& graph) {
   Changed any = Rewriter::in_bodies(graph, expand);
   while (Rewriter::rewrite(graph, expand_node) == Changed::kYes) any = Changed::kYes;  // what an op lowers to may have to be lowered, too
+  return any;
+}
+
+Changed expand_for_gradients(Graph& graph) {
+  Changed any = Rewriter::in_bodies(graph, expand_for_gradients);
+  while (Rewriter::rewrite(graph, expand_node_without_gradient) == Changed::kYes) any = Changed::kYes;
   return any;
 }
 

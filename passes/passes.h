@@ -13,8 +13,10 @@
 
 namespace hone {
 
-/// Replaces ops of meaning `lower` by what they lower to, until none is left (`keep`: but for those marked keep).
+/// Replaces ops of meaning `lower` by what they lower to, until none is left.
 Changed expand(Graph& graph);
+/// The same, but those that have a gradient of their own (OpDef::keep) stay: what runs before differentiate().
+Changed expand_for_gradients(Graph& graph);
 /// Drops nodes whose results nobody reads, and weights, states and constants that no node reads.
 Changed eliminate_dead_code(Graph& graph);
 /// Nodes with the same op, operands and attributes become one.
@@ -40,8 +42,12 @@ void run_named_passes(Graph& graph, std::string_view list);
 
 // --- What turns a model into a training step. They run once, in this order. ---
 
-/// batch_norm becomes batch_norm_train with its running statistics as aliases, where mean and variance are weights of the model.
+/// batch_norm and batch_norm_train become batch_norm_train of the convention with running statistics as aliases, where mean and variance are weights of the
+/// model.
 Changed train_batch_norm(Graph& graph, Convention convention);
+/// batch_norm_train becomes batch_norm: what a file exported for training means when its running statistics stay. They become states that nothing moves: no
+/// gradient may train them.
+Changed freeze_batch_norm(Graph& graph);
 
 /// What the loss added to a graph.
 struct Objective {

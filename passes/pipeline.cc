@@ -14,8 +14,9 @@ Graph build_training(const Graph& imported, const Recipe& recipe, bool gradient_
   graph.name = gradient_norms ? "train_step_norms" : "train_step";
   (void)fold_constants(graph);                                                         // because weights made by constant arithmetic are no weights
   if (recipe.model.batch_norm == "train") (void)train_batch_norm(graph, recipe.train.convention);  // because the loss must see the batch's statistics
+  else (void)freeze_batch_norm(graph);                                                 // because the mode that the file was exported in does not decide
   Objective objective = attach_loss(graph, recipe);                                    // because cross_entropy looks for a whole softmax
-  (void)expand(graph);                                                                 // because only ordinary ops have gradients
+  (void)expand_for_gradients(graph);                                                   // because few `lower` ops have gradients of their own
   objective = {graph.find_output("loss_sum")->value, graph.find_output("target_count")->value};
   const std::vector<TrainedWeight> chosen = select_weights(graph, recipe);
   std::vector<ValueId> wrt;
@@ -32,7 +33,7 @@ Graph build_training(const Graph& imported, const Recipe& recipe, bool gradient_
   initialize_weights(graph, recipe, report.trained);
   all_reduce_gradients(graph, objective, gradients);                                   // because the optimizer needs the sum over all replicas
   attach_optimizer(graph, objective, chosen, gradients, recipe, {.gradient_norms = gradient_norms});
-  (void)expand(graph);                                                                 // because updates are lowerings, too
+  (void)expand(graph);                                                                 // because updates are lowerings, too, and layers were kept for their gradients
   return graph;
 }
 

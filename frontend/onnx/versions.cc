@@ -38,6 +38,21 @@ void refuse_activation_statistics(ImportNode& node) {
               {"later opsets have no such form; convert the model with onnx.version_converter"});
 }
 
+/// The mode was said by the number of results.
+void mark_training_mode(ImportNode& node) { node.set_integer("training_mode", node.result_count() > 1); }
+
+/// Scale and bias had an element a group, and have one a channel.
+void repeat_for_each_channel(ImportNode& node) {
+  const std::int64_t groups = node.integer("num_groups", 0);
+  if (groups < 1 or node.x(0).rank() < 2) return;  // refused by the importer
+  for (const std::size_t i : {1, 2}) {
+    const Val of_groups = node.x(i);
+    if (of_groups.rank() != 1) continue;
+    const Dim channels = floordiv(node.x(0).shape()[1], groups);
+    node.set_operand(i, reshape(broadcast_to(reshape(of_groups, {of_groups.shape()[0], 1}), {of_groups.shape()[0], channels}), {channels * groups}));
+  }
+}
+
 /// Everything else: what a form before `since` becomes.
 struct Change {
   std::string_view op_type;
@@ -46,6 +61,8 @@ struct Change {
 };
 constexpr Change kChanges[] = {
     {"BatchNormalization", 9, refuse_activation_statistics},
+    {"BatchNormalization", 14, mark_training_mode},
+    {"GroupNormalization", 21, repeat_for_each_channel},
     {"Softmax", 13, mark_softmax},
     {"LogSoftmax", 13, mark_softmax},
 };

@@ -2,6 +2,7 @@
 // other, formed after the sums of all replicas have met.
 #include <fmt/format.h>
 
+#include "ir/ops/formulas.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
 
@@ -43,18 +44,9 @@ std::vector<Val> over_all_elements(const Lower& l, Val losses) {
 /// Sum over the targets of -log p[target], smoothed and without ignored targets, from log probabilities with the classes along the axis.
 std::vector<Val> negative_log_likelihood(const Lower& l, Val log_p) {
   const Val target = l.x(1);
-  const std::size_t rank = log_p.rank();
-  const auto axis = static_cast<std::size_t>(l.attrs[kAxis]);
-  Shape shape = log_p.shape();
-  Val p = log_p;
-  if (axis + 1 != rank) {  // classes last
-    Ints perm = all_axes_but(rank, axis);
-    perm.push_back(l.attrs[kAxis]);
-    p = hone::transpose(log_p, perm);
-    shape = p.shape();
-  }
-  const Val zero = l.builder.scalar(0, p.dtype());
-  const Ints last = {static_cast<std::int64_t>(rank) - 1};
+  const Val p = move_axis_last(log_p, static_cast<std::size_t>(l.attrs[kAxis])), zero = l.builder.scalar(0, p.dtype());
+  const Shape shape = p.shape();
+  const Ints last = {static_cast<std::int64_t>(shape.size()) - 1};
   Val losses = -hone::sum(op::where(op::one_hot(target, {kShape = shape}), p, zero), last, false);
   if (const double smoothing = l.attrs[kLabelSmoothing]; smoothing != 0)
     losses = losses * (1 - smoothing) - hone::sum(p, last, false) * smoothing / size_value(l.builder, shape.back(), p.dtype());
@@ -143,12 +135,8 @@ constinit const OpDef top_k_accuracy = {
     .infer = infer_class_metric,
     .lower =
         [](const Lower& l) {
-          const std::size_t rank = l.x(0).rank();
-          Ints perm = all_axes_but(rank, static_cast<std::size_t>(l.attrs[kAxis]));
-          perm.push_back(l.attrs[kAxis]);
-          const Val output = l.attrs[kAxis] + 1 == static_cast<std::int64_t>(rank) ? l.x(0) : hone::transpose(l.x(0), perm);
-          const Val zero = l.builder.scalar(0, output.dtype());
-          const Ints last = {static_cast<std::int64_t>(rank) - 1};
+          const Val output = move_axis_last(l.x(0), static_cast<std::size_t>(l.attrs[kAxis])), zero = l.builder.scalar(0, output.dtype());
+          const Ints last = {static_cast<std::int64_t>(output.rank()) - 1};
           const Val own = hone::sum(op::where(op::one_hot(l.x(1), {kShape = output.shape()}), output, zero), last, true);
           const Val larger = hone::sum(hone::cast(op::greater(output, own), output.dtype()), last, false);
           return count_right(l, op::less(larger, l.builder.scalar(static_cast<double>(l.attrs[kTopK]), output.dtype())));

@@ -1,6 +1,7 @@
-// Softmax and batch normalization, in ordinary ops.
+// Softmax, and normalization over a batch or within a sample, in ordinary ops.
 #include <fmt/format.h>
 
+#include "ir/ops/formulas.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
 
@@ -19,13 +20,6 @@ std::vector<Type> infer_softmax(Infer& infer) {
 /// x minus its largest along the axis: exp cannot overflow, and the gradient does not depend on what was subtracted.
 Val shifted(const Lower& l) { return l.x(0) - op::stop_gradient(op::reduce_max(l.x(0), {kAxes = axis_of(l), kKeepDims = true})); }
 
-/// [C] as [1,C,1...] to go with x[N,C,...].
-Val per_channel(Val vector, std::size_t rank) {
-  Shape shape(rank, Dim(1));
-  shape[1] = vector.shape()[0];
-  return hone::reshape(vector, shape);
-}
-
 std::vector<Type> infer_batch_norm(Infer& infer) {
   infer.require(infer.rank(0) >= 2, Code::kShape, "x needs two axes or more: [N,C,...]");
   for (std::size_t i = 1; i < 5; ++i) {
@@ -41,6 +35,29 @@ Val normalized(const Lower& l, Val mean, Val variance) {
   return (l.x(0) - per_channel(mean, rank)) * per_channel(scale, rank) + per_channel(l.x(2), rank);
 }
 
+/// x with axes from `axis` on to normalize; scale and bias broadcast to x.
+std::vector<Type> infer_layer_norm(Infer& infer) {
+  infer.require(is_float(infer.dtype(0)), Code::kType, "needs floats");
+  infer.require(infer.attrs[kAxis] >= 0 and infer.attrs[kAxis] < static_cast<std::int64_t>(infer.rank(0)), Code::kBadAttribute, "axis out of range");
+  for (std::size_t i = 1; i < infer.count(); ++i) {
+    if (not infer.has(i)) continue;
+    infer.require(infer.dtype(i) == infer.dtype(0), Code::kType, "element types differ");
+    infer.require(infer.rank(i) <= infer.rank(0) and infer.broadcast(infer.shape(0), infer.shape(i)) == infer.shape(0), Code::kShape,
+                  "scale and bias must broadcast to x");
+  }
+  return {infer.type(0)};
+}
+
+/// The normalized axes: from `axis` on.
+Ints normalized_axes(const Attrs& attrs, std::size_t rank) {
+  Ints axes = all_axes(rank);
+  axes.erase(axes.begin(), axes.begin() + attrs[kAxis]);
+  return axes;
+}
+
+/// What flows back through x_hat = x * inverse (x already without its mean, if that is taken off): dx_hat less its part along x_hat, times inverse.
+Val without_part_along(Val dx_hat, Val x_hat, const Ints& axes) { return dx_hat - x_hat * mean_over(dx_hat * x_hat, axes); }
+
 }  // namespace
 
 constinit const OpDef softmax = {
@@ -49,11 +66,13 @@ constinit const OpDef softmax = {
     .inputs = {"x"},
     .attrs = {kAxis},
     .infer = infer_softmax,
+    .grad = [](Grad& g) { g.flow(0, g.y() * (g.dy() - hone::sum(g.dy() * g.y(), {g.attrs[kAxis]}, true))); },
     .lower =
         [](const Lower& l) {
           const Val e = op::exp(shifted(l));
           return std::vector<Val>{e / hone::sum(e, axis_of(l), true)};
         },
+    .keep = true,
 };
 
 constinit const OpDef log_softmax = {
@@ -62,11 +81,60 @@ constinit const OpDef log_softmax = {
     .inputs = {"x"},
     .attrs = {kAxis},
     .infer = infer_softmax,
+    .grad = [](Grad& g) { g.flow(0, g.dy() - op::exp(g.y()) * hone::sum(g.dy(), {g.attrs[kAxis]}, true)); },
     .lower =
         [](const Lower& l) {
           const Val z = shifted(l);
           return std::vector<Val>{z - op::log(hone::sum(op::exp(z), axis_of(l), true))};
         },
+    .keep = true,
+};
+
+constinit const OpDef layer_norm = {
+    .name = "layer_norm",
+    .doc = "y = (x - mean) / sqrt(variance + epsilon) * scale + bias with mean and (biased) variance over the axes from axis on; scale and bias broadcast to x",
+    .inputs = {"x", "scale?", "bias?"},
+    .attrs = {kAxis, kEpsilon},
+    .infer = infer_layer_norm,
+    .grad =
+        [](Grad& g) {
+          const Ints axes = normalized_axes(g.attrs, g.x(0).rank());
+          const Moments m = moments(g.x(0), axes, g.attrs[kEpsilon]);
+          const Val x_hat = m.deviation * m.inverse, dx_hat = g.has(1) ? g.dy() * g.x(1) : g.dy();
+          g.flow(0, m.inverse * without_part_along(dx_hat - mean_over(dx_hat, axes), x_hat, axes));
+          g.flow(1, g.dy() * x_hat);
+          g.flow(2, g.dy());
+        },
+    .lower =
+        [](const Lower& l) {
+          const Moments m = moments(l.x(0), normalized_axes(l.attrs, l.x(0).rank()), l.attrs[kEpsilon]);
+          Val y = m.deviation * m.inverse;
+          if (l.has(1)) y = y * l.x(1);
+          if (l.has(2)) y = y + l.x(2);
+          return std::vector<Val>{y};
+        },
+    .keep = true,
+};
+
+constinit const OpDef rms_norm = {
+    .name = "rms_norm",
+    .doc = "y = x / sqrt(mean of x^2 + epsilon) * scale with the mean over the axes from axis on; scale broadcasts to x",
+    .inputs = {"x", "scale?"},
+    .attrs = {kAxis, kEpsilon},
+    .infer = infer_layer_norm,
+    .grad =
+        [](Grad& g) {
+          const Ints axes = normalized_axes(g.attrs, g.x(0).rank());
+          const Val inverse = inverse_rms(g.x(0), axes, g.attrs[kEpsilon]), x_hat = g.x(0) * inverse;
+          g.flow(0, inverse * without_part_along(g.has(1) ? g.dy() * g.x(1) : g.dy(), x_hat, axes));
+          g.flow(1, g.dy() * x_hat);
+        },
+    .lower =
+        [](const Lower& l) {
+          const Val y = l.x(0) * inverse_rms(l.x(0), normalized_axes(l.attrs, l.x(0).rank()), l.attrs[kEpsilon]);
+          return std::vector<Val>{l.has(1) ? y * l.x(1) : y};
+        },
+    .keep = true,
 };
 
 constinit const OpDef batch_norm = {

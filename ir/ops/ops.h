@@ -20,11 +20,12 @@
   X(matmul) X(conv) X(conv_input_grad) X(conv_weight_grad) X(max_pool) X(max_pool_grad) X(max_pool_pick)                                              \
   X(avg_pool) X(avg_pool_grad)                                                                                                                        \
   /* normalization.cc */                                                                                                                              \
-  X(softmax) X(log_softmax) X(batch_norm) X(batch_norm_train)                                                                                         \
+  X(softmax) X(log_softmax) X(layer_norm) X(rms_norm) X(batch_norm) X(batch_norm_train)                                                                                         \
   /* cumulative.cc, random.cc, signal.cc */                                                                                                           \
   /* spatial.cc: resize, grids, regions of interest */                                                                                                \
   /* quantize.cc */                                                                                                                                   \
   /* attention.cc */                                                                                                                                  \
+  X(attention)                                                                                                                                 \
   /* regions.cc: control flow */                                                                                                                      \
   X(read_sizes) X(scan) X(while_trips) X(branch)                                                                                                      \
   /* losses.cc: each gives the sum over the targets and the number of targets that count */                                                           \

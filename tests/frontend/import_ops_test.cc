@@ -186,7 +186,7 @@ TEST(ImportOps, GlobalPoolingTakesAnyExtents) {
 
 // --- Normalization ---
 
-TEST(ImportOps, BatchNormalizationIsOneOpWhateverTheModeOfExport) {
+TEST(ImportOps, BatchNormalizationMeansWhatItsTrainingModeSays) {
   for (const bool training : {false, true}) {
     TestModel model(15);
     model.input("x", {"N", 2, "L"}).output("y");
@@ -196,7 +196,7 @@ TEST(ImportOps, BatchNormalizationIsOneOpWhateverTheModeOfExport) {
     node.set("epsilon", 0.25).set("momentum", 0.8);
     if (training) node.set("training_mode", 1);
     const Graph graph = model.import().graph;
-    ASSERT_EQ(ops_of(graph), "batch_norm");
+    ASSERT_EQ(ops_of(graph), training ? "batch_norm_train" : "batch_norm");
     EXPECT_DOUBLE_EQ(graph.nodes()[0].attrs[kEpsilon], 0.25);
     EXPECT_FLOAT_EQ(static_cast<float>(graph.nodes()[0].attrs[kMomentum]), 0.8F);
   }

@@ -15,6 +15,29 @@ void add_normalization_cases(Cases& cases) {
   cases.add(op::softmax, "large numbers", {given({2, 2}, {1000, 1000, -1000, 1000})}, {kAxis = 1}).equals({0.5, 0.5, 0, 1}).slopes({0, 0, 0, 0});
   cases.add(op::log_softmax, "large numbers", {given({2}, {1000, -1000})}, {kAxis = 0}).equals({0, -2000}).slopes({-1, 1});
 
+  const auto within_sample = [&](std::string says, Shape x, std::int64_t axis, Shape scale, Shape bias) {
+    const Attrs attrs = {kAxis = axis, kEpsilon = 1e-5};
+    cases.add(op::layer_norm, says, {f32(x), f32(scale), f32(bias)}, attrs).gives(x);
+    cases.add(op::layer_norm, says + ", scaled only", {f32(x), f32(scale)}, attrs);
+    cases.add(op::layer_norm, says + ", shifted only", {f32(x), absent(), f32(bias)}, attrs);
+    cases.add(op::layer_norm, says + ", neither", {f32(x)}, attrs);
+    cases.add(op::rms_norm, says, {f32(x), f32(scale)}, attrs).gives(x);
+    cases.add(op::rms_norm, says + ", not scaled", {f32(x)}, attrs);
+  };
+  within_sample("last axis", {kN, 5}, 1, {5}, {5});
+  within_sample("last two axes", {kN, 2, 3}, 1, {2, 3}, {2, 3});
+  within_sample("all axes", {3, 4}, 0, {3, 4}, {4});
+  within_sample("scale and bias broadcast", {2, 3, 4}, 2, {3, 1}, {});
+  within_sample("symbolic extents", {2, kM, 4}, 1, {kM, 4}, {4});
+  within_sample("no rows", {kEmpty, 3}, 1, {3}, {3});
+  cases.add(op::layer_norm, "by hand", {given({1, 4}, {1, 3, 5, 7}), given({4}, {1, 1, 2, 2}), given({4}, {0, 1, 0, 0})}, {kAxis = 1, kEpsilon = 4})
+      .equals({-1, 1. - 1. / 3, 2. / 3, 2});
+  cases.add(op::layer_norm, "far from 0", {given({1, 2}, {10000, 10001})}, {kAxis = 1, kEpsilon = 0.75})
+      .equals({-0.5, 0.5})
+      .not_differentiated("differences of sums around 10000 keep too few digits");
+  cases.add(op::layer_norm, "one element: all 0", {f32({kN, 1})}, {kAxis = 1, kEpsilon = 1e-5}).equals({0, 0, 0});
+  cases.add(op::rms_norm, "by hand", {given({1, 2}, {3, 1}), given({2}, {1, 2})}, {kAxis = 1, kEpsilon = 4}).equals({1, 2. / 3});
+
   const auto normalize = [&](const OpDef& op, std::string says, Shape x, Attrs attrs) {
     const Dim channels = x[1];
     cases.add(op, std::move(says), {f32(std::move(x)), f32({channels}, 0.5, 2), f32({channels}), f32({channels}), f32({channels}, 0.5, 2)}, std::move(attrs));

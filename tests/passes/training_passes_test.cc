@@ -59,7 +59,7 @@ TEST(Differentiate, NoNodesWhereNothingIsWanted) {
 }
 
 TEST(Differentiate, OpsThatMustBeExpandedFirstAreNamed) {
-  expect_error(Code::kNoGradient, "softmax", [] { gradient("input %x: f32[2,3]", "%y = softmax(%x) {axis=1}"); });
+  expect_error(Code::kNoGradient, "reduce_mean", [] { gradient("input %x: f32[2,3]", "%y = reduce_mean(%x) {axes=[1]}"); });
 }
 
 constexpr std::string_view kStatistics =
@@ -95,6 +95,31 @@ TEST(TrainBatchNorm, StatisticsThatTwoNodesShareAreMovedByOneAfterTheOther) {
   const double first = 8. / 3, second = first / (first + 0.5);  // the second node sees normalized values
   EXPECT_NEAR(results["mean"].at(0), 0.75 * (0.75 * 1 + 0.25 * 3), 1e-12);
   EXPECT_NEAR(results["variance"].at(0), 0.75 * (0.75 * 4 + 0.25 * first) + 0.25 * second, 1e-12);
+}
+
+constexpr std::string_view kNormalizeTraining =
+    "%y, %new_mean, %new_variance = batch_norm_train(%x, %s, %b, %mean, %variance) {epsilon=0.5, keras=true, momentum=0.75}";
+
+TEST(TrainBatchNorm, TakesNodesExportedForTrainingToo) {
+  Graph graph = small_graph(kStatistics, kNormalizeTraining);
+  EXPECT_EQ(train_batch_norm(graph, Convention::kTorch), Changed::kYes);
+  EXPECT_EQ(graph.find_input("mean")->role, Role::kState);
+  EXPECT_EQ(graph.aliases().size(), 2U);
+  EXPECT_FALSE(graph.nodes()[0].attrs[kKeras]);
+  verify(graph);
+}
+
+TEST(FreezeBatchNorm, NormalizesWithStatisticsThatNothingTrains) {
+  for (const std::string_view node : {kNormalize, kNormalizeTraining}) {
+    Graph graph = small_graph(kStatistics, node);
+    EXPECT_EQ(freeze_batch_norm(graph), Changed::kYes);
+    EXPECT_EQ(*graph.nodes()[0].op, op::batch_norm);
+    EXPECT_EQ(graph.find_input("mean")->role, Role::kState);
+    EXPECT_TRUE(graph.aliases().empty());
+    (void)expand(graph);
+    verify(graph);
+    for (const TrainedWeight& weight : select_weights(graph, Recipe{})) EXPECT_TRUE(weight.name == "s" or weight.name == "b") << weight.name;
+  }
 }
 
 TEST(TrainBatchNorm, LeavesStatisticsThatAreNoWeights) {

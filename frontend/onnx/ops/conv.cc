@@ -3,6 +3,7 @@
 
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/ops/window.h"
+#include "ir/ops/formulas.h"
 #include "ir/ops/ops.h"
 
 namespace hone::onnx {
@@ -38,9 +39,7 @@ Val with_bias(const ImportNode& node, Val y) {
   node.require(bias.rank() == 1, Code::kShape, "the bias must be a vector with one element a channel");
   if (bias.shape()[0].is_constant() and y.shape()[1].is_constant() and bias.shape()[0] != y.shape()[1])
     node.fail(Code::kShape, fmt::format("the bias has {} elements for {} channels", bias.shape()[0].text(), y.shape()[1].text()));
-  Shape shape(y.rank(), Dim(1));
-  shape[1] = bias.shape()[0];
-  return y + reshape(bias, shape);
+  return y + per_channel(bias, y.rank());
 }
 
 std::vector<Val> import_conv(const ImportNode& node) {

@@ -24,8 +24,6 @@ constexpr Exception kExceptions[] = {
     {"test_string_split_*", Held::kRefused, kNoStrings},
     {"test_strnormalizer_*", Held::kRefused, kNoStrings},
     {"test_image_decoder_*", Held::kRefused, "Hone has no image formats"},
-    {"test_batchnorm_*_training_mode", Held::kFailing,
-     "import gives inference with the running statistics; training with the batch's own is the recipe's choice"},
     {"test_training_dropout", Held::kFailing, kRandom},
     {"test_training_dropout_default", Held::kFailing, kRandom},
     {"test_training_dropout_default_mask", Held::kFailing, kRandom},

@@ -18,7 +18,7 @@ std::vector<std::string> variables_of(const Graph& graph);
 enum class Projection { kLinear, kSquared };
 void project(Graph& graph, std::size_t results, Projection projection, Feeds& feeds, const DimBindings& sizes);
 
-/// Appends outputs "g:NAME" with d p / d NAME for each variable that a gradient reaches.
+/// Appends outputs "g:NAME" with d p / d NAME for each variable that a gradient reaches. The graph is left expanded.
 void add_gradients(Graph& graph);
 
 /// Expects, by EXPECT, that differentiate() gives what differences of output "p" give: for each element of each variable, and along a random direction

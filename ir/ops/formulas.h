@@ -1,0 +1,28 @@
+// Formulas in ordinary ops that entries, importers and layers share.
+#pragma once
+
+#include "ir/builder.h"
+
+namespace hone {
+
+/// [C] as [1,C,1,...] of `rank` axes: what goes with x[N,C,...].
+Val per_channel(Val vector, std::size_t rank);
+
+/// x with `axis` behind all others, which keep their order.
+Val move_axis_last(Val x, std::size_t axis);
+
+/// The mean over `axes`, which stay with extent 1.
+Val mean_over(Val x, const Ints& axes);
+
+/// What a normalization over `axes` is made of; mean and inverse keep the axes with extent 1.
+struct Moments {
+  Val mean;
+  Val deviation;  ///< x - mean
+  Val inverse;    ///< 1 / sqrt(mean of the squared deviation + epsilon)
+};
+Moments moments(Val x, const Ints& axes, double epsilon);
+
+/// 1 / sqrt(mean of x^2 over `axes` + epsilon); the axes stay with extent 1.
+Val inverse_rms(Val x, const Ints& axes, double epsilon);
+
+}  // namespace hone
