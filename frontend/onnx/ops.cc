@@ -30,6 +30,7 @@ const std::vector<std::span<const Importer>>& all_rows() {
       spatial_importers(),
       normalization_importers(),
       attention_importers(),
+      linear_attention_importers(),
       loss_importers(),
       quantize_importers(),
       signal_importers(),

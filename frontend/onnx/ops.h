@@ -68,6 +68,7 @@ std::span<const Importer> pool_importers();
 std::span<const Importer> spatial_importers();
 std::span<const Importer> normalization_importers();
 std::span<const Importer> attention_importers();
+std::span<const Importer> linear_attention_importers();
 std::span<const Importer> loss_importers();
 std::span<const Importer> quantize_importers();
 std::span<const Importer> signal_importers();
