@@ -175,11 +175,11 @@ llvm::Value* Point::load(const Expr& load, const Offset& offset) {
 void Point::store(const Store& store, const Offset& offset, llvm::Value* value) {
   const DType dtype = kernel_.buffers[store.buffer].dtype;
   llvm::Value* at = address(store.buffer, offset);
-  if (store.add) {
+  if (store.combine != Combine::kReplace) {
     llvm::LoadInst* old = annotated(ir.CreateLoad(storage_type(ir.getContext(), dtype), at), store.buffer);
-    llvm::Value* const sum[] = {widen(ir, dtype, old, half_), value};
+    llvm::Value* const both[] = {widen(ir, dtype, old, half_), value};
     const DType type = kernel_.exprs[store.value].dtype;
-    value = emit_operation(ir, ScalarOp::kAdd, type, type, sum);
+    value = emit_operation(ir, operation_of(store.combine), type, type, both);
   }
   annotated(ir.CreateStore(narrow(ir, dtype, value, half_), at), store.buffer);
 }

@@ -22,6 +22,8 @@ constexpr std::string_view kInnerNames[] = {"k", "l", "r", "s", "t", "u"};
 
 }  // namespace
 
+Scalar both(Scalar a, Scalar b) { return not a.valid() ? b : not b.valid() ? a : expr::logical_and(a, b); }
+
 Indices broadcast_index(const Shape& operand, const Shape& result, const Indices& index, ExprPool& pool) {
   Indices at;
   const std::size_t extra = result.size() - operand.size();
@@ -119,13 +121,13 @@ Scalar Compute::reduce(ReduceKind kind, Scalar value) {
 void Compute::store(std::size_t result, Indices index, Scalar value) {
   if (reduced_) start_phase();
   const auto buffer = static_cast<std::uint32_t>(node_.operands.size() + result);
-  phase().stores.push_back({buffer, ids_of(index), expr::cast(value, kernel_.buffers[buffer].dtype).id(), ExprId{}, false});
+  phase().stores.push_back({buffer, ids_of(index), expr::cast(value, kernel_.buffers[buffer].dtype).id(), ExprId{}});
 }
 
-void Compute::store_add(std::size_t result, Indices index, Scalar value, Scalar guard) {
-  HONE_CHECK(phase().scatter, "store_add outside of a scatter phase");
+void Compute::scatter_store(Combine combine, std::size_t result, Indices index, Scalar value, Scalar guard) {
+  HONE_CHECK(phase().scatter, "scatter_store outside of a scatter phase");
   const auto buffer = static_cast<std::uint32_t>(node_.operands.size() + result);
-  phase().stores.push_back({buffer, ids_of(index), value.id(), guard.valid() ? guard.id() : ExprId{}, true});
+  phase().stores.push_back({buffer, ids_of(index), value.id(), guard.valid() ? guard.id() : ExprId{}, combine});
 }
 
 Scalar Compute::size(Dim dim) {

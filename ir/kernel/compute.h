@@ -49,8 +49,8 @@ class Compute {
   Scalar reduce(ReduceKind kind, Scalar value);
   Scalar sum(Scalar value) { return reduce(ReduceKind::kSum, value); }
   void store(std::size_t result, Indices index, Scalar value);
-  /// Only in a scatter phase.
-  void store_add(std::size_t result, Indices index, Scalar value, Scalar guard = {});
+  /// Only in a scatter phase: where `guard` holds, combines `value` with the element that is there.
+  void scatter_store(Combine combine, std::size_t result, Indices index, Scalar value, Scalar guard = {});
 
   Scalar size(Dim dim);          ///< a size as an i64
   Scalar index_constant(std::int64_t value);
@@ -67,6 +67,9 @@ class Compute {
   Kernel kernel_;
   bool reduced_ = false;  ///< the current phase has a reduction: what comes next starts another
 };
+
+/// a and b; the other one where one is invalid (no condition). Conditions that grow from nothing start with an invalid one.
+Scalar both(Scalar a, Scalar b);
 
 /// Where an operand of shape `operand` is read for the result's `index`, broadcasting as numpy does.
 Indices broadcast_index(const Shape& operand, const Shape& result, const Indices& index, ExprPool& pool);

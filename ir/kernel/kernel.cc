@@ -14,7 +14,7 @@
 //   K5  a temporary is read only in phases after the one that reduces it, with no scatter phase between, and with the reduction's type
 //   K6  reductions are numbered 0, 1, ... in order; the type is i64 for arg kinds, else the value's; bool has max and min only
 //   K7  a store writes to a kWrite buffer a value of the buffer's arithmetic type
-//   K8  only a scatter phase adds; it has one outer axis, which it does not read and whose extent is its destinations' first, and no reductions
+//   K8  only a scatter phase combines with what is there; it has one outer axis, which it does not read and whose extent is its destinations' first, and no reductions
 //   K9  every kWrite buffer is stored to
 //   K10 types: indices and sizes are i64, conditions bool, operands of one operation of one type; no expression is f16 or bf16
 
@@ -125,7 +125,9 @@ class Verifier {
     const KernelBuffer& buffer = kernel_.buffers[store.buffer];
     require(buffer.access == Access::kWrite, "K7", "a store to " + buffer.name + ", which is only read");
     require(type(store.value) == arithmetic_type(buffer.dtype), "K7", "a store to " + buffer.name + " of another type");
-    require(phase.scatter or not store.add, "K8", "a store that adds outside a scatter phase");
+    require(phase.scatter or store.combine == Combine::kReplace, "K8", "a store that combines outside a scatter phase");
+    require(store.combine == Combine::kReplace or buffer.dtype != DType::kBool or store.combine == Combine::kMax or store.combine == Combine::kMin, "K8",
+            "a sum or product of bool");
     if (phase.scatter)
       require(kernel_.outer_count == 1 and not buffer.shape.empty() and buffer.shape[0] == kernel_.axes[0].extent, "K8",
               "the outer axis of a scatter phase is not the first axis of " + buffer.name);
@@ -152,6 +154,12 @@ class Verifier {
 std::string_view to_string(ReduceKind kind) {
   constexpr std::string_view kNames[] = {"sum", "prod", "max", "min", "argmax", "argmin"};
   return kNames[static_cast<std::size_t>(kind)];
+}
+
+ScalarOp operation_of(Combine combine) {
+  constexpr ScalarOp kOperations[] = {ScalarOp::kAdd, ScalarOp::kMul, ScalarOp::kMax, ScalarOp::kMin};
+  HONE_CHECK(combine != Combine::kReplace, "replacing is no operation");
+  return kOperations[static_cast<std::size_t>(combine) - 1];
 }
 
 Dim Kernel::outer_size() const {

@@ -8,9 +8,9 @@
 // A reduction's temporary may be read by later phases only (not by its own phase). Row temporaries are the reductions' results.
 // In one kernel every use of an intermediate reads it at the index where it was produced.
 //
-// A *scatter* phase adds into a destination whose first index is computed. It is not run per outer point: the single outer axis is the destination's
+// A *scatter* phase stores into a destination whose first index is computed. It is not run per outer point: the single outer axis is the destination's
 // first axis, and a call for the outer range [begin, end) runs the phase's whole inner space once and performs those stores whose first index lies in
-// the range. So every destination row has one owner and sums run in index order: deterministic for any number of threads.
+// the range. So every destination row has one owner, and what meets at one element meets in index order: deterministic for any number of threads.
 //
 // Compiled form: void name(void* const* buffers, const int64_t* sizes, int64_t begin, int64_t end): the outer points begin..end-1 of the
 // flattened (row-major) outer space; `sizes` are the values of size_arguments(kernel), in that order.
@@ -54,12 +54,17 @@ struct Reduction {
   DType dtype;         ///< of the result: value's, or i64 for arg kinds. Starts at 0, 1, -inf/lowest, +inf/highest, position 0.
 };
 
+/// What a store does to the element that is there. All but kReplace only in a scatter phase.
+enum class Combine : std::uint8_t { kReplace, kAdd, kMul, kMax, kMin };
+/// The operation that combines; not for kReplace.
+ScalarOp operation_of(Combine combine);
+
 struct Store {
   std::uint32_t buffer;
   std::vector<ExprId> index;  ///< one i64 per axis of the buffer
   ExprId value;               ///< of the buffer's type (f32 for f16 and bf16 buffers)
   ExprId guard;               ///< where it is false nothing is stored; invalid: always
-  bool add = false;           ///< adds to what is there; only in a scatter phase
+  Combine combine = Combine::kReplace;
 };
 
 struct Phase {

@@ -116,7 +116,8 @@ class KernelPrinter {
 
   void print_store(const Store& store) {
     const std::string guard = store.guard.valid() ? fmt::format("if {}: ", texts_[store.guard.index].text) : "";
-    line(fmt::format("{}{} {} {}", guard, element(store.buffer, store.index), store.add ? "+=" : "=", texts_[store.value.index].text));
+    constexpr std::string_view kAssigned[] = {"=", "+=", "*=", "max=", "min="};
+    line(fmt::format("{}{} {} {}", guard, element(store.buffer, store.index), kAssigned[static_cast<std::size_t>(store.combine)], texts_[store.value.index].text));
   }
 
   /// How often each expression is read in `phase`.

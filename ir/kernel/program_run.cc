@@ -274,10 +274,15 @@ class KernelRun {
     void* memory = buffers_[store.buffer];
     const std::int64_t offset = offset_of(store.buffer, store.index);
     Register value = registers_[store.value.index];
-    if (store.add) {
+    if (store.combine != Combine::kReplace) {
+      const ScalarOp op = operation_of(store.combine);
       const Register old = read_element(memory, memory_type, offset);
-      if (is_float(dtype)) value.real = round_ and dtype != DType::kF64 ? static_cast<float>(old.real + value.real) : old.real + value.real;
-      else value.integer = scalar_math::integer_binary(ScalarOp::kAdd, dtype, old.integer, value.integer);
+      if (is_float(dtype)) {
+        value.real = scalar_math::float_binary(op, old.real, value.real);
+        if (round_ and dtype != DType::kF64) value.real = static_cast<float>(value.real);
+      } else {
+        value.integer = scalar_math::integer_binary(op, dtype, old.integer, value.integer);
+      }
     }
     write_element(memory, memory_type, offset, value);
   }

@@ -85,8 +85,7 @@ Positions input_positions(Compute& c, const Shape& x, const Scalar* output, cons
     const Scalar at = output[i] * static_cast<double>(c.attrs[kStrides][i]) + window[i] * static_cast<double>(c.attrs[kDilations][i]) - c.size(c.attrs[kPadsBegin][i]);
     positions.at.push_back(at);
     if (c.attrs[kPadsBegin][i].is_constant(0) and c.attrs[kPadsEnd][i].is_constant(0)) continue;
-    const Scalar inside = expr::logical_and(expr::greater_equal(at, c.index_constant(0)), expr::less(at, c.size(x[i + 2])));
-    positions.inside = positions.inside.valid() ? expr::logical_and(positions.inside, inside) : inside;
+    positions.inside = both(positions.inside, expr::logical_and(expr::greater_equal(at, c.index_constant(0)), expr::less(at, c.size(x[i + 2]))));
   }
   return positions;
 }
@@ -123,7 +122,7 @@ void compute_conv_input_grad(Compute& c) {
     const Scalar at = stride == 1 ? scaled : expr::floordiv(scaled, c.index_constant(stride));
     Scalar fits = expr::logical_and(expr::greater_equal(at, c.index_constant(0)), expr::less(at, c.size(dy[i + 2])));
     if (stride != 1) fits = expr::logical_and(fits, expr::equal(at * static_cast<double>(stride), scaled));
-    inside = inside.valid() ? expr::logical_and(inside, fits) : fits;
+    inside = both(inside, fits);
     from.push_back(at);
   }
   const Scalar channel = in_group(c, x[1], w[1], outputs, k[0]);

@@ -6,6 +6,7 @@
 
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
+#include "ir/ops/window.h"
 
 namespace hone::op {
 
@@ -28,44 +29,7 @@ Shape pooled_shape(Infer& infer) {
 
 std::vector<Type> infer_pool(Infer& infer) { return {{infer.dtype(0), pooled_shape(infer)}}; }
 
-Attrs with_spatial(const Attrs& attrs, const Shape& shape) {
-  Attrs changed = attrs;
-  changed.set(kSpatial = Shape(shape.begin() + 2, shape.end()));
-  return changed;
-}
-
 Shape window_of(const Compute& c) { return shape_of(c.attrs[kKernel]); }
-
-Scalar both(Scalar a, Scalar b) { return a.valid() ? expr::logical_and(a, b) : b; }
-
-/// Where window position k of output o reads in an input of spatial extents x, and whether that is inside.
-struct Window {
-  Indices at;
-  Scalar inside;
-};
-Window window_at(Compute& c, const Shape& x, const Scalar* o, const Scalar* k) {
-  Window window;
-  for (std::size_t i = 0; i < c.attrs[kKernel].size(); ++i) {
-    const Scalar at = o[i] * static_cast<double>(c.attrs[kStrides][i]) + k[i] * static_cast<double>(c.attrs[kDilations][i]) - c.size(c.attrs[kPadsBegin][i]);
-    window.inside = both(window.inside, expr::logical_and(expr::greater_equal(at, c.index_constant(0)), expr::less(at, c.size(x[i + 2]))));
-    window.at.push_back(at);
-  }
-  return window;
-}
-
-/// The output whose window position k covers input s, and whether there is one.
-Window output_at(Compute& c, const Shape& y, const Scalar* s, const Scalar* k) {
-  Window window;
-  for (std::size_t i = 0; i < c.attrs[kKernel].size(); ++i) {
-    const std::int64_t stride = c.attrs[kStrides][i];
-    const Scalar scaled = s[i] + c.size(c.attrs[kPadsBegin][i]) - k[i] * static_cast<double>(c.attrs[kDilations][i]);
-    const Scalar at = stride == 1 ? scaled : expr::floordiv(scaled, c.index_constant(stride));
-    window.inside = both(window.inside, expr::logical_and(expr::greater_equal(at, c.index_constant(0)), expr::less(at, c.size(y[i + 2]))));
-    if (stride != 1) window.inside = expr::logical_and(window.inside, expr::equal(at * static_cast<double>(stride), scaled));
-    window.at.push_back(at);
-  }
-  return window;
-}
 
 Indices joined(const Indices& outer, const Indices& spatial) {
   Indices index = {outer[0], outer[1]};
@@ -113,7 +77,7 @@ constinit const OpDef max_pool = {
         [](Compute& c) {
           const Indices y = c.outer(c.result_shape());
           const Indices k = c.inner(window_of(c));
-          const Window window = window_at(c, c.shape(0), &y[2], k.data());
+          const Window window = window_at(c, spatial(c.shape(0)), &y[2], k.data());
           const Scalar x = c.load_if(window.inside, 0, joined(y, window.at));
           const Scalar value = expr::select(window.inside, x, expr::like(x, -std::numeric_limits<double>::infinity()));
           const Scalar largest = c.reduce(ReduceKind::kMax, value), position = c.reduce(ReduceKind::kArgMax, value);
@@ -134,7 +98,7 @@ constinit const OpDef max_pool_grad = {
         [](Compute& c) {
           const Indices x = c.outer(c.result_shape());
           const Indices k = c.inner(window_of(c));
-          const Window from = output_at(c, c.shape(0), &x[2], k.data());
+          const Window from = output_at(c, spatial(c.shape(0)), &x[2], k.data());
           const Scalar taken = expr::equal(expr::cast(c.load_if(from.inside, 1, joined(x, from.at)), DType::kI64), window_number(c, k));
           c.store(0, x, c.sum(c.load_if(expr::logical_and(from.inside, taken), 0, joined(x, from.at))));
         },
@@ -151,7 +115,7 @@ constinit const OpDef max_pool_pick = {
         [](Compute& c) {
           const Indices y = c.outer(c.result_shape());
           const Indices k = c.inner(window_of(c));
-          const Window window = window_at(c, c.shape(0), &y[2], k.data());
+          const Window window = window_at(c, spatial(c.shape(0)), &y[2], k.data());
           const Scalar taken = expr::equal(expr::cast(c.load(1, y), DType::kI64), window_number(c, k));
           c.store(0, y, c.sum(c.load_if(expr::logical_and(window.inside, taken), 0, joined(y, window.at))));
         },
@@ -168,7 +132,7 @@ constinit const OpDef avg_pool = {
         [](Compute& c) {
           const Indices y = c.outer(c.result_shape());
           const Indices k = c.inner(window_of(c));
-          const Window window = window_at(c, c.shape(0), &y[2], k.data());
+          const Window window = window_at(c, spatial(c.shape(0)), &y[2], k.data());
           const Scalar total = c.sum(c.load_if(window.inside, 0, joined(y, window.at)));
           c.store(0, y, total / expr::cast(counted(c, c.shape(0), &y[2]), total.dtype()));
         },
@@ -186,7 +150,7 @@ constinit const OpDef avg_pool_grad = {
         [](Compute& c) {
           const Indices x = c.outer(c.result_shape());
           const Indices k = c.inner(window_of(c));
-          const Window from = output_at(c, c.shape(0), &x[2], k.data());
+          const Window from = output_at(c, spatial(c.shape(0)), &x[2], k.data());
           const Scalar dy = c.load_if(from.inside, 0, joined(x, from.at));
           const Scalar share = dy / expr::cast(counted(c, c.result_shape(), from.at.data()), dy.dtype());
           c.store(0, x, c.sum(expr::select(from.inside, share, expr::like(dy, 0))));  // no window there: its count may be 0

@@ -51,8 +51,6 @@ Attrs placed_back(Attrs attrs) {
   return attrs;
 }
 
-Scalar both(Scalar a, Scalar b) { return a.valid() ? expr::logical_and(a, b) : b; }
-
 }  // namespace
 
 constinit const OpDef reshape = {

@@ -129,7 +129,7 @@ TEST_F(KernelVerifyTest, RefusesAStoreOfAnotherType) {
   expect_broken("K7");
 }
 TEST_F(KernelVerifyTest, RefusesAddingOutsideScatter) {
-  kernel.phases[1].stores[0].add = true;
+  kernel.phases[1].stores[0].combine = Combine::kAdd;
   expect_broken("K8");
 }
 TEST_F(KernelVerifyTest, RefusesAScatterThatReadsTemporaries) {
