@@ -6,7 +6,9 @@
 // clang-format off
 #define HONE_HOST_FUNCTIONS(X) \
   /* sort.cc */                \
-  X(arg_top_k)
+  X(arg_top_k) X(unique_positions) \
+  /* select.cc */              \
+  X(nonzero_positions) X(non_max_suppression)
 // clang-format on
 
 namespace hone::host {

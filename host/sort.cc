@@ -51,12 +51,65 @@ void run_arg_top_k(const HostAttributes& attributes, std::span<const HostTensor>
   });
 }
 
+/// The groups of equal slices along an axis.
+struct Groups {
+  std::vector<std::int64_t> order;   ///< all slices, ascending; equal ones as they come
+  std::vector<std::size_t> starts;   ///< where each group begins in `order`
+};
+
+/// Slices are compared element by element, row-major; NaN equals NaN and counts as the largest.
+template <typename T>
+Groups groups_of(std::span<const T> x, const Rows& rows) {
+  const auto is_before = [&](std::int64_t a, std::int64_t b) {
+    for (std::int64_t row = 0; row < rows.count; ++row) {
+      const T left = x[static_cast<std::size_t>(rows.start(row) + a * rows.stride)], right = x[static_cast<std::size_t>(rows.start(row) + b * rows.stride)];
+      if (is_larger(left, right)) return false;
+      if (is_larger(right, left)) return true;
+    }
+    return false;
+  };
+  Groups groups;
+  groups.order.resize(static_cast<std::size_t>(rows.length));
+  std::iota(groups.order.begin(), groups.order.end(), 0);
+  std::stable_sort(groups.order.begin(), groups.order.end(), is_before);
+  for (std::size_t i = 0; i < groups.order.size(); ++i)
+    if (i == 0 or is_before(groups.order[i - 1], groups.order[i])) groups.starts.push_back(i);
+  return groups;
+}
+
+void run_unique_positions(const HostAttributes& attributes, std::span<const HostTensor> operands, std::span<const HostTensor> results) {
+  Groups groups;
+  const Rows rows(operands[0].shape, attributes.integer("axis"));
+  by_dtype(operands[0].dtype, [&]<typename T>() { groups = groups_of<T>(operands[0].elements<T>(), rows); });
+  std::vector<std::size_t> shown(groups.starts.size());
+  std::iota(shown.begin(), shown.end(), 0);
+  const auto first = [&](std::size_t group) { return groups.order[groups.starts[group]]; };
+  if (not attributes.flag("sorted")) std::sort(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) { return first(a) < first(b); });
+  std::vector<std::int64_t> firsts(groups.order.size()), inverse(groups.order.size()), counts(groups.order.size());
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    const std::size_t begin = groups.starts[shown[i]], end = shown[i] + 1 < groups.starts.size() ? groups.starts[shown[i] + 1] : groups.order.size();
+    firsts[i] = first(shown[i]);
+    counts[i] = static_cast<std::int64_t>(end - begin);
+    for (std::size_t k = begin; k < end; ++k) inverse[static_cast<std::size_t>(groups.order[k])] = static_cast<std::int64_t>(i);
+  }
+  const std::vector<std::int64_t> count = {static_cast<std::int64_t>(shown.size())};
+  const std::vector<std::int64_t>* const made[] = {&firsts, &inverse, &counts, &count};
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (results[i].data != nullptr) std::copy(made[i]->begin(), made[i]->end(), results[i].elements<std::int64_t>().begin());
+}
+
 }  // namespace
 
 constinit const HostFunction arg_top_k = {
     .name = "arg_top_k",
     .doc = "positions of the largest (or smallest) elements of each row along `axis`, as many as the result has, in order; of equal ones the first",
     .run = run_arg_top_k,
+};
+
+constinit const HostFunction unique_positions = {
+    .name = "unique_positions",
+    .doc = "the distinct slices along `axis`: the first of each, ascending if `sorted`; which of them each slice is; how often each comes; and how many they are",
+    .run = run_unique_positions,
 };
 
 }  // namespace hone::host

@@ -120,6 +120,12 @@ inline constexpr AttrKey<std::int64_t> kIgnoreIndex("ignore_index");
 inline constexpr AttrKey<bool> kHasIgnoreIndex("has_ignore_index");
 inline constexpr AttrKey<std::int64_t> kTopK("k");
 inline constexpr AttrKey<bool> kSmallest("smallest");      ///< the smallest first
+inline constexpr AttrKey<std::string> kReduction("reduction");     ///< how updates meet what is there: "" (replace), "add", "mul", "max", "min"
+inline constexpr AttrKey<std::int64_t> kBatchDims("batch_dims");   ///< so many leading axes are shared
+inline constexpr AttrKey<std::int64_t> kBatchAxis("batch_axis");
+inline constexpr AttrKey<std::string> kMode("mode");
+inline constexpr AttrKey<bool> kSorted("sorted");
+inline constexpr AttrKey<bool> kCenterBox("center_box");           ///< boxes are given by center and size instead of two corners
 inline constexpr AttrKey<std::int64_t> kBucket("bucket");  ///< all_reduce nodes of one bucket travel together
 inline constexpr AttrKey<Shape> kTrips("trips");           ///< number of iterations, one size
 inline constexpr AttrKey<bool> kReverse("reverse");        ///< from the last slice to the first

@@ -15,10 +15,14 @@
   /* reduce.cc */                                                                                                                                     \
   X(reduce_sum) X(reduce_max) X(reduce_mean) X(argmax)                                                                                                \
   /* index.cc */                                                                                                                                      \
-  X(gather) X(scatter_add) X(one_hot)                                                                                                                 \
+  X(gather) X(scatter_add) X(gather_elements) X(scatter_elements) X(gather_nd) X(scatter_nd)                                                          \
+  /* positions.cc */                                                                                                                                  \
+  X(iota) X(pad_positions) X(one_hot) X(reverse_sequence)                                                                                             \
   /* matmul.cc, conv.cc, pool.cc */                                                                                                                   \
   X(matmul) X(conv) X(conv_input_grad) X(conv_weight_grad) X(max_pool) X(max_pool_grad) X(max_pool_pick)                                              \
   X(avg_pool) X(avg_pool_grad)                                                                                                                        \
+  /* fold.cc */                                                                                                                                       \
+  X(im2col) X(col2im)                                                                                                                                 \
   /* normalization.cc */                                                                                                                              \
   X(softmax) X(log_softmax) X(layer_norm) X(rms_norm) X(batch_norm) X(batch_norm_train)                                                                                         \
   /* cumulative.cc, random.cc, signal.cc */                                                                                                           \
@@ -36,8 +40,8 @@
   X(sgd) X(adam) X(adamw) X(nadam) X(rmsprop) X(adagrad)                                                                                              \
   /* collective.cc */                                                                                                                                 \
   X(all_reduce)                                                                                                                                       \
-  /* sort.cc: host functions */                                                                                                                       \
-  X(arg_top_k)
+  /* sort.cc, select.cc: host functions */                                                                                                            \
+  X(arg_top_k) X(unique_positions) X(nonzero_positions) X(non_max_suppression)
 // clang-format on
 
 namespace hone::op {

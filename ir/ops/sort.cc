@@ -25,4 +25,21 @@ constinit const OpDef arg_top_k = {
     .host = &host::arg_top_k,
 };
 
+constinit const OpDef unique_positions = {
+    .name = "unique_positions",
+    .doc = "the distinct slices of x along the axis, compared element by element (NaN equals NaN and counts as the largest), ascending if sorted, else as they come. first: "
+           "where each comes first; inverse: which of them each slice is; counts: how often each comes; first and counts go on with 0s. count[1]: how many they are",
+    .inputs = {"x"},
+    .results = {"first", "inverse", "counts", "count"},
+    .attrs = {kAxis, kSorted},
+    .infer =
+        [](Infer& infer) {
+          infer.require(infer.attrs[kAxis] >= 0 and infer.attrs[kAxis] < static_cast<std::int64_t>(infer.rank(0)), Code::kBadAttribute, "axis out of range");
+          const Type positions{DType::kI64, {infer.shape(0)[static_cast<std::size_t>(infer.attrs[kAxis])]}};
+          return std::vector<Type>{positions, positions, positions, {DType::kI64, {1}}};
+        },
+    .grad = no_gradient("positions are integers"),
+    .host = &host::unique_positions,
+};
+
 }  // namespace hone::op

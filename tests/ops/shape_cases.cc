@@ -1,4 +1,4 @@
-// Ops that move elements, reductions, and ops whose index is data.
+// Ops that move elements, and reductions.
 #include <limits>
 
 #include "tests/ops/op_cases.h"
@@ -125,40 +125,6 @@ void add_reduce_cases(Cases& cases) {
   cases.add(op::argmax, "axis in the middle", {f32({2, 5, kM})}, {kAxis = 1}).gives({2, kM});
   cases.add(op::argmax, "NaN and -inf", {given({3, 2}, {1, kNan, -kInf, -kInf, kNan, kNan})}, {kAxis = 1}).equals({1, 0, 0});
   cases.add(op::argmax, "integers", {given(DType::kI64, {3}, {-5, -2, -2})}, {kAxis = 0}).equals({1});
-}
-
-void add_index_cases(Cases& cases) {
-  const auto index = [](Shape shape, double low, double high) { return whole(DType::kI64, std::move(shape), low, high); };
-  cases.add(op::gather, "rows of a table", {f32({5, 3}), index({kN}, 0, 4)}, {kAxis = 0}).gives({kN, 3});
-  cases.add(op::gather, "a scalar index drops the axis", {f32({kN, 4}), index({}, 0, 3)}, {kAxis = 1}).gives({kN});
-  cases.add(op::gather, "an index of rank 2", {f32({6, 2}), index({kN, 4}, -6, 5)}, {kAxis = 0}).gives({kN, 4, 2});
-  cases.add(op::gather, "axis in the middle", {f32({2, 4, 3}), index({2}, 0, 3)}, {kAxis = 1}).gives({2, 2, 3});
-  cases.add(op::gather, "no index", {f32({2, 3}), index({kEmpty}, 0, 1)}, {kAxis = 0}).gives({kEmpty, 3});
-  cases.add(op::gather, "indices of 32 bits, from the end", {given({3}, {10, 20, 30}), given(DType::kI32, {4}, {0, -1, 2, -3})}, {kAxis = 0})
-      .equals({10, 30, 30, 10});
-  cases.add(op::gather, "out of range", {given({2}, {10, 20}), given(DType::kI64, {4}, {2, -3, 1, -2})}, {kAxis = 0})
-      .equals({kNan, kNan, 20, 10})
-      .not_differentiated("it gives NaN");
-  cases.add(op::gather, "integers", {given(DType::kI64, {3}, {7, 8, 9}), given(DType::kI64, {3}, {2, 0, 3})}, {kAxis = 0}).equals({9, 7, 0});
-
-  const auto scatter = [&](std::string says, Shape x, Operand at, std::int64_t axis, Shape y) {
-    cases.add(op::scatter_add, std::move(says), {f32(std::move(x)), std::move(at)}, {kAxis = axis, kShape = y}).gives(y);
-  };
-  scatter("rows of a table", {kN, 3}, index({kN}, 0, 4), 0, {5, 3});
-  scatter("one place for all", {kN, 2}, index({kN}, 1, 1), 0, {2, 2});
-  scatter("a scalar index", {kN}, index({}, 2, 2), 1, {kN, 4});
-  scatter("an index of rank 2", {kN, 4, 2}, index({kN, 4}, -6, 5), 0, {6, 2});
-  scatter("axis in the middle", {2, 2, 3}, index({2}, 0, 3), 1, {2, 4, 3});
-  scatter("nothing to add", {kEmpty, 3}, index({kEmpty}, 0, 1), 0, {2, 3});
-  scatter("into no rows", {kEmpty, 2}, index({2}, 0, 2), 1, {kEmpty, 3});
-  cases.add(op::scatter_add, "out of range adds nothing", {given({4}, {1, 2, 4, 8}), given(DType::kI64, {4}, {0, 2, -3, -1})}, {kAxis = 0, kShape = Shape{2}})
-      .equals({1, 8})
-      .not_differentiated("the gradient of an index out of range is NaN");
-
-  cases.add(op::one_hot, "a vector", {given(DType::kI64, {3}, {2, 0, 3})}, {kShape = Shape{3, 3}}).equals({0, 0, 1, 1, 0, 0, 0, 0, 0});
-  cases.add(op::one_hot, "symbolic batch", {index({kN, 2}, 0, 3)}, {kShape = Shape{kN, 2, 4}}).gives({kN, 2, 4});
-  cases.add(op::one_hot, "a scalar", {given(DType::kI32, {}, {1})}, {kShape = Shape{2}}).equals({0, 1});
-  cases.add(op::one_hot, "one below 0 is nowhere", {given(DType::kI64, {1}, {-1})}, {kShape = Shape{1, 2}}).equals({0, 0});
 }
 
 }  // namespace hone::test

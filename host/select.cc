@@ -1,0 +1,114 @@
+// Choosing elements by what they hold.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "host/by_dtype.h"
+#include "host/functions.h"
+
+namespace hone::host {
+
+namespace {
+
+void run_nonzero_positions(const HostAttributes&, std::span<const HostTensor> operands, std::span<const HostTensor> results) {
+  std::vector<std::int64_t> positions;
+  by_dtype(operands[0].dtype, [&]<typename T>() {
+    const std::span<T> x = operands[0].elements<T>();
+    for (std::size_t i = 0; i < x.size(); ++i)
+      if (x[i] != T(0)) positions.push_back(static_cast<std::int64_t>(i));
+  });
+  if (results[1].data != nullptr) results[1].elements<std::int64_t>()[0] = static_cast<std::int64_t>(positions.size());
+  if (results[0].data == nullptr) return;
+  const std::span<std::int64_t> out = results[0].elements<std::int64_t>();
+  std::fill(std::copy(positions.begin(), positions.end(), out.begin()), out.end(), 0);
+}
+
+/// A rectangle by its lower and upper corner.
+template <typename T>
+struct Box {
+  std::array<T, 2> low, high;
+
+  static Box of(const T* box, bool is_center) {
+    if (is_center) return {{box[0] - box[2] / 2, box[1] - box[3] / 2}, {box[0] + box[2] / 2, box[1] + box[3] / 2}};
+    return {{std::min(box[0], box[2]), std::min(box[1], box[3])}, {std::max(box[0], box[2]), std::max(box[1], box[3])}};
+  }
+  T area() const { return (high[0] - low[0]) * (high[1] - low[1]); }
+  /// Intersection over union; 0 where there is no intersection.
+  T overlap(const Box& other) const {
+    T shared = 1;
+    for (std::size_t i = 0; i < 2; ++i) shared *= std::max(T(0), std::min(high[i], other.high[i]) - std::max(low[i], other.low[i]));
+    return shared > 0 ? shared / (area() + other.area() - shared) : 0;
+  }
+};
+
+template <typename T>
+struct Suppression {
+  std::int64_t most = 0;
+  T overlap = 0, score = 0;
+  bool has_score = false;
+
+  /// The boxes of one class that stay.
+  std::vector<std::int64_t> chosen(const std::vector<Box<T>>& boxes, std::span<const T> scores) const {
+    std::vector<std::int64_t> order, kept;
+    for (std::size_t i = 0; i < scores.size(); ++i)
+      if (has_score ? scores[i] > score : not std::isnan(scores[i])) order.push_back(static_cast<std::int64_t>(i));
+    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)]; });
+    for (const std::int64_t i : order) {
+      if (static_cast<std::int64_t>(kept.size()) >= most) break;
+      const Box<T>& box = boxes[static_cast<std::size_t>(i)];
+      if (std::none_of(kept.begin(), kept.end(), [&](std::int64_t k) { return box.overlap(boxes[static_cast<std::size_t>(k)]) > overlap; })) kept.push_back(i);
+    }
+    return kept;
+  }
+};
+
+template <typename T>
+Suppression<T> suppression_of(std::span<const HostTensor> operands) {
+  const auto given = [&](std::size_t i) { return i < operands.size() and operands[i].data != nullptr and operands[i].element_count() > 0; };
+  Suppression<T> made;
+  if (given(2)) made.most = operands[2].elements<std::int64_t>()[0];
+  if (given(3)) made.overlap = operands[3].elements<T>()[0];
+  made.has_score = given(4);
+  if (made.has_score) made.score = operands[4].elements<T>()[0];
+  return made;
+}
+
+void run_non_max_suppression(const HostAttributes& attributes, std::span<const HostTensor> operands, std::span<const HostTensor> results) {
+  std::vector<std::int64_t> found;  // (batch, class, box), one after another
+  const auto find = [&]<typename T>(T) {
+    const Suppression<T> suppression = suppression_of<T>(operands);
+    const std::int64_t classes = operands[1].shape[1];
+    const auto count = static_cast<std::size_t>(operands[1].shape[2]);
+    for (std::int64_t batch = 0; batch < operands[1].shape[0]; ++batch) {
+      std::vector<Box<T>> boxes;
+      for (const T* box = operands[0].elements<T>().subspan(static_cast<std::size_t>(batch) * count * 4).data(); boxes.size() < count; box += 4)
+        boxes.push_back(Box<T>::of(box, attributes.flag("center_box")));
+      for (std::int64_t kind = 0; kind < classes; ++kind) {
+        const auto row = static_cast<std::size_t>(batch * classes + kind);
+        for (const std::int64_t box : suppression.chosen(boxes, operands[1].elements<T>().subspan(row * count, count))) found.insert(found.end(), {batch, kind, box});
+      }
+    }
+  };
+  if (operands[0].dtype == DType::kF64) find(double());
+  else find(float());
+  if (results[1].data != nullptr) results[1].elements<std::int64_t>()[0] = static_cast<std::int64_t>(found.size() / 3);
+  if (results[0].data == nullptr) return;
+  const std::span<std::int64_t> out = results[0].elements<std::int64_t>();
+  std::fill(std::copy(found.begin(), found.end(), out.begin()), out.end(), 0);
+}
+
+}  // namespace
+
+constinit const HostFunction nonzero_positions = {
+    .name = "nonzero_positions",
+    .doc = "positions of the elements that are not 0, in order, then 0s; and how many they are",
+    .run = run_nonzero_positions,
+};
+
+constinit const HostFunction non_max_suppression = {
+    .name = "non_max_suppression",
+    .doc = "the boxes of each batch and class that no better one overlaps too much, as (batch, class, box), then 0s; and how many they are",
+    .run = run_non_max_suppression,
+};
+
+}  // namespace hone::host
