@@ -52,6 +52,8 @@ void repeat_for_each_channel(ImportNode& node) {
     node.set_operand(i, reshape(broadcast_to(reshape(of_groups, {of_groups.shape()[0], 1}), {of_groups.shape()[0], channels}), {channels * groups}));
   }
 }
+/// The number of elements was an attribute.
+void give_count(ImportNode& node) { node.set_operand(1, Ints{node.integer("k", 0)}); }
 
 /// Everything else: what a form before `since` becomes.
 struct Change {
@@ -63,6 +65,7 @@ constexpr Change kChanges[] = {
     {"BatchNormalization", 9, refuse_activation_statistics},
     {"BatchNormalization", 14, mark_training_mode},
     {"GroupNormalization", 21, repeat_for_each_channel},
+    {"TopK", 10, give_count},
     {"Softmax", 13, mark_softmax},
     {"LogSoftmax", 13, mark_softmax},
 };

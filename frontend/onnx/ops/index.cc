@@ -1,11 +1,125 @@
 // Gathering, scattering, and what is computed from positions.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frontend/onnx/constant_value.h"
 #include "frontend/onnx/ops.h"
 #include "ir/ops/ops.h"
 
 namespace hone::onnx {
 
-std::span<const Importer> index_importers() {
-  return {};
+namespace {
+
+/// Where the index is fed as it is, what is fed must lie in the axis: the data are checked when they are loaded.
+void bound_input(Builder& builder, ValueId index, const Dim& extent) {
+  const Graph& graph = builder.graph();
+  const OpDef* const moving[] = {&op::reshape, &op::transpose, &op::broadcast_to, &op::cast};
+  while (graph.input_of(index) == nullptr) {
+    const Node& node = graph.producer(index);
+    if (std::find(std::begin(moving), std::end(moving), node.op) == std::end(moving)) return;
+    index = node.operands[0];
+  }
+  if (graph.input_of(index)->role == Role::kInput and is_integer(graph.type(index).dtype)) builder.set_bounds(index, Dim(0) - extent, extent);
 }
+
+/// The attribute axis of x, which operand 1 indexes.
+std::int64_t indexed_axis(const ImportNode& node) {
+  const Val x = node.x(0);
+  const std::size_t axis = node.axis(node.integer("axis", 0), x.rank());
+  bound_input(node.builder(), node.x(1).id(), x.shape()[axis]);
+  return static_cast<std::int64_t>(axis);
+}
+
+std::vector<Val> import_gather(const ImportNode& node) { return {op::gather(node.x(0), node.x(1), {kAxis = indexed_axis(node)})}; }
+std::vector<Val> import_gather_elements(const ImportNode& node) { return {op::gather_elements(node.x(0), node.x(1), {kAxis = indexed_axis(node)})}; }
+std::vector<Val> import_gather_nd(const ImportNode& node) { return {op::gather_nd(node.x(0), node.x(1), {kBatchDims = node.integer("batch_dims", 0)})}; }
+
+std::string reduction_of(const ImportNode& node) {
+  const std::string reduction = node.text("reduction", "none");
+  return reduction == "none" ? "" : reduction;
+}
+
+std::vector<Val> import_scatter_elements(const ImportNode& node) {
+  const Val x = node.x(0);
+  return {op::scatter_elements(node.x(2), node.x(1), x, {kAxis = indexed_axis(node), kShape = x.shape(), kReduction = reduction_of(node)})};
+}
+
+std::vector<Val> import_scatter_nd(const ImportNode& node) {
+  const Val x = node.x(0);
+  return {op::scatter_nd(node.x(2), node.x(1), x, {kShape = x.shape(), kReduction = reduction_of(node)})};
+}
+
+/// The update's elements along the axis go to the positions from the sample's write index on.
+std::vector<Val> import_tensor_scatter(const ImportNode& node) {
+  const Val x = node.x(0), update = node.x(1);
+  Builder& builder = node.builder();
+  const std::string mode = node.text("mode", "linear");
+  node.require(mode == "linear" or mode == "circular", Code::kBadAttribute, fmt::format("mode \"{}\" is none of linear and circular", mode));
+  node.require(update.rank() == x.rank(), Code::kShape, "the cache and its update differ in rank");
+  const std::size_t axis = node.axis(node.integer("axis", -2), x.rank());
+  node.require(axis != 0, Code::kBadAttribute, "the axis is the batch axis");
+  const auto along = static_cast<std::int64_t>(axis);
+  Val position = builder.add(op::iota, {}, {kAxis = along, kShape = update.shape()})[0];
+  if (node.has(2)) {
+    Shape column(x.rank(), Dim(1));
+    column[0] = x.shape()[0];
+    position = position + reshape(cast(node.x(2), DType::kI64), column);
+  }
+  if (mode == "circular") {
+    const Val extent = size_value(builder, x.shape()[axis], DType::kI64);
+    position = position - position / extent * extent;
+  }
+  return {op::scatter_elements(update, position, x, {kAxis = along, kShape = x.shape()})};
+}
+
+std::vector<Val> import_reverse_sequence(const ImportNode& node) {
+  const Val x = node.x(0);
+  const auto axis = [&](std::string_view name, std::int64_t absent) { return static_cast<std::int64_t>(node.axis(node.integer(name, absent), x.rank())); };
+  return {op::reverse_sequence(x, node.x(1), {kAxis = axis("time_axis", 0), kBatchAxis = axis("batch_axis", 1)})};
+}
+
+/// OneHot's depth may be given as a float.
+Dim depth_of(const ImportNode& node) {
+  if (is_float(node.x(1).dtype()))
+    if (const auto constant = constant_value(node.builder().graph(), node.x(1).id()); constant and constant->element_count() == 1)
+      return static_cast<std::int64_t>(constant->at(0));
+  return node.content(1, "depth");
+}
+
+/// Element `i` of a vector as a scalar.
+Val element(Val vector, std::int64_t i) { return reshape(op::slice(vector, {kStarts = Shape{i}, kSizes = Shape{1}, kSteps = Ints{1}}), {}); }
+
+std::vector<Val> import_one_hot(const ImportNode& node) {
+  const Dim depth = depth_of(node);
+  const Val given = cast(node.x(0), DType::kI64), values = node.x(2);
+  node.require(values.rank() == 1 and values.shape()[0].is_constant(2), Code::kShape, "values must be a vector of two: off and on");
+  Builder& builder = node.builder();
+  const Val index = op::where(op::less(given, builder.scalar(0, DType::kI64)), given + size_value(builder, depth, DType::kI64), given);
+  Shape shape = given.shape();
+  shape.push_back(depth);
+  const Val hot = op::where(op::one_hot(index, {kShape = shape}), element(values, 1), element(values, 0));
+  const std::size_t axis = node.axis(node.integer("axis", -1), shape.size());
+  Ints perm;
+  for (std::size_t i = 0; i + 1 < shape.size(); ++i) perm.push_back(static_cast<std::int64_t>(i));
+  perm.insert(perm.begin() + static_cast<std::ptrdiff_t>(axis), static_cast<std::int64_t>(shape.size() - 1));
+  return {transpose(hot, perm)};
+}
+
+constinit const Importer kRows[] = {
+    {"Gather", import_gather},
+    {"GatherElements", import_gather_elements},
+    {"GatherND", import_gather_nd},
+    {"Scatter", import_scatter_elements},
+    {"ScatterElements", import_scatter_elements},
+    {"ScatterND", import_scatter_nd},
+    {"TensorScatter", import_tensor_scatter},
+    {"ReverseSequence", import_reverse_sequence},
+    {"OneHot", import_one_hot},
+};
+
+}  // namespace
+
+std::span<const Importer> index_importers() { return kRows; }
 
 }  // namespace hone::onnx

@@ -52,9 +52,27 @@ std::vector<Val> import_global(const ImportNode& node, const OpDef& reduce) {
   return {reduce(x, {kAxes = axes, kKeepDims = true})};
 }
 
+/// The columns of an image's windows, added up where they overlap.
+std::vector<Val> import_col2im(const ImportNode& node) {
+  const Val x = node.x(0);
+  const Shape image = node.contents(1, "image_shape");
+  const Window window = window_of(node, node.numbers(2, "block_shape"));
+  node.require(x.rank() == 3, Code::kShape, "needs batch, channels times window, and windows");
+  node.require(image.size() == window.rank(), Code::kShape, fmt::format("an image of {} axes, and windows of {}", image.size(), window.rank()));
+  Shape apart = {x.shape()[0], x.shape()[1]}, counts;
+  for (std::size_t i = 0; i < window.rank(); ++i) {
+    apart[1] = floordiv(apart[1], window.kernel[i]);
+    apart.push_back(window.kernel[i]);
+    counts.push_back(window_count(window, image[i], i, false));
+  }
+  apart.insert(apart.end(), counts.begin(), counts.end());
+  return {op::col2im(reshape(x, apart), {kKernel = window.kernel, kStrides = window.strides, kDilations = window.dilations, kPadsBegin = window.pads_begin, kSpatial = image})};
+}
+
 constinit const Importer kRows[] = {
     {"MaxPool", import_max_pool},
     {"AveragePool", import_average_pool},
+    {"Col2Im", import_col2im},
     {"GlobalAveragePool", [](const ImportNode& node) { return import_global(node, op::reduce_mean); }},
     {"GlobalMaxPool", [](const ImportNode& node) { return import_global(node, op::reduce_max); }},
 };

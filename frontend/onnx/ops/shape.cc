@@ -149,6 +149,41 @@ std::vector<Val> import_tile(const ImportNode& node) {
   return {reshape(broadcast_to(reshape(x, apart), repeated), joined)};
 }
 
+/// Channels and the positions of blocks exchanged: the two factors of the channels, and of each extent.
+struct Blocks {
+  Val x;
+  Dim size, channels, height, width;
+};
+Blocks blocks_of(const ImportNode& node) {
+  const Val x = node.x(0);
+  const std::int64_t size = node.integer("blocksize", 0);
+  node.require(x.rank() == 4, Code::kShape, "needs batch, channels, height and width");
+  node.require(size >= 1, Code::kBadAttribute, fmt::format("a blocksize of {}", size));
+  const auto divided = [&](const Dim& extent, std::int64_t by, std::string_view what) {
+    node.require(not extent.is_constant() or extent.value() % by == 0, Code::kShape, fmt::format("{} {} are no multiple of {}", extent.text(), what, by));
+    return floordiv(extent, by);
+  };
+  if (node.op_type() == "DepthToSpace") return {x, size, divided(x.shape()[1], size * size, "channels"), x.shape()[2], x.shape()[3]};
+  return {x, size, x.shape()[1], divided(x.shape()[2], size, "rows"), divided(x.shape()[3], size, "columns")};
+}
+
+std::vector<Val> import_depth_to_space(const ImportNode& node) {
+  const Blocks b = blocks_of(node);
+  const Dim batch = b.x.shape()[0];
+  const std::string mode = node.text("mode", "DCR");
+  node.require(mode == "DCR" or mode == "CRD", Code::kBadAttribute, fmt::format("mode \"{}\" is none of DCR and CRD", mode));
+  const Val apart = mode == "DCR" ? transpose(reshape(b.x, {batch, b.size, b.size, b.channels, b.height, b.width}), {0, 3, 4, 1, 5, 2})
+                                  : transpose(reshape(b.x, {batch, b.channels, b.size, b.size, b.height, b.width}), {0, 1, 4, 2, 5, 3});
+  return {reshape(apart, {batch, b.channels, b.height * b.size, b.width * b.size})};
+}
+
+std::vector<Val> import_space_to_depth(const ImportNode& node) {
+  const Blocks b = blocks_of(node);
+  const Dim batch = b.x.shape()[0];
+  const Val apart = transpose(reshape(b.x, {batch, b.channels, b.height, b.size, b.width, b.size}), {0, 3, 5, 1, 2, 4});
+  return {reshape(apart, {batch, b.size * b.size * b.channels, b.height, b.width})};
+}
+
 std::vector<Val> import_shape(const ImportNode& node) {
   const Shape& shape = node.x(0).shape();
   const auto rank = static_cast<std::int64_t>(shape.size());
@@ -164,6 +199,7 @@ std::vector<Val> import_size(const ImportNode& node) {
 constinit const Importer kRows[] = {
     {"Reshape", import_reshape}, {"Flatten", import_flatten}, {"Transpose", import_transpose}, {"Squeeze", import_squeeze}, {"Unsqueeze", import_unsqueeze},
     {"Concat", import_concat},   {"Expand", import_expand},   {"Tile", import_tile},           {"Shape", import_shape},     {"Size", import_size},
+    {"DepthToSpace", import_depth_to_space}, {"SpaceToDepth", import_space_to_depth},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "frontend/onnx/ops.h"
 #include "ir/ops/ops.h"
@@ -70,7 +71,7 @@ std::vector<Val> import_slice(const ImportNode& node) {
   const std::vector<Dim> starts = node.contents(1, "starts"), ends = node.contents(2, "ends");
   node.require(starts.size() == ends.size(), Code::kShape, fmt::format("{} starts and {} ends", starts.size(), ends.size()));
   Ints axes(starts.size()), steps(starts.size(), 1);
-  for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<std::int64_t>(i);
+  std::iota(axes.begin(), axes.end(), 0);
   if (node.has(3)) axes = node.numbers(3, "axes");
   if (node.has(4)) steps = node.numbers(4, "steps");
   node.require(axes.size() == starts.size() and steps.size() == starts.size(), Code::kShape, "starts, ends, axes and steps differ in length");
@@ -134,56 +135,90 @@ std::optional<Val> pad_value(const ImportNode& node, DType dtype) {
   return cast(value, dtype);
 }
 
+/// Elements added in front of an axis and behind it; a negative number cuts.
+struct Margins {
+  Dim begin = 0, end = 0;
+};
+
+Val pad_with_constant(Val x, const std::vector<Margins>& margins, const std::optional<Val>& value) {
+  Shape starts, sizes;
+  for (std::size_t i = 0; i < margins.size(); ++i) {
+    starts.push_back(margins[i].begin);
+    sizes.push_back(x.shape()[i] + margins[i].begin + margins[i].end);
+  }
+  if (sizes == x.shape() and starts == Shape(x.rank(), Dim(0))) return x;
+  const Attrs attrs = {kStarts = starts, kSizes = sizes, kSteps = Ints(x.rank(), 1)};
+  if (not value) return op::pad(x, attrs);
+  return op::where(op::pad(full(x.builder(), 1, DType::kBool, x.shape()), attrs), op::pad(x, attrs), *value);
+}
+
+/// What is cut is cut first; then, beyond the ends, stand elements of what is left: a gather along each padded axis.
+Val pad_by_positions(Val x, const std::vector<Margins>& margins, const std::string& mode) {
+  std::vector<Margins> cuts, pads;
+  for (const auto& [begin, end] : margins) {
+    pads.push_back({at_least_zero(begin), at_least_zero(end)});
+    cuts.push_back({begin - pads.back().begin, end - pads.back().end});
+  }
+  x = pad_with_constant(x, cuts, std::nullopt);
+  for (std::size_t i = 0; i < pads.size(); ++i) {
+    const auto& [begin, end] = pads[i];
+    if (begin.is_constant(0) and end.is_constant(0)) continue;
+    const Dim extent = x.shape()[i];
+    const Attrs attrs = {kStarts = Shape{begin}, kSizes = Shape{extent + begin + end}, kShape = Shape{extent}, kMode = mode};
+    x = op::gather(x, x.builder().add(op::pad_positions, {}, attrs)[0], {kAxis = static_cast<std::int64_t>(i)});
+  }
+  return x;
+}
+
+/// The axes that operand `i` or, if that is left out, nobody names: then all of them.
+Ints axes_or_all(const ImportNode& node, std::size_t i, std::size_t rank) {
+  Ints axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  if (node.has(i)) axes = node.numbers(i, "axes");
+  node.axes(axes, rank);  // no axis twice
+  return axes;
+}
+
 std::vector<Val> import_pad(const ImportNode& node) {
   const Val x = node.x(0);
   const std::string mode = node.text("mode", "constant");
-  if (mode != "constant") node.fail(Code::kBadAttribute, fmt::format("mode \"{}\" is not supported", mode), {"only mode \"constant\" is"});
   const std::vector<Dim> pads = node.contents(1, "pads");
-  Ints axes(x.rank());
-  for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<std::int64_t>(i);
-  if (node.has(3)) axes = node.numbers(3, "axes");
-  node.axes(axes, x.rank());
+  const Ints axes = axes_or_all(node, 3, x.rank());
   node.require(pads.size() == 2 * axes.size(), Code::kShape, fmt::format("{} pads for {} axes", pads.size(), axes.size()));
-  Shape starts(x.rank(), Dim(0)), sizes = x.shape();
+  std::vector<Margins> margins(x.rank());
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::size_t axis = node.axis(axes[i], x.rank());
-    starts[axis] = pads[i];
-    sizes[axis] += pads[i] + pads[i + axes.size()];
-    node.require(not sizes[axis].is_constant() or sizes[axis].value() >= 0, Code::kShape,
-                 fmt::format("the pads leave {} elements of axis {}", sizes[axis].text(), axis));
+    const Dim size = x.shape()[axis] + pads[i] + pads[i + axes.size()];
+    node.require(not size.is_constant() or size.value() >= 0, Code::kShape, fmt::format("the pads leave {} elements of axis {}", size.text(), axis));
+    margins[axis] = {pads[i], pads[i + axes.size()]};
   }
-  if (sizes == x.shape() and starts == Shape(x.rank(), Dim(0))) return {x};
-  const Attrs attrs = {kStarts = starts, kSizes = sizes, kSteps = Ints(x.rank(), 1)};
-  const std::optional<Val> value = pad_value(node, x.dtype());
-  if (not value) return {op::pad(x, attrs)};
-  const Val inside = op::pad(full(node.builder(), 1, DType::kBool, x.shape()), attrs);
-  return {op::where(inside, op::pad(x, attrs), *value)};
+  if (mode == "constant") return {pad_with_constant(x, margins, pad_value(node, x.dtype()))};
+  if (mode != "edge" and mode != "reflect" and mode != "wrap")
+    node.fail(Code::kBadAttribute, fmt::format("mode \"{}\" is none of constant, edge, reflect and wrap", mode));
+  return {pad_by_positions(x, margins, mode)};
 }
 
-/// Where the index is fed as it is, what is fed must lie in the axis: the data are checked when they are loaded.
-void bound_input(Builder& builder, ValueId index, const Dim& extent) {
-  const Graph& graph = builder.graph();
-  const OpDef* const moving[] = {&op::reshape, &op::transpose, &op::broadcast_to, &op::cast};
-  while (graph.input_of(index) == nullptr) {
-    const Node& node = graph.producer(index);
-    if (std::find(std::begin(moving), std::end(moving), node.op) == std::end(moving)) return;
-    index = node.operands[0];
+/// The middle of x, or x in the middle of 0s: an odd element is cut or added behind.
+std::vector<Val> import_center_crop_pad(const ImportNode& node) {
+  const Val x = node.x(0);
+  const std::vector<Dim> shape = node.contents(1, "shape");
+  Ints axes = node.integers("axes").value_or(axes_or_all(node, 2, x.rank()));
+  node.axes(axes, x.rank());
+  node.require(shape.size() == axes.size(), Code::kShape, fmt::format("{} sizes for {} axes", shape.size(), axes.size()));
+  std::vector<Margins> margins(x.rank());
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::size_t axis = node.axis(axes[i], x.rank());
+    const Dim surplus = at_least_zero(x.shape()[axis] - shape[i]), missing = at_least_zero(shape[i] - x.shape()[axis]);
+    margins[axis] = {floordiv(missing, 2) - floordiv(surplus, 2), ceildiv(missing, 2) - ceildiv(surplus, 2)};
   }
-  if (graph.input_of(index)->role == Role::kInput and is_integer(graph.type(index).dtype)) builder.set_bounds(index, Dim(0) - extent, extent);
-}
-
-std::vector<Val> import_gather(const ImportNode& node) {
-  const Val x = node.x(0), index = node.x(1);
-  const std::size_t axis = node.axis(node.integer("axis", 0), x.rank());
-  bound_input(node.builder(), index.id(), x.shape()[axis]);
-  return {op::gather(x, index, {kAxis = static_cast<std::int64_t>(axis)})};
+  return {pad_with_constant(x, margins, std::nullopt)};
 }
 
 constinit const Importer kRows[] = {
     {"Slice", import_slice},
     {"Split", import_split},
     {"Pad", import_pad},
-    {"Gather", import_gather},
+    {"CenterCropPad", import_center_crop_pad},
 };
 
 }  // namespace
