@@ -43,7 +43,7 @@ std::span<const GradientCase> gradient_cases() {
     GradientCases cases;
     for (const auto add :
          {add_arithmetic_cases,    add_activation_cases, add_function_cases, add_cast_cases,   add_reduce_cases,    add_cumulative_cases,  add_shape_cases,
-          add_slice_cases,         add_index_cases,      add_matmul_cases,   add_einsum_cases, add_conv_cases,      add_pool_cases,        add_spatial_cases,
+          add_slice_cases,         add_index_cases,      add_select_cases,      add_matmul_cases,   add_einsum_cases, add_conv_cases,      add_pool_cases,        add_spatial_cases,
           add_normalization_cases, add_attention_cases,  add_loss_cases,     add_signal_cases, add_recurrent_cases, add_control_flow_cases})
       add(cases);
     return std::move(cases).take();

@@ -93,6 +93,7 @@ void add_cumulative_cases(GradientCases& cases);
 void add_shape_cases(GradientCases& cases);
 void add_slice_cases(GradientCases& cases);
 void add_index_cases(GradientCases& cases);
+void add_select_cases(GradientCases& cases);
 void add_matmul_cases(GradientCases& cases);
 void add_einsum_cases(GradientCases& cases);
 void add_conv_cases(GradientCases& cases);

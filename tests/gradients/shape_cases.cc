@@ -132,9 +132,62 @@ void add_concat(GradientCases& cases) {
   cases.add(op, "rank 4", {x({1, 2, 2, 2}), x({1, 3, 2, 2})}, {{"axis", 1}});
 }
 
+void add_depth_to_space(GradientCases& cases) {
+  const char* const op = "DepthToSpace";
+  for (const char* mode : {"DCR", "CRD"}) {
+    const auto add = [&](const std::string& says, std::vector<GradientInput> inputs, std::int64_t size) {
+      cases.add(op, says + ", " + mode, std::move(inputs), {{"blocksize", size}, {"mode", mode}});
+    };
+    add("blocks of 2", {x({1, 8, 2, 3})}, 2);
+    add("blocks of 3", {x({1, 9, 1, 2})}, 3);
+    add("blocks of 1", {x({2, 3, 2, 2})}, 1);
+    add("a symbolic batch", {x({"N", 4, 2, 1})}, 2);
+    add("symbolic rows", {x({1, 4, "N", 2})}, 2);
+  }
+  cases.add(op, "the default mode", {x({2, 4, 1, 2})}, {{"blocksize", 2}});
+}
+
+void add_space_to_depth(GradientCases& cases) {
+  const char* const op = "SpaceToDepth";
+  const auto add = [&](std::string says, std::vector<Extent> shape, std::int64_t size) { cases.add(op, std::move(says), {x(std::move(shape))}, {{"blocksize", size}}); };
+  add("blocks of 2", {1, 2, 4, 6}, 2);
+  add("blocks of 3", {1, 1, 3, 6}, 3);
+  add("blocks of 1", {2, 3, 2, 2}, 1);
+  add("one block", {1, 2, 2, 2}, 2);
+  add("a row of blocks", {1, 1, 2, 8}, 2);
+  add("a column of blocks", {1, 1, 8, 2}, 2);
+  add("a batch", {3, 1, 2, 4}, 2);
+  add("a symbolic batch", {"N", 1, 4, 2}, 2);
+  add("many channels", {1, 5, 2, 2}, 2);
+  add("no images", {0, 1, 2, 2}, 2);
+}
+
+void add_identity(GradientCases& cases) {
+  const char* const op = "Identity";
+  cases.add(op, "a matrix", {x({3, 4})});
+  cases.add(op, "a vector", {x({5})});
+  cases.add(op, "a scalar", {x({})});
+  cases.add(op, "rank 4", {x({2, 1, 3, 2})});
+  cases.add(op, "rank 6", {x({1, 2, 1, 2, 1, 2})});
+  cases.add(op, "a symbolic batch", {x({"N", 4})});
+  cases.add(op, "two symbols", {x({"N", "M"})});
+  cases.add(op, "no elements", {x({0, 2})});
+  cases.add(op, "twice", {x({3})}).nodes([](TestModel& model) {
+    model.node("Identity", {"x0"}, {"once"});
+    model.node("Identity", {"once"}, {"y0"});
+  });
+  cases.add(op, "both it and its operand are read", {x({3})}).nodes([](TestModel& model) {
+    model.node("Identity", {"x0"}, {"same"});
+    model.node("Mul", {"same", "x0"}, {"y0"});
+  });
+}
+
 }  // namespace
 
 void add_shape_cases(GradientCases& cases) {
+  add_identity(cases);
+  add_depth_to_space(cases);
+  add_space_to_depth(cases);
   add_reshape(cases);
   add_flatten(cases);
   add_transpose(cases);

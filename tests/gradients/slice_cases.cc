@@ -55,9 +55,43 @@ void add_pad(GradientCases& cases) {
   cases.add(op, "attributes", {x({2, 3})}, {{"pads", Ints{0, 1, 1, 0}}, {"value", 0.5}}).opset(9);
 }
 
+void add_pad_modes(GradientCases& cases) {
+  const char* const op = "Pad";
+  for (const std::string mode : {"edge", "reflect", "wrap"}) {
+    const auto add = [&](const std::string& says, std::vector<GradientInput> inputs) { cases.add(op, mode + ", " + says, std::move(inputs), {{"mode", mode}}).opset(19); };
+    add("a vector", {x({4}), numbers({2, 3})});
+    add("both axes", {x({2, 3}), numbers({1, 2, 0, 1})});
+    add("a symbolic batch", {x({"N", 3}), numbers({0, 1, 0, 2})});
+    add("along a symbolic axis", {x({"N", 2}), numbers({2, 0, 1, 0})});
+    add("a cut and a pad", {x({5, 2}), numbers({-1, 0, 2, 0})});
+    add("more than there is", {x({2}), numbers({3, 4})});
+    add("one axis of an image", {x({1, 2, 3, 3}), numbers({1, 1}), absent(), numbers({3})});
+  }
+}
+
+void add_center_crop_pad(GradientCases& cases) {
+  const char* const op = "CenterCropPad";
+  const auto add = [&](std::string says, std::vector<Extent> shape, std::vector<std::int64_t> target, std::vector<GradientAttribute> attributes = {}) {
+    cases.add(op, std::move(says), {x(std::move(shape)), numbers(std::move(target))}, std::move(attributes)).opset(18);
+  };
+  add("cut", {5, 6}, {3, 4});
+  add("cut by odd numbers", {5, 6}, {2, 3});
+  add("padded", {2, 3}, {4, 5});
+  add("padded by odd numbers", {2, 3}, {5, 4});
+  add("cut and padded", {5, 2}, {2, 5});
+  add("as it is", {3, 2}, {3, 2});
+  add("chosen axes", {4, 3, 2}, {2, 3}, {{"axes", Ints{0, 2}}});
+  add("negative axes", {4, 3, 2}, {5, 1}, {{"axes", Ints{-1, -3}}});
+  add("a symbolic batch", {"N", 5}, {2}, {{"axes", Ints{1}}});
+  add("a symbolic axis is cut", {"N", 2}, {1, 2});
+  add("a symbolic axis is padded", {"N", 2}, {6, 2});
+}
+
 }  // namespace
 
 void add_slice_cases(GradientCases& cases) {
+  add_pad_modes(cases);
+  add_center_crop_pad(cases);
   add_slice(cases);
   add_split(cases);
   add_pad(cases);
