@@ -99,6 +99,17 @@ inline constexpr AttrKey<std::int64_t> kGroups("groups");
 inline constexpr AttrKey<Shape> kSpatial("spatial");       ///< spatial extents of the result
 inline constexpr AttrKey<bool> kCountPads("count_pads");   ///< average pooling divides by the whole window
 inline constexpr AttrKey<Shape> kSizes("sizes");           ///< extents of the result, spelled out
+inline constexpr AttrKey<std::string> kCoordinates("coordinates");  ///< how positions in a resized axis map to the original one (ONNX's names)
+inline constexpr AttrKey<std::string> kRounding("rounding");  ///< which element is the nearest one (ONNX's names)
+inline constexpr AttrKey<double> kCubicA("cubic_a");       ///< the free coefficient of cubic interpolation
+inline constexpr AttrKey<bool> kExcludeOutside("exclude_outside");
+inline constexpr AttrKey<bool> kAntialias("antialias");
+inline constexpr AttrKey<std::string> kPadding("padding"); ///< what lies outside: "zeros", "border" or "reflection"
+inline constexpr AttrKey<bool> kAlignCorners("align_corners");
+inline constexpr AttrKey<bool> kHalfPixel("half_pixel");
+inline constexpr AttrKey<bool> kAdaptive("adaptive");      ///< as many samples as the region is large
+inline constexpr AttrKey<bool> kColumnMajor("column_major");
+inline constexpr AttrKey<std::int64_t> kOffsetGroups("offset_groups");
 inline constexpr AttrKey<double> kEpsilon("epsilon");
 inline constexpr AttrKey<double> kScale("scale");
 inline constexpr AttrKey<double> kSoftcap("softcap");      ///< scores become softcap * tanh(score / softcap); 0: they do not

@@ -55,6 +55,15 @@ void repeat_for_each_channel(ImportNode& node) {
 /// The number of elements was an attribute.
 void give_count(ImportNode& node) { node.set_operand(1, Ints{node.integer("k", 0)}); }
 
+/// (x, scales), or scales as an attribute, before there were regions and sizes.
+void move_scales(ImportNode& node) {
+  const auto scales = node.reals("scales");
+  const auto count = scales ? static_cast<std::int64_t>(scales->size()) : 0;
+  node.set_operand(2, scales ? node.builder().constant(Tensor::of<double>({count}, std::span(*scales)).cast(DType::kF32)) : node.x(1));
+  node.set_operand(1, Val());
+  node.set_integer(kSimpleResize, 1);
+}
+
 /// Everything else: what a form before `since` becomes.
 struct Change {
   std::string_view op_type;
@@ -66,6 +75,9 @@ constexpr Change kChanges[] = {
     {"BatchNormalization", 14, mark_training_mode},
     {"GroupNormalization", 21, repeat_for_each_channel},
     {"TopK", 10, give_count},
+    {"Upsample", kNewestOpset + 1, move_scales},
+    {"Resize", 11, move_scales},
+    {"RoiAlign", 16, [](ImportNode& node) { node.set_integer(kOutputHalfPixel, 1); }},
     {"Softmax", 13, mark_softmax},
     {"LogSoftmax", 13, mark_softmax},
 };

@@ -15,6 +15,11 @@ inline constexpr std::int64_t kNewestOpset = 28;
 /// Attribute that versions.cc gives to operators whose `axis` once meant "this axis and all behind it, as one".
 inline constexpr std::string_view kOverAllAxesFrom = "over all axes from";
 
+/// Attribute that versions.cc gives to resizing from before coordinates could be chosen: asymmetric ones, nearest by "simple" rounding.
+inline constexpr std::string_view kSimpleResize = "simple resize";
+/// Attribute that versions.cc gives to RoiAlign from before coordinates could be chosen.
+inline constexpr std::string_view kOutputHalfPixel = "output half pixel";
+
 /// Makes the newest form of `node`, which was written for `opset`. Throws Error for old forms that have no newer one.
 void to_newest_form(ImportNode& node, std::int64_t opset);
 

@@ -18,15 +18,18 @@
   X(gather) X(scatter_add) X(gather_elements) X(scatter_elements) X(gather_nd) X(scatter_nd)                                                          \
   /* positions.cc */                                                                                                                                  \
   X(iota) X(pad_positions) X(one_hot) X(reverse_sequence)                                                                                             \
+  /* gather_sum.cc */                                                                                                                                 \
+  X(gather_sum) X(gather_sum_input_grad) X(gather_sum_weight_grad)                                                                                    \
   /* matmul.cc, conv.cc, pool.cc */                                                                                                                   \
-  X(matmul) X(conv) X(conv_input_grad) X(conv_weight_grad) X(max_pool) X(max_pool_grad) X(max_pool_pick)                                              \
+  X(matmul) X(conv) X(conv_input_grad) X(conv_weight_grad) X(max_pool) X(max_pool_grad) X(max_pool_pick) X(window_position)                           \
   X(avg_pool) X(avg_pool_grad)                                                                                                                        \
   /* fold.cc */                                                                                                                                       \
   X(im2col) X(col2im)                                                                                                                                 \
   /* normalization.cc */                                                                                                                              \
   X(softmax) X(log_softmax) X(layer_norm) X(rms_norm) X(batch_norm) X(batch_norm_train)                                                                                         \
   /* cumulative.cc, random.cc, signal.cc */                                                                                                           \
-  /* spatial.cc: resize, grids, regions of interest */                                                                                                \
+  /* resize.cc, sampling.cc, regions_of_interest.cc */                                                                                                \
+  X(resize_taps) X(grid_sample) X(deform_conv) X(roi_taps) X(max_roi_pool)                                                                            \
   /* quantize.cc */                                                                                                                                   \
   /* attention.cc */                                                                                                                                  \
   X(attention)                                                                                                                                 \

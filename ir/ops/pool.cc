@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "ir/kernel/scalar_math.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
 #include "ir/ops/window.h"
@@ -20,14 +21,16 @@ Shape pooled_shape(Infer& infer) {
   infer.require(infer.attrs[kStrides].size() == n and infer.attrs[kDilations].size() == n and infer.attrs[kPadsBegin].size() == n and infer.attrs[kPadsEnd].size() == n and
                     infer.attrs[kSpatial].size() == n,
                 Code::kBadAttribute, "strides, dilations, pads and spatial need one entry a spatial axis");
-  infer.require(is_float(infer.dtype(0)), Code::kType, "needs floats");
   for (const Dim& extent : infer.attrs[kSpatial]) infer.require(not extent.is_constant() or extent.value() > 0, Code::kShape, "the window is larger than the padded input");
   Shape shape = {infer.shape(0)[0], infer.shape(0)[1]};
   shape.insert(shape.end(), infer.attrs[kSpatial].begin(), infer.attrs[kSpatial].end());
   return shape;
 }
 
-std::vector<Type> infer_pool(Infer& infer) { return {{infer.dtype(0), pooled_shape(infer)}}; }
+std::vector<Type> infer_pool(Infer& infer) {
+  infer.require(is_float(infer.dtype(0)), Code::kType, "needs floats");
+  return {{infer.dtype(0), pooled_shape(infer)}};
+}
 
 Shape window_of(const Compute& c) { return shape_of(c.attrs[kKernel]); }
 
@@ -42,6 +45,36 @@ Scalar window_number(Compute& c, const Indices& k) {
   Scalar number = c.index_constant(0);
   for (std::size_t i = 0; i < k.size(); ++i) number = number * static_cast<double>(c.attrs[kKernel][i]) + k[i];
   return number;
+}
+
+/// Window position number `number`, one index a spatial axis.
+Indices window_index(Compute& c, Scalar number) {
+  Indices k(c.attrs[kKernel].size());
+  for (std::size_t i = k.size(); i-- > 0;) {
+    const Scalar extent = c.index_constant(c.attrs[kKernel][i]);
+    k[i] = i == 0 ? number : expr::mod(number, extent);
+    number = expr::floordiv(number, extent);
+  }
+  return k;
+}
+
+/// `number`, or the first window position of output o inside of x where that lies before it: all are as small as can be then, and a pad is no element.
+Scalar without_pads(Compute& c, Scalar number, const Scalar* o) {
+  Indices k = window_index(c, number);
+  for (std::size_t i = 0; i < k.size(); ++i) {
+    if (c.attrs[kPadsBegin][i].is_constant(0)) continue;
+    const Scalar missing = c.size(c.attrs[kPadsBegin][i]) - o[i] * static_cast<double>(c.attrs[kStrides][i]), dilation = c.index_constant(c.attrs[kDilations][i]);
+    const Scalar first = expr::floordiv(missing + dilation - 1.0, dilation);
+    k[i] = expr::min(expr::max(k[i], first), c.index_constant(c.attrs[kKernel][i] - 1));
+  }
+  return window_number(c, k);
+}
+
+/// What no element is smaller than.
+Scalar smallest(Compute& c, DType dtype) {
+  const DType type = arithmetic_type(dtype);
+  if (is_float(type)) return c.number(type, -std::numeric_limits<double>::infinity());
+  return expr::constant_int(c.pool(), type, scalar_math::lowest(type));
 }
 
 /// How many window positions of output o count in an average: those inside of x, or of the padded x.
@@ -63,12 +96,13 @@ Scalar counted(Compute& c, const Shape& x, const Scalar* o) {
 
 constinit const OpDef max_pool = {
     .name = "max_pool",
-    .doc = "y = largest of each window, NaN if any is; window (i32): number of the first largest position in the window, row-major",
+    .doc = "y = largest of each window, NaN if any is; window (i32): number of the first largest position in the window, row-major, pads left out. Integers, too",
     .inputs = {"x"},
     .results = {"y", "window"},
     .attrs = kPoolAttrs,
     .infer =
         [](Infer& infer) {
+          infer.require(infer.dtype(0) != DType::kBool, Code::kType, "needs numbers");
           const Shape shape = pooled_shape(infer);
           return std::vector<Type>{{infer.dtype(0), shape}, {DType::kI32, shape}};
         },
@@ -79,10 +113,10 @@ constinit const OpDef max_pool = {
           const Indices k = c.inner(window_of(c));
           const Window window = window_at(c, spatial(c.shape(0)), &y[2], k.data());
           const Scalar x = c.load_if(window.inside, 0, joined(y, window.at));
-          const Scalar value = expr::select(window.inside, x, expr::like(x, -std::numeric_limits<double>::infinity()));
+          const Scalar value = expr::select(window.inside, x, smallest(c, c.type(0).dtype));
           const Scalar largest = c.reduce(ReduceKind::kMax, value), position = c.reduce(ReduceKind::kArgMax, value);
           c.store(0, y, largest);
-          c.store(1, y, position);
+          c.store(1, y, without_pads(c, position, &y[2]));
         },
 };
 
@@ -118,6 +152,34 @@ constinit const OpDef max_pool_pick = {
           const Window window = window_at(c, spatial(c.shape(0)), &y[2], k.data());
           const Scalar taken = expr::equal(expr::cast(c.load(1, y), DType::kI64), window_number(c, k));
           c.store(0, y, c.sum(c.load_if(expr::logical_and(window.inside, taken), 0, joined(y, window.at))));
+        },
+};
+
+constinit const OpDef window_position = {
+    .name = "window_position",
+    .doc = "where in x, flattened, lies the element that max_pool's window result names (i64); sizes are x's spatial extents. column_major flattens the spatial "
+           "axes the other way round, the first one running fastest",
+    .inputs = {"window"},
+    .attrs = {kKernel, kStrides, kDilations, kPadsBegin, kPadsEnd, kSpatial, kCountPads, kSizes, kColumnMajor},
+    .infer =
+        [](Infer& infer) {
+          infer.require(is_integer(infer.dtype(0)), Code::kType, "window positions are integers");
+          infer.require(infer.attrs[kSizes].size() == infer.attrs[kKernel].size(), Code::kBadAttribute, "sizes need one entry a spatial axis");
+          return std::vector<Type>{{DType::kI64, pooled_shape(infer)}};
+        },
+    .grad = no_gradient("positions are integers"),
+    .compute =
+        [](Compute& c) {
+          const Shape& sizes = c.attrs[kSizes];
+          const Indices y = c.outer(c.result_shape());
+          const Indices k = window_index(c, expr::cast(c.load(0, y), DType::kI64));
+          const Indices at = window_at(c, sizes, &y[2], k.data()).at;
+          Scalar within = c.index_constant(0);
+          for (std::size_t i = 0; i < at.size(); ++i) {
+            const std::size_t axis = c.attrs[kColumnMajor] ? at.size() - 1 - i : i;
+            within = within * c.size(sizes[axis]) + at[axis];
+          }
+          c.store(0, y, (y[0] * c.size(c.shape(0)[1]) + y[1]) * c.size(element_count(sizes)) + within);
         },
 };
 

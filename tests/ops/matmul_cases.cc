@@ -116,6 +116,12 @@ void add_max_pool(Cases& cases, const PoolCase& c) {
   cases.add(op::max_pool, c.says, {f32(c.x)}, attributes_of(c, c.y)).gives(c.y).gives(c.y);
   cases.add(op::max_pool_grad, c.says, {f32(c.y), taken}, attributes_of(c, c.x)).gives(c.x);
   cases.add(op::max_pool_pick, c.says, {f32(c.x), taken}, attributes_of(c, c.y)).gives(c.y);
+  for (const bool column_major : {false, true}) {
+    Attrs attrs = attributes_of(c, c.y);
+    attrs.set(kSizes = spatial_of(c.x));
+    attrs.set(kColumnMajor = column_major);
+    cases.add(op::window_position, c.says + (column_major ? ", column by column" : ""), {taken}, attrs).gives(c.y);
+  }
 }
 
 void add_avg_pool(Cases& cases, const PoolCase& c) {
@@ -152,6 +158,14 @@ void add_pool_cases(Cases& cases) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
   cases.add(op::max_pool, "the first of ties takes the gradient", {given({1, 1, 4}, {2, 2, -1, -1})}, pairs).equals({2, -1}).slopes({1, 0, 1, 0});
   cases.add(op::max_pool, "NaN and -inf", {given({1, 1, 4}, {2, nan, -inf, -inf})}, pairs).equals({nan, -inf}).not_differentiated("the case is about NaN");
+  for (const DType dtype : {DType::kI8, DType::kU8, DType::kI32, DType::kI64})
+    cases.add(op::max_pool, "integers, " + std::string(to_string(dtype)), {given(dtype, {1, 1, 4}, {0, 3, 100, 7})}, pairs).equals({3, 100});
+  const Attrs padded = {kKernel = Ints{2}, kStrides = Ints{2}, kDilations = Ints{1}, kPadsBegin = Shape{1}, kPadsEnd = Shape{1}, kSpatial = Shape{3}};
+  cases.add(op::max_pool, "lowest integers beside a pad", {given(DType::kI8, {1, 1, 4}, {-128, -128, -128, 5})}, padded).equals({-128, -128, 5});
+  cases.add(op::max_pool, "-inf beside a pad takes the gradient", {given({1, 1, 4}, {-inf, 1, 2, 3})}, padded).equals({-inf, 2, 3}).slopes({1, 0, 1, 1});
+  cases.add(op::window_position, "by hand", {given(DType::kI32, {1, 2, 2}, {1, 0, 0, 1})},
+            {kKernel = Ints{2}, kStrides = Ints{2}, kDilations = Ints{1}, kPadsBegin = Shape{0}, kPadsEnd = Shape{0}, kSpatial = Shape{2}, kSizes = Shape{4}})
+      .equals({1, 2, 4, 7});
   cases.add(op::avg_pool, "by hand", {given({1, 1, 4}, {2, 4, -1, 3})}, pairs).equals({3, 1});
 }
 

@@ -84,6 +84,7 @@ void add_attention_cases(Cases& cases);
 void add_loss_cases(Cases& cases);
 void add_optimizer_cases(Cases& cases);
 void add_collective_cases(Cases& cases);
+void add_spatial_cases(Cases& cases);
 void add_sort_cases(Cases& cases);
 void add_region_cases(Cases& cases);
 

@@ -32,10 +32,10 @@ Attrs attributes_of(const Window& window, std::int64_t groups) {
   return {kStrides = window.strides, kDilations = window.dilations, kPadsBegin = window.pads_begin, kPadsEnd = window.pads_end, kGroups = groups};
 }
 
-/// y + bias[C] along the channels.
-Val with_bias(const ImportNode& node, Val y) {
-  if (not node.has(2)) return y;
-  const Val bias = node.x(2);
+/// y + bias[C] along the channels; the bias is operand `operand`, if it is there.
+Val with_bias(const ImportNode& node, Val y, std::size_t operand = 2) {
+  if (not node.has(operand)) return y;
+  const Val bias = node.x(operand);
   node.require(bias.rank() == 1, Code::kShape, "the bias must be a vector with one element a channel");
   if (bias.shape()[0].is_constant() and y.shape()[1].is_constant() and bias.shape()[0] != y.shape()[1])
     node.fail(Code::kShape, fmt::format("the bias has {} elements for {} channels", bias.shape()[0].text(), y.shape()[1].text()));
@@ -95,9 +95,21 @@ std::vector<Val> import_conv_transpose(const ImportNode& node) {
   return {with_bias(node, op::conv_input_grad(x, weight, attrs))};
 }
 
+std::vector<Val> import_deform_conv(const ImportNode& node) {
+  const Val x = node.x(0), weight = node.x(1), offset = node.x(2);
+  const Window window = window_of(node, kernel_of(node, weight.shape()));
+  (void)spatial_extents(node, x.shape(), window.rank());
+  const std::int64_t offset_groups = node.integer("offset_group", 1);
+  node.require(offset_groups >= 1, Code::kBadAttribute, fmt::format("offset_group = {}", offset_groups));
+  Attrs attrs = attributes_of(window, groups_of(node));
+  attrs.set(kOffsetGroups = offset_groups);
+  return {with_bias(node, op::deform_conv.build({x, weight, offset, node.has(4) ? node.x(4) : Val()}, attrs), 3)};
+}
+
 constinit const Importer kRows[] = {
     {"Conv", import_conv, {1, 2}},
     {"ConvTranspose", import_conv_transpose, {1, 2}},
+    {"DeformConv", import_deform_conv, {1, 3}},
 };
 
 }  // namespace

@@ -31,10 +31,13 @@ Attrs pool_attributes(const ImportNode& node, const Shape& x) {
 }
 
 std::vector<Val> import_max_pool(const ImportNode& node) {
-  if (node.wants(1)) node.fail(Code::kUnknownOp, "its result 1 (Indices) is not supported", {"leave the indices out, or pool with a Slice or Gather instead"});
   const Val x = node.x(0);
-  const Val pooled = op::max_pool(is_float(x.dtype()) ? x : cast(x, DType::kF32), pool_attributes(node, x.shape()));  // integers have 8 bits here
-  return {cast(pooled, x.dtype())};
+  Attrs attrs = pool_attributes(node, x.shape());
+  const std::vector<Val> pooled = op::max_pool.build_all({x}, attrs);
+  if (not node.wants(1)) return {pooled[0]};
+  attrs.set(kSizes = Shape(x.shape().begin() + 2, x.shape().end()));
+  if (node.flag("storage_order", false)) attrs.set(kColumnMajor = true);
+  return {pooled[0], op::window_position(pooled[1], attrs)};
 }
 
 std::vector<Val> import_average_pool(const ImportNode& node) {
@@ -69,10 +72,44 @@ std::vector<Val> import_col2im(const ImportNode& node) {
   return {op::col2im(reshape(x, apart), {kKernel = window.kernel, kStrides = window.strides, kDilations = window.dilations, kPadsBegin = window.pads_begin, kSpatial = image})};
 }
 
+/// The pooled elements back where they were taken from, all else 0. Positions are those in the tensor that the window, strides and pads lead to; an
+/// output_shape that is larger has it in its first corner. Of several elements for one position the last counts.
+std::vector<Val> import_max_unpool(const ImportNode& node) {
+  const Val x = node.x(0), position = node.x(1);
+  const Window window = window_of(node, std::nullopt);
+  const Shape pooled = spatial_extents(node, x.shape(), window.rank());
+  Shape shape = {x.shape()[0], x.shape()[1]};
+  for (std::size_t i = 0; i < window.rank(); ++i)
+    shape.push_back((pooled[i] - 1) * Dim(window.strides[i]) + window.kernel[i] - window.pads_begin[i] - window.pads_end[i]);
+  const Dim count = element_count(x.shape());
+  const Val flat = op::scatter_elements(reshape(x, {count}), reshape(position, {count}), {kAxis = 0, kShape = Shape{element_count(shape)}});
+  const Val y = reshape(flat, shape);
+  if (not node.has(2)) return {y};
+  const Shape stated = node.contents(2, "output_shape");
+  node.require(stated.size() == x.rank(), Code::kShape, fmt::format("output_shape has {} entries for {} axes", stated.size(), x.rank()));
+  return {op::pad(y, {kStarts = Shape(x.rank(), Dim(0)), kSizes = stated, kSteps = Ints(x.rank(), 1)})};
+}
+
+/// y = x / (bias + alpha * mean of squares of `size` neighbouring channels)^beta, channels beyond the ends being 0.
+std::vector<Val> import_lrn(const ImportNode& node) {
+  const Val x = node.x(0);
+  const std::int64_t size = node.integer("size", 0);
+  node.require(x.rank() >= 2, Code::kShape, "needs batch and channels");
+  node.require(size >= 1, Code::kBadAttribute, fmt::format("size = {}", size));
+  const Dim channels = x.shape()[1], rest = element_count(Shape(x.shape().begin() + 2, x.shape().end()));
+  const Val squares = reshape(square(x), {x.shape()[0], 1, channels, rest});
+  const Val means = op::avg_pool(squares, {kKernel = Ints{size, 1}, kStrides = Ints{1, 1}, kDilations = Ints{1, 1}, kPadsBegin = Shape{(size - 1) / 2, 0},
+                                           kPadsEnd = Shape{size / 2, 0}, kSpatial = Shape{channels, rest}, kCountPads = true});
+  const Val base = reshape(means, x.shape()) * node.real("alpha", 1e-4) + node.real("bias", 1);
+  return {x / op::pow(base, node.builder().scalar(node.real("beta", 0.75), x.dtype()))};
+}
+
 constinit const Importer kRows[] = {
     {"MaxPool", import_max_pool},
     {"AveragePool", import_average_pool},
     {"Col2Im", import_col2im},
+    {"LRN", import_lrn},
+    {"MaxUnpool", import_max_unpool},
     {"GlobalAveragePool", [](const ImportNode& node) { return import_global(node, op::reduce_mean); }},
     {"GlobalMaxPool", [](const ImportNode& node) { return import_global(node, op::reduce_max); }},
 };

@@ -97,15 +97,15 @@ BackendCase load_backend_case(const std::string& name) {
 }
 
 void fix_small_inputs(BackendCase& one) {
-  constexpr std::int64_t kSmall = 64;
+  constexpr std::int64_t kSmall = 64, kFew = 8;
   onnx::GraphProto& graph = *one.model.mutable_graph();
   for (onnx::ValueInfoProto& input : *graph.mutable_input()) {
     for (std::size_t i = 0; i < one.inputs.size(); ++i) {
       const Tensor& value = one.inputs[i];
       if (is_sequence(input.type()) and one.input_names[i] == input.name() + ".0" and not element_type(input.mutable_type())->has_shape())
         for (std::size_t axis = 0; axis < value.shape().size(); ++axis) element_type(input.mutable_type())->mutable_shape()->add_dim();
-      const bool is_number = value.shape().empty();  // start, limit and delta of a float Range
-      if (one.input_names[i] != input.name() or (is_float(value.dtype()) and not is_number) or value.element_count() > kSmall) continue;
+      const bool is_few = value.shape().size() <= 1 and value.element_count() <= kFew;  // a float Range's start, limit and delta; Resize's scales
+      if (one.input_names[i] != input.name() or (is_float(value.dtype()) and not is_few) or value.element_count() > kSmall) continue;
       onnx::TensorProto* initializer = graph.add_initializer();
       initializer->set_name(input.name());
       store_tensor(initializer, value);

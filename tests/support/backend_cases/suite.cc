@@ -28,7 +28,6 @@ constexpr Exception kExceptions[] = {
     {"test_training_dropout_default", Held::kFailing, kRandom},
     {"test_training_dropout_default_mask", Held::kFailing, kRandom},
     {"test_training_dropout_mask", Held::kFailing, kRandom},
-    {"test_maxpool_with_argmax_*", Held::kFailing, "the positions of the largest elements are no result of max_pool"},
 };
 
 const Exception* exception_for(const std::string& name) {
