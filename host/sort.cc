@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/diag.h"
 #include "host/by_dtype.h"
 #include "host/functions.h"
 
@@ -34,6 +35,7 @@ struct Rows {
 void run_arg_top_k(const HostAttributes& attributes, std::span<const HostTensor> operands, std::span<const HostTensor> results) {
   const Rows from(operands[0].shape, attributes.integer("axis")), to(results[0].shape, attributes.integer("axis"));
   const bool largest = not attributes.flag("smallest");
+  if (to.length > from.length) throw Error(Code::kDataRange, "arg_top_k: " + std::to_string(to.length) + " elements are asked of an axis of " + std::to_string(from.length));
   by_dtype(operands[0].dtype, [&]<typename T>() {
     const std::span<T> x = operands[0].elements<T>();
     const std::span<std::int64_t> positions = results[0].elements<std::int64_t>();

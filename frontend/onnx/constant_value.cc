@@ -33,7 +33,7 @@ bool has_symbols(const Attrs& attrs) {
 }
 
 bool can_run(const Graph& graph, const Node& node) {
-  return (node.op->scalar != nullptr or node.op->compute != nullptr) and not has_symbols(node.attrs) and
+  return (node.op->scalar != nullptr or node.op->compute != nullptr or node.op->host != nullptr) and not has_symbols(node.attrs) and
          std::all_of(node.results.begin(), node.results.end(), [&](ValueId id) { return is_small(graph.type(id)); });
 }
 

@@ -52,6 +52,7 @@ void repeat_for_each_channel(ImportNode& node) {
     node.set_operand(i, reshape(broadcast_to(reshape(of_groups, {of_groups.shape()[0], 1}), {of_groups.shape()[0], channels}), {channels * groups}));
   }
 }
+
 /// The number of elements was an attribute.
 void give_count(ImportNode& node) { node.set_operand(1, Ints{node.integer("k", 0)}); }
 

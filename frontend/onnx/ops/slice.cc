@@ -11,15 +11,12 @@ namespace hone::onnx {
 
 namespace {
 
-/// Symbols stand for sizes, which are not negative: an expression without a minus is not negative either.
-bool is_never_negative(const Dim& dim) { return dim.is_constant() ? dim.value() >= 0 : dim.text().find('-') == std::string::npos; }
-
-Dim at_least_zero(const Dim& dim) { return is_never_negative(dim) ? dim : max(dim, 0); }
+Dim at_least_zero(const Dim& dim) { return dim.may_be_negative() ? max(dim, 0) : dim; }
 
 /// Does a start or end count from the back? Sizes of every size decide for an expression: -N does, N - 1 does not.
 bool counts_from_end(const Dim& position) {
   if (position.is_constant()) return position.value() < 0;
-  if (is_never_negative(position)) return false;
+  if (not position.may_be_negative()) return false;
   DimBindings small, large;
   for (const std::string& symbol : position.symbols()) {
     small[symbol] = 1;
