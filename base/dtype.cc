@@ -4,19 +4,9 @@
 
 namespace hone {
 
-namespace {
-constexpr DTypeInfo kInfo[kDTypeCount] = {
-    {"f32", 4, true, true},   {"f64", 8, true, true},    {"f16", 2, true, true},    {"bf16", 2, true, true},   {"i8", 1, false, true},
-    {"i16", 2, false, true},  {"i32", 4, false, true},   {"i64", 8, false, true},   {"u8", 1, false, false},   {"u16", 2, false, false},
-    {"u32", 4, false, false}, {"u64", 8, false, false},  {"bool", 1, false, false},
-};
-}  // namespace
-
-const DTypeInfo& info(DType dtype) { return kInfo[static_cast<int>(dtype)]; }
-
 std::optional<DType> dtype_from_name(std::string_view name) {
   for (int i = 0; i < kDTypeCount; ++i)
-    if (kInfo[i].name == name) return static_cast<DType>(i);
+    if (kDTypes[i].name == name) return static_cast<DType>(i);
   return std::nullopt;
 }
 

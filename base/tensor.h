@@ -50,7 +50,7 @@ class Tensor {
   double at(std::int64_t i) const;
   /// Element i of an integer or bool tensor, exactly.
   std::int64_t int_at(std::int64_t i) const;
-  /// Each element converted as C does it (floats to integers truncate), f16 and bf16 rounded to nearest even.
+  /// Each element converted as C does it (floats to integers truncate, integers keep their low bits); the small floats are rounded to nearest even.
   Tensor cast(DType dtype) const;
   /// The same bytes under another shape of the same element count.
   Tensor reshaped(std::vector<std::int64_t> shape) const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/diag.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -32,6 +33,28 @@ void swap_bytes(std::span<std::byte> bytes, std::size_t size) {
 
 void normalize_bools(std::span<std::byte> bytes) {
   for (std::byte& byte : bytes) byte = std::byte{byte != std::byte{0}};
+}
+
+std::size_t packed_bytes(DType dtype, std::size_t count) { return (count * static_cast<std::size_t>(info(dtype).bits) + 7) / 8; }
+
+void unpack_elements(DType dtype, std::span<const std::byte> packed, std::span<std::byte> elements) {
+  const auto bits = static_cast<std::size_t>(info(dtype).bits);
+  HONE_CHECK(bits < 8 and packed.size() == packed_bytes(dtype, elements.size()), "packed elements of a wrong size");
+  const bool extends = info(dtype).is_signed and not info(dtype).is_float;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const auto raised = static_cast<std::uint8_t>(std::to_integer<unsigned>(packed[i * bits / 8]) >> (i * bits % 8) << (8 - bits));
+    elements[i] = extends ? static_cast<std::byte>(static_cast<std::int8_t>(raised) >> (8 - bits)) : static_cast<std::byte>(raised >> (8 - bits));
+  }
+}
+
+std::string pack_elements(DType dtype, std::span<const std::byte> elements) {
+  const auto bits = static_cast<std::size_t>(info(dtype).bits);
+  std::string packed(packed_bytes(dtype, elements.size()), '\0');
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const unsigned element = std::to_integer<unsigned>(elements[i]) & ((1U << bits) - 1);
+    packed[i * bits / 8] = static_cast<char>(static_cast<unsigned char>(packed[i * bits / 8]) | element << (i * bits % 8));
+  }
+  return packed;
 }
 
 }  // namespace hone

@@ -21,4 +21,10 @@ void swap_bytes(std::span<std::byte> bytes, std::size_t size);
 /// Turns every byte but 0 into 1: a C++ bool of any other value is undefined.
 void normalize_bools(std::span<std::byte> bytes);
 
+/// The bytes that `count` elements take in an ONNX file, where elements of 4 and 2 bits are packed, the first in a byte's lowest bits.
+std::size_t packed_bytes(DType dtype, std::size_t count);
+/// Elements of a type of fewer than 8 bits, packed in a file: one to a byte of `elements`, integers with their sign. Bits behind the last are ignored.
+void unpack_elements(DType dtype, std::span<const std::byte> packed, std::span<std::byte> elements);
+std::string pack_elements(DType dtype, std::span<const std::byte> elements);
+
 }  // namespace hone

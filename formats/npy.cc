@@ -187,23 +187,12 @@ void finish_elements(const NpyInfo& info, std::span<std::byte> bytes) {
   if (info.dtype == DType::kBool) normalize_bools(bytes);
 }
 
-std::string_view npy_type(DType dtype) {
-  switch (dtype) {
-    case DType::kF32: return "<f4";
-    case DType::kF64: return "<f8";
-    case DType::kF16: return "<f2";
-    case DType::kI8: return "|i1";
-    case DType::kI16: return "<i2";
-    case DType::kI32: return "<i4";
-    case DType::kI64: return "<i8";
-    case DType::kU8: return "|u1";
-    case DType::kBF16:
-    case DType::kU16: return "<u2";
-    case DType::kU32: return "<u4";
-    case DType::kU64: return "<u8";
-    case DType::kBool: return "|b1";
-  }
-  internal_error(__FILE__, __LINE__, "unknown dtype");
+/// Types that NumPy has no name for are written as the integers that hold them.
+std::string npy_type(DType dtype) {
+  if (dtype == DType::kBool) return "|b1";
+  const bool as_bits = is_float(dtype) and is_storage_only(dtype) and dtype != DType::kF16;
+  const char kind = is_float(dtype) and not as_bits ? 'f' : info(dtype).is_signed and not as_bits ? 'i' : 'u';
+  return fmt::format("{}{}{}", size_of(dtype) == 1 ? '|' : '<', kind, size_of(dtype));
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ class NpyFile {
   std::size_t row_bytes_ = 0;
 };
 
-/// The header that NumPy writes for such an array, padded so that the elements begin at a multiple of 64. bf16 has no name in NumPy: written as uint16.
+/// The header that NumPy writes for such an array, padded so that the elements begin at a multiple of 64. Types that
+/// NumPy has no name for are written as the integers that hold them: bf16 as uint16, floats of 8 and 4 bits as uint8, i4 and i2 as int8, u4 and u2 as uint8.
 std::string npy_header(DType dtype, std::span<const std::int64_t> shape);
 /// Writes the array atomically. Throws kFileOpen, kFileWrite.
 void write_npy(const std::string& path, const Tensor& tensor);

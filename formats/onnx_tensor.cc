@@ -30,20 +30,20 @@ struct OnnxType {
 
 /// By element type number.
 constexpr std::array kTypes = {
-    OnnxType{"UNDEFINED", std::nullopt, Form::kNone},      OnnxType{"FLOAT", DType::kF32, Form::kFloats},
-    OnnxType{"UINT8", DType::kU8, Form::kInt32s},          OnnxType{"INT8", DType::kI8, Form::kInt32s},
-    OnnxType{"UINT16", DType::kU16, Form::kInt32s},        OnnxType{"INT16", DType::kI16, Form::kInt32s},
-    OnnxType{"INT32", DType::kI32, Form::kInt32s},         OnnxType{"INT64", DType::kI64, Form::kInt64s},
-    OnnxType{"STRING", std::nullopt, Form::kNone},         OnnxType{"BOOL", DType::kBool, Form::kInt32s},
-    OnnxType{"FLOAT16", DType::kF16, Form::kInt32s},       OnnxType{"DOUBLE", DType::kF64, Form::kDoubles},
-    OnnxType{"UINT32", DType::kU32, Form::kUint64s},       OnnxType{"UINT64", DType::kU64, Form::kUint64s},
-    OnnxType{"COMPLEX64", std::nullopt, Form::kNone},      OnnxType{"COMPLEX128", std::nullopt, Form::kNone},
-    OnnxType{"BFLOAT16", DType::kBF16, Form::kInt32s},     OnnxType{"FLOAT8E4M3FN", std::nullopt, Form::kNone},
-    OnnxType{"FLOAT8E4M3FNUZ", std::nullopt, Form::kNone}, OnnxType{"FLOAT8E5M2", std::nullopt, Form::kNone},
-    OnnxType{"FLOAT8E5M2FNUZ", std::nullopt, Form::kNone}, OnnxType{"UINT4", std::nullopt, Form::kNone},
-    OnnxType{"INT4", std::nullopt, Form::kNone},           OnnxType{"FLOAT4E2M1", std::nullopt, Form::kNone},
-    OnnxType{"FLOAT8E8M0", std::nullopt, Form::kNone},     OnnxType{"UINT2", std::nullopt, Form::kNone},
-    OnnxType{"INT2", std::nullopt, Form::kNone},
+    OnnxType{"UNDEFINED", std::nullopt, Form::kNone},                 OnnxType{"FLOAT", DType::kF32, Form::kFloats},
+    OnnxType{"UINT8", DType::kU8, Form::kInt32s},                     OnnxType{"INT8", DType::kI8, Form::kInt32s},
+    OnnxType{"UINT16", DType::kU16, Form::kInt32s},                   OnnxType{"INT16", DType::kI16, Form::kInt32s},
+    OnnxType{"INT32", DType::kI32, Form::kInt32s},                    OnnxType{"INT64", DType::kI64, Form::kInt64s},
+    OnnxType{"STRING", std::nullopt, Form::kNone},                    OnnxType{"BOOL", DType::kBool, Form::kInt32s},
+    OnnxType{"FLOAT16", DType::kF16, Form::kInt32s},                  OnnxType{"DOUBLE", DType::kF64, Form::kDoubles},
+    OnnxType{"UINT32", DType::kU32, Form::kUint64s},                  OnnxType{"UINT64", DType::kU64, Form::kUint64s},
+    OnnxType{"COMPLEX64", std::nullopt, Form::kNone},                 OnnxType{"COMPLEX128", std::nullopt, Form::kNone},
+    OnnxType{"BFLOAT16", DType::kBF16, Form::kInt32s},                OnnxType{"FLOAT8E4M3FN", DType::kF8E4M3FN, Form::kInt32s},
+    OnnxType{"FLOAT8E4M3FNUZ", DType::kF8E4M3FNUZ, Form::kInt32s},    OnnxType{"FLOAT8E5M2", DType::kF8E5M2, Form::kInt32s},
+    OnnxType{"FLOAT8E5M2FNUZ", DType::kF8E5M2FNUZ, Form::kInt32s},    OnnxType{"UINT4", DType::kU4, Form::kInt32s},
+    OnnxType{"INT4", DType::kI4, Form::kInt32s},                      OnnxType{"FLOAT4E2M1", DType::kF4E2M1, Form::kInt32s},
+    OnnxType{"FLOAT8E8M0", DType::kF8E8M0, Form::kInt32s},            OnnxType{"UINT2", DType::kU2, Form::kInt32s},
+    OnnxType{"INT2", DType::kI2, Form::kInt32s},
 };
 
 const OnnxType* find_type(std::int32_t number) {
@@ -61,7 +61,8 @@ class TensorReader {
     dtype_ = *type->dtype;
     if (proto_.has_segment()) fail("it is one segment of a tensor in several parts", "no exporter in use writes that; save the model again with onnx.save");
     shape_.assign(proto_.dims().begin(), proto_.dims().end());
-    byte_count_ = bytes_of_shape(dtype_, shape_, tensor_label(proto_), loc_);
+    count_ = bytes_of_shape(dtype_, shape_, tensor_label(proto_), loc_) / size_of(dtype_);
+    byte_count_ = packed_bytes(dtype_, count_);
     check_one_form();
     if (is_external(proto_)) {
       const ExternalBytes external = read_external(proto_, folder_, byte_count_, loc_);
@@ -88,7 +89,7 @@ class TensorReader {
     if (proto_.data_type() == onnx::TensorProto::STRING)
       fail("it holds strings, where numbers are expected", "do what works on text before the model, in the data");
     fail(fmt::format("its element type is {}, which Hone does not have", onnx_type_name(proto_.data_type())),
-         "export the model with float32 weights; a quantized model cannot be trained");
+         "export the model with float32 weights");
   }
 
   std::string wanted() const { return onnx_type_name(proto_.data_type()) + shape_text(shape_); }
@@ -121,6 +122,7 @@ class TensorReader {
 
   Tensor from_bytes(std::span<const std::byte> bytes) const {
     return Tensor::make(dtype_, shape_, [&](std::span<std::byte> destination) {
+      if (info(dtype_).bits < 8) return unpack_elements(dtype_, bytes, destination);
       std::copy(bytes.begin(), bytes.end(), destination.begin());
       if (dtype_ == DType::kBool) normalize_bools(destination);
     });
@@ -134,8 +136,14 @@ class TensorReader {
 
   template <typename Values>
   Tensor from_numbers(const Values& values, std::string_view field) const {
-    const std::size_t count = byte_count_ / size_of(dtype_);
+    const bool packed = info(dtype_).bits < 8;  // a value is a byte then
+    const std::size_t count = packed ? byte_count_ : count_;
     if (static_cast<std::size_t>(values.size()) != count) fail(fmt::format("{} needs {} values, but {} has {}", wanted(), count, field, values.size()));
+    if (packed) {
+      std::vector<std::byte> bytes(byte_count_);
+      store<std::uint8_t>(values, bytes);
+      return from_bytes(bytes);
+    }
     return Tensor::make(dtype_, shape_, [&](std::span<std::byte> destination) {
       switch (dtype_) {
         case DType::kF32: return store<float>(values, destination);
@@ -151,6 +159,7 @@ class TensorReader {
         case DType::kU32: return store<std::uint32_t>(values, destination);
         case DType::kU64: return store<std::uint64_t>(values, destination);
         case DType::kBool: return store<bool>(values, destination);
+        default: return store<std::uint8_t>(values, destination);  // the codes of floats of 8 bits
       }
     });
   }
@@ -176,7 +185,8 @@ class TensorReader {
   const OnnxType* type_ = nullptr;
   DType dtype_ = DType::kF32;
   std::vector<std::int64_t> shape_;
-  std::size_t byte_count_ = 0;
+  std::size_t count_ = 0;
+  std::size_t byte_count_ = 0;  ///< in the file
 };
 
 }  // namespace
@@ -188,7 +198,8 @@ void store_tensor(onnx::TensorProto* proto, const Tensor& tensor) {
   proto->clear_segment();
   proto->mutable_dims()->Assign(tensor.shape().begin(), tensor.shape().end());
   proto->set_data_type(onnx_of_dtype(tensor.dtype()));
-  proto->set_raw_data(tensor.bytes().data(), tensor.byte_count());
+  if (info(tensor.dtype()).bits < 8) proto->set_raw_data(pack_elements(tensor.dtype(), tensor.bytes()));
+  else proto->set_raw_data(tensor.bytes().data(), tensor.byte_count());
 }
 
 std::optional<DType> dtype_of_onnx(std::int32_t data_type) {

@@ -88,6 +88,7 @@ inline constexpr AttrKey<Shape> kShape("shape");           ///< result shape
 inline constexpr AttrKey<Shape> kStarts("starts");
 inline constexpr AttrKey<Ints> kSteps("steps");
 inline constexpr AttrKey<DType> kTo("to");
+inline constexpr AttrKey<bool> kSaturate("saturate");
 inline constexpr AttrKey<bool> kTransA("ta");
 inline constexpr AttrKey<bool> kTransB("tb");
 inline constexpr AttrKey<Ints> kStrides("strides");        ///< one per spatial axis
@@ -100,7 +101,7 @@ inline constexpr AttrKey<Shape> kSpatial("spatial");       ///< spatial extents 
 inline constexpr AttrKey<bool> kCountPads("count_pads");   ///< average pooling divides by the whole window
 inline constexpr AttrKey<Shape> kSizes("sizes");           ///< extents of the result, spelled out
 inline constexpr AttrKey<std::string> kCoordinates("coordinates");  ///< how positions in a resized axis map to the original one (ONNX's names)
-inline constexpr AttrKey<std::string> kRounding("rounding");  ///< which element is the nearest one (ONNX's names)
+inline constexpr AttrKey<std::string> kRounding("rounding");  ///< to which number: the nearest, up, down, or one of ONNX's ways to an element
 inline constexpr AttrKey<double> kCubicA("cubic_a");       ///< the free coefficient of cubic interpolation
 inline constexpr AttrKey<bool> kExcludeOutside("exclude_outside");
 inline constexpr AttrKey<bool> kAntialias("antialias");

@@ -6,9 +6,11 @@
 #include <cstring>
 #include <map>
 
+#include "base/float_format.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "ir/builder.h"
+#include "ir/kernel/scalar_math.h"
 #include "ir/op.h"
 #include "ir/scanner.h"
 #include "ir/verify.h"
@@ -36,15 +38,17 @@ std::optional<std::string> bytes_of(std::optional<T> value) {
 
 /// The bytes of one element.
 std::optional<std::string> element_bytes(DType dtype, std::string_view text) {
-  const auto half = [&](std::uint16_t (*convert)(float)) {
-    const auto value = number<float>(text);
-    return bytes_of(value ? std::optional(convert(*value)) : std::nullopt);
-  };
+  if (is_storage_only(dtype)) {
+    std::string bytes(size_of(dtype), '\0');
+    const auto value = number<double>(text);
+    if (not value or (not is_float(dtype) and static_cast<double>(scalar_math::to_integer(dtype, *value)) != *value)) return std::nullopt;
+    if (is_float(dtype)) write_storage(dtype, bytes.data(), *value);
+    else bytes[0] = static_cast<char>(*value);
+    return bytes;
+  }
   switch (dtype) {
     case DType::kF32: return bytes_of(number<float>(text));
     case DType::kF64: return bytes_of(number<double>(text));
-    case DType::kF16: return half(float_to_half);
-    case DType::kBF16: return half(float_to_bfloat16);
     case DType::kI8: return bytes_of(number<std::int8_t>(text));
     case DType::kI16: return bytes_of(number<std::int16_t>(text));
     case DType::kI32: return bytes_of(number<std::int32_t>(text));
@@ -54,8 +58,8 @@ std::optional<std::string> element_bytes(DType dtype, std::string_view text) {
     case DType::kU32: return bytes_of(number<std::uint32_t>(text));
     case DType::kU64: return bytes_of(number<std::uint64_t>(text));
     case DType::kBool: return text == "true" or text == "false" ? bytes_of(std::optional<std::uint8_t>(text == "true")) : std::nullopt;
+    default: return std::nullopt;
   }
-  return std::nullopt;
 }
 
 class GraphParser {

@@ -141,6 +141,7 @@ llvm::Value* Point::compute(ExprId id) {
       llvm::Value* sum = read(temp.value, temp.dtype);
       return temp.dtype == temp.result ? sum : ir.CreateFPTrunc(sum, ir.getFloatTy());
     }
+    case ScalarOp::kRoundTo: return round_to(ir, StorageRounding::unpacked(e.slot), value(e.operands[0]), half_);
     default: break;
   }
   const int count = info(e.op).operands;

@@ -199,6 +199,7 @@ constexpr Row kRows[] = {
     {ScalarOp::kIsNan, [](const Operation& o) { return o.ir.CreateFCmpUNO(o[0], o[0]); }},
     {ScalarOp::kIsInf, [](const Operation& o) { return o.ir.CreateFCmpOEQ(o.intrinsic(intrinsic::fabs), o.number(std::numeric_limits<double>::infinity())); }},
     {ScalarOp::kCast, cast_from_float, cast_from_integer},
+    {ScalarOp::kRoundTo},  // backends/llvm/storage.h
     {ScalarOp::kAdd, [](const Operation& o) { return o.ir.CreateFAdd(o[0], o[1]); }, [](const Operation& o) { return o.ir.CreateAdd(o[0], o[1]); }},
     {ScalarOp::kSub, [](const Operation& o) { return o.ir.CreateFSub(o[0], o[1]); }, [](const Operation& o) { return o.ir.CreateSub(o[0], o[1]); }},
     {ScalarOp::kMul, [](const Operation& o) { return o.ir.CreateFMul(o[0], o[1]); }, [](const Operation& o) { return o.ir.CreateMul(o[0], o[1]); }},
@@ -241,73 +242,7 @@ constexpr bool rows_in_order() {
 }
 static_assert(rows_in_order(), "one row per ScalarOp, in the order of HONE_SCALAR_OPS");
 
-Value* half_to_float(llvm::IRBuilder<>& ir, Value* bits) {
-  Value* wide = ir.CreateZExt(bits, ir.getInt32Ty());
-  Value* magnitude = ir.CreateShl(ir.CreateAnd(wide, 0x7fff), 13);
-  Value* finite = ir.CreateFMul(ir.CreateBitCast(magnitude, ir.getFloatTy()), llvm::ConstantFP::get(ir.getFloatTy(), 0x1p112));
-  Value* special = ir.CreateOr(magnitude, 0x7f800000);
-  Value* is_special = ir.CreateICmpUGE(magnitude, ir.getInt32(0x7c00 << 13));
-  Value* result = ir.CreateSelect(is_special, special, ir.CreateBitCast(finite, ir.getInt32Ty()));
-  return ir.CreateBitCast(ir.CreateOr(result, ir.CreateShl(ir.CreateAnd(wide, 0x8000), 16)), ir.getFloatTy());
-}
-
-Value* float_to_half(llvm::IRBuilder<>& ir, Value* value) {
-  Value* bits = ir.CreateBitCast(value, ir.getInt32Ty());
-  Value* magnitude = ir.CreateAnd(bits, 0x7fffffff);
-  Value* odd = ir.CreateAnd(ir.CreateLShr(magnitude, 13), 1);
-  // The exponent's bias shrinks by 112; half a unit less one, and one for odd values, rounds to nearest even.
-  Value* normal = ir.CreateLShr(ir.CreateAdd(ir.CreateAdd(magnitude, ir.getInt32(0xc8000fff)), odd), 13);
-  // 0.5 has the unit of the smallest half: adding it rounds a denormal.
-  Value* shifted = ir.CreateFAdd(ir.CreateBitCast(magnitude, ir.getFloatTy()), llvm::ConstantFP::get(ir.getFloatTy(), 0.5));
-  Value* denormal = ir.CreateSub(ir.CreateBitCast(shifted, ir.getInt32Ty()), ir.getInt32(0x3f000000));
-  Value* result = ir.CreateSelect(ir.CreateICmpULT(magnitude, ir.getInt32(0x38800000)), denormal, normal);
-  result = ir.CreateSelect(ir.CreateICmpUGE(magnitude, ir.getInt32(0x477ff000)), ir.getInt32(0x7c00), result);  // from 65520 on
-  result = ir.CreateSelect(ir.CreateICmpUGT(magnitude, ir.getInt32(0x7f800000)), ir.getInt32(0x7e00), result);
-  return ir.CreateTrunc(ir.CreateOr(result, ir.CreateAnd(ir.CreateLShr(bits, 16), 0x8000)), ir.getInt16Ty());
-}
-
-Value* float_to_bfloat16(llvm::IRBuilder<>& ir, Value* value) {
-  Value* bits = ir.CreateBitCast(value, ir.getInt32Ty());
-  Value* odd = ir.CreateAnd(ir.CreateLShr(bits, 16), 1);
-  Value* rounded = ir.CreateAdd(ir.CreateAdd(bits, ir.getInt32(0x7fff)), odd);
-  Value* result = ir.CreateSelect(ir.CreateFCmpUNO(value, value), ir.CreateOr(bits, 0x400000), rounded);
-  return ir.CreateTrunc(ir.CreateLShr(result, 16), ir.getInt16Ty());
-}
-
 }  // namespace
-
-llvm::Type* value_type(llvm::LLVMContext& context, DType dtype) {
-  if (dtype == DType::kF64) return llvm::Type::getDoubleTy(context);
-  if (is_float(dtype)) return llvm::Type::getFloatTy(context);
-  return llvm::Type::getIntNTy(context, dtype == DType::kBool ? 1 : static_cast<unsigned>(size_of(dtype) * 8));
-}
-
-llvm::Type* storage_type(llvm::LLVMContext& context, DType dtype) {
-  if (dtype == DType::kF16 or dtype == DType::kBF16) return llvm::Type::getInt16Ty(context);
-  return dtype == DType::kBool ? llvm::Type::getInt8Ty(context) : value_type(context, dtype);
-}
-
-Value* widen(llvm::IRBuilder<>& ir, DType storage, Value* loaded, HalfConversion half) {
-  switch (storage) {
-    case DType::kBool: return ir.CreateICmpNE(loaded, ir.getInt8(0));
-    case DType::kBF16: return ir.CreateBitCast(ir.CreateShl(ir.CreateZExt(loaded, ir.getInt32Ty()), 16), ir.getFloatTy());
-    case DType::kF16:
-      if (half == HalfConversion::kArithmetic) return half_to_float(ir, loaded);
-      return ir.CreateFPExt(ir.CreateBitCast(loaded, ir.getHalfTy()), ir.getFloatTy());
-    default: return loaded;
-  }
-}
-
-Value* narrow(llvm::IRBuilder<>& ir, DType storage, Value* value, HalfConversion half) {
-  switch (storage) {
-    case DType::kBool: return ir.CreateZExt(value, ir.getInt8Ty());
-    case DType::kBF16: return float_to_bfloat16(ir, value);
-    case DType::kF16:
-      if (half == HalfConversion::kArithmetic) return float_to_half(ir, value);
-      return ir.CreateBitCast(ir.CreateFPTrunc(value, ir.getHalfTy()), ir.getInt16Ty());
-    default: return value;
-  }
-}
 
 Value* emit_operation(llvm::IRBuilder<>& ir, ScalarOp op, DType operand_type, DType result_type, std::span<Value* const> operands) {
   const Row& row = kRows[static_cast<std::size_t>(op)];

@@ -121,7 +121,8 @@ Scalar Compute::reduce(ReduceKind kind, Scalar value) {
 void Compute::store(std::size_t result, Indices index, Scalar value) {
   if (reduced_) start_phase();
   const auto buffer = static_cast<std::uint32_t>(node_.operands.size() + result);
-  phase().stores.push_back({buffer, ids_of(index), expr::cast(value, kernel_.buffers[buffer].dtype).id(), ExprId{}});
+  const DType dtype = kernel_.buffers[buffer].dtype;
+  phase().stores.push_back({buffer, ids_of(index), expr::to_store(expr::cast(value, dtype), dtype).id(), ExprId{}});
 }
 
 void Compute::scatter_store(Combine combine, std::size_t result, Indices index, Scalar value, Scalar guard) {

@@ -34,7 +34,8 @@ class ElementwiseBuilder {
     const std::uint32_t buffer = add_buffer(value, Access::kWrite);
     std::vector<ExprId> at;
     for (const Scalar& i : index_) at.push_back(i.id());
-    made_.kernel.phases[0].stores.push_back({buffer, std::move(at), values_.at(value).id(), ExprId{}});
+    const Scalar stored = expr::to_store(values_.at(value), graph_.type(value).dtype);
+    made_.kernel.phases[0].stores.push_back({buffer, std::move(at), stored.id(), ExprId{}});
   }
 
   ElementwiseKernel take(std::string name) && {

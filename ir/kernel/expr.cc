@@ -88,7 +88,7 @@ class Folder {
   std::optional<Folded> fold() const {
     switch (info(expr_.op).operands) {
       case 0: return leaf();
-      case 1: return expr_.op == ScalarOp::kCast ? cast() : unary();
+      case 1: return expr_.op == ScalarOp::kCast ? cast() : expr_.op == ScalarOp::kRoundTo ? round_to() : unary();
       case 2: return binary();
       default: return select();
     }
@@ -126,6 +126,12 @@ class Folder {
       return is(real(expr_.dtype, x.dtype == DType::kF32 ? static_cast<float>(x.float_value) : x.float_value));
     }
     return std::nullopt;
+  }
+
+  std::optional<Folded> round_to() const {
+    if (operand(0).op == ScalarOp::kRoundTo and operand(0).slot == expr_.slot) return is(0);
+    const auto x = number(0);
+    return x ? is(integer(expr_.dtype, scalar_math::wrap(StorageRounding::unpacked(expr_.slot).dtype, *x))) : std::nullopt;
   }
 
   std::optional<Folded> unary() const {
@@ -240,7 +246,8 @@ bool accepts(ScalarOp op, DType type) {
     case ScalarOp::kShiftRight: return is_integer(type);
     case ScalarOp::kMax:
     case ScalarOp::kMin:
-    case ScalarOp::kCast: return true;
+    case ScalarOp::kCast:
+    case ScalarOp::kRoundTo: return true;
     default: return is_comparison(op) or type != DType::kBool;
   }
 }
@@ -276,7 +283,7 @@ Scalar constant_int(ExprPool& pool, DType dtype, std::int64_t value) {
 Scalar like(Scalar like, double value) { return constant(like.pool(), like.dtype(), value); }
 
 Scalar unary(ScalarOp op, Scalar x) {
-  HONE_CHECK(info(op).operands == 1 and op != ScalarOp::kCast, std::string(info(op).name) + " built as a unary expression");
+  HONE_CHECK(info(op).operands == 1 and op != ScalarOp::kCast and op != ScalarOp::kRoundTo, std::string(info(op).name) + " built as a unary expression");
   HONE_CHECK(accepts(op, x.dtype()), std::string(info(op).name) + " of " + std::string(to_string(x.dtype())));
   const bool gives_bool = op == ScalarOp::kIsNan or op == ScalarOp::kIsInf;
   return {x.pool(), x.pool().add(operation(op, gives_bool ? DType::kBool : x.dtype(), {x.id()}))};
@@ -295,6 +302,21 @@ Scalar select(Scalar condition, Scalar a, Scalar b) {
 }
 
 Scalar cast(Scalar x, DType to) { return {x.pool(), x.pool().add(operation(ScalarOp::kCast, arithmetic_type(to), {x.id()}))}; }
+
+Scalar round_to(Scalar x, StorageRounding to) {
+  if (not is_storage_only(to.dtype)) return cast(x, to.dtype);
+  if (not is_float(to.dtype) or not is_float(x.dtype())) x = cast(x, to.dtype);
+  Expr expr = operation(ScalarOp::kRoundTo, arithmetic_type(to.dtype), {x.id()});
+  expr.slot = to.packed();
+  return {x.pool(), x.pool().add(std::move(expr))};
+}
+
+Scalar to_store(Scalar x, DType dtype) {
+  const Expr& rounded = x.pool()[x.id()];
+  if (rounded.op != ScalarOp::kRoundTo or rounded.slot != StorageRounding{dtype}.packed()) return x;
+  const Scalar inner(x.pool(), rounded.operands[0]);
+  return inner.dtype() == x.dtype() ? inner : x;
+}
 
 }  // namespace expr
 

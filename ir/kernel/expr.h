@@ -1,6 +1,7 @@
 // Scalar expressions: what a kernel computes at one index. A hash-consed DAG in one pool per kernel.
 //
-// Types: floats, integers and bool as in DType; index arithmetic is i64. f16 and bf16 are storage: a load widens to f32, a store rounds.
+// Types: floats, integers and bool as in DType; index arithmetic is i64. Some types are storage only: a load widens them (to f32 or i32), a store rounds to nearest
+// (integers keep their low bits).
 // Operands of one operation have one type (build through Scalar, which checks); comparisons and logic give bool.
 #pragma once
 
@@ -13,7 +14,7 @@
 #include <vector>
 
 #include "base/dims.h"
-#include "base/dtype.h"
+#include "base/float_format.h"
 #include "ir/ids.h"
 
 namespace hone {
@@ -32,6 +33,7 @@ namespace hone {
   X(kLog1p, 1, "log1p")  X(kExpm1, 1, "expm1")                                                                        \
   X(kFloor, 1, "floor")  X(kCeil, 1, "ceil")  X(kRound, 1, "round" /* half to even */)  X(kTrunc, 1, "trunc")         \
   X(kNot, 1, "not")  X(kBitNot, 1, "bitnot")  X(kIsNan, 1, "is_nan")  X(kIsInf, 1, "is_inf")  X(kCast, 1, "cast")     \
+  X(kRoundTo, 1, "round_to" /* as if stored by slot, a packed StorageRounding, and loaded */)                         \
   X(kAdd, 2, "+")  X(kSub, 2, "-")  X(kMul, 2, "*")  X(kDiv, 2, "/")  X(kFloorDiv, 2, "//")  X(kMod, 2, "mod" /* sign of the divisor */) \
   X(kFmod, 2, "fmod" /* sign of the dividend */)  X(kPow, 2, "pow")  X(kMax, 2, "max")  X(kMin, 2, "min")             \
   X(kEq, 2, "==")  X(kNe, 2, "!=")  X(kLt, 2, "<")  X(kLe, 2, "<=")  X(kGt, 2, ">")  X(kGe, 2, ">=")                  \
@@ -57,7 +59,7 @@ using ExprId = Id<struct ExprTag>;
 struct Expr {
   ScalarOp op;
   DType dtype;
-  std::uint32_t slot = 0;            ///< kIndex: axis; kLoad: buffer; kTemp: reduction temporary
+  std::uint32_t slot = 0;            ///< kIndex: axis; kLoad: buffer; kTemp: reduction temporary; kRoundTo: how
   ExprId operands[3] = {};
   double float_value = 0;            ///< kConstFloat
   std::int64_t int_value = 0;        ///< kConstInt (also bool)
@@ -104,6 +106,10 @@ Scalar unary(ScalarOp op, Scalar x);
 Scalar binary(ScalarOp op, Scalar a, Scalar b);
 Scalar select(Scalar condition, Scalar a, Scalar b);
 Scalar cast(Scalar x, DType to);
+/// x, a number of any type, as an element of `to.dtype`: f32 and f64 are rounded once. For a type that is not storage only this is a cast.
+Scalar round_to(Scalar x, StorageRounding to);
+/// What to store into memory of `dtype` to have x there: x without a rounding that the store does anyway.
+Scalar to_store(Scalar x, DType dtype);
 
 #define HONE_UNARY(name, op) \
   inline Scalar name(Scalar x) { return unary(ScalarOp::op, x); }

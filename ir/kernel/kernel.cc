@@ -66,6 +66,11 @@ class Verifier {
       check_access(e.slot, e.index, e.guard);
       require(e.dtype == arithmetic_type(kernel_.buffers[e.slot].dtype), "K4", "a load of another type than its buffer " + kernel_.buffers[e.slot].name);
     }
+    if (e.op == ScalarOp::kRoundTo) {
+      const DType rounded = StorageRounding::unpacked(e.slot).dtype;
+      require(static_cast<int>(rounded) < kDTypeCount and is_storage_only(rounded) and e.dtype == arithmetic_type(rounded), "K10", name + " of a wrong type");
+      require(type(e.operands[0]) == e.dtype or (type(e.operands[0]) == DType::kF64 and is_float(rounded)), "K10", name + " of another type");
+    }
     if (info(e.op).operands == 2) require(type(e.operands[0]) == type(e.operands[1]), "K10", name + " of two types");
     if (is_comparison(e.op)) require(e.dtype == DType::kBool, "K10", "a comparison that is not bool");
     if (e.op == ScalarOp::kSelect)

@@ -34,6 +34,12 @@ std::string unique_name(const std::string& wanted, const std::string& fallback, 
   return result;
 }
 
+/// round_f16(x), round_f8e8m0(x, up, saturate)
+std::string rounding_text(StorageRounding to, const std::string& operand) {
+  constexpr std::string_view kRoundings[] = {"", ", up", ", down"};
+  return fmt::format("round_{}({}{}{})", to_string(to.dtype), operand, kRoundings[static_cast<std::size_t>(to.rounding)], to.saturate ? ", saturate" : "");
+}
+
 std::string number_text(DType dtype, double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
@@ -210,6 +216,7 @@ class KernelPrinter {
       case ScalarOp::kNeg: return {"-" + inside(e.operands[0], kAtom), kSignBinding};
       case ScalarOp::kBitNot: return {"~" + inside(e.operands[0], kAtom), kSignBinding};
       case ScalarOp::kNot: return {"not " + inside(e.operands[0], kNotBinding), kNotBinding};
+      case ScalarOp::kRoundTo: return {rounding_text(StorageRounding::unpacked(e.slot), texts_[e.operands[0].index].text)};
       case ScalarOp::kCast: return {fmt::format("{}({})", to_string(e.dtype), texts_[e.operands[0].index].text)};
       default: return {fmt::format("{}({})", info(e.op).name, texts_[e.operands[0].index].text)};
     }

@@ -103,6 +103,7 @@ KernelProgram::Instruction KernelProgram::instruction_of(ExprId id, const std::v
     case ScalarOp::kMul: made.code = Code::kMul; break;
     case ScalarOp::kSelect: made.code = Code::kSelect; break;
     case ScalarOp::kCast: made.code = Code::kCast; break;
+    case ScalarOp::kRoundTo: made.code = Code::kRoundTo; break;
     case ScalarOp::kIsNan: made.code = Code::kIsNan; break;
     case ScalarOp::kIsInf: made.code = Code::kIsInf; break;
     default:

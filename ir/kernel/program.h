@@ -13,7 +13,7 @@ namespace hone {
 /// In which arithmetic a kernel is interpreted.
 enum class Precision : std::uint8_t {
   kFloat,   ///< f32 results are rounded to float after every operation (sums and products once, at their end)
-  kDouble,  ///< f64 stands for f32 in arithmetic and in storage; f16 and bf16 remain storage formats
+  kDouble,  ///< f64 stands for f32 in arithmetic and in storage; types that are storage only remain so
 };
 
 /// The element type of the memory that holds a value of type `dtype`.
@@ -48,6 +48,7 @@ class KernelProgram {
     kMul,
     kSelect,
     kCast,
+    kRoundTo,
     kUnary,
     kBinary,
     kCompare,
@@ -63,7 +64,7 @@ class KernelProgram {
     bool round = false;                 ///< the result is rounded to float
     std::uint32_t target;               ///< register
     std::uint32_t a = 0, b = 0, c = 0;  ///< registers
-    std::uint32_t slot = 0;             ///< of kIndex, kTemp, kLoad; kSize: number of the argument
+    std::uint32_t slot = 0;             ///< of kIndex, kTemp, kLoad, kRoundTo; kSize: number of the argument
     double number = 0;
     std::int64_t integer = 0;
   };

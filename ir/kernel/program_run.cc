@@ -33,16 +33,20 @@ Register read_element(const void* memory, DType dtype, std::int64_t at) {
   switch (dtype) {
     case DType::kF32: return {.real = read_as<float>(memory, at)};
     case DType::kF64: return {.real = read_as<double>(memory, at)};
-    case DType::kF16: return {.real = half_to_float(read_as<std::uint16_t>(memory, at))};
-    case DType::kBF16: return {.real = bfloat16_to_float(read_as<std::uint16_t>(memory, at))};
+    case DType::kI4:
+    case DType::kI2:
     case DType::kI8: return {.integer = read_as<std::int8_t>(memory, at)};
     case DType::kI16: return {.integer = read_as<std::int16_t>(memory, at)};
     case DType::kI32: return {.integer = read_as<std::int32_t>(memory, at)};
+    case DType::kU4:
+    case DType::kU2:
     case DType::kU8: return {.integer = read_as<std::uint8_t>(memory, at)};
     case DType::kU16: return {.integer = read_as<std::uint16_t>(memory, at)};
     case DType::kU32: return {.integer = read_as<std::uint32_t>(memory, at)};
     case DType::kBool: return {.integer = read_as<std::uint8_t>(memory, at) != 0};
-    default: return {.integer = read_as<std::int64_t>(memory, at)};
+    case DType::kI64:
+    case DType::kU64: return {.integer = read_as<std::int64_t>(memory, at)};
+    default: return {.real = read_storage(dtype, static_cast<const char*>(memory) + at * static_cast<std::int64_t>(size_of(dtype)))};
   }
 }
 
@@ -50,10 +54,10 @@ void write_element(void* memory, DType dtype, std::int64_t at, Register value) {
   switch (dtype) {
     case DType::kF32: return write_as(memory, at, static_cast<float>(value.real));
     case DType::kF64: return write_as(memory, at, value.real);
-    case DType::kF16: return write_as(memory, at, float_to_half(static_cast<float>(value.real)));
-    case DType::kBF16: return write_as(memory, at, float_to_bfloat16(static_cast<float>(value.real)));
     default: break;
   }
+  if (is_float(dtype)) return write_storage(dtype, static_cast<char*>(memory) + at * static_cast<std::int64_t>(size_of(dtype)), value.real);
+  if (is_storage_only(dtype)) value.integer = scalar_math::wrap(dtype, value.integer);
   switch (size_of(dtype)) {
     case 1: return write_as(memory, at, static_cast<std::uint8_t>(value.integer));
     case 2: return write_as(memory, at, static_cast<std::uint16_t>(value.integer));
@@ -216,6 +220,7 @@ class KernelRun {
         case Code::kMul: in.real ? real(a.real * b.real) : void(target.integer = integer(in, a, b)); break;
         case Code::kSelect: target = a.integer != 0 ? b : registers_[in.c]; break;
         case Code::kCast: target = cast(in, a); break;
+        case Code::kRoundTo: target = round_to(StorageRounding::unpacked(in.slot), a); break;
         case Code::kUnary:
           if (in.real) real(scalar_math::float_unary(in.op, a.real));
           else target.integer = scalar_math::integer_unary(in.op, in.type, a.integer);
@@ -237,6 +242,12 @@ class KernelRun {
     }
     if (in.real) return {.integer = scalar_math::to_integer(in.result, a.real)};
     return {.integer = scalar_math::wrap(in.result, a.integer)};
+  }
+
+  static Register round_to(StorageRounding to, Register a) {
+    if (not is_float(to.dtype)) return {.integer = scalar_math::wrap(to.dtype, a.integer)};
+    const FloatFormat& format = float_format(to.dtype);
+    return {.real = decode(format, encode(format, a.real, to.rounding, to.saturate))};
   }
 
   Register load(const Instruction& in) const {

@@ -10,48 +10,22 @@
 
 namespace hone {
 
-/// The type in which a kernel computes with elements of `dtype`: f32 for the storage-only f16 and bf16, else the same.
-constexpr DType arithmetic_type(DType dtype) { return dtype == DType::kF16 or dtype == DType::kBF16 ? DType::kF32 : dtype; }
+/// The type in which a kernel computes with elements of `dtype`: f32 or i32 for types that are storage only, else the same.
+constexpr DType arithmetic_type(DType dtype) { return info(dtype).arithmetic; }
 
 namespace scalar_math {
 
 /// `value` modulo 2^width in the range of the integer type; for bool, value != 0.
 constexpr std::int64_t wrap(DType dtype, std::int64_t value) {
-  switch (dtype) {
-    case DType::kI8: return static_cast<std::int8_t>(value);
-    case DType::kI16: return static_cast<std::int16_t>(value);
-    case DType::kI32: return static_cast<std::int32_t>(value);
-    case DType::kU8: return static_cast<std::uint8_t>(value);
-    case DType::kU16: return static_cast<std::uint16_t>(value);
-    case DType::kU32: return static_cast<std::uint32_t>(value);
-    case DType::kBool: return value != 0;
-    default: return value;
-  }
+  if (dtype == DType::kBool) return value != 0;
+  const int unused = 64 - info(dtype).bits;
+  const std::uint64_t raised = static_cast<std::uint64_t>(value) << unused;
+  return info(dtype).is_signed ? static_cast<std::int64_t>(raised) >> unused : static_cast<std::int64_t>(raised >> unused);
 }
 
 /// Smallest and largest value of an integer type (u64: bits of the largest); bool 0 and 1.
-constexpr std::int64_t lowest(DType dtype) {
-  switch (dtype) {
-    case DType::kI8: return INT8_MIN;
-    case DType::kI16: return INT16_MIN;
-    case DType::kI32: return INT32_MIN;
-    case DType::kI64: return INT64_MIN;
-    default: return 0;
-  }
-}
-constexpr std::int64_t highest(DType dtype) {
-  switch (dtype) {
-    case DType::kI8: return INT8_MAX;
-    case DType::kI16: return INT16_MAX;
-    case DType::kI32: return INT32_MAX;
-    case DType::kI64: return INT64_MAX;
-    case DType::kU8: return UINT8_MAX;
-    case DType::kU16: return UINT16_MAX;
-    case DType::kU32: return UINT32_MAX;
-    case DType::kBool: return 1;
-    default: return -1;  // u64: all bits
-  }
-}
+constexpr std::int64_t lowest(DType dtype) { return info(dtype).is_signed ? wrap(dtype, std::int64_t{1} << (info(dtype).bits - 1)) : 0; }
+constexpr std::int64_t highest(DType dtype) { return wrap(dtype, ~lowest(dtype)); }
 
 /// Truncates and saturates; NaN gives 0. To bool: value != 0 (NaN is true).
 inline std::int64_t to_integer(DType to, double value) {
@@ -75,17 +49,7 @@ constexpr bool less(DType dtype, std::int64_t a, std::int64_t b) {
   return dtype == DType::kU64 ? static_cast<std::uint64_t>(a) < static_cast<std::uint64_t>(b) : a < b;
 }
 
-constexpr int width(DType dtype) {
-  switch (dtype) {
-    case DType::kI8:
-    case DType::kU8: return 8;
-    case DType::kI16:
-    case DType::kU16: return 16;
-    case DType::kI32:
-    case DType::kU32: return 32;
-    default: return 64;
-  }
-}
+constexpr int width(DType dtype) { return info(dtype).bits; }
 
 /// Each operation on integers of `dtype`, and on bool where the operation is defined for it. Results wrap.
 std::int64_t integer_unary(ScalarOp op, DType dtype, std::int64_t a);

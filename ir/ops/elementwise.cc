@@ -32,6 +32,15 @@ Ints all_axes_but(std::size_t rank, std::size_t axis) {
   return axes;
 }
 
+namespace {
+
+std::optional<Rounding> rounding_named(std::string_view name) {
+  if (name.empty() or name == "nearest") return Rounding::kNearest;
+  return name == "up" ? std::optional(Rounding::kUp) : name == "down" ? std::optional(Rounding::kDown) : std::nullopt;
+}
+
+}  // namespace
+
 namespace op {
 
 constinit const OpDef add = {
@@ -259,18 +268,22 @@ constinit const OpDef clip = {
 
 constinit const OpDef cast = {
     .name = "cast",
-    .doc = "y = x as another element type; floats truncate to integers and saturate, anything but 0 is true",
+    .doc =
+        "y = x as another element type; floats truncate to integers and saturate, integers keep their low bits (those of 4 and 2 bits whatever x is), anything but 0 "
+        "is true. Floats that are storage only are rounded once, to nearest even; with `saturate` what is too large for one of 8 bits becomes its largest number, else "
+        "infinity or NaN. `rounding` to f8e8m0: up (away from 0), down, or nearest, which is the default. The gradient passes straight through",
     .inputs = {"x"},
-    .attrs = {kTo},
+    .attrs = {kTo, kSaturate, kRounding},
     .infer =
         [](Infer& infer) {
+          infer.require(rounding_named(infer.attrs[kRounding]).has_value(), Code::kBadAttribute, "the rounding must be up, down or nearest");
           return std::vector<Type>{{infer.attrs[kTo], infer.shape(0)}};
         },
     .grad =
         [](Grad& g) {
           if (is_float(g.y().dtype())) g.flow(0, g.dy());
         },
-    .scalar = [](const Args& x) { return expr::cast(x[0], x.result); },
+    .scalar = [](const Args& x) { return expr::round_to(x[0], {x.result, *rounding_named(x.attrs[kRounding]), x.attrs[kSaturate]}); },
 };
 
 constinit const OpDef stop_gradient = {

@@ -41,8 +41,9 @@ decltype(auto) visit_type(DType dtype, Visit&& visit) {
     case DType::kU32: return visit(std::uint32_t{});
     case DType::kU64: return visit(std::uint64_t{});
     case DType::kBool: return visit(Bool{});
+    default: break;
   }
-  internal_error(__FILE__, __LINE__, "unknown dtype");
+  internal_error(__FILE__, __LINE__, "a dtype that no data has");
 }
 
 template <typename T>
@@ -115,7 +116,10 @@ bool is_merged(const std::vector<std::int64_t>& fine, const std::vector<std::int
 
 }  // namespace
 
-bool can_convert(DType from, DType to) { return is_float(to) or not is_float(from); }
+bool can_convert(DType from, DType to) {
+  const auto in_files = [](DType dtype) { return not is_storage_only(dtype) or info(dtype).bits >= 16; };
+  return in_files(from) and in_files(to) and (is_float(to) or not is_float(from));
+}
 
 Converter::Converter(DType from, DType to, double scale) : from_(from), to_(to), scale_(scale) {
   HONE_CHECK(can_convert(from, to), "a conversion from floats to integers");

@@ -82,7 +82,7 @@ Scalar KernelWriter::reduce(ReduceKind kind, Scalar value) {
 
 Store& KernelWriter::store(std::uint32_t buffer, const std::vector<Scalar>& index, Scalar value) {
   if (kernel.phases.empty()) phase();
-  kernel.phases.back().stores.push_back({buffer, ids_of(index), value.id(), {}, kernel.phases.back().scatter});
+  kernel.phases.back().stores.push_back({buffer, ids_of(index), value.id(), {}, kernel.phases.back().scatter ? Combine::kAdd : Combine::kReplace});
   return kernel.phases.back().stores.back();
 }
 
@@ -147,28 +147,25 @@ double get(DType dtype, const void* data, std::int64_t i) {
   switch (dtype) {
     case DType::kF32: return static_cast<const float*>(data)[i];
     case DType::kF64: return static_cast<const double*>(data)[i];
-    case DType::kF16: return half_to_float(static_cast<const std::uint16_t*>(data)[i]);
-    case DType::kBF16: return bfloat16_to_float(static_cast<const std::uint16_t*>(data)[i]);
-    case DType::kI8: return static_cast<const std::int8_t*>(data)[i];
+    case DType::kI4: case DType::kI2: case DType::kI8: return static_cast<const std::int8_t*>(data)[i];
     case DType::kI16: return static_cast<const std::int16_t*>(data)[i];
     case DType::kI32: return static_cast<const std::int32_t*>(data)[i];
     case DType::kI64: return static_cast<double>(static_cast<const std::int64_t*>(data)[i]);
-    case DType::kU8: case DType::kBool: return static_cast<const std::uint8_t*>(data)[i];
+    case DType::kU4: case DType::kU2: case DType::kU8: case DType::kBool: return static_cast<const std::uint8_t*>(data)[i];
     case DType::kU16: return static_cast<const std::uint16_t*>(data)[i];
     case DType::kU32: return static_cast<const std::uint32_t*>(data)[i];
     case DType::kU64: return static_cast<double>(static_cast<const std::uint64_t*>(data)[i]);
+    default: return read_storage(dtype, static_cast<const char*>(data) + i * static_cast<std::int64_t>(size_of(dtype)));
   }
-  return 0;
 }
 
 void put(DType dtype, void* data, std::int64_t i, double value) {
   switch (dtype) {
     case DType::kF32: static_cast<float*>(data)[i] = static_cast<float>(value); return;
     case DType::kF64: static_cast<double*>(data)[i] = value; return;
-    case DType::kF16: static_cast<std::uint16_t*>(data)[i] = float_to_half(static_cast<float>(value)); return;
-    case DType::kBF16: static_cast<std::uint16_t*>(data)[i] = float_to_bfloat16(static_cast<float>(value)); return;
     default: break;
   }
+  if (is_float(dtype)) return write_storage(dtype, static_cast<char*>(data) + i * static_cast<std::int64_t>(size_of(dtype)), value);
   const std::int64_t integer = scalar_math::to_integer(dtype, value);
   std::memcpy(static_cast<char*>(data) + i * static_cast<std::int64_t>(size_of(dtype)), &integer, size_of(dtype));
 }

@@ -68,6 +68,22 @@ TEST(Text, NamesThatNeedQuotes) {
 )");
 }
 
+TEST(Text, SmallTypes) {
+  expect_unchanged(R"(graph g(
+  input %x: f8e4m3fn[N],
+  constant %a: f8e4m3fn[3] = [448, -0.001953125, nan],
+  constant %b: f8e8m0[2] = [0.5, 1.7014118e+38],
+  constant %c: f4e2m1[2] = [6, -0.5],
+  constant %d: i4[2] = [-8, 7],
+  constant %e: u2[4] = [0, 1, 2, 3]) {
+  %y: f32[N] = cast(%x) {to=f32}
+  %z: f8e5m2[N] = cast(%y) {saturate=true, to=f8e5m2}
+}
+)");
+  EXPECT_THAT(error_of("graph g(constant %c: i4[1] = [8]) {}"), HasSubstr("8"));
+  EXPECT_THAT(error_of("graph g(constant %c: u2[1] = [-1]) {}"), HasSubstr("-1"));
+}
+
 TEST(Text, NumbersReadBackBitForBit) {
   Graph graph;
   Builder b(graph);
