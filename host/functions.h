@@ -8,7 +8,11 @@
   /* sort.cc */                \
   X(arg_top_k) X(unique_positions) \
   /* select.cc */              \
-  X(nonzero_positions) X(non_max_suppression)
+  X(nonzero_positions) X(non_max_suppression) \
+  /* bits.cc, running.cc */    \
+  X(bit_cast) X(linear_recurrence) \
+  /* determinant.cc */         \
+  X(det) X(cofactors)
 // clang-format on
 
 namespace hone::host {

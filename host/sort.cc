@@ -6,6 +6,7 @@
 #include "base/diag.h"
 #include "host/by_dtype.h"
 #include "host/functions.h"
+#include "host/rows.h"
 
 namespace hone::host {
 
@@ -19,18 +20,6 @@ bool is_larger(T a, T b) {
   }
   return a > b;
 }
-
-/// The rows along an axis: element j of row i lies at start(i) + j * stride.
-struct Rows {
-  std::int64_t count, length, stride;
-  Rows(const std::vector<std::int64_t>& shape, std::int64_t axis) : count(1), length(shape[static_cast<std::size_t>(axis)]), stride(1) {
-    for (std::size_t i = 0; i < shape.size(); ++i) {
-      if (static_cast<std::int64_t>(i) != axis) count *= shape[i];
-      if (static_cast<std::int64_t>(i) > axis) stride *= shape[i];
-    }
-  }
-  std::int64_t start(std::int64_t row) const { return row / stride * stride * length + row % stride; }
-};
 
 void run_arg_top_k(const HostAttributes& attributes, std::span<const HostTensor> operands, std::span<const HostTensor> results) {
   const Rows from(operands[0].shape, attributes.integer("axis")), to(results[0].shape, attributes.integer("axis"));

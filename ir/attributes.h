@@ -138,9 +138,12 @@ inline constexpr AttrKey<std::int64_t> kBatchAxis("batch_axis");
 inline constexpr AttrKey<std::string> kMode("mode");
 inline constexpr AttrKey<bool> kSorted("sorted");
 inline constexpr AttrKey<bool> kCenterBox("center_box");           ///< boxes are given by center and size instead of two corners
+inline constexpr AttrKey<bool> kTanhForm("tanh_form");     ///< gelu by tanh instead of erf
+inline constexpr AttrKey<std::int64_t> kSeed("seed");      ///< of a node's random numbers
+inline constexpr AttrKey<std::int64_t> kStream("stream");  ///< number of a node among those that draw random numbers
 inline constexpr AttrKey<std::int64_t> kBucket("bucket");  ///< all_reduce nodes of one bucket travel together
 inline constexpr AttrKey<Shape> kTrips("trips");           ///< number of iterations, one size
-inline constexpr AttrKey<bool> kReverse("reverse");        ///< from the last slice to the first
+inline constexpr AttrKey<bool> kReverse("reverse");        ///< from the last slice or element to the first
 inline constexpr AttrKey<std::int64_t> kStates("states");  ///< how many operands are loop states
 inline constexpr AttrKey<std::int64_t> kScanned("scanned");  ///< how many operands are read slice by slice
 inline constexpr AttrKey<std::string> kRow("row");         ///< the library row that a target chose for the node

@@ -8,12 +8,16 @@
   /* elementwise.cc */                                                                                                                                \
   X(add) X(sub) X(mul) X(div) X(pow) X(maximum) X(minimum) X(neg) X(abs) X(sign) X(exp) X(log) X(sqrt) X(tanh)                                        \
   X(sigmoid) X(relu) X(softplus) X(erf) X(floor) X(clip) X(cast) X(stop_gradient)                                                                     \
+  /* functions.cc */                                                                                                                                  \
+  X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(asinh) X(acosh) X(atanh) X(round) X(floor_mod) X(trunc_mod) X(gelu)                  \
+  /* bitwise.cc */                                                                                                                                    \
+  X(bit_and) X(bit_or) X(bit_xor) X(bit_not) X(shift_left) X(shift_right) X(bit_cast)                                                                 \
   /* compare.cc */                                                                                                                                    \
   X(equal) X(less) X(less_equal) X(greater) X(greater_equal) X(logical_not) X(logical_and) X(logical_or) X(where) X(is_finite)                        \
   /* shape.cc */                                                                                                                                      \
   X(reshape) X(transpose) X(broadcast_to) X(concat) X(slice) X(pad) X(sizes)                                                                          \
   /* reduce.cc */                                                                                                                                     \
-  X(reduce_sum) X(reduce_max) X(reduce_mean) X(argmax)                                                                                                \
+  X(reduce_sum) X(reduce_prod) X(reduce_max) X(reduce_min) X(reduce_mean) X(argmax) X(argmin)                                                         \
   /* index.cc */                                                                                                                                      \
   X(gather) X(scatter_add) X(gather_elements) X(scatter_elements) X(gather_nd) X(scatter_nd)                                                          \
   /* positions.cc */                                                                                                                                  \
@@ -26,10 +30,11 @@
   /* fold.cc */                                                                                                                                       \
   X(im2col) X(col2im)                                                                                                                                 \
   /* normalization.cc */                                                                                                                              \
-  X(softmax) X(log_softmax) X(layer_norm) X(rms_norm) X(batch_norm) X(batch_norm_train)                                                                                         \
-  /* cumulative.cc, random.cc, signal.cc */                                                                                                           \
-  /* resize.cc, sampling.cc, regions_of_interest.cc */                                                                                                \
-  X(resize_taps) X(grid_sample) X(deform_conv) X(roi_taps) X(max_roi_pool)                                                                            \
+  X(softmax) X(log_softmax) X(layer_norm) X(rms_norm) X(batch_norm) X(batch_norm_train)                                                              \
+  /* random.cc, cumulative.cc, linear_algebra.cc */                                                                                                  \
+  X(random_uniform) X(random_normal) X(dropout) X(linear_recurrence) X(det) X(cofactors)                                                             \
+  /* resize.cc, sampling.cc, regions_of_interest.cc */                                                                                               \
+  X(resize_taps) X(grid_sample) X(deform_conv) X(roi_taps) X(max_roi_pool)                                                                           \
   /* quantize.cc */                                                                                                                                   \
   /* attention.cc */                                                                                                                                  \
   X(attention)                                                                                                                                 \

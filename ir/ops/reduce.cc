@@ -59,6 +59,29 @@ Dim reduced_count(const Shape& shape, const Attrs& attrs) {
   return count;
 }
 
+/// The elements that are the extremum share its gradient.
+void grad_extremum(Grad& g) {
+  const Val zero = g.builder().scalar(0, g.dy().dtype()), one = g.builder().scalar(1, g.dy().dtype());
+  const Val taken = op::where(op::equal(g.x(0), with_reduced_axes(g, g.y())), one, zero);
+  g.flow(0, taken * (with_reduced_axes(g, g.dy()) / hone::sum(taken, g.attrs[kAxes], true)));
+}
+
+std::vector<Type> infer_position(Infer& infer) {
+  infer.require(infer.attrs[kAxis] >= 0 and infer.attrs[kAxis] < static_cast<std::int64_t>(infer.rank(0)), Code::kBadAttribute, "axis out of range");
+  Type type{DType::kI64, infer.shape(0)};
+  type.shape.erase(type.shape.begin() + infer.attrs[kAxis]);
+  return {type};
+}
+
+template <ReduceKind kKind>
+void compute_position(Compute& c) {
+  const Indices at = c.outer(c.result_shape());
+  Indices from = at;
+  const Indices inner = c.inner({c.shape(0)[static_cast<std::size_t>(c.attrs[kAxis])]});
+  from.insert(from.begin() + c.attrs[kAxis], inner[0]);
+  c.store(0, at, c.reduce(kKind, c.load(0, from)));
+}
+
 }  // namespace
 
 constinit const OpDef reduce_sum = {
@@ -71,20 +94,42 @@ constinit const OpDef reduce_sum = {
     .compute = compute_reduce<ReduceKind::kSum>,
 };
 
-constinit const OpDef reduce_max = {
-    .name = "reduce_max",
-    .doc = "y = largest of x over axes; NaN if any is, -inf over no elements. Equal largest elements share the gradient evenly (as torch.amax)",
+constinit const OpDef reduce_prod = {
+    .name = "reduce_prod",
+    .doc = "y = product of x over axes; 1 over no elements. The gradient of an element is the product of the others, also where some are 0",
     .inputs = {"x"},
     .attrs = {kAxes, kKeepDims},
     .infer = infer_reduce,
     .grad =
         [](Grad& g) {
           const Val zero = g.builder().scalar(0, g.dy().dtype()), one = g.builder().scalar(1, g.dy().dtype());
-          const Val taken = op::where(op::equal(g.x(0), with_reduced_axes(g, g.y())), one, zero);
-          const Val share = with_reduced_axes(g, g.dy()) / hone::sum(taken, g.attrs[kAxes], true);
-          g.flow(0, taken * share);
+          const Val is_zero = op::equal(g.x(0), zero), nonzero = op::where(is_zero, one, g.x(0));
+          const Val zeros = hone::sum(op::where(is_zero, one, zero), g.attrs[kAxes], true);
+          const Val product = op::reduce_prod(nonzero, {kAxes = g.attrs[kAxes], kKeepDims = true});
+          const Val others = op::where(op::equal(zeros, op::where(is_zero, one, zero)), product / nonzero, zero);  // no 0 but perhaps the element itself
+          g.flow(0, others * with_reduced_axes(g, g.dy()));
         },
+    .compute = compute_reduce<ReduceKind::kProd>,
+};
+
+constinit const OpDef reduce_max = {
+    .name = "reduce_max",
+    .doc = "y = largest of x over axes; NaN if any is, -inf (the lowest integer) over no elements. Equal largest elements share the gradient evenly (as torch.amax)",
+    .inputs = {"x"},
+    .attrs = {kAxes, kKeepDims},
+    .infer = infer_reduce,
+    .grad = grad_extremum,
     .compute = compute_reduce<ReduceKind::kMax>,
+};
+
+constinit const OpDef reduce_min = {
+    .name = "reduce_min",
+    .doc = "y = smallest of x over axes; NaN if any is, +inf (the highest integer) over no elements. Equal smallest elements share the gradient evenly (as torch.amin)",
+    .inputs = {"x"},
+    .attrs = {kAxes, kKeepDims},
+    .infer = infer_reduce,
+    .grad = grad_extremum,
+    .compute = compute_reduce<ReduceKind::kMin>,
 };
 
 constinit const OpDef reduce_mean = {
@@ -105,22 +150,19 @@ constinit const OpDef argmax = {
     .doc = "y = position (i64) of the first largest element along axis; the first NaN, if there is one. The axis is dropped",
     .inputs = {"x"},
     .attrs = {kAxis},
-    .infer =
-        [](Infer& infer) {
-          infer.require(infer.attrs[kAxis] >= 0 and infer.attrs[kAxis] < static_cast<std::int64_t>(infer.rank(0)), Code::kBadAttribute, "axis out of range");
-          Type type{DType::kI64, infer.shape(0)};
-          type.shape.erase(type.shape.begin() + infer.attrs[kAxis]);
-          return std::vector<Type>{type};
-        },
+    .infer = infer_position,
     .grad = no_gradient("its result is a position"),
-    .compute =
-        [](Compute& c) {
-          const Indices at = c.outer(c.result_shape());
-          Indices from = at;
-          const Indices inner = c.inner({c.shape(0)[static_cast<std::size_t>(c.attrs[kAxis])]});
-          from.insert(from.begin() + c.attrs[kAxis], inner[0]);
-          c.store(0, at, c.reduce(ReduceKind::kArgMax, c.load(0, from)));
-        },
+    .compute = compute_position<ReduceKind::kArgMax>,
+};
+
+constinit const OpDef argmin = {
+    .name = "argmin",
+    .doc = "y = position (i64) of the first smallest element along axis; the first NaN, if there is one. The axis is dropped",
+    .inputs = {"x"},
+    .attrs = {kAxis},
+    .infer = infer_position,
+    .grad = no_gradient("its result is a position"),
+    .compute = compute_position<ReduceKind::kArgMin>,
 };
 
 }  // namespace hone::op

@@ -72,9 +72,11 @@ class Cases {
 
 // One function a family, each in its own file.
 void add_elementwise_cases(Cases& cases);
+void add_function_cases(Cases& cases);
 void add_compare_cases(Cases& cases);
 void add_shape_cases(Cases& cases);
 void add_reduce_cases(Cases& cases);
+void add_generate_cases(Cases& cases);
 void add_index_cases(Cases& cases);
 void add_matmul_cases(Cases& cases);
 void add_conv_cases(Cases& cases);

@@ -93,7 +93,7 @@ void add_shape_cases(Cases& cases) {
 }
 
 void add_reduce_cases(Cases& cases) {
-  for (const OpDef* op : {&op::reduce_sum, &op::reduce_max, &op::reduce_mean}) {
+  for (const OpDef* op : {&op::reduce_sum, &op::reduce_prod, &op::reduce_max, &op::reduce_min, &op::reduce_mean}) {
     const auto reduce = [&](std::string says, Shape x, Ints axes, bool keep, Shape y) {
       cases.add(*op, std::move(says), {f32(std::move(x))}, {kAxes = std::move(axes), kKeepDims = keep}).gives(std::move(y));
     };
@@ -116,10 +116,25 @@ void add_reduce_cases(Cases& cases) {
       .equals({5, 2})
       .slopes({0, 0.5, 0.5, 1. / 3, 1. / 3, 1. / 3});
   cases.add(op::reduce_max, "NaN", {given({2, 2}, {1, kNan, 3, 4})}, {kAxes = Ints{1}}).equals({kNan, 4}).not_differentiated("the case is about NaN");
+  cases.add(op::reduce_min, "over no elements", {f32({2, kEmpty})}, {kAxes = Ints{1}}).equals({kInf, kInf}).not_differentiated("it has no variable");
+  cases.add(op::reduce_prod, "over no elements", {f32({2, kEmpty})}, {kAxes = Ints{1}}).equals({1, 1}).not_differentiated("it has no variable");
+  cases.add(op::reduce_min, "ties share the gradient", {given({2, 3}, {5, 1, 1, 2, 2, 2})}, {kAxes = Ints{1}})
+      .equals({1, 2})
+      .slopes({0, 0.5, 0.5, 1. / 3, 1. / 3, 1. / 3});
+  cases.add(op::reduce_prod, "the others' product, also beside 0", {given({3, 3}, {2, 3, 4, 2, 0, 4, 0, 3, 0})}, {kAxes = Ints{1}})
+      .equals({24, 0, 0})
+      .slopes({12, 8, 6, 0, 8, 0, 0, 0, 0});
+  cases.add(op::reduce_prod, "integers", {given(DType::kI32, {2, 2}, {1, 2, -3, -9})}, {kAxes = Ints{1}}).equals({2, 27});
+  cases.add(op::reduce_min, "integers", {given(DType::kI64, {2, 2}, {1, 2, -3, -9})}, {kAxes = Ints{1}}).equals({1, -9});
+  cases.add(op::reduce_min, "of u64", {given(DType::kU64, {3}, {-1, 7, 8})}, {kAxes = Ints{0}}).equals({7});
   cases.add(op::reduce_sum, "integers", {given(DType::kI64, {2, 2}, {1, 2, 3, -9})}, {kAxes = Ints{1}}).equals({3, -6});
   cases.add(op::reduce_max, "integers", {given(DType::kI32, {2, 2}, {1, 2, -3, -9})}, {kAxes = Ints{1}}).equals({2, -3});
   cases.add(op::reduce_sum, "f64", {f64({kN, 3})}, {kAxes = Ints{0}});
 
+  cases.add(op::argmin, "last axis", {given({2, 3}, {5, 1, 1, 2, 9, 9})}, {kAxis = 1}).equals({1, 0});
+  cases.add(op::argmin, "axis in the middle", {f32({2, 5, kM})}, {kAxis = 1}).gives({2, kM});
+  cases.add(op::argmin, "NaN and inf", {given({3, 2}, {1, kNan, kInf, kInf, kNan, kNan})}, {kAxis = 1}).equals({1, 0, 0});
+  cases.add(op::argmin, "integers", {given(DType::kI64, {3}, {-2, -5, -5})}, {kAxis = 0}).equals({1});
   cases.add(op::argmax, "last axis", {given({2, 3}, {1, 5, 5, 9, 2, 2})}, {kAxis = 1}).equals({1, 0});
   cases.add(op::argmax, "first axis", {f32({kN, 4})}, {kAxis = 0}).gives({4});
   cases.add(op::argmax, "axis in the middle", {f32({2, 5, kM})}, {kAxis = 1}).gives({2, kM});

@@ -1,0 +1,137 @@
+// Determinants and cofactors of square matrices, by Gaussian elimination with full pivoting in double.
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "host/by_dtype.h"
+#include "host/functions.h"
+
+namespace hone::host {
+
+namespace {
+
+/// A row-major n x n matrix.
+struct Matrix {
+  std::size_t n;
+  std::vector<double> elements;
+  explicit Matrix(std::size_t extent) : n(extent), elements(extent * extent) {}
+  double& operator()(std::size_t i, std::size_t j) { return elements[i * n + j]; }
+  double operator()(std::size_t i, std::size_t j) const { return elements[i * n + j]; }
+};
+
+/// a with row i taken from rows[i] and column j from columns[j] is L U: U on and above the diagonal, L (ones on it) below.
+struct Factors {
+  Matrix lu;
+  std::vector<std::size_t> rows, columns;
+  double sign = 1;  ///< of both permutations together
+};
+
+Factors factorize(Matrix a) {
+  const std::size_t n = a.n;
+  Factors f{std::move(a), std::vector<std::size_t>(n), std::vector<std::size_t>(n)};
+  Matrix& lu = f.lu;
+  std::iota(f.rows.begin(), f.rows.end(), 0);
+  f.columns = f.rows;
+  for (std::size_t k = 0; k < n; ++k) {
+    std::size_t row = k, column = k;
+    for (std::size_t i = k; i < n; ++i)
+      for (std::size_t j = k; j < n; ++j)
+        if (std::fabs(lu(i, j)) > std::fabs(lu(row, column)) or std::isnan(lu(i, j))) row = i, column = j;  // NaN is taken, and spreads
+    if (row != k) {
+      for (std::size_t j = 0; j < n; ++j) std::swap(lu(row, j), lu(k, j));
+      std::swap(f.rows[row], f.rows[k]);
+      f.sign = -f.sign;
+    }
+    if (column != k) {
+      for (std::size_t i = 0; i < n; ++i) std::swap(lu(i, column), lu(i, k));
+      std::swap(f.columns[column], f.columns[k]);
+      f.sign = -f.sign;
+    }
+    if (lu(k, k) == 0) break;  // so is all that is left
+    for (std::size_t i = k + 1; i < n; ++i) {
+      lu(i, k) /= lu(k, k);
+      for (std::size_t j = k + 1; j < n; ++j) lu(i, j) -= lu(i, k) * lu(k, j);
+    }
+  }
+  return f;
+}
+
+double determinant(const Factors& f) {
+  double product = f.sign;
+  for (std::size_t k = 0; k < f.lu.n; ++k) product *= f.lu(k, k);
+  return product;
+}
+
+/// The adjugate of U: with U = [V u; 0 m], it is [m adj(V), -adj(V) u; 0, det(V)], and adj(V) = det(V) V^-1: no division by m, which is 0 for a
+/// singular matrix. V has no inverse either when the rank is below n - 1: then all is 0.
+Matrix adjugate_of_upper(const Matrix& lu) {
+  const std::size_t n = lu.n, last = n - 1;
+  double det_v = 1;
+  for (std::size_t k = 0; k < last; ++k) det_v *= lu(k, k);
+  Matrix adjugate(n);
+  if (det_v == 0) return adjugate;
+  for (std::size_t j = 0; j < n; ++j) {  // column j of V^-1, by substitution; of -V^-1 u for the last
+    for (std::size_t i = last; i-- > 0;) {
+      double rest = j == last ? -lu(i, last) : i == j ? 1 : 0;
+      for (std::size_t k = i + 1; k < last; ++k) rest -= lu(i, k) * adjugate(k, j);
+      adjugate(i, j) = rest / lu(i, i);
+    }
+  }
+  for (std::size_t i = 0; i < last; ++i)
+    for (std::size_t j = 0; j < n; ++j) adjugate(i, j) *= j == last ? det_v : det_v * lu(last, last);
+  adjugate(last, last) = det_v;
+  return adjugate;
+}
+
+/// With A = P^T L U Q^T: adj(A) = adj(Q^T) adj(U) adj(L) adj(P^T) = sign Q adj(U) L^-1 P; the cofactors are its transpose.
+Matrix cofactors_of(const Factors& f) {
+  const std::size_t n = f.lu.n;
+  Matrix right = adjugate_of_upper(f.lu), cofactor(n);
+  for (std::size_t j = n; j-- > 0;)  // right L^-1: from the last column to the first
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t k = j + 1; k < n; ++k) right(i, j) -= right(i, k) * f.lu(k, j);
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < n; ++j) cofactor(f.rows[j], f.columns[i]) = f.sign * right(i, j);
+  return cofactor;
+}
+
+/// Calls `use(number of the matrix, its factors)` for each matrix of `x`.
+template <typename T, typename Use>
+void for_each_matrix(const HostTensor& x, Use use) {
+  const auto n = static_cast<std::size_t>(x.shape.back()), size = n * n;
+  std::size_t count = 1;
+  for (std::size_t i = 0; i + 2 < x.shape.size(); ++i) count *= static_cast<std::size_t>(x.shape[i]);
+  const T* from = x.elements<T>().data();
+  for (std::size_t i = 0; i < count; ++i) {
+    Matrix a(n);
+    for (std::size_t k = 0; k < size; ++k) a.elements[k] = static_cast<double>(from[i * size + k]);
+    use(i, factorize(std::move(a)));
+  }
+}
+
+void run_det(const HostAttributes&, std::span<const HostTensor> operands, std::span<const HostTensor> results) {
+  by_dtype(operands[0].dtype, [&]<typename T>() {
+    T* y = results[0].elements<T>().data();
+    for_each_matrix<T>(operands[0], [&](std::size_t i, const Factors& f) { y[i] = static_cast<T>(determinant(f)); });
+  });
+}
+
+void run_cofactors(const HostAttributes&, std::span<const HostTensor> operands, std::span<const HostTensor> results) {
+  by_dtype(operands[0].dtype, [&]<typename T>() {
+    T* y = results[0].elements<T>().data();
+    for_each_matrix<T>(operands[0], [&](std::size_t i, const Factors& f) {
+      if (f.lu.n == 0) return;
+      const Matrix cofactor = cofactors_of(f);
+      for (std::size_t k = 0; k < cofactor.elements.size(); ++k) y[i * cofactor.elements.size() + k] = static_cast<T>(cofactor.elements[k]);
+    });
+  });
+}
+
+}  // namespace
+
+constinit const HostFunction det = {.name = "det", .doc = "determinants of the matrices in the last two axes", .run = run_det};
+constinit const HostFunction cofactors = {.name = "cofactors", .doc = "cofactors of the matrices in the last two axes", .run = run_cofactors};
+
+}  // namespace hone::host
