@@ -60,6 +60,12 @@ Objective attach_loss(Graph& graph, const Recipe& recipe);
 /// What a recipe asks for that is allowed but seldom meant: softmax_cross_entropy on an output that ends in Softmax.
 std::vector<Diag> recipe_warnings(const Graph& graph, const Recipe& recipe);
 
+/// Nodes that draw random numbers draw others in every step, and others for every `seed`: they are given a counter of the steps, a state.
+/// `lower` ops must be expanded.
+Changed key_random(Graph& graph, std::int64_t seed);
+/// dropout keeps everything: for evaluation and prediction.
+Changed remove_dropout(Graph& graph);
+
 /// The weights that a recipe trains: every float initializer of rank 1 or more, running statistics aside, or those that train_only names, less the frozen ones.
 /// Throws Error kRecipeModel for a pattern that matches nothing (with the nearest name), and for one that matches what cannot be trained.
 struct TrainedWeight {

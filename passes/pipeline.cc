@@ -17,6 +17,7 @@ Graph build_training(const Graph& imported, const Recipe& recipe, bool gradient_
   else (void)freeze_batch_norm(graph);                                                 // because the mode that the file was exported in does not decide
   Objective objective = attach_loss(graph, recipe);                                    // because cross_entropy looks for a whole softmax
   (void)expand_for_gradients(graph);                                                   // because few `lower` ops have gradients of their own
+  (void)key_random(graph, recipe.train.seed);                                          // because every step must draw other numbers
   objective = {graph.find_output("loss_sum")->value, graph.find_output("target_count")->value};
   const std::vector<TrainedWeight> chosen = select_weights(graph, recipe);
   std::vector<ValueId> wrt;
@@ -40,6 +41,7 @@ Graph build_training(const Graph& imported, const Recipe& recipe, bool gradient_
 Graph build_evaluation(const Graph& imported, const Recipe& recipe) {
   Graph graph = imported.clone();
   graph.name = "eval_step";
+  (void)remove_dropout(graph);
   attach_loss(graph, recipe);
   (void)expand(graph);
   return graph;
@@ -48,6 +50,7 @@ Graph build_evaluation(const Graph& imported, const Recipe& recipe) {
 Graph build_prediction(const Graph& imported) {
   Graph graph = imported.clone();
   graph.name = "predict";
+  (void)remove_dropout(graph);
   (void)expand(graph);
   return graph;
 }
