@@ -16,6 +16,7 @@ const std::vector<std::span<const Importer>>& all_rows() {
       elementwise_importers(),
       bitwise_importers(),
       constant_importers(),
+      position_importers(),
       random_importers(),
       shape_importers(),
       slice_importers(),

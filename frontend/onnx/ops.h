@@ -54,6 +54,7 @@ std::span<const RefusedOperator> refused_operators();
 std::span<const Importer> elementwise_importers();
 std::span<const Importer> bitwise_importers();
 std::span<const Importer> constant_importers();
+std::span<const Importer> position_importers();
 std::span<const Importer> random_importers();
 std::span<const Importer> shape_importers();
 std::span<const Importer> slice_importers();

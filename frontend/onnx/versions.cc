@@ -32,6 +32,9 @@ void mark_softmax(ImportNode& node) {
   node.set_integer(kOverAllAxesFrom, 1);
 }
 
+/// The axis was an attribute, and another one by default.
+void axis_to_input(ImportNode& node) { node.set_operand(2, Ints{node.integer("axis", 1)}); }
+
 void refuse_activation_statistics(ImportNode& node) {
   if (not node.flag("spatial", true))
     node.fail(Code::kBadAttribute, "spatial = 0 is not supported: statistics of each single activation instead of each channel",
@@ -81,6 +84,8 @@ constexpr Change kChanges[] = {
     {"RoiAlign", 16, [](ImportNode& node) { node.set_integer(kOutputHalfPixel, 1); }},
     {"Softmax", 13, mark_softmax},
     {"LogSoftmax", 13, mark_softmax},
+    {"Hardmax", 13, mark_softmax},
+    {"DFT", 20, axis_to_input},
 };
 
 }  // namespace

@@ -38,8 +38,8 @@ TestModel of_two_nodes(const std::string& first, const std::string& second) {
 }
 
 TestModel unknown_operators() {
-  TestModel model = of_two_nodes("Einsum", "Frobnicate");
-  model.node("Einsum", {"x"}, {"z"}).named("other");
+  TestModel model = of_two_nodes("RegexFullMatch", "Frobnicate");
+  model.node("RegexFullMatch", {"x"}, {"z"}).named("other");
   model.node("Sotfmax", {"z"}, {"out"}).named("typo");
   model.output("out");
   return model;
@@ -107,13 +107,13 @@ const ErrorCase kCases[] = {
     {"UnknownOperatorsAllAtOnce",
      kCompile,
      3,
-     {"HN-0102", "operator Einsum is not supported (2 nodes)", "at node \"layer/first\" of layer \"layer\" in model.onnx", "also at \"other\"",
+     {"HN-0102", "operator RegexFullMatch is not supported (2 nodes)", "at node \"layer/first\" of layer \"layer\" in model.onnx", "also at \"other\"",
       "operator Frobnicate", "ONNX has no such operator", "operator Sotfmax", "did you mean \"Softmax\"?"},
      holding(unknown_operators)},
     {"UnknownOperatorsWithCheck",
      "hone-compile model.onnx --check",
      3,
-     {"operator Einsum", "operator Frobnicate", "operator Sotfmax"},
+     {"operator RegexFullMatch", "operator Frobnicate", "operator Sotfmax"},
      holding(unknown_operators)},
     {"MissingValue", kCompile, 3, {"HN-0106", "input 0 is \"imgae\", which nothing produces", "in model.onnx", "did you mean \"image\"?"}, holding([] {
        TestModel model;

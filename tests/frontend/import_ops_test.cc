@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "tests/support/backend_cases/backend_case.h"
 #include "tests/frontend/test_model.h"
@@ -275,6 +277,101 @@ TEST(ImportOps, RangeOfComputedNumbers) {
   model.node("Mul", {"two", "two"}, {"limit"});
   model.node("Range", {"start", "limit", "half"}, {"y"});
   EXPECT_THAT(values_of(model.run({})["y"]), ElementsAre(1, 1.5, 2, 2.5, 3, 3.5));
+}
+
+TEST(ImportOps, RangeUpToASymbolicSize) {
+  TestModel model;
+  model.input("x", {"T", 2}).output("y").initializer("one", i64({}, {1})).initializer("two", i64({}, {2}));
+  model.node("Size", {"x"}, {"length"});
+  model.node("Range", {"one", "length", "two"}, {"y"});
+  EXPECT_THAT(values_of(model.y(wavy({4, 2}))), ElementsAre(1, 3, 5, 7));
+}
+
+TEST(ImportOps, RangeOfFloatsUpToASymbolicSize) {
+  TestModel model;
+  model.input("x", {"T"}).output("y").initializer("zero", f32({}, {0})).initializer("one", f32({}, {1}));
+  model.node("Size", {"x"}, {"length"});
+  model.node("Cast", {"length"}, {"limit"}).set("to", 1);
+  model.node("Range", {"zero", "limit", "one"}, {"y"});
+  EXPECT_EQ(model.type(), "f32[T]");
+  EXPECT_THAT(values_of(model.y(wavy({3}))), ElementsAre(0, 1, 2));
+}
+
+TEST(ImportOps, RangeFromASizeOnHasKnownContents) {
+  TestModel model;
+  model.input("x", {"T"}).output("y").initializer("one", i64({}, {1})).initializer("two", i64({}, {2}));
+  model.node("Size", {"x"}, {"length"});
+  model.node("Add", {"length", "two"}, {"limit"});
+  model.node("Range", {"length", "limit", "one"}, {"extents"});
+  model.node("ConstantOfShape", {"extents"}, {"y"});
+  EXPECT_EQ(model.type(), "f32[T,T + 1]");
+}
+
+TEST(ImportOps, TrianglesOfSymbolicExtents) {
+  TestModel model = TestModel::of_node("Trilu", {"N", "M"}, {i64({}, {1})});
+  EXPECT_EQ(model.type(), "f32[N,M]");
+  EXPECT_THAT(values_of(model.y(f32({2, 3}, {1, 2, 3, 4, 5, 6}))), ElementsAre(0, 2, 3, 0, 0, 6));
+}
+
+TEST(ImportOps, RandomNumbersAreTheSameInEveryRunAndOthersInEveryNode) {
+  TestModel model;
+  model.output("a").output("b").output("c");
+  for (const char* name : {"a", "b"}) model.node("RandomUniform", {}, {name}).set("shape", std::vector<std::int64_t>{1000}).set("low", 2.0).set("high", 4.0);
+  model.node("RandomNormal", {}, {"c"}).set("shape", std::vector<std::int64_t>{1000}).set("seed", 5.0).set("mean", 1.0).set("scale", 2.0);
+  const GraphResults results = model.run({});
+  expect_same(model.run({})["a"], results["a"]);
+  EXPECT_NE(values_of(results["a"]), values_of(results["b"]));
+  const auto mean = [](const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()); };
+  EXPECT_NEAR(mean(values_of(results["a"])), 3, 0.06);
+  EXPECT_NEAR(mean(values_of(results["c"])), 1, 0.2);
+  for (const double value : values_of(results["a"])) EXPECT_TRUE(value >= 2 and value < 4) << value;
+}
+
+TEST(ImportOps, MultinomialDrawsByTheOdds) {
+  TestModel model = TestModel::of_node("Multinomial", {"N", 3});
+  model.last().set("sample_size", 2000);
+  EXPECT_EQ(model.type(), "i32[N,2000]");
+  const std::vector<double> drawn = values_of(model.y(f32({1, 3}, {std::log(0.5F), std::log(0.2F), std::log(0.3F)})));
+  const auto share = [&](double number) { return static_cast<double>(std::count(drawn.begin(), drawn.end(), number)) / 2000; };
+  EXPECT_NEAR(share(0), 0.5, 0.05);
+  EXPECT_NEAR(share(1), 0.2, 0.05);
+  EXPECT_NEAR(share(2), 0.3, 0.05);
+}
+
+TEST(ImportOps, DropoutInTrainingDropsItsShare) {
+  TestModel model;
+  model.input("x", {"N"}).output("y").output("kept").initializer("rate", f32({}, {0.25}));
+  model.initializer("training", i64({}, {1}).cast(DType::kBool));
+  model.node("Dropout", {"x", "rate", "training"}, {"y", "kept"});
+  const GraphResults results = model.run({{"x", f32({1000}, std::vector<float>(1000, 3))}});
+  const std::vector<double> y = values_of(results["y"]), kept = values_of(results["kept"]);
+  EXPECT_NEAR(static_cast<double>(std::count(y.begin(), y.end(), 0.0)) / 1000, 0.25, 0.05);
+  for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(y[i], kept[i] != 0 ? 4 : 0);
+}
+
+TEST(ImportOps, DropoutWhoseModeIsFed) {
+  TestModel model;
+  model.input("x", {"N"}).input("training", {}, DType::kBool).output("y").initializer("rate", f32({}, {0.5}));
+  model.node("Dropout", {"x", "rate", "training"}, {"y"});
+  const Tensor x = f32({100}, std::vector<float>(100, 1));
+  expect_same(model.run({{"x", x}, {"training", i64({}, {0}).cast(DType::kBool)}})["y"], x);
+  const std::vector<double> y = values_of(model.run({{"x", x}, {"training", i64({}, {1}).cast(DType::kBool)}})["y"]);
+  EXPECT_GT(std::count(y.begin(), y.end(), 0.0), 20);
+}
+
+TEST(ImportOps, HardmaxOfAnOldModelRunsOverAllAxes) {
+  TestModel model = TestModel::of_node("Hardmax", {2, 2, 2}, {}, 11);
+  EXPECT_THAT(values_of(model.y(f32({2, 2, 2}, {1, 2, 4, 3, 9, 8, 7, 9}))), ElementsAre(0, 0, 1, 0, 1, 0, 0, 0));
+}
+
+TEST(ImportOps, EinsumMultipliesMatricesWhereItCan) {
+  TestModel product = TestModel::of_node("Einsum", {"N", 3}, {wavy({3, 4})});
+  product.last().set("equation", "ij,jk->ik");
+  EXPECT_EQ(ops_of(product.import().graph), "matmul");
+  EXPECT_EQ(product.type(), "f32[N,4]");
+  TestModel total = TestModel::of_node("Einsum", {"N", 3});
+  total.last().set("equation", "ij -> j");
+  EXPECT_EQ(ops_of(total.import().graph), "reduce_sum");
 }
 
 TEST(ImportOps, ConstantOfShapeWithSymbolicExtents) {

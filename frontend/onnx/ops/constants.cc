@@ -1,10 +1,6 @@
 // Operators whose results are constants, or the operand itself.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-
-#include "frontend/onnx/constant_value.h"
 #include "frontend/onnx/ops.h"
 #include "ir/ops/ops.h"
 
@@ -38,51 +34,9 @@ std::vector<Val> import_constant_of_shape(const ImportNode& node) {
   return {broadcast_to(node.builder().constant(value.reshaped({})), shape)};
 }
 
-/// Numbers from start towards limit; the element count is max(0, ceil((limit - start) / delta)).
-Tensor range_of(const ImportNode& node, double count, const Tensor& start, const Tensor& delta) {
-  constexpr double kMostElements = 1 << 26;
-  node.require(count <= kMostElements, Code::kTooLarge, fmt::format("{} elements", count));
-  const auto n = static_cast<std::int64_t>(count);
-  if (is_float(start.dtype())) {
-    std::vector<double> values;
-    for (std::int64_t i = 0; i < n; ++i) values.push_back(start.at(0) + static_cast<double>(i) * delta.at(0));
-    return vector_of(values).cast(start.dtype());
-  }
-  Ints values;
-  for (std::int64_t i = 0, value = start.int_at(0); i < n; ++i) {
-    values.push_back(value);
-    if (__builtin_add_overflow(value, delta.int_at(0), &value)) break;  // behind the last one
-  }
-  return vector_of(values).cast(start.dtype());
-}
-
-/// The number in operand `i`: computed from constants, or a size that follows from fixed ones.
-Tensor number(const ImportNode& node, std::size_t i, std::string_view name) {
-  const Val val = node.x(i);
-  node.require(element_count(val.shape()).is_constant(1), Code::kShape, fmt::format("input {} ({}) must have one element", i, name));
-  if (const auto constant = constant_value(node.builder().graph(), val.id())) return constant->reshaped({});
-  return Tensor::scalar(node.numbers(i, name)[0]).cast(val.dtype());
-}
-
-std::vector<Val> import_range(const ImportNode& node) {
-  const Tensor start = number(node, 0, "start"), limit = number(node, 1, "limit"), delta = number(node, 2, "delta");
-  node.require(start.dtype() == limit.dtype() and start.dtype() == delta.dtype(), Code::kType, "start, limit and delta have different element types");
-  node.require(delta.at(0) != 0, Code::kBadAttribute, "delta is 0");
-  const double steps = std::ceil((limit.at(0) - start.at(0)) / delta.at(0));
-  node.require(std::isfinite(steps), Code::kBadAttribute, "start, limit and delta must be finite");
-  const double count = std::max(0.0, steps);
-  return {node.builder().constant(range_of(node, count, start, delta))};
-}
-
-/// As in inference: nothing is dropped. Training puts dropout back on request.
-std::vector<Val> import_dropout(const ImportNode& node) {
-  const Val x = node.x(0);
-  if (not node.wants(1)) return {x};
-  return {x, full(node.builder(), 1, DType::kBool, x.shape())};
-}
-
 constinit const Importer kRows[] = {
-    {"Constant", import_constant}, {"ConstantOfShape", import_constant_of_shape}, {"Range", import_range}, {"Dropout", import_dropout},
+    {"Constant", import_constant},
+    {"ConstantOfShape", import_constant_of_shape},
 };
 
 }  // namespace

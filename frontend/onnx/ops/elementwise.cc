@@ -1,6 +1,8 @@
 // Elementwise operators that need more than another name. The others carry their ONNX name in their OpDef.
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "frontend/onnx/ops.h"
 #include "ir/ops/ops.h"
 
@@ -91,6 +93,50 @@ std::vector<Val> import_softsign(const ImportNode& node) {
   return compose(node, [](Val x) { return x / (op::abs(x) + 1.0); });
 }
 
+/// alpha (e^(x / alpha) - 1) below 0: its slope at 0 is 1 on both sides.
+std::vector<Val> import_celu(const ImportNode& node) {
+  const double alpha = node.real("alpha", 1);
+  node.require(alpha != 0, Code::kBadAttribute, "alpha is 0");
+  return compose(node, [&](Val x) { return above_zero(x, (op::exp(op::minimum(x, zero_like(x)) / alpha) - 1.0) * alpha); });
+}
+
+std::vector<Val> import_shrink(const ImportNode& node) {
+  const double threshold = node.real("lambd", 0.5), bias = node.real("bias", 0);
+  return compose(node, [&](Val x) {
+    const Val above = op::greater(x, x.builder().scalar(threshold, x.dtype())), below = op::less(x, x.builder().scalar(-threshold, x.dtype()));
+    return op::where(above, x - bias, op::where(below, x + bias, zero_like(x)));
+  });
+}
+
+Val swish(Val x, double alpha) { return x * op::sigmoid(alpha == 1 ? x : x * alpha); }
+
+std::vector<Val> import_swish(const ImportNode& node) {
+  return compose(node, [&](Val x) { return swish(x, node.real("alpha", 1)); });
+}
+
+std::vector<Val> import_swiglu(const ImportNode& node) {
+  return compose(node, [&](Val x) { return swish(x, node.real("alpha", 1)) * cast(node.x(1), x.dtype()); });
+}
+
+std::vector<Val> import_mish(const ImportNode& node) {
+  return compose(node, [](Val x) { return x * op::tanh(op::softplus(x)); });
+}
+
+std::vector<Val> import_gelu(const ImportNode& node) {
+  const std::string form = node.text("approximate", "none");
+  node.require(form == "none" or form == "tanh", Code::kBadAttribute, fmt::format("approximate = \"{}\"", form));
+  return compose(node, [&](Val x) { return form == "tanh" ? op::gelu(x, {kTanhForm = true}) : op::gelu(x); });
+}
+
+std::vector<Val> import_mod(const ImportNode& node) { return {(node.flag("fmod", false) ? op::trunc_mod : op::floor_mod)(node.x(0), node.x(1))}; }
+
+std::vector<Val> import_is_inf(const ImportNode& node) {
+  const Val x = node.x(0), infinity = x.builder().scalar(std::numeric_limits<double>::infinity(), x.dtype());
+  const bool positive = node.flag("detect_positive", true), negative = node.flag("detect_negative", true);
+  if (not positive and not negative) return {full(node.builder(), 0, DType::kBool, x.shape())};
+  return {op::equal(positive and negative ? op::abs(x) : negative ? -x : x, infinity)};
+}
+
 std::vector<Val> import_is_nan(const ImportNode& node) { return {op::logical_not(op::equal(node.x(0), node.x(0)))}; }
 
 std::vector<Val> import_xor(const ImportNode& node) {
@@ -119,6 +165,14 @@ constinit const Importer kRows[] = {
     {"HardSigmoid", import_hard_sigmoid},
     {"HardSwish", import_hard_swish},
     {"Softsign", import_softsign},
+    {"Celu", import_celu},
+    {"Shrink", import_shrink},
+    {"Swish", import_swish},
+    {"SwiGLU", import_swiglu},
+    {"Mish", import_mish},
+    {"Gelu", import_gelu},
+    {"Mod", import_mod},
+    {"IsInf", import_is_inf},
     {"IsNaN", import_is_nan},
     {"Xor", import_xor},
     {"Cast", import_cast},

@@ -11,15 +11,27 @@ namespace hone::onnx {
 
 namespace {
 
+using AlongAxis = Val (*)(Val x, std::int64_t axis);
+
 /// Old versions took the softmax over all axes from `axis` on, as one.
-std::vector<Val> import_softmax(const ImportNode& node, const OpDef& op) {
+std::vector<Val> import_softmax(const ImportNode& node, AlongAxis softmax) {
   const Val x = node.x(0);
-  if (x.rank() == 0) return {reshape(op(reshape(x, {1}), {kAxis = 0}), {})};
+  if (x.rank() == 0) return {reshape(softmax(reshape(x, {1}), 0), {})};
   const std::size_t axis = node.axis(node.integer("axis", -1), x.rank());
-  if (not node.flag(kOverAllAxesFrom, false) or axis + 1 == x.rank()) return {op(x, {kAxis = static_cast<std::int64_t>(axis)})};
+  if (not node.flag(kOverAllAxesFrom, false) or axis + 1 == x.rank()) return {softmax(x, static_cast<std::int64_t>(axis))};
   const auto middle = x.shape().begin() + static_cast<std::ptrdiff_t>(axis);
   const Val matrix = reshape(x, {element_count(Shape(x.shape().begin(), middle)), element_count(Shape(middle, x.shape().end()))});
-  return {reshape(op(matrix, {kAxis = 1}), x.shape())};
+  return {reshape(softmax(matrix, 1), x.shape())};
+}
+
+/// 1 at the first largest element along the axis, else 0.
+Val hardmax(Val x, std::int64_t axis) {
+  const auto along = static_cast<std::size_t>(axis);
+  Shape kept = x.shape(), line(x.rank(), Dim(1));
+  kept[along] = 1;
+  line[along] = x.shape()[along];
+  const Val position = x.builder().add(op::iota, {}, {kShape = line, kAxis = axis})[0];
+  return cast(op::equal(position, reshape(op::argmax(x, {kAxis = axis}), kept)), x.dtype());
 }
 
 /// training_mode says what the model's outputs mean; how the training step normalizes is the recipe's choice (passes/batch_norm.cc).
@@ -103,8 +115,9 @@ std::vector<Val> import_mean_variance_norm(const ImportNode& node) {
 }
 
 constinit const Importer kRows[] = {
-    {"Softmax", [](const ImportNode& node) { return import_softmax(node, op::softmax); }},
-    {"LogSoftmax", [](const ImportNode& node) { return import_softmax(node, op::log_softmax); }},
+    {"Softmax", [](const ImportNode& node) { return import_softmax(node, [](Val x, std::int64_t axis) { return op::softmax(x, {kAxis = axis}); }); }},
+    {"LogSoftmax", [](const ImportNode& node) { return import_softmax(node, [](Val x, std::int64_t axis) { return op::log_softmax(x, {kAxis = axis}); }); }},
+    {"Hardmax", [](const ImportNode& node) { return import_softmax(node, hardmax); }},
     {"BatchNormalization", import_batch_norm, {1, 2, 3, 4}},
     {"LayerNormalization", import_layer_norm, {1, 2}},
     {"RMSNormalization", import_rms_norm, {1}},

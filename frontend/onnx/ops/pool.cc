@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/ops/norm.h"
 #include "frontend/onnx/ops/window.h"
 #include "ir/ops/ops.h"
 
@@ -44,6 +45,25 @@ std::vector<Val> import_average_pool(const ImportNode& node) {
   Attrs attrs = pool_attributes(node, node.x(0).shape());
   if (node.flag("count_include_pad", false)) attrs.set(kCountPads = true);
   return {op::avg_pool(node.x(0), attrs)};
+}
+
+/// The p-th root of the sum of |x|^p: of the mean over whole windows, times their size. Trailing pads are made wide enough for every window.
+std::vector<Val> import_lp_pool(const ImportNode& node) {
+  const Val x = node.x(0);
+  const bool is_half = x.dtype() == DType::kF16 or x.dtype() == DType::kBF16;
+  const double p = norm_order(node);
+  Attrs attrs = pool_attributes(node, x.shape());
+  Shape ends = attrs[kPadsEnd];
+  double size = 1;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const std::int64_t kernel = attrs[kKernel][i], span = (kernel - 1) * attrs[kDilations][i] + 1;
+    ends[i] = max(ends[i], (attrs[kSpatial][i] - 1) * Dim(attrs[kStrides][i]) + span - attrs[kPadsBegin][i] - x.shape()[i + 2]);
+    size *= static_cast<double>(kernel);
+  }
+  attrs.set(kPadsEnd = ends);
+  attrs.set(kCountPads = true);
+  const Val powers = power(op::abs(is_half ? cast(x, DType::kF32) : x), p);
+  return {cast(root(op::avg_pool(powers, attrs) * size, p), x.dtype())};
 }
 
 std::vector<Val> import_global(const ImportNode& node, const OpDef& reduce) {
@@ -110,6 +130,7 @@ constinit const Importer kRows[] = {
     {"Col2Im", import_col2im},
     {"LRN", import_lrn},
     {"MaxUnpool", import_max_unpool},
+    {"LpPool", import_lp_pool},
     {"GlobalAveragePool", [](const ImportNode& node) { return import_global(node, op::reduce_mean); }},
     {"GlobalMaxPool", [](const ImportNode& node) { return import_global(node, op::reduce_max); }},
 };
