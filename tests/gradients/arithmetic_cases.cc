@@ -44,9 +44,25 @@ void add_lists(GradientCases& cases, const char* op) {
   cases.add(op, "the same shape of rank 4", {x({1, 2, 3, 2}), x({1, 2, 3, 2})});
 }
 
+/// Quotients stay away from whole numbers, where the remainder jumps.
+void add_mod(GradientCases& cases) {
+  for (const std::int64_t fmod : {0, 1}) {
+    const auto add = [&](const char* says, GradientInput a, GradientInput b) {
+      cases.add("Mod", std::string(fmod == 1 ? "truncated: " : "floored: ") + says, {std::move(a), std::move(b)}, {{"fmod", fmod}}).opset(28);
+    };
+    add("values of all signs", x_of({4}, {5.3, -5.3, 5.3, -5.3}), x_of({4}, {2, 2, -2, -2}));
+    add("a row", x_of({2, 2}, {5.3, 4.2, -7.7, 0.6}), x_of({2}, {1.5, -2.5}));
+    add("a column", x_of({2, 3}, {5.3, 4.2, -7.7, 0.6, 8.1, -3.2}), x_of({2, 1}, {1.7, -2.3}));
+    add("a constant divisor", x({3, 4}, 2.1, 3.9), constant(x_of({}, {2})));
+    add("a constant dividend", constant(x({3, 4}, 2.1, 3.9)), x_of({}, {2}));
+    add("a symbolic batch", x({"N", 3}, 4.2, 5.8), x_of({3}, {2, -2, 2}));
+  }
+}
+
 }  // namespace
 
 void add_arithmetic_cases(GradientCases& cases) {
+  add_mod(cases);
   add_pairs(cases, "Add", {-2, 2}, {-3, 3});
   add_pairs(cases, "Sub", {-2, 2}, {-3, 3});
   add_pairs(cases, "Mul", {-2, 2}, {-3, 3});

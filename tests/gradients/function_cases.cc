@@ -33,6 +33,10 @@ void add_function_cases(GradientCases& cases) {
   cases.add("Reciprocal", "of negative numbers", {x({3, 4}, -3, -0.4)});
   add_function(cases, "Identity", -2, 2);
   add_function(cases, "Dropout", -2, 2);  // as in inference
+  const GradientInput rate = constant(x_of({}, {0.4})), training = constant(given(DType::kBool, {}, {1}));
+  cases.add("Dropout", "in training", {x({4, 9}), rate, training}, {{"seed", 3}});
+  cases.add("Dropout", "in training, a symbolic batch", {x({"N", 9}), rate, training});
+  cases.add("Dropout", "in training, with a mask", {x({4, 9}), rate, training}).outputs(2).varies_in(1);
   add_function(cases, "Sin", -4, 4);
   add_function(cases, "Cos", -4, 4);
   add_function(cases, "Tan", -1.2, 1.2);

@@ -42,11 +42,29 @@ void add_gemm(GradientCases& cases) {
   cases.add(op, "constant weights", {x({3, 4}), constant(x({4, 2})), constant(x({2}))});
 }
 
+void add_det(GradientCases& cases) {
+  cases.add("Det", "2 by 2", {x({2, 2})});
+  cases.add("Det", "3 by 3", {x({3, 3})});
+  cases.add("Det", "5 by 5", {x({5, 5})});
+  cases.add("Det", "1 by 1", {x({1, 1})});
+  cases.add("Det", "a batch", {x({4, 2, 2})});
+  cases.add("Det", "two batch axes", {x({2, 3, 3, 3})});
+  cases.add("Det", "a symbolic batch", {x({"N", 3, 3})});
+  cases.add("Det", "symbolic extents", {x({2, "N", "N"})});
+  cases.add("Det", "no matrices", {x({0, 2, 2})});
+  cases.add("Det", "a singular matrix", {x_of({2, 2}, {1, 2, 2, 4})});
+  cases.add("Det", "rank 2 of 3", {x_of({3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9})});
+  cases.add("Det", "rank 1 of 3", {x_of({3, 3}, {1, 2, 3, 2, 4, 6, 3, 6, 9})});
+  cases.add("Det", "zeros on the diagonal", {x_of({3, 3}, {0, 2, 1, 3, 0, 1, 1, 4, 0})});
+  cases.add("Det", "f64", {of_type(DType::kF64, x({4, 4}))});
+}
+
 }  // namespace
 
 void add_matmul_cases(GradientCases& cases) {
   add_matmul(cases);
   add_gemm(cases);
+  add_det(cases);
 }
 
 }  // namespace hone::test

@@ -132,9 +132,26 @@ void add_mean_variance_norm(GradientCases& cases) {
   cases.add(op, "f64", {of_type(DType::kF64, x({2, 2, 3, 2}))});
 }
 
+void add_lp_normalization(GradientCases& cases) {
+  const char* const op = "LpNormalization";
+  cases.add(op, "the last axis", {x({3, 4})});
+  cases.add(op, "axis 0", {x({3, 4})}, {{"axis", 0}});
+  cases.add(op, "the middle axis", {x({2, 4, 3})}, {{"axis", 1}});
+  cases.add(op, "an axis from the end", {x({2, 4, 3})}, {{"axis", -2}});
+  cases.add(op, "p = 1", {x({3, 4})}, {{"p", 1}});
+  cases.add(op, "p = 1, axis 0", {x({3, 4})}, {{"p", 1}, {"axis", 0}});
+  cases.add(op, "a vector", {x({6})});
+  cases.add(op, "rank 4", {x({2, 1, 3, 2})}, {{"axis", 2}});
+  cases.add(op, "a symbolic batch", {x({"N", 4})});
+  cases.add(op, "along a symbolic axis", {x({"N", 2})}, {{"axis", 0}});
+  cases.add(op, "no elements", {x({0, 3})});
+  cases.add(op, "f64", {of_type(DType::kF64, x({3, 4}))});
+}
+
 }  // namespace
 
 void add_normalization_cases(GradientCases& cases) {
+  add_lp_normalization(cases);
   add_softmax(cases, "Softmax");
   add_softmax(cases, "LogSoftmax");
   add_batch_norm(cases);

@@ -18,7 +18,7 @@ constexpr std::string_view kOpset17[] = {
     "Sub", "Sum", "Tan", "Tanh", "ThresholdedRelu", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze", "Where"};
 constexpr std::string_view kLater[] = {
     "Attention", "CausalConvWithState", "CenterCropPad", "Col2Im", "CumProd", "DeformConv", "Gelu", "GroupNormalization", "LinearAttention", "Mish",
-    "RMSNormalization", "RotaryEmbedding", "Swish", "TensorScatter", "AffineGrid"};
+    "RMSNormalization", "RotaryEmbedding", "SwiGLU", "Swish", "TensorScatter", "AffineGrid"};
 // clang-format on
 
 }  // namespace

@@ -87,6 +87,12 @@ void add_pool_cases(GradientCases& cases) {
   add_windows(cases, "MaxPool");
   add_windows(cases, "AveragePool");
   add_windows(cases, "AveragePool", {{"count_include_pad", 1}});
+  add_windows(cases, "LpPool");
+  add_windows(cases, "LpPool", {{"p", 3}}, 0.2, 2);
+  cases.add("LpPool", "p = 1", {x({1, 2, 4, 5})}, {{"p", 1}, {"kernel_shape", Ints{2, 3}}}).opset(19);
+  add_global(cases, "GlobalLpPool");
+  cases.add("GlobalLpPool", "p = 1", {x({2, 3, 3, 2}, 0.2, 2)}, {{"p", 1}});
+  cases.add("GlobalLpPool", "p = 3", {x({2, 3, 3, 2})}, {{"p", 3}});
   add_global(cases, "GlobalAveragePool");
   add_global(cases, "GlobalMaxPool");
   add_lrn(cases);

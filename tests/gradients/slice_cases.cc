@@ -87,11 +87,28 @@ void add_center_crop_pad(GradientCases& cases) {
   add("a symbolic axis is padded", {"N", 2}, {6, 2});
 }
 
+void add_trilu(GradientCases& cases) {
+  const auto k = [](double diagonal) { return constant(given(DType::kI64, {}, {diagonal})); };
+  cases.add("Trilu", "upper", {x({4, 4})});
+  cases.add("Trilu", "lower", {x({4, 4})}, {{"upper", 0}});
+  cases.add("Trilu", "above the diagonal", {x({4, 5}), k(1)});
+  cases.add("Trilu", "below the diagonal", {x({4, 5}), k(-2)}, {{"upper", 0}});
+  cases.add("Trilu", "more rows than columns", {x({5, 3}), k(-1)});
+  cases.add("Trilu", "a batch", {x({2, 3, 3})}, {{"upper", 0}});
+  cases.add("Trilu", "two batch axes", {x({2, 2, 3, 2})});
+  cases.add("Trilu", "a symbolic batch", {x({"N", 3, 3})});
+  cases.add("Trilu", "symbolic extents", {x({"N", "M"}), k(1)}, {{"upper", 0}});
+  cases.add("Trilu", "a diagonal that is fed", {x({3, 4}), given(DType::kI64, {}, {1})});
+  cases.add("Trilu", "no elements", {x({0, 3})});
+  cases.add("Trilu", "nothing is left", {x({2, 2}), k(5)});
+}
+
 }  // namespace
 
 void add_slice_cases(GradientCases& cases) {
   add_pad_modes(cases);
   add_center_crop_pad(cases);
+  add_trilu(cases);
   add_slice(cases);
   add_split(cases);
   add_pad(cases);
