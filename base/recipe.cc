@@ -224,6 +224,9 @@ void Reader::check_combinations() {
       error(Code::kRecipeKey, key, fmt::format("{} is about integer classes, and the loss {} has none", key, recipe_.loss.kind), {"leave it out"});
   if (is_set("model.freeze") and is_set("model.train_only") and not recipe_.model.freeze.empty() and not recipe_.model.train_only.empty())
     error(Code::kRecipeValue, "model.train_only", "model.freeze and model.train_only say the same thing in opposite ways", {"keep one of the two"});
+  if (is_set("model.dropout.after") != is_set("model.dropout.rate"))
+    error(Code::kRecipeValue, is_set("model.dropout.after") ? "model.dropout.after" : "model.dropout.rate", "model.dropout needs both after and rate",
+          {"for example dropout = { after = \"encoder.*\", rate = 0.1 }"});
   if (const OptimizerKind* optimizer = find_optimizer(recipe_.optimizer.kind)) check_optimizer_numbers(*optimizer);
   check_metrics();
 }

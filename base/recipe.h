@@ -19,8 +19,11 @@ struct Recipe {
     std::string output;                   ///< "" the only output
     std::vector<std::string> freeze;      ///< weights not to train, by name pattern
     std::vector<std::string> train_only;  ///< the other way round; "NAME[:, 0:80]" trains a part of a tensor
+    std::vector<std::string> tie;         ///< weights that are one although there are several, by name pattern
     std::string initialize = "keep";      ///< keep, he_normal, he_uniform, glorot_normal, glorot_uniform, normal, zeros
     std::string batch_norm = "train";     ///< train, frozen
+    std::vector<std::string> dropout_after;  ///< nodes after which training drops elements, by name pattern
+    double dropout_rate = 0;                 ///< how many of them
   } model;
   struct Loss {
     std::string kind;            ///< "" : no loss, the plan can predict only

@@ -56,6 +56,7 @@ constexpr auto kKinds = std::to_array<RecipeKind>({
 });
 
 constexpr auto kRanges = std::to_array<RecipeRange>({
+    {"model.dropout.rate", 0, 1, true},
     {"loss.label_smoothing", 0, 1, true},
     {"loss.delta", 0, std::numeric_limits<double>::infinity(), false, true},
     {"optimizer.learning_rate"},
@@ -87,6 +88,7 @@ constexpr auto kNotYet = std::to_array<RecipeNotYet>({
     {"optimizer.clip_norm", 0, "gradient clipping"},
     {"optimizer.clip_value", 0, "gradient clipping"},
     {"train.gradient_accumulation_steps", 1, "gradient accumulation"},
+    {"model.dropout.rate", 0, "dropout that the model does not have"},
 });
 
 // Signatures of torch.optim (PyTorch 2) and keras.optimizers (Keras 3): {key, torch, keras}. Keras rounds nothing here that

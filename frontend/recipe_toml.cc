@@ -44,6 +44,7 @@ class Reader {
   }
   void refuse_outside_section(const std::string& name, int line);
   void read_section(const std::string& name, const toml::table& section, int line);
+  void read_keys(const std::string& name, const toml::table& table);
   bool read_value(const std::string& key, const toml::node& node, RecipeValue* value);
 
   RecipeSource source_;
@@ -65,8 +66,22 @@ void Reader::read_section(const std::string& name, const toml::table& section, i
                  {hint.empty() ? "the sections are " + join(all, ", ") : hint});
     return;
   }
-  for (const auto& [key, node] : section) {
+  read_keys(name, section);
+}
+
+/// Is `name` a group of keys, such as model.dropout?
+bool has_keys_below(const std::string& name) {
+  const auto& keys = recipe_keys();
+  return std::any_of(keys.begin(), keys.end(), [&](const RecipeKey& key) { return key.name.starts_with(name + "."); });
+}
+
+void Reader::read_keys(const std::string& name, const toml::table& table) {
+  for (const auto& [key, node] : table) {
     const std::string full = name + "." + std::string(key.str());
+    if (const toml::table* group = node.as_table(); group != nullptr and has_keys_below(full)) {
+      read_keys(full, *group);
+      continue;
+    }
     RecipeValue value;
     if (not read_value(full, node, &value)) continue;
     source_.values[full] = std::move(value);

@@ -100,7 +100,6 @@ void BodyTask::add_result(const NodeProto& proto, int i, Item item, const Loc& l
     const Val result = item.tensor;
     check_size(result.type(), quoted(name), loc);
     if (result.builder().graph().value(result.id()).name.empty()) result.builder().set_name(result, scope_.path + name);
-    if (proto.op_type() == "Identity") import_.note_alias(result, name);
   }
   scope_.values.insert_or_assign(name, std::move(item));
 }

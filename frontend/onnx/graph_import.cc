@@ -51,7 +51,6 @@ Graph GraphImport::run(Symbols& symbols) {
   const std::vector<Item> results = run_tasks();
   unknown_.report(diags_);
   add_outputs(results, symbols);
-  warn_of_aliases();
   return std::move(root_.graph());
 }
 
@@ -170,18 +169,6 @@ void GraphImport::add_output(const std::string& name, Val value, const TypeProto
                 fmt::format("output {} is {}, and the file declares it as {}[{}]", quoted(name), to_string(actual), onnx_type_name(declared.elem_type()),
                             to_string(symbols.declared(name, declared.shape()))),
                 context_.main.locations.file());
-}
-
-void GraphImport::note_alias(Val result, const std::string& name) {
-  const Input* input = result.builder().graph().input_of(result.id());
-  if (input != nullptr and input->role == Role::kWeight) aliases_[input->name].push_back(name);
-}
-
-void GraphImport::warn_of_aliases() {
-  for (const auto& [weight, names] : aliases_)
-    diags_.warn(Code::kModelWarning, fmt::format("the weight {} also goes by the names {}: they are trained as one", quoted(weight), join(names, ", ")),
-                context_.main.locations.file(),
-                {"exporters merge weights that happen to be equal, such as those of a fresh model; export without constant folding to keep them apart"});
 }
 
 }  // namespace hone::onnx

@@ -65,7 +65,6 @@ class GraphImport {
   std::map<const void*, Item>& constants() { return constants_; }
   /// Counts what is written from bodies and functions.
   void count(std::size_t nodes, const Loc& loc);
-  void note_alias(Val result, const std::string& name);
   /// Is `function` being written, further out?
   bool is_open(const FunctionProto& function) const { return open_.contains(&function); }
   void open(const FunctionProto& function) { open_.insert(&function); }
@@ -76,7 +75,6 @@ class GraphImport {
   void add_initializers(const GraphProto& graph, Scope& scope);
   void add_outputs(const std::vector<Item>& results, Symbols& symbols);
   void add_output(const std::string& name, Val value, const TypeProto& declared, Symbols& symbols);
-  void warn_of_aliases();
 
   ImportContext& context_;
   Diags& diags_;
@@ -88,7 +86,6 @@ class GraphImport {
   std::set<const PreparedBody*> reported_;
   std::set<std::string> outputs_;
   std::size_t written_ = 0;
-  std::map<std::string, std::vector<std::string>> aliases_;
   std::vector<std::unique_ptr<Task>> tasks_;  ///< destroyed first: tasks close functions
 };
 

@@ -23,6 +23,8 @@ std::int64_t opset_of(const ModelProto& model, const Loc& file) {
   std::optional<std::int64_t> opset;
   for (const OperatorSetIdProto& import : model.opset_import())
     if (canonical_domain(import.domain()).empty()) opset = std::max(opset.value_or(0), import.version());
+  const auto& nodes = model.graph().node();
+  if (not opset and std::none_of(nodes.begin(), nodes.end(), [](const NodeProto& node) { return canonical_domain(node.domain()).empty(); })) return kNewestOpset;
   if (not opset)
     throw Error(Code::kOpset, "the file does not say which version of the ONNX operators it uses", file, {"convert it with onnx.version_converter"});
   if (*opset < kOldestOpset)
@@ -83,27 +85,42 @@ void bind_inputs(ModelProto& model, const std::map<std::string, Tensor>& values,
 
 }  // namespace
 
-Imported import_model(ModelProto given, const std::string& file_name, const std::string& folder, const ImportOptions& options) {
+Imported import_parts(ModelProto given, const std::string& file_name, const std::string& folder, const ImportOptions& options, Diags& diags) {
   Imported imported;
   const Loc file{.file = file_name};
-  ModelProto bound;
-  if (not options.bind.empty()) bind_inputs(bound = given, options.bind, file);
-  const ModelProto& model = options.bind.empty() ? given : bound;
-  check_nesting(model, file);
-  Diags diags, common;
-  Symbols symbols(options.dims);
-  ImportContext context{model, folder, file_name, opset_of(model, file), Functions(model, file, common), prepare(Body(model.graph()), Outside::kNothing, file_name), {}};
-  for (const Diag& diag : context.main.problems.all()) common.add(diag);
-  if (model.graph().output_size() == 0)
-    common.error(Code::kBadGraph, "the model has no outputs", file, {"name what it computes in graph.output, or export it again"});
-  context.initializers = read_initializers(model.graph(), folder, file, common);
-  imported.graph = import_graph(context, common, symbols, diags);
-  symbols.check_fixed(diags);
-  if (diags.has_errors()) throw_problems(diags);
-  for (const auto& [symbol, value] : symbols.determined())
-    diags.warn(Code::kModelWarning, fmt::format("the size {} can only be {}: the model's nodes take nothing else", symbol, value), file);
+  try {
+    check_nesting(given, file);
+    const std::int64_t opset = opset_of(given, file);
+    try {
+      mend_weights(given, file_name, folder, options.mend, diags);
+    } catch (const Error& error) { diags.append(error); }
+    ModelProto bound;
+    if (not options.bind.empty()) bind_inputs(bound = given, options.bind, file);
+    const ModelProto& model = options.bind.empty() ? given : bound;
+    Diags common;
+    Symbols symbols(options.dims);
+    ImportContext context{model, folder, file_name, opset, Functions(model, file, common), prepare(Body(model.graph()), Outside::kNothing, file_name), {}};
+    for (const Diag& diag : context.main.problems.all()) common.add(diag);
+    if (model.graph().output_size() == 0)
+      common.error(Code::kBadGraph, "the model has no outputs", file, {"name what it computes in graph.output, or export it again"});
+    context.initializers = read_initializers(model.graph(), folder, file, common);
+    imported.graph = import_graph(context, common, symbols, diags);
+    symbols.check_fixed(diags);
+    for (const auto& [symbol, value] : symbols.determined())
+      diags.warn(Code::kModelWarning, fmt::format("the size {} can only be {}: the model's nodes take nothing else", symbol, value), file);
+    if (model.training_info_size() > 0)
+      diags.warn(Code::kModelWarning, "the training algorithm that the model carries (TrainingInfoProto) is kept and not used", file, {"say with a recipe how to train it"});
+  } catch (const Error& error) { diags.append(error); }
   imported.model = std::move(given);
-  imported.warnings = diags.all();
+  for (const Diag& diag : diags.all())
+    if (diag.severity != Severity::kError) imported.warnings.push_back(diag);
+  return imported;
+}
+
+Imported import_model(ModelProto model, const std::string& file_name, const std::string& folder, const ImportOptions& options) {
+  Diags diags;
+  Imported imported = import_parts(std::move(model), file_name, folder, options, diags);
+  if (diags.has_errors()) throw_problems(diags);
   return imported;
 }
 

@@ -6,13 +6,15 @@
 #include <vector>
 
 #include "formats/onnx_file.h"
+#include "frontend/onnx/mend.h"
 #include "ir/graph.h"
 
 namespace hone::onnx {
 
 struct ImportOptions {
-  std::map<std::string, std::int64_t> dims;  ///< symbolic sizes to fix, by name (--dim T=128)
-  std::map<std::string, Tensor> bind = {};   ///< inputs that become constants, by name (--bind axes=axes.npy)
+  std::map<std::string, std::int64_t> dims = {};  ///< symbolic sizes to fix, by name (--dim T=128)
+  std::map<std::string, Tensor> bind = {};        ///< inputs that become constants, by name (--bind axes=axes.npy)
+  MendOptions mend = {};                          ///< what to do about weights that the exporter changed
 };
 
 struct Imported {
@@ -21,9 +23,12 @@ struct Imported {
   /// Outputs: all of the model's, by name. Values carry ONNX names, nodes their Loc. Shape arithmetic is folded, and its nodes, which nobody reads any more, are left in.
   /// Batch normalization is `batch_norm`, whatever mode the file was exported in. `lower` ops are not expanded.
   Graph graph;
-  ModelProto model;             ///< as it came in, data included
+  ModelProto model;             ///< as it came in, data included, its weights mended (frontend/onnx/mend.h)
   std::vector<Diag> warnings;   ///< oddities worth a note
 };
+
+/// As much of the model as can be imported; what cannot, and everything else that is wrong, goes to `diags`. The graph is whole only if they have no errors.
+Imported import_parts(ModelProto model, const std::string& file_name, const std::string& folder, const ImportOptions& options, Diags& diags);
 
 /// Throws one Error with every problem of the file: unknown operators (all listed), opsets, attributes, shapes, weights.
 Imported import_model(const std::string& path, const ImportOptions& options = {});

@@ -1,0 +1,212 @@
+#include "frontend/onnx/mend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+
+#include "base/text.h"
+#include "frontend/onnx/mend_model.h"
+
+namespace hone::onnx {
+
+namespace {
+
+bool all_elements_equal(const Tensor& tensor) {
+  const std::span<const std::byte> bytes = tensor.bytes();
+  const std::size_t element = size_of(tensor.dtype());
+  return bytes.size() < 2 * element or std::memcmp(bytes.data(), bytes.data() + element, bytes.size() - element) == 0;
+}
+
+std::string name_and_rest(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostNamed = 6;
+  const std::size_t named = std::min(names.size(), kMostNamed);
+  const std::string list = quoted_list(std::span(names).first(named));
+  return named == names.size() ? list : fmt::format("{} and {} more", list, names.size() - named);
+}
+
+// --- Names that Identity nodes give to weights ---
+
+struct Alias {
+  int node;  ///< the Identity
+  std::string name;
+};
+
+/// Identity nodes over weights, by the weight's name.
+std::map<std::string, std::vector<Alias>> find_aliases(const MendModel& m) {
+  std::map<std::string, std::vector<Alias>> aliases;
+  std::map<std::string, std::string> weight_of;  // an alias of an alias
+  for (int i = 0; i < m.graph().node_size(); ++i) {
+    const NodeProto& node = m.graph().node(i);
+    if (node.op_type() != "Identity" or node.input_size() != 1 or node.output_size() != 1) continue;
+    const auto known = weight_of.find(node.input(0));
+    const std::string& weight = known == weight_of.end() ? node.input(0) : known->second;
+    if (not m.is_weight(weight) or m.is_read_outside(node.output(0))) continue;
+    weight_of.emplace(node.output(0), weight);
+    aliases[weight].push_back({i, node.output(0)});
+  }
+  return aliases;
+}
+
+/// An embedding table and the product that shares it are one weight; frameworks tie them, and nothing else of that kind.
+bool is_embedding_and_head(const MendModel& m, const std::string& weight, const std::vector<Alias>& aliases) {
+  std::size_t gathered = m.is_read_by(weight, "Gather", 0), names = 1 + aliases.size();
+  for (const Alias& alias : aliases) gathered += m.is_read_by(alias.name, "Gather", 0);
+  return gathered > 0 and gathered < names;
+}
+
+void keep_aliases_apart(MendModel& m) {
+  for (const auto& [weight, aliases] : find_aliases(m)) {
+    std::vector<std::string> names;
+    bool tied = m.is_tied_by_name(weight);
+    for (const Alias& alias : aliases) {
+      names.push_back(alias.name);
+      tied = tied or m.is_tied_by_name(alias.name);
+    }
+    const auto values = m.values(weight);
+    if (not values) continue;
+    if (tied or (not all_elements_equal(*values) and is_embedding_and_head(m, weight, aliases))) {
+      m.warn(fmt::format("the weight {} also goes by the names {}: they are trained as one", quoted(weight), name_and_rest(names)), {});
+      continue;
+    }
+    for (const Alias& alias : aliases) {
+      m.copy_weight(weight, alias.name);
+      m.remove_node(alias.node);
+    }
+    m.warn(fmt::format("the weight {} also goes by the names {}: each of them is trained as a weight of its own", quoted(weight), name_and_rest(names)),
+           {"exporters merge weights that are equal when they export, such as those of a fresh model",
+            fmt::format("if they are one weight, say so: [model] tie = [{}]", quoted(weight))});
+  }
+}
+
+// --- Weights that were merged without a trace ---
+
+/// The readers of one weight that belong to one layer: a layer that is called twice reads its weight twice.
+struct Place {
+  std::string layer;
+  std::vector<Reader> readers;
+};
+
+bool is_scale_or_bias(const NodeProto& node, const Reader& reader, const Tensor& values) {
+  const bool may_be_scale = (node.op_type() == "Mul" or node.op_type() == "Add") and values.shape().size() == 1 and values.element_count() > 1;
+  return may_be_scale or is_weight_position(node, reader.operand);
+}
+
+std::vector<Place> places_of(const MendModel& m, const std::string& weight, const Tensor& values) {
+  std::map<std::string, std::size_t> index;
+  std::vector<Place> places;
+  for (const Reader& reader : m.readers(weight)) {
+    if (reader.node < 0) continue;
+    const NodeProto& node = m.graph().node(reader.node);
+    if (not is_scale_or_bias(node, reader, values)) continue;
+    const std::string layer = m.loc(node).layer;
+    const std::string key = fmt::format("{} {} {}", layer.empty() ? fmt::format("node {}", reader.node) : layer, node.op_type(), reader.operand);
+    const auto [found, is_new] = index.emplace(key, places.size());
+    if (is_new) places.push_back({layer, {}});
+    places[found->second].readers.push_back(reader);
+  }
+  // The place that the name belongs to keeps it; else the first.
+  const auto own = std::find_if(places.begin(), places.end(), [&](const Place& place) { return not place.layer.empty() and weight.starts_with(place.layer + "."); });
+  if (own != places.end()) std::iter_swap(places.begin(), own);
+  return places;
+}
+
+/// "ln2.weight" for the "ln1.weight" that layer ln2 reads; where that does not work, "ln1.weight@NODE".
+std::string own_name(const MendModel& m, const std::string& weight, const Place& place) {
+  const std::size_t dot = weight.rfind('.');
+  if (not place.layer.empty() and dot != std::string::npos)
+    if (std::string name = place.layer + weight.substr(dot); m.is_free(name)) return name;
+  const std::string name = fmt::format("{}@{}", weight, m.loc(m.graph().node(place.readers[0].node)).node);
+  return m.is_free(name) ? name : fmt::format("{}:{}", name, place.readers[0].operand);
+}
+
+void keep_layers_apart(MendModel& m) {
+  for (const std::string& weight : m.weights()) {
+    if (m.readers(weight).size() < 2 or m.is_tied_by_name(weight)) continue;
+    const auto values = m.values(weight);
+    if (not values or not all_elements_equal(*values)) continue;
+    const std::vector<Place> places = places_of(m, weight, *values);
+    if (places.size() < 2) continue;
+    std::vector<std::string> names;
+    for (std::size_t i = 1; i < places.size(); ++i) {
+      names.push_back(own_name(m, weight, places[i]));
+      m.copy_weight(weight, names.back());
+      for (const Reader& reader : places[i].readers) m.redirect(reader, names.back());
+    }
+    m.warn(fmt::format("the weight {} has equal elements only and is read by {} layers: it is trained apart for each, as {} too", quoted(weight), places.size(),
+                       name_and_rest(names)),
+           {"exporters merge weights that are equal when they export, such as the scales of a fresh model",
+            fmt::format("if it is one weight, say so: [model] tie = [{}]", quoted(weight))});
+  }
+}
+
+// --- What batch normalization was folded into ---
+
+bool names_batch_norm(const std::string& name) {
+  const std::string lower = lower_case(name);
+  for (const std::string_view word : {"batchnorm", "batch_norm", "_fused_bn"})
+    if (lower.find(word) != std::string::npos) return true;
+  for (const std::string& piece : split(lower, '/'))
+    for (const std::string& word : split(piece, '.'))
+      if (word == "bn" or (word.starts_with("bn") and word.find_first_not_of("0123456789", 2) == std::string::npos)) return true;
+  return false;
+}
+
+/// Keeps one channel apart from the next: [C,1,1] or [1,C,1,1].
+bool is_per_channel(const Tensor& values) {
+  const auto& shape = values.shape();
+  return shape.size() >= 3 and values.element_count() == shape[shape.size() == 3 ? 0 : 1] and shape.back() == 1;
+}
+
+/// Keras's form of it: Conv, Mul and Add by constants of one number a channel.
+bool is_scaled_and_shifted(const MendModel& m, const NodeProto& conv) {
+  const std::string* value = &conv.output(0);
+  for (const std::string_view op : {"Mul", "Add"}) {
+    const std::vector<Reader>& readers = m.readers(*value);
+    if (readers.size() != 1 or readers[0].node < 0) return false;
+    const NodeProto& node = m.graph().node(readers[0].node);
+    if (node.op_type() != op or node.input_size() != 2 or node.output_size() != 1) return false;
+    const auto values = m.values(node.input(1 - readers[0].operand));
+    if (not values or not is_per_channel(*values)) return false;
+    value = &node.output(0);
+  }
+  return true;
+}
+
+bool is_folded(const MendModel& m, const NodeProto& conv) {
+  const std::string weight = conv.input_size() > 1 ? conv.input(1) : "", bias = conv.input_size() > 2 ? conv.input(2) : "";
+  if (is_scaled_and_shifted(m, conv)) return true;
+  if (bias.empty() or not m.is_weight(weight)) return false;
+  const bool renamed = weight.starts_with("onnx::Conv_");  // PyTorch gives that name to a weight that it changed
+  return renamed or bias == weight + "_bias" or names_batch_norm(weight) or names_batch_norm(bias);
+}
+
+void name_folded(MendModel& m) {
+  std::vector<std::string> convolutions;
+  for (const NodeProto& node : m.graph().node())
+    if ((node.op_type() == "Conv" or node.op_type() == "ConvTranspose") and node.output_size() > 0 and is_folded(m, node)) convolutions.push_back(m.loc(node).node);
+  if (convolutions.empty()) return;
+  m.warn(fmt::format("batch normalization is folded into {} convolution{}: {}; they train as plain ones", convolutions.size(), convolutions.size() == 1 ? "" : "s",
+                     name_and_rest(convolutions)),
+         {"to train with batch statistics, export the model in training mode (PyTorch: training=TrainingMode.PRESERVE, do_constant_folding=False)"});
+}
+
+}  // namespace
+
+void mend_weights(ModelProto& model, const std::string& file, const std::string& folder, const MendOptions& options, Diags& diags) {
+  MendModel m(model, file, folder, options.tie, diags);
+  m.check_patterns();
+  keep_aliases_apart(m);
+  m.finish();
+  keep_layers_apart(m);
+  m.finish();
+  tie_equal(m);
+  m.finish();
+  if (options.fill_weights) fill_weights(m);
+  m.finish();
+  name_folded(m);
+}
+
+}  // namespace hone::onnx

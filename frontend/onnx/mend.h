@@ -1,0 +1,34 @@
+// What exporters do to the weights of a model, undone in the model itself before it is imported: so the weights that are trained and the
+// weights that go back into the file are the same.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/diag.h"
+#include "base/recipe.h"
+#include "formats/onnx.pb.h"
+
+namespace hone::onnx {
+
+struct MendOptions {
+  /// Weights, by name pattern, that are one although the file or Hone has several of them: equal ones, also transposed.
+  std::vector<std::string> tie;
+  /// Weights that the file makes by ConstantOfShape become initializers, so that they can be drawn afresh and trained.
+  bool fill_weights = false;
+};
+/// What a recipe asks for.
+inline MendOptions mend_options(const Recipe& recipe) { return {.tie = recipe.model.tie, .fill_weights = recipe.model.initialize != "keep"}; }
+
+/// Changes the main graph, each change with a warning:
+///  - A name that an Identity node gives to a weight becomes a weight of its own: exporters merge initializers of equal value, such as the
+///    scales of a fresh model. An embedding and the head that shares it stay one.
+///  - A weight whose elements are all equal and that norms, biases, or scales of several layers read becomes one for each layer: others are merged
+///    without leaving their names. Weights with different elements stay shared.
+///  - Weights that `tie` names and that are equal, or transposes of each other, become one; without it, transposes get a warning.
+///  - With `fill_weights`, ConstantOfShape nodes where models keep weights become initializers.
+/// Convolutions that batch normalization was folded into are named by a warning. `file` is what messages call the model, `folder` where its external data are.
+/// Weights that cannot be read are left to the importer to report.
+void mend_weights(ModelProto& model, const std::string& file, const std::string& folder, const MendOptions& options, Diags& diags);
+
+}  // namespace hone::onnx

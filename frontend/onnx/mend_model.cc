@@ -1,0 +1,145 @@
+#include "frontend/onnx/mend_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace hone::onnx {
+
+namespace {
+
+bool is_float_tensor(const TensorProto& tensor) {
+  const auto dtype = dtype_of_onnx(tensor.data_type());
+  return dtype and is_float(*dtype) and tensor.dims_size() > 0;
+}
+
+}  // namespace
+
+MendModel::MendModel(ModelProto& model, const std::string& file, const std::string& folder, const std::vector<std::string>& tie, Diags& diags)
+    : model_(model), graph_(*model.mutable_graph()), folder_(folder), tie_(tie), diags_(diags), locations_(graph_.node(), file) {
+  index();
+}
+
+void MendModel::index() {
+  readers_ = readers_of(graph_);
+  initializers_.clear();
+  taken_.clear();
+  for (const TensorProto& tensor : graph_.initializer()) {
+    initializers_.emplace(tensor.name(), &tensor);
+    taken_.insert(tensor.name());
+  }
+  for (const ValueInfoProto& input : graph_.input()) taken_.insert(input.name());
+  for (const NodeProto& node : graph_.node()) taken_.insert(node.output().begin(), node.output().end());
+}
+
+std::vector<std::string> MendModel::weights() const {
+  std::vector<std::string> names;
+  for (const TensorProto& tensor : graph_.initializer())
+    if (is_float_tensor(tensor)) names.push_back(tensor.name());
+  return names;
+}
+
+const TensorProto* MendModel::initializer(const std::string& name) const {
+  const auto found = initializers_.find(name);
+  return found == initializers_.end() ? nullptr : found->second;
+}
+
+bool MendModel::is_weight(const std::string& name) const {
+  const TensorProto* tensor = initializer(name);
+  return tensor != nullptr and is_float_tensor(*tensor);
+}
+
+std::optional<Tensor> MendModel::values(const std::string& name) const {
+  const TensorProto* tensor = initializer(name);
+  if (tensor == nullptr) return std::nullopt;
+  try {
+    return tensor_of(*tensor, folder_, locations_.file());
+  } catch (const Error&) { return std::nullopt; }  // the importer reports it
+}
+
+const std::vector<Reader>& MendModel::readers(const std::string& name) const {
+  static const std::vector<Reader> kNone;
+  const auto found = readers_.find(name);
+  return found == readers_.end() ? kNone : found->second;
+}
+
+bool MendModel::is_read_by(const std::string& name, std::string_view op_type, int operand) const {
+  const auto& all = readers(name);
+  return std::any_of(all.begin(), all.end(), [&](const Reader& reader) {
+    return reader.node >= 0 and reader.operand == operand and graph_.node(reader.node).op_type() == op_type;
+  });
+}
+
+bool MendModel::is_read_outside(const std::string& name) const {
+  const auto& all = readers(name);
+  return std::any_of(all.begin(), all.end(), [](const Reader& reader) { return reader.node < 0; });
+}
+
+const std::string* MendModel::tie_pattern(const std::string& name) const {
+  const auto found = std::find_if(tie_.begin(), tie_.end(), [&](const std::string& pattern) { return pattern == name or glob_match(pattern, name); });
+  return found == tie_.end() ? nullptr : &*found;
+}
+
+void MendModel::check_patterns() const {
+  std::vector<std::string> names = weights();
+  for (const NodeProto& node : graph_.node())
+    if (node.op_type() == "Identity" and node.input_size() == 1 and node.output_size() == 1 and is_weight(node.input(0))) names.push_back(node.output(0));
+  for (const std::string& pattern : tie_) {
+    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return name == pattern or glob_match(pattern, name); })) continue;
+    std::vector<std::string> notes;
+    if (const std::string hint = did_you_mean(pattern, names); not hint.empty()) notes.push_back(hint);
+    notes.push_back("the model's weights: " + quoted_list(names));
+    throw Error(Code::kRecipeModel, fmt::format("model.tie: {} matches no weight of the model", quoted(pattern)), {}, std::move(notes));
+  }
+}
+
+void MendModel::copy_weight(const std::string& from, const std::string& name) {
+  TensorProto copy = *initializer(from);
+  copy.set_name(name);
+  add_weight(std::move(copy));
+}
+
+void MendModel::add_weight(TensorProto weight) {
+  constexpr std::int64_t kInitializersAreNoInputs = 4;  // from this version of the format on
+  if (model_.ir_version() < kInitializersAreNoInputs) {
+    ValueInfoProto& input = *graph_.add_input();
+    input.set_name(weight.name());
+    auto& type = *input.mutable_type()->mutable_tensor_type();
+    type.set_elem_type(weight.data_type());
+    for (const std::int64_t extent : weight.dims()) type.mutable_shape()->add_dim()->set_dim_value(extent);
+  }
+  taken_.insert(weight.name());
+  *graph_.add_initializer() = std::move(weight);
+}
+
+void MendModel::derive_weight(const std::string& weight, const std::string& from, std::string_view op_type) {
+  NodeProto& node = added_.emplace_back();
+  node.set_op_type(std::string(op_type));
+  node.set_name("tie " + weight);
+  node.add_input(from);
+  node.add_output(weight);
+  auto& initializers = *graph_.mutable_initializer();
+  initializers.erase(std::find_if(initializers.begin(), initializers.end(), [&](const TensorProto& tensor) { return tensor.name() == weight; }));
+  auto& inputs = *graph_.mutable_input();
+  const auto input = std::find_if(inputs.begin(), inputs.end(), [&](const ValueInfoProto& info) { return info.name() == weight; });
+  if (input != inputs.end()) inputs.erase(input);
+}
+
+void MendModel::redirect(const Reader& reader, const std::string& name) { graph_.mutable_node(reader.node)->set_input(reader.operand, name); }
+
+void MendModel::finish() {
+  if (not added_.empty() or not removed_.empty()) {
+    google::protobuf::RepeatedPtrField<NodeProto> nodes;
+    for (NodeProto& node : added_) *nodes.Add() = std::move(node);
+    for (int i = 0; i < graph_.node_size(); ++i)
+      if (not removed_.contains(i)) *nodes.Add() = std::move(*graph_.mutable_node(i));
+    graph_.mutable_node()->Swap(&nodes);
+    added_.clear();
+    removed_.clear();
+  }
+  index();
+}
+
+}  // namespace hone::onnx

@@ -1,0 +1,23 @@
+// Who reads what in an ONNX graph, by name.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/onnx.pb.h"
+
+namespace hone::onnx {
+
+struct Reader {
+  int node;     ///< position in the graph; -1: in a body of a node, or an output of the graph
+  int operand;  ///< which operand
+};
+
+/// The readers of each name.
+std::unordered_map<std::string, std::vector<Reader>> readers_of(const GraphProto& graph);
+
+/// Is operand `i` of the node where models keep what they learn: a weight, bias, scale or running statistic?
+bool is_weight_position(const NodeProto& node, int i);
+
+}  // namespace hone::onnx

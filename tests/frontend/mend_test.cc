@@ -1,0 +1,239 @@
+// What exporters do to weights, and what becomes of it: small models with one damage each, and the recorded ones.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tests/frontend/test_model.h"
+#include "ir/ops/ops.h"
+
+namespace hone::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+Tensor ones(std::int64_t n) { return f32({n}, std::vector<float>(static_cast<std::size_t>(n), 1.0F)); }
+
+std::vector<std::string> weights_of(const onnx::Imported& imported) {
+  std::vector<std::string> names;
+  for (const Input& input : imported.graph.inputs())
+    if (input.role == Role::kWeight) names.push_back(input.name);
+  return names;
+}
+
+std::vector<std::string> initializers_of(const onnx::Imported& imported) {
+  std::vector<std::string> names;
+  for (const auto& tensor : imported.model.graph().initializer()) names.push_back(tensor.name());
+  return names;
+}
+
+std::string warnings_of(const onnx::Imported& imported) {
+  std::string text;
+  for (const Diag& warning : imported.warnings) text += to_string(warning) + "\n";
+  return text;
+}
+
+onnx::ImportOptions tied(std::vector<std::string> patterns) { return {.mend = {.tie = std::move(patterns)}}; }
+
+/// y = (x * scale) * alias, where alias is scale by an Identity node.
+TestModel with_alias(const Tensor& scale) {
+  TestModel model;
+  model.input("x", {"N", scale.element_count()}).initializer("a.scale", scale).output("y");
+  model.node("Identity", {"a.scale"}, {"b.scale"}).named("Identity_0");
+  model.node("Mul", {"x", "a.scale"}, {"h"});
+  model.node("Mul", {"h", "b.scale"}, {"y"});
+  return model;
+}
+
+TEST(MendAliases, AreWeightsOfTheirOwn) {
+  const onnx::Imported imported = with_alias(ones(3)).import();
+  EXPECT_THAT(weights_of(imported), UnorderedElementsAre("a.scale", "b.scale"));
+  EXPECT_THAT(initializers_of(imported), ElementsAre("a.scale", "b.scale")) << "what is trained goes back under its name";
+  EXPECT_EQ(imported.model.graph().node_size(), 2) << "the Identity is gone";
+  EXPECT_THAT(warnings_of(imported), HasSubstr("the weight \"a.scale\" also goes by the names \"b.scale\": each of them is trained as a weight of its own"));
+  EXPECT_THAT(warnings_of(imported), HasSubstr("tie = [\"a.scale\"]"));
+}
+
+TEST(MendAliases, OfDifferentElementsAreApartToo) { EXPECT_EQ(weights_of(with_alias(wavy({3})).import()).size(), 2U) << "copies of one fresh layer"; }
+
+TEST(MendAliases, StayOneWhenTheRecipeTiesThem) {
+  for (const std::string name : {"a.scale", "b.scale", "*.scale"}) {
+    const onnx::Imported imported = with_alias(ones(3)).import(tied({name}));
+    EXPECT_THAT(weights_of(imported), ElementsAre("a.scale")) << name;
+    EXPECT_THAT(warnings_of(imported), HasSubstr("they are trained as one")) << name;
+  }
+}
+
+TEST(MendAliases, AnEmbeddingAndItsHeadStayOne) {
+  TestModel model;
+  model.input("ids", {"N"}, DType::kI64).initializer("embedding", wavy({5, 3})).output("y");
+  model.node("Identity", {"embedding"}, {"head"});
+  model.node("Gather", {"embedding", "ids"}, {"h"});
+  model.node("Transpose", {"head"}, {"w"});
+  model.node("MatMul", {"h", "w"}, {"y"});
+  EXPECT_THAT(weights_of(model.import()), ElementsAre("embedding"));
+}
+
+TEST(MendAliases, OfIntegersAndOfNumbersAreLeftAlone) {
+  TestModel model;
+  model.input("x", {"N", 2}).initializer("scale", f32({}, {2})).output("y");
+  model.node("Identity", {"scale"}, {"same"});
+  model.node("Mul", {"x", "same"}, {"y"});
+  const onnx::Imported imported = model.import();
+  EXPECT_EQ(imported.model.graph().node_size(), 2);
+  EXPECT_THAT(imported.warnings, IsEmpty());
+}
+
+TEST(MendAliases, ThatAreOutputsAreLeftAlone) {
+  TestModel model;
+  model.input("x", {"N", 2}).initializer("w", ones(2)).output("y").output("z");
+  model.node("Identity", {"w"}, {"z"});
+  model.node("Add", {"x", "w"}, {"y"});
+  EXPECT_THAT(weights_of(model.import()), ElementsAre("w"));
+}
+
+/// Two norms, each a Mul by one scale and an Add of one bias, in layers that the nodes' names tell.
+TestModel with_merged(const Tensor& scale, const std::string& first, const std::string& second) {
+  TestModel model;
+  model.input("x", {"N", scale.element_count()}).initializer("ln1.weight", scale).output("y");
+  model.node("Mul", {"x", "ln1.weight"}, {"h"}).named("/" + first + "/Mul");
+  model.node("Mul", {"h", "ln1.weight"}, {"y"}).named("/" + second + "/Mul");
+  return model;
+}
+
+TEST(MendMerged, EqualElementsAreReadApartByEachLayer) {
+  const onnx::Imported imported = with_merged(ones(3), "ln1", "ln2").import();
+  EXPECT_THAT(weights_of(imported), UnorderedElementsAre("ln1.weight", "ln2.weight")) << "named as the layer's own weight would be";
+  EXPECT_THAT(warnings_of(imported), HasSubstr("is read by 2 layers: it is trained apart for each, as \"ln2.weight\" too"));
+}
+
+TEST(MendMerged, TheLayerOfTheNameKeepsIt) {
+  const onnx::Imported imported = with_merged(ones(3), "ln0", "ln1").import();
+  EXPECT_EQ(imported.model.graph().node(1).input(1), "ln1.weight");
+  EXPECT_EQ(imported.model.graph().node(0).input(1), "ln0.weight");
+}
+
+TEST(MendMerged, DifferentElementsStayShared) { EXPECT_THAT(weights_of(with_merged(wavy({3}), "ln1", "ln2").import()), ElementsAre("ln1.weight")); }
+
+TEST(MendMerged, ALayerCalledTwiceKeepsOneWeight) { EXPECT_THAT(weights_of(with_merged(ones(3), "ln1", "ln1").import()), ElementsAre("ln1.weight")); }
+
+TEST(MendMerged, StaysOneWhenTheRecipeTiesIt) { EXPECT_THAT(weights_of(with_merged(ones(3), "ln1", "ln2").import(tied({"ln1.*"}))), ElementsAre("ln1.weight")); }
+
+TEST(MendMerged, BiasesOfProductsAndNormsAreApart) {
+  TestModel model;
+  model.input("x", {"N", 2}).initializer("w", wavy({2, 2})).initializer("v", wavy({2, 2})).initializer("zero", f32({2}, {0, 0})).output("y");
+  model.node("Gemm", {"x", "w", "zero"}, {"h"}).named("first");
+  model.node("Gemm", {"h", "v", "zero"}, {"y"}).named("second");
+  EXPECT_THAT(weights_of(model.import()), UnorderedElementsAre("w", "v", "zero", "zero@second"));
+}
+
+TEST(MendMerged, APatternThatMatchesNothingIsAnError) {
+  try {
+    with_merged(ones(3), "ln1", "ln2").import(tied({"ln1.wieght"}));
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("model.tie: \"ln1.wieght\" matches no weight of the model"));
+    EXPECT_THAT(error.what(), HasSubstr("did you mean \"ln1.weight\"?"));
+  }
+}
+
+/// An embedding [5,3] and a head [3,5] that is its transpose, if `same`.
+TestModel with_head(bool same) {
+  const Tensor table = wavy({5, 3});
+  std::vector<float> head(15);
+  for (std::size_t i = 0; i < 5; ++i)
+    for (std::size_t j = 0; j < 3; ++j) head[j * 5 + i] = static_cast<float>(table.at(static_cast<std::int64_t>(i * 3 + j))) + (same or i + j != 3 ? 0.0F : 1.0F);
+  TestModel model;
+  model.input("ids", {"N"}, DType::kI64).initializer("table", table).initializer("head", f32({3, 5}, head)).output("y");
+  model.node("Gather", {"table", "ids"}, {"h"});
+  model.node("MatMul", {"h", "head"}, {"y"});
+  return model;
+}
+
+TEST(MendTies, ATransposedCopyIsWorthAWarning) {
+  const onnx::Imported imported = with_head(true).import();
+  EXPECT_EQ(weights_of(imported).size(), 2U);
+  EXPECT_THAT(warnings_of(imported), HasSubstr("the weight \"head\" is the transpose of \"table\""));
+  EXPECT_THAT(with_head(false).import().warnings, IsEmpty());
+}
+
+TEST(MendTies, TheRecipeMakesItOne) {
+  const onnx::Imported imported = with_head(true).import(tied({"head"}));
+  EXPECT_THAT(weights_of(imported), ElementsAre("table"));
+  EXPECT_THAT(initializers_of(imported), ElementsAre("table"));
+  EXPECT_EQ(imported.model.graph().node(0).op_type(), "Transpose");
+  EXPECT_EQ(imported.model.graph().node(0).output(0), "head");
+  EXPECT_EQ(weights_of(with_head(false).import(tied({"head"}))).size(), 2U) << "they are not equal";
+}
+
+TEST(MendTies, EqualWeightsBecomeOneToo) {
+  TestModel model;
+  model.input("x", {"N", 2}).initializer("v", wavy({2, 2})).initializer("w", wavy({2, 2})).output("y");
+  model.node("MatMul", {"x", "v"}, {"h"});
+  model.node("MatMul", {"h", "w"}, {"y"});
+  EXPECT_EQ(weights_of(model.import()).size(), 2U);
+  EXPECT_THAT(model.import().warnings, IsEmpty());
+  EXPECT_THAT(weights_of(model.import(tied({"w"}))), ElementsAre("v"));
+}
+
+TEST(MendFilled, ConstantOfShapeIsAWeightOnRequest) {
+  TestModel model;
+  model.input("x", {"N", 2}).initializer("shape", ints({2, 3})).initializer("many", ints({3})).output("y");
+  model.node("ConstantOfShape", {"shape"}, {"w"}).set("value", f32({1}, {0.5F}));
+  model.node("ConstantOfShape", {"many"}, {"mask"});
+  model.node("MatMul", {"x", "w"}, {"h"});
+  model.node("Where", {"mask_is_zero", "h", "mask"}, {"y"});
+  model.initializer("mask_is_zero", Tensor::zeros(DType::kBool, {3}));
+  EXPECT_THAT(weights_of(model.import()), IsEmpty());
+  const onnx::Imported filled = model.import({.mend = {.fill_weights = true}});
+  EXPECT_THAT(weights_of(filled), ElementsAre("w")) << "and not the mask";
+  EXPECT_THAT(values_of(*filled.graph.find_input("w")->data), ElementsAre(0.5, 0.5, 0.5, 0.5, 0.5, 0.5));
+  EXPECT_THAT(initializers_of(filled), UnorderedElementsAre("shape", "many", "mask_is_zero", "w"));
+}
+
+TEST(MendFolded, ConvolutionsThatSwallowedTheirNormAreNamed) {
+  const auto conv = [](const std::string& weight, const std::string& bias) {
+    TestModel model;
+    model.input("x", {"N", 2, 4, 4}).initializer(weight, wavy({2, 2, 1, 1})).initializer(bias, wavy({2})).output("y");
+    model.node("Conv", {"x", weight, bias}, {"y"}).named("stem/conv");
+    return warnings_of(model.import());
+  };
+  EXPECT_THAT(conv("onnx::Conv_90", "onnx::Conv_91"), HasSubstr("batch normalization is folded into 1 convolution: \"stem/conv\"; they train as plain ones"));
+  EXPECT_THAT(conv("conv.weight", "conv.weight_bias"), HasSubstr("is folded"));
+  EXPECT_THAT(conv("stem/conv/w", "stem/bn1/bias"), HasSubstr("is folded"));
+  EXPECT_EQ(conv("conv.weight", "conv.bias"), "");
+}
+
+TEST(MendFolded, KerasLeavesAProductAndASum) {
+  TestModel model;
+  model.input("x", {"N", 2, 4, 4}).initializer("w", wavy({2, 2, 1, 1})).initializer("scale", wavy({1, 2, 1, 1})).initializer("shift", wavy({1, 2, 1, 1})).output("y");
+  model.node("Conv", {"x", "w"}, {"h"}).named("conv");
+  model.node("Mul", {"h", "scale"}, {"s"});
+  model.node("Add", {"s", "shift"}, {"y"});
+  EXPECT_THAT(warnings_of(model.import()), HasSubstr("folded into 1 convolution: \"conv\""));
+}
+
+TEST(Mend, OldFilesListNewWeightsAsInputsToo) {
+  TestModel model = with_alias(ones(3));
+  model.proto.set_ir_version(3);
+  const onnx::Imported imported = model.import();
+  EXPECT_EQ(imported.model.graph().input(imported.model.graph().input_size() - 1).name(), "b.scale");
+}
+
+/// Recorded models: the weights that their frameworks train, and no others.
+TEST(Mend, GivesAFreshPyTorchModelItsWeightsBack) {
+  const std::string path = std::string(HONE_SHARED_DIR) + "/models/torch_fresh_init/model.onnx";
+  if (not std::filesystem::exists(path)) GTEST_SKIP() << "the recorded models of ../shared/models are not here";
+  const onnx::ModelProto before = load_model(path);
+  onnx::ModelProto after = before;
+  Diags diags;
+  onnx::mend_weights(after, "model.onnx", ".", {}, diags);
+  EXPECT_EQ(after.graph().initializer_size(), before.graph().initializer_size() + 10);
+  EXPECT_TRUE(std::none_of(after.graph().node().begin(), after.graph().node().end(), [](const auto& node) { return node.op_type() == "Identity"; }));
+}
+
+}  // namespace
+}  // namespace hone::test
