@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "frontend/onnx/ops/training.h"
+#include "frontend/onnx/standard.h"
 #include "ir/op.h"
 
 namespace hone::onnx {
@@ -36,6 +38,7 @@ const std::vector<std::span<const Importer>>& all_rows() {
       quantize_importers(),
       signal_importers(),
       recurrent_importers(),
+      training_importers(),
   };
   return kRows;
 }
@@ -147,6 +150,8 @@ std::vector<std::string> supported_operators() {
 }
 
 bool is_standard_operator(std::string_view op_type) { return std::binary_search(std::begin(kStandardOperators), std::end(kStandardOperators), op_type); }
+
+std::span<const std::string_view> standard_operators() { return kStandardOperators; }
 
 std::span<const RefusedOperator> refused_operators() { return kRefused; }
 
