@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <set>
 
 #include "backends/cpu/cpu_target.h"
 #include "base/text.h"
@@ -15,49 +15,71 @@ namespace hone {
 
 namespace {
 
-std::string gradient_status(const OpDef& op) {
-  if (op.grad.formula != nullptr) return "yes";
-  if (op.lower != nullptr) return "yes, through its parts";
-  return "none: " + std::string(op.grad.reason.empty() ? "no formula yet" : op.grad.reason);
+/// What stops the gradient at an op; "" if nothing does.
+std::string what_stops(const OpDef& op) {
+  if (op.grad.formula != nullptr or op.lower != nullptr or op.collective) return "";
+  return op.grad.reason.empty() ? std::string("no formula yet") : std::string(op.grad.reason);
 }
 
-std::string operators_table(const Graph& graph) {
-  struct Row {
-    int count = 0;
-    std::string kernel;
-  };
-  std::map<std::string, Row> rows;
+bool reads_floats(const Graph& graph, const Node& node) {
+  return std::any_of(node.operands.begin(), node.operands.end(), [&](ValueId id) { return id.valid() and is_float(graph.type(id).dtype); });
+}
+
+/// Gradient and kernels of every operator, from the nodes that it became.
+void describe_operators(const Graph& graph, bool complete, std::vector<CheckedOperator>& operators) {
+  std::map<std::string, CheckedOperator*> by_node;
+  for (CheckedOperator& checked : operators)
+    for (const std::string& node : checked.nodes_of) by_node[node] = &checked;
+  std::map<const CheckedOperator*, std::set<std::string>> kernels, stops;
+  std::set<const CheckedOperator*> differentiable;
   const CpuTarget target;
   for (std::size_t i = 0; i < graph.node_count(); ++i) {
     const Node& node = graph.node(NodeId(i));
-    Row& row = rows[std::string(node.op->name)];
-    ++row.count;
-    if (row.kernel.empty()) row.kernel = node.op->lower != nullptr ? "lowered" : target.choose_row(graph, NodeId(i)).row;
-    if (row.kernel.empty()) row.kernel = *node.op == op::reshape ? "view" : "generated";
+    const auto found = by_node.find(node.loc.node);
+    if (found == by_node.end()) continue;
+    const CheckedOperator* checked = found->second;
+    const std::string row = node.op->lower != nullptr ? "" : target.choose_row(graph, NodeId(i)).row;
+    kernels[checked].insert(not row.empty() ? row : *node.op == op::reshape ? "view" : "generated");
+    if (not reads_floats(graph, node)) continue;
+    if (const std::string stop = what_stops(*node.op); stop.empty()) differentiable.insert(checked);
+    else stops[checked].insert(fmt::format("{}: {}", node.op->name, stop));
   }
-  std::string text = fmt::format("{:<20} {:>6}  {:<26} {}\n", "operator", "nodes", "cpu kernel", "gradient");
-  for (const auto& [name, row] : rows) text += fmt::format("{:<20} {:>6}  {:<26} {}\n", name, row.count, row.kernel, gradient_status(*find_op(name)));
-  return text;
+  for (CheckedOperator& checked : operators) {
+    const auto list = [](const std::set<std::string>& pieces, std::string_view separator) { return join(std::vector(pieces.begin(), pieces.end()), separator); };
+    if (not checked.refusal.empty()) continue;
+    if (kernels[&checked].empty() and not complete) {  // behind a node that could not be imported
+      checked.gradient = checked.kernels = "not seen";
+      continue;
+    }
+    checked.kernels = kernels[&checked].empty() ? "none" : list(kernels[&checked], ", ");
+    if (differentiable.contains(&checked)) checked.gradient = "yes";
+    else checked.gradient = stops[&checked].empty() ? "not needed" : "none: " + list(stops[&checked], "; ");
+  }
 }
 
-/// Why no gradient reaches `weight`: the first node after it that stops the gradient, or that nothing of it reaches the loss.
-std::string what_cuts_off(const Graph& graph, const std::string& weight) {
-  const Input* input = graph.find_input(weight);
-  if (input == nullptr) return "it is not part of the graph";
+/// The node after which nothing of a weight goes on to the loss.
+struct Cut {
+  std::string text;
+  Loc loc;
+};
+
+Cut what_cuts_off(const Graph& graph, const Input& weight) {
   std::vector<bool> depends(graph.value_count());
-  depends[input->value.index] = true;
+  depends[weight.value.index] = true;
   const Node* last = nullptr;
   for (const Node& node : graph.nodes()) {
     const bool any = std::any_of(node.operands.begin(), node.operands.end(), [&](ValueId operand) { return operand.valid() and depends[operand.index]; });
     if (not any) continue;
-    if (not node.op->grad.reason.empty()) return fmt::format("{} {}: {}", node.op->name, to_string(node.loc), node.op->grad.reason);
+    const std::string stop = what_stops(*node.op);
+    if (not stop.empty() and reads_floats(graph, node)) return {fmt::format("{} stops it: {}", node.op->name, stop), node.loc};
     last = &node;
-    for (const ValueId result : node.results) depends[result.index] = true;
+    for (const ValueId result : node.results) depends[result.index] = is_float(graph.type(result).dtype);
   }
-  return last == nullptr ? "no node reads it" : fmt::format("its way ends at {} {}, which the loss does not read", last->op->name, to_string(last->loc));
+  if (last == nullptr) return {"no node of this output reads it", {}};
+  return {fmt::format("its way ends with {}, which the loss does not read", last->op->name), last->loc};
 }
 
-/// Without a loss the first output's mean square stands for it, so that ways can be followed.
+/// Without a loss the mean square of the first float output stands for it, so that ways can be followed.
 Recipe with_some_loss(const Graph& imported, Recipe recipe) {
   if (recipe.can_train()) return recipe;
   RecipeSource source;
@@ -70,37 +92,94 @@ Recipe with_some_loss(const Graph& imported, Recipe recipe) {
   return resolved;
 }
 
-std::string weights_table(const Graph& graph, const TrainingReport& report) {
-  std::string text = fmt::format("\n{:<52} {:<20} {}\n", "weight", "type", "trained");
-  for (const Input& input : graph.inputs()) {
-    if (input.role != Role::kWeight) continue;
-    const bool trained = std::any_of(report.trained.begin(), report.trained.end(), [&](const TrainedWeight& w) { return w.name == input.name; });
-    const bool unreached = std::find(report.unreached.begin(), report.unreached.end(), input.name) != report.unreached.end();
-    const std::string status = trained ? "yes" : unreached ? "no gradient reaches it: " + what_cuts_off(graph, input.name) : "no: frozen, or a running statistic";
-    text += fmt::format("{:<52} {:<20} {}\n", printable(input.name), to_string(graph.type(input.value)), status);
+template <typename Action>
+bool succeeds(std::vector<Diag>& problems, Action&& action) {
+  try {
+    action();
+    return true;
+  } catch (const Error& error) {
+    problems.insert(problems.end(), error.diags().begin(), error.diags().end());
+    return false;
   }
-  return text;
+}
+
+/// What the recipe asks for that the model does not have; each part by itself, so that all is found at once. `complete`: the whole model was imported.
+bool fits(const Graph& graph, const Recipe& recipe, bool complete, std::vector<Diag>& problems) {
+  Graph for_weights = graph.clone(), for_loss = graph.clone();
+  const bool weights = graph.inputs().empty() or succeeds(problems, [&] { (void)select_weights(for_weights, recipe); });
+  if (not complete) return false;
+  return succeeds(problems, [&] { (void)attach_loss(for_loss, recipe); }) and weights;
+}
+
+void describe_weights(const Graph& graph, const TrainingReport& training, const Recipe& recipe, CheckReport& report) {
+  for (const Input& input : graph.inputs()) {
+    const bool trained = std::any_of(training.trained.begin(), training.trained.end(), [&](const TrainedWeight& w) { return w.name == input.name; });
+    if (input.role != Role::kWeight and not trained) continue;
+    CheckedWeight& weight = report.weights.emplace_back(CheckedWeight{input.name, to_string(graph.type(input.value)), trained, trained ? "yes" : "no: frozen, or a running statistic"});
+    if (std::find(training.unreached.begin(), training.unreached.end(), input.name) == training.unreached.end()) continue;
+    const Cut cut = what_cuts_off(graph, input);
+    weight.status = fmt::format("no gradient reaches it: {}{}", cut.text, cut.loc.empty() ? "" : " " + to_string(cut.loc));
+    ++report.unreached;
+    const std::string way_out = fmt::format("it keeps its value; say that this is meant with [model] freeze = [{}], or choose an output that depends on it", quoted(input.name));
+    if (not recipe.model.train_only.empty()) report.problems.push_back({Code::kNoGradient, fmt::format("no gradient reaches the weight {}: {}", quoted(input.name), cut.text), cut.loc, {way_out}});
+    else report.warnings.push_back({Code::kModelWarning, fmt::format("no gradient reaches the weight {}: {}", quoted(input.name), cut.text), cut.loc, {way_out}, Severity::kWarning});
+  }
+}
+
+/// The way out of problems that come without one.
+std::string way_out(Code code) {
+  switch (code) {
+    case Code::kUnknownOp: return "replace the operator in the model, or export with another opset";
+    case Code::kNoGradient: return "freeze the weights before it with [model] freeze, or replace the operator";
+    case Code::kDynamic: return "fix the size with --dim NAME=N, or export with fixed shapes";
+    case Code::kBadWeight: return "export the model again, with its data files beside it";
+    case Code::kShape:
+    case Code::kType:
+    case Code::kBadAttribute:
+    case Code::kBadGraph: return "ONNX does not allow it: export the model again, or mend this node (onnx.checker finds the same)";
+    default: return "change what the message names";
+  }
 }
 
 }  // namespace
 
-CheckReport check_model(const Graph& imported, std::vector<Diag> warnings, const Recipe& wanted) {
-  const Recipe recipe = with_some_loss(imported, wanted);
-  CheckReport report;
-  report.text = operators_table(imported);
+CheckReport check_model(CheckedModel model, const std::optional<Recipe>& wanted) {
+  CheckReport report{.operators = std::move(model.operators), .problems = std::move(model.problems), .warnings = std::move(model.warnings)};
+  const bool complete = std::none_of(report.problems.begin(), report.problems.end(), [](const Diag& diag) { return exit_code(diag.code) == exit_code(Code::kNotOnnx); });
+  describe_operators(model.graph, complete, report.operators);
+  const Recipe recipe = with_some_loss(model.graph, wanted.value_or(Recipe{}));
   TrainingReport training;
-  (void)build_entries(imported, recipe, training);  // throws what cannot be trained
-  report.text += weights_table(imported, training);
-  const std::vector<Diag> of_recipe = recipe_warnings(imported, wanted);
-  warnings.insert(warnings.end(), of_recipe.begin(), of_recipe.end());
-  report.text += warnings.empty() ? "" : "\n";
-  for (const Diag& warning : warnings) report.text += to_string(warning) + "\n";
-  report.text += fmt::format("\n{} weights are trained, {} are not reached by a gradient, {} warnings\n", training.trained.size(), training.unreached.size(), warnings.size());
-  report.trainable = training.unreached.empty();
+  if (fits(model.graph, recipe, complete, report.problems) and succeeds(report.problems, [&] { (void)build_entries(model.graph, recipe, training); })) {
+    describe_weights(model.graph, training, recipe, report);
+    const std::vector<Diag> of_recipe = recipe_warnings(model.graph, recipe);
+    report.warnings.insert(report.warnings.end(), of_recipe.begin(), of_recipe.end());
+  }
+  for (Diag& problem : report.problems)
+    if (problem.notes.empty()) problem.notes.push_back(way_out(problem.code));
   return report;
 }
 
-CheckReport check_model_gradients(const Graph& imported, const Recipe& wanted, std::int64_t batch) {
+std::string to_text(const CheckReport& report) {
+  std::string text = fmt::format("{:<28} {:>6}  {:<8} {:<12} {}\n", "operator", "nodes", "import", "gradient", "cpu kernels");
+  for (const CheckedOperator& checked : report.operators) {
+    const bool stopped = checked.gradient.starts_with("none");
+    if (checked.refusal.empty())
+      text += fmt::format("{:<28} {:>6}  {:<8} {:<12} {}{}\n", printable(checked.name), checked.nodes, "yes", stopped ? "none" : checked.gradient, checked.kernels,
+                          stopped ? " (" + checked.gradient.substr(6) + ")" : "");
+    else text += fmt::format("{:<28} {:>6}  no: {}\n", printable(checked.name), checked.nodes, checked.refusal);
+  }
+  if (not report.weights.empty()) text += fmt::format("\n{:<52} {:<20} {}\n", "weight", "type", "trained");
+  for (const CheckedWeight& weight : report.weights) text += fmt::format("{:<52} {:<20} {}\n", printable(weight.name), weight.type, weight.status);
+  for (const auto* diags : {&report.warnings, &report.problems}) {
+    text += diags->empty() ? "" : "\n";
+    for (const Diag& diag : *diags) text += to_string(diag) + "\n";
+  }
+  const auto trained = std::count_if(report.weights.begin(), report.weights.end(), [](const CheckedWeight& weight) { return weight.trained; });
+  return text + fmt::format("\n{} weights are trained, {} are not reached by a gradient; {} problems, {} warnings\n", trained, report.unreached, report.problems.size(),
+                            report.warnings.size());
+}
+
+GradientCheck check_model_gradients(const Graph& imported, const Recipe& wanted, std::int64_t batch) {
   const GradientReport gradients = check_gradients(imported, with_some_loss(imported, wanted), batch);
   return {gradients.text, gradients.ok};
 }

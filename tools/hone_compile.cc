@@ -6,9 +6,10 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "formats/npy.h"
-#include "frontend/onnx/import.h"
+#include "frontend/onnx/examine.h"
 #include "frontend/recipe_toml.h"
 #include "ir/print.h"
+#include "runtime/train/json_line.h"
 #include "tools/command_line.h"
 
 namespace hone {
@@ -18,7 +19,7 @@ struct Arguments {
   std::string model, recipe, out, target = "cpu", passes;
   std::vector<std::string> set, emit, dim, bind;
   std::int64_t batch = 0;
-  bool check = false, check_grad = false, why = false;
+  bool check = false, check_grad = false, why = false, json = false;
 };
 
 Recipe read_settings(const Arguments& arguments) {
@@ -27,8 +28,8 @@ Recipe read_settings(const Arguments& arguments) {
   return source.values.empty() ? Recipe{} : resolve(source);
 }
 
-onnx::ImportOptions import_options(const Arguments& arguments) {
-  onnx::ImportOptions options;
+onnx::ImportOptions import_options(const Arguments& arguments, const Recipe& recipe) {
+  onnx::ImportOptions options{.mend = onnx::mend_options(recipe)};
   for (const std::string& item : arguments.dim) {
     const std::size_t equals = item.find('=');
     const auto size = equals == std::string::npos or equals == 0 ? std::nullopt : parse_bytes(item.substr(equals + 1));
@@ -58,22 +59,64 @@ void emit_passes(const onnx::Imported& model, const Arguments& arguments) {
   write_text(arguments.emit.empty() ? "hir" : arguments.emit[0], print(graph));
 }
 
+JsonLine json_of(std::string_view kind, const Diag& diag) {
+  JsonLine line;
+  line.text("kind", kind).text("code", to_string(diag.code)).text("message", diag.message).text("where", to_string(diag.loc)).text("way_out", join(diag.notes, "; "));
+  return line;
+}
+
+/// One JSON object a line: operators, weights, warnings, problems, then the sum.
+std::string to_json_lines(const CheckReport& report) {
+  std::string text;
+  const auto add = [&](const JsonLine& line) { text += line.str() + "\n"; };
+  for (const CheckedOperator& checked : report.operators)
+    add(JsonLine().text("kind", "operator").text("name", checked.name).integer("nodes", checked.nodes).text("import", checked.refusal.empty() ? "yes" : "no: " + checked.refusal)
+            .text("gradient", checked.gradient).text("cpu", checked.kernels));
+  for (const CheckedWeight& weight : report.weights)
+    add(JsonLine().text("kind", "weight").text("name", weight.name).text("type", weight.type).boolean("trained", weight.trained).text("status", weight.status));
+  for (const Diag& warning : report.warnings) add(json_of("warning", warning));
+  for (const Diag& problem : report.problems) add(json_of("problem", problem));
+  add(JsonLine().text("kind", "summary").integer("problems", static_cast<std::int64_t>(report.problems.size())).integer("warnings", static_cast<std::int64_t>(report.warnings.size()))
+          .integer("unreached", static_cast<std::int64_t>(report.unreached)));
+  return text;
+}
+
+/// --check: everything that is wrong with model and recipe at once.
+int check(const Arguments& arguments) {
+  std::vector<Diag> problems;
+  std::optional<Recipe> recipe;
+  try {
+    recipe = read_settings(arguments);
+  } catch (const Error& error) {
+    if (error.exit_code() != exit_code(Code::kRecipeValue)) throw;
+    problems = error.diags();
+  }
+  onnx::Examined examined = onnx::examine_model(arguments.model, import_options(arguments, recipe.value_or(Recipe{})));
+  std::vector<CheckedOperator> operators;
+  for (onnx::OperatorUse& use : examined.operators) {
+    CheckedOperator& checked = operators.emplace_back(CheckedOperator{.name = use.name, .nodes = use.nodes, .refusal = std::move(use.refusal)});
+    for (const auto& [node, op_type] : examined.operator_of)
+      if (op_type == use.name) checked.nodes_of.push_back(node);
+  }
+  problems.insert(problems.end(), examined.problems.begin(), examined.problems.end());
+  const CheckReport report = check_model({examined.imported.graph, std::move(operators), std::move(problems), examined.imported.warnings}, recipe);
+  print_data(arguments.json ? to_json_lines(report) : to_text(report));
+  return report.problems.empty() ? 0 : exit_code(Code::kNothingToTrain);
+}
+
 int run(const Arguments& arguments) {
   if (arguments.out.empty() and arguments.emit.empty() and arguments.passes.empty() and not arguments.check and not arguments.check_grad and not arguments.why)
     throw Error(Code::kUsage, "nothing to do with the model", {},
                 {"write a plan with -o PLAN.hone, look at a stage with --emit STAGE, or ask for a report with --check"});
+  if (arguments.check)
+    if (const int code = check(arguments); code != 0 or (arguments.out.empty() and arguments.emit.empty() and not arguments.check_grad and not arguments.why)) return code;
   const Recipe recipe = read_settings(arguments);
-  const onnx::Imported model = onnx::import_model(arguments.model, import_options(arguments));
+  const onnx::Imported model = onnx::import_model(arguments.model, import_options(arguments, recipe));
   for (const Diag& warning : model.warnings) print_message(to_string(warning));
-  if (arguments.check) {
-    const CheckReport report = check_model(model.graph, model.warnings, recipe);
-    print_data(report.text);
-    if (not report.trainable) return exit_code(Code::kNoGradient);
-  }
   if (arguments.check_grad) {
-    const CheckReport report = check_model_gradients(model.graph, recipe, arguments.batch > 0 ? arguments.batch : 2);
+    const GradientCheck report = check_model_gradients(model.graph, recipe, arguments.batch > 0 ? arguments.batch : 2);
     print_data(report.text);
-    if (not report.trainable) return exit_code(Code::kGradientMismatch);
+    if (not report.ok) return exit_code(Code::kGradientMismatch);
   }
   if (not arguments.passes.empty()) emit_passes(model, arguments);
   else
@@ -96,7 +139,8 @@ Tool make_tool(Arguments& a) {
       {"--set", "KEY=VALUE", "sets or overrides a key of the recipe; may be given several times", &a.set},
       {"-o,--out", "PLAN.hone", "where the plan goes", &a.out},
       {"--target", "T,...", "programs to put into the plan", &a.target},
-      {"--check", "", "no plan: every node's import and gradient, every weight's way to the loss, all problems at once", &a.check},
+      {"--check", "", "no plan: every operator's import, gradient and kernels, every weight's way to the loss, all problems at once", &a.check},
+      {"--json", "", "with --check: one JSON object a line", &a.json},
       {"--check-grad", "", "the model's own gradients against central differences in double, node by node", &a.check_grad},
       {"--why", "", "which kernel each node got, and why not a faster one", &a.why},
       {"--emit", "STAGE[:FILE]", "print a stage: " + join(stage_names(), ", "), &a.emit},

@@ -110,11 +110,6 @@ const ErrorCase kCases[] = {
      {"HN-0102", "operator RegexFullMatch is not supported (2 nodes)", "at node \"layer/first\" of layer \"layer\" in model.onnx", "also at \"other\"",
       "operator Frobnicate", "ONNX has no such operator", "operator Sotfmax", "did you mean \"Softmax\"?"},
      holding(unknown_operators)},
-    {"UnknownOperatorsWithCheck",
-     "hone-compile model.onnx --check",
-     3,
-     {"operator RegexFullMatch", "operator Frobnicate", "operator Sotfmax"},
-     holding(unknown_operators)},
     {"MissingValue", kCompile, 3, {"HN-0106", "input 0 is \"imgae\", which nothing produces", "in model.onnx", "did you mean \"image\"?"}, holding([] {
        TestModel model;
        model.input("image", {"N"}).output("y").node("Relu", {"imgae"}, {"y"});
