@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "ir/op.h"
 #include "passes/forward_run.h"
@@ -45,6 +46,40 @@ std::vector<bool> reaching(const Graph& graph, ValueId loss) {
   return reaches;
 }
 
+bool is_half(DType dtype) { return dtype == DType::kF16 or dtype == DType::kBF16; }
+
+/// The graph with f32 for f16 and bf16: differences this small would see nothing but their rounding. Graphs with bodies stay as they are.
+Graph widened(const Graph& graph) {
+  const auto& nodes = graph.nodes();
+  const bool has_bodies = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return not node.bodies.empty(); });
+  bool any = false;
+  for (std::size_t i = 0; i < graph.value_count(); ++i) any = any or is_half(graph.type(ValueId(i)).dtype);
+  if (not any or has_bodies) return graph.clone();
+  Graph made;
+  Builder builder(made);
+  std::map<ValueId, Val> vals;
+  for (const Input& input : graph.inputs()) {
+    Type type = graph.type(input.value);
+    if (is_half(type.dtype)) type.dtype = DType::kF32;
+    vals[input.value] = builder.input(input.role, input.name, type, input.data ? std::optional(input.data->cast(type.dtype)) : std::nullopt);
+    if (input.bounds) builder.set_bounds(vals[input.value].id(), input.bounds->first, input.bounds->second);
+  }
+  for (const Node& node : nodes) {
+    std::vector<Val> operands;
+    for (const ValueId operand : node.operands) operands.push_back(operand.valid() ? vals.at(operand) : Val{});
+    Attrs attrs = node.attrs;
+    if (attrs.has(kTo) and is_half(attrs[kTo])) attrs.set(kTo = DType::kF32);
+    const Builder::Scope scope(builder, node.loc, node.part);
+    const std::vector<Val> results = builder.add(*node.op, operands, attrs);
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      vals[node.results[k]] = results[k];
+      builder.set_name(results[k], graph.value(node.results[k]).name);
+    }
+  }
+  for (const Output& output : graph.outputs()) builder.output(output.name, vals.at(output.value));
+  return made;
+}
+
 std::string numbered(std::string_view kind, std::size_t i) { return fmt::format("{}{}", kind, i); }
 
 /// The gradient formula of one node as a graph of its own: operands x0.., gradients of its results dy0.., what flows into operand i as output g<i>.
@@ -74,7 +109,7 @@ Graph formula_graph(const Graph& graph, const Node& node) {
 /// What differences along one direction say of a node, and what its formula says.
 struct Slopes {
   double differences = 0, formula = 0, size = 0;
-  std::int64_t kinks = 0, elements = 0;
+  std::int64_t kinks = 0, outside = 0, elements = 0;
 };
 
 class NodeCheck {
@@ -100,6 +135,7 @@ class NodeCheck {
       if (not varies_[i] or formula_.find_output(numbered("g", i)) == nullptr) continue;
       const Tensor& gradient = gradients[numbered("g", i)];
       for (std::int64_t e = 0; e < gradient.element_count(); ++e) {
+        if (slopes.outside > 0 and not std::isfinite(gradient.at(e))) continue;  // where the result is not finite, its slope need not be
         slopes.formula += gradient.at(e) * directions[i].at(e);
         slopes.size += std::fabs(gradient.at(e) * directions[i].at(e));
       }
@@ -115,15 +151,17 @@ class NodeCheck {
     return run_.run(id_, operands);
   }
 
-  /// Random gradients of a result, 0 at its kinks; adds their sum with the result's slopes.
+  /// Random gradients of a result, 0 at its kinks and where it is not finite; adds their sum with the result's slopes.
   static Tensor weigh(const Tensor& at, const Tensor& above, const Tensor& below, std::uint64_t seed, Slopes& slopes) {
     const Tensor random = random_direction(at.shape(), 77 + seed);
     std::vector<double> dy;
     for (std::int64_t e = 0; e < at.element_count(); ++e) {
-      const bool kink = is_kink((at.at(e) - below.at(e)) / kStep, (above.at(e) - at.at(e)) / kStep);
-      dy.push_back(kink ? 0 : random.at(e));
+      const bool outside = not std::isfinite(at.at(e)) or not std::isfinite(above.at(e)) or not std::isfinite(below.at(e));
+      const bool kink = not outside and is_kink((at.at(e) - below.at(e)) / kStep, (above.at(e) - at.at(e)) / kStep);
+      dy.push_back(kink or outside ? 0 : random.at(e));
       slopes.kinks += kink;
-      const double slope = kink ? 0 : dy.back() * (above.at(e) - below.at(e)) / (2 * kStep);
+      slopes.outside += outside;
+      const double slope = kink or outside ? 0 : dy.back() * (above.at(e) - below.at(e)) / (2 * kStep);
       slopes.differences += slope;
       slopes.size += std::fabs(slope);
     }
@@ -151,6 +189,7 @@ GradientRow check_node(ForwardRun& run, const Graph& graph, NodeId id, const std
   for (int i = 0; i < kDirections; ++i) {
     const Slopes slopes = check.along(id.index * kDirections + static_cast<std::uint64_t>(i) + 1);
     row.relative_error = std::max(row.relative_error, relative_error(slopes.differences, slopes.formula, slopes.size));
+    if (slopes.outside > 0) row.remark = fmt::format("{} of {} elements are not finite, and left out", slopes.outside, slopes.elements);
     if (slopes.kinks > 0) row.remark = fmt::format("{} of {} elements are at a kink or curve too sharply, and left out", slopes.kinks, slopes.elements);
   }
   row.ok = row.relative_error <= kTolerance;
@@ -196,7 +235,7 @@ std::string text_of(const GradientReport& report) {
 }  // namespace
 
 GradientReport check_gradients(const Graph& imported, const Recipe& recipe, std::int64_t batch) {
-  Graph graph = imported.clone();
+  Graph graph = widened(imported);
   (void)fold_constants(graph);
   if (recipe.model.batch_norm == "train") (void)train_batch_norm(graph, recipe.train.convention);
   else (void)freeze_batch_norm(graph);
@@ -209,7 +248,9 @@ GradientReport check_gradients(const Graph& imported, const Recipe& recipe, std:
   for (const TrainedWeight& weight : weights) wrt.push_back(weight.value);
 
   GradientReport report;
-  ForwardRun run(graph, batch);
+  MadeUp inputs = MadeUp::kAroundZero;
+  if (not std::isfinite(ForwardRun(graph, batch, inputs).value(loss).at(0))) inputs = MadeUp::kPositive;  // logarithms, roots and powers
+  ForwardRun run(graph, batch, inputs);
   const std::vector<bool> depends = depending_on(graph, wrt), reaches = reaching(graph, loss);
   for (std::size_t i = 0; i < graph.node_count(); ++i) {
     const std::vector<ValueId>& results = graph.node(NodeId(i)).results;
@@ -225,7 +266,7 @@ GradientReport check_gradients(const Graph& imported, const Recipe& recipe, std:
   for (std::size_t i = 0; i < gradients.size(); ++i)
     if (gradients[i].valid()) builder.output(numbered("g", i), builder.val(gradients[i]));
   (void)expand(whole);
-  const ForwardRun backward(whole, batch);
+  const ForwardRun backward(whole, batch, inputs);
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const Output* gradient = whole.find_output(numbered("g", i));
     report.rows.push_back(check_weight(run, loss, weights[i], gradient == nullptr ? nullptr : &backward.value(gradient->value)));

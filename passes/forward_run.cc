@@ -22,9 +22,13 @@ Tensor filled_f64(const std::vector<std::int64_t>& shape, Element&& element) {
 /// Everything but f16 and bf16, which stay storage formats, is f64 where it was f32.
 DType stored_type(const Type& type) { return storage_type(type.dtype, Precision::kDouble); }
 
-Tensor made_up(const Input& input, const Type& type, std::uint64_t seed, const DimBindings& sizes) {
+Tensor made_up(const Input& input, const Type& type, std::uint64_t seed, const DimBindings& sizes, MadeUp kind) {
   const std::vector<std::int64_t> shape = evaluate(type.shape, sizes);
-  if (is_float(type.dtype)) return random_direction(shape, seed).cast(stored_type(type));
+  if (is_float(type.dtype)) {
+    const Tensor random = random_direction(shape, seed);
+    const auto positive = [&](std::int64_t i) { return 0.625 + 0.375 * random.at(i); };
+    return (kind == MadeUp::kPositive ? filled_f64(shape, positive) : random).cast(stored_type(type));
+  }
   double low = 0, high = 2;
   if (input.bounds) {
     low = static_cast<double>(input.bounds->first.evaluate(sizes));
@@ -44,14 +48,14 @@ Tensor moved(const Tensor& x, const Tensor& direction, double step) {
   return filled_f64(x.shape(), [&](std::int64_t i) { return x.at(i) + step * direction.at(i); });
 }
 
-ForwardRun::ForwardRun(const Graph& graph, std::int64_t size) : graph_(graph), interpreter_(graph, Precision::kDouble), values_(graph.value_count()) {
+ForwardRun::ForwardRun(const Graph& graph, std::int64_t size, MadeUp inputs) : graph_(graph), interpreter_(graph, Precision::kDouble), values_(graph.value_count()) {
   for (const Input& input : graph.inputs())
     for (const Dim& dim : graph.type(input.value).shape)
       for (const std::string& symbol : dim.symbols()) sizes_.try_emplace(symbol, size);
   for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
     const Input& input = graph.inputs()[i];
     const Type& type = graph.type(input.value);
-    values_[input.value.index] = input.data ? input.data->cast(stored_type(type)) : made_up(input, type, 100 + i, sizes_);
+    values_[input.value.index] = input.data ? input.data->cast(stored_type(type)) : made_up(input, type, 100 + i, sizes_, inputs);
   }
   for (std::size_t i = 0; i < graph.node_count(); ++i) {
     const Node& node = graph.node(NodeId(i));

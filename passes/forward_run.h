@@ -7,10 +7,13 @@
 
 namespace hone {
 
+/// Numbers for inputs that have none.
+enum class MadeUp { kAroundZero, kPositive };  // in (-1, 1), in (0.25, 1)
+
 class ForwardRun {
  public:
-  /// Feeds inputs without data with small random numbers (integers within their bounds) and runs every node; each symbol of an input is `size`.
-  ForwardRun(const Graph& graph, std::int64_t size);
+  /// Feeds inputs without data with random numbers (integers within their bounds) and runs every node; each symbol of an input is `size`.
+  ForwardRun(const Graph& graph, std::int64_t size, MadeUp inputs = MadeUp::kAroundZero);
 
   /// Holds until the next value_with().
   const Tensor& value(ValueId id) const { return values_[id.index]; }
