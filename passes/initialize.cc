@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <numbers>
+#include <set>
 
 #include "base/philox.h"
+#include "ir/ops/ops.h"
 #include "passes/passes.h"
 
 namespace hone {
@@ -14,10 +16,24 @@ struct Fans {
   double in, out;
 };
 
-/// [in, out] for matrices; [out, in, window...] for convolutions, each element of the window counting.
-Fans fans_of(const std::vector<std::int64_t>& shape) {
+/// Matrices that the model reads transposed: [out, in], as PyTorch keeps those of its linear layers.
+std::set<ValueId> read_transposed(const Graph& graph) {
+  std::set<ValueId> transposes, weights;
+  for (const Node& node : graph.nodes()) {
+    if (node.part != Part::kForward) continue;
+    if (*node.op == op::transpose and node.attrs[kPerm] == Ints{1, 0}) transposes.insert(node.results[0]);
+    if (*node.op != op::matmul) continue;
+    const ValueId right = node.operands[1];
+    if (node.attrs[kTransB]) weights.insert(right);
+    else if (transposes.contains(right)) weights.insert(graph.producer(right).operands[0]);
+  }
+  return weights;
+}
+
+/// [in, out] for matrices, unless they are read transposed; [out, in, window...] for convolutions, each element of the window counting.
+Fans fans_of(const std::vector<std::int64_t>& shape, bool transposed) {
   if (shape.size() < 2) return {static_cast<double>(shape.empty() ? 1 : shape[0]), 1};
-  if (shape.size() == 2) return {static_cast<double>(shape[0]), static_cast<double>(shape[1])};
+  if (shape.size() == 2) return {static_cast<double>(shape[transposed ? 1 : 0]), static_cast<double>(shape[transposed ? 0 : 1])};
   double window = 1;
   for (std::size_t i = 2; i < shape.size(); ++i) window *= static_cast<double>(shape[i]);
   return {static_cast<double>(shape[1]) * window, static_cast<double>(shape[0]) * window};
@@ -46,12 +62,13 @@ void initialize_weights(Graph& graph, const Recipe& recipe, std::span<const Trai
   for (const Initializer& initializer : kInitializers)
     if (initializer.kind == recipe.model.initialize) found = &initializer;
   if (found == nullptr) throw Error(Code::kRecipeValue, fmt::format("model.initialize = \"{}\" is not known", recipe.model.initialize));
+  const std::set<ValueId> transposed = read_transposed(graph);
   Builder builder(graph);
   for (std::size_t w = 0; w < weights.size(); ++w) {
     const Type& type = graph.type(weights[w].value);
     if (type.shape.size() < 2) continue;  // scales and biases keep what the file has
     const std::vector<std::int64_t> shape = constant_shape(type.shape);
-    const double scale = found->scale(fans_of(shape));
+    const double scale = found->scale(fans_of(shape, transposed.contains(weights[w].value)));
     std::vector<double> values(static_cast<std::size_t>(checked_element_count(shape)));
     for (std::size_t i = 0; i < values.size(); ++i) {
       const auto [a, b] = philox_uniform(static_cast<std::uint64_t>(recipe.train.seed), w, i);

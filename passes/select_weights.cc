@@ -72,6 +72,11 @@ std::vector<TrainedWeight> select_weights(Graph& graph, const Recipe& recipe) {
       any = true;
       if (chosen.insert(input->name).second) weights.push_back({input->value, input->name, pattern.part});
     }
+    for (const Input& input : graph.inputs()) {  // a pattern for rank-0 parameters alone
+      const bool matches = not any and input.data and not input.name.empty() and is_float(graph.type(input.value).dtype) and glob_match(pattern.name, input.name);
+      if (matches and not statistics.contains(input.name) and chosen.insert(input.name).second) weights.push_back({input.value, input.name, pattern.part});
+    }
+    any = any or std::any_of(weights.begin(), weights.end(), [&](const TrainedWeight& weight) { return glob_match(pattern.name, weight.name); });
     if (not any) nothing_matches("train_only", text, names_of(candidates));
   }
   for (const std::string& pattern : recipe.model.freeze) {
