@@ -21,21 +21,57 @@ std::size_t fed_inputs(const GraphProto& body) {
   }));
 }
 
-/// The branch that a known condition chooses.
+/// The branch that a known condition chooses, or both as bodies of a branch.
 class IfTask final : public ControlTask {
   using ControlTask::ControlTask;
 
   std::optional<std::vector<Item>> start() override {
     const auto condition = known_condition(node_, node_.item(0));
-    if (not condition) node_.fail(Code::kDynamic, "its condition must be known when compiling", {"fix the input that it depends on with --bind NAME=FILE"});
-    const BodyAttribute branch = body(*condition ? "then_branch" : "else_branch");
-    require_inputs(*branch.graph, 0);
-    require_outputs(*branch.graph, 0, 0);
-    push(branch, {}, *condition ? "then" : "else");
+    for (const char* name : {"then_branch", "else_branch"}) {
+      require_inputs(*body(name).graph, 0);
+      require_outputs(*body(name).graph, 0, 0);
+    }
+    if (condition) {
+      push(body(*condition ? "then_branch" : "else_branch"), {}, *condition ? "then" : "else");
+    } else {
+      then_ = std::make_unique<Region>(*scope_.region);
+      push_in(*then_, body("then_branch"), {}, "then");
+    }
     return std::nullopt;
   }
 
-  std::optional<std::vector<Item>> step(std::vector<Item> results) override { return results; }
+  std::optional<std::vector<Item>> step(std::vector<Item> results) override {
+    if (not then_) return results;
+    Region& region = else_ ? *else_ : *then_;
+    for (const Item& result : results) {
+      if (not result.is_tensor())
+        node_.fail(Code::kDynamic, fmt::format("its condition must be known when compiling, because it gives {}", to_string(result)),
+                   {"fix the input that it depends on with --bind NAME=FILE"});
+      region.output(result);
+    }
+    if (else_) return write();
+    else_ = std::make_unique<Region>(*scope_.region);
+    else_->capture_like(*then_);
+    push_in(*else_, body("else_branch"), {}, "else");
+    return std::nullopt;
+  }
+
+  std::vector<Item> write() {
+    then_->capture_like(*else_);
+    std::vector<Val> operands = {reshape(node_.x(0), {})};
+    operands.insert(operands.end(), then_->captured().begin(), then_->captured().end());
+    then_->pass_equations_to(builder());
+    else_->pass_equations_to(builder());
+    then_->graph().name = "then";
+    else_->graph().name = "else";
+    std::vector<std::unique_ptr<Graph>> bodies;
+    bodies.push_back(then_->take());
+    bodies.push_back(else_->take());
+    const std::vector<Val> results = builder().add(op::branch, operands, {}, std::move(bodies));
+    return {results.begin(), results.end()};
+  }
+
+  std::unique_ptr<Region> then_, else_;
 };
 
 /// The body once for each element of the first sequence; other sequences go along, tensors are the same for all.
@@ -104,7 +140,7 @@ std::optional<std::vector<Item>> ControlTask::resume(std::vector<Item> results) 
   const Builder::Scope in(builder(), node_.loc(), Part::kForward);
   try {
     if (std::exchange(is_first_, false)) return start();
-    if (std::none_of(results.begin(), results.end(), [](const Item& item) { return item.failed(); })) return step(std::move(results));
+    return std::any_of(results.begin(), results.end(), [](const Item& item) { return item.failed(); }) ? failed() : step(std::move(results));
   } catch (const Error& error) { import_.report(error, proto_, node_.loc()); }
   return std::vector<Item>{};
 }
@@ -129,6 +165,54 @@ void Iterations::take(const ImportNode& node, std::vector<Item> results, std::si
   }
   states_.assign(std::make_move_iterator(results.begin() + static_cast<std::ptrdiff_t>(first)), std::make_move_iterator(middle));
   ++count_;
+}
+
+std::string LoopBody::problem(const std::vector<Item>& initial) const {
+  for (const Item& item : stacked)
+    if (not item.is_tensor()) return fmt::format("an output of its body that is stacked is {}", to_string(item));
+  for (std::size_t i = 0; i < initial.size(); ++i) {
+    const bool fits = initial[i].is_tensor() and states[i].is_tensor() and initial[i].tensor.type() == states[i].tensor.type();
+    if (not fits) return fmt::format("state {} begins as {}, and its body makes it {}", i, to_string(initial[i]), to_string(states[i]));
+  }
+  const auto& nodes = region->graph().nodes();
+  const bool reads_sizes = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.op->binds; });
+  return reads_sizes ? "sizes inside of its body depend on what each iteration computes" : "";
+}
+
+std::vector<Item> LoopBody::write(Builder& builder, const Dim& trips, const std::vector<Item>& initial, const std::vector<Val>& scanned) {
+  for (const std::vector<Item>* some : {&states, &stacked})
+    for (const Item& item : *some) region->output(item);
+  std::vector<Val> operands;
+  for (const Item& item : initial) operands.push_back(item.tensor);
+  operands.insert(operands.end(), scanned.begin(), scanned.end());
+  operands.insert(operands.end(), region->captured().begin(), region->captured().end());
+  if (operands.empty()) {  // an op needs one
+    region->builder().input(Role::kInput, "nothing", {DType::kF32, {}});
+    operands.push_back(builder.scalar(0));
+  }
+  region->pass_equations_to(builder);
+  region->graph().name = "iteration";
+  std::vector<std::unique_ptr<Graph>> bodies;
+  bodies.push_back(region->take());
+  const std::vector<Val> results = builder.add(
+      op::scan, operands,
+      {kTrips = Shape{trips}, kStates = static_cast<std::int64_t>(initial.size()), kScanned = static_cast<std::int64_t>(scanned.size())}, std::move(bodies));
+  std::vector<Item> items(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(initial.size()));
+  items.insert(items.end(), results.begin() + static_cast<std::ptrdiff_t>(2 * initial.size()), results.end());
+  return items;
+}
+
+Val LoopBody::write_trips(Builder& builder, const Dim& most, Val first, Val condition, const std::vector<Item>& initial) {
+  region->output(reshape(region->local(condition), {}));
+  for (const Item& item : states) region->output(item);
+  std::vector<std::unique_ptr<Graph>> bodies;
+  bodies.push_back(std::make_unique<Graph>(region->graph().clone()));
+  bodies[0]->name = "condition";
+  region->builder().clear_outputs();
+  std::vector<Val> operands = {reshape(first, {})};
+  for (const Item& item : initial) operands.push_back(item.tensor);
+  operands.insert(operands.end(), region->captured().begin(), region->captured().end());
+  return builder.add(op::while_trips, operands, {kTrips = Shape{most}, kStates = static_cast<std::int64_t>(initial.size())}, std::move(bodies))[0];
 }
 
 std::optional<bool> known_condition(const ImportNode& node, const Item& condition) {

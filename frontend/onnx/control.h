@@ -28,6 +28,8 @@ class ControlTask : public Task {
   virtual std::optional<std::vector<Item>> start() = 0;
   /// `results`: what the body gave, all of it.
   virtual std::optional<std::vector<Item>> step(std::vector<Item> results) = 0;
+  /// When the body could not be written.
+  virtual std::optional<std::vector<Item>> failed() { return std::vector<Item>{}; }
 
   Builder& builder() { return scope_.region->builder(); }
   Item number(std::int64_t value) { return builder().constant(Tensor::scalar(value)); }
@@ -70,6 +72,19 @@ class Iterations {
   std::vector<Item> states_;
   std::vector<std::vector<Val>> stacked_;
   std::int64_t count_ = 0;
+};
+
+/// A loop's body, written once as a graph of its own.
+struct LoopBody {
+  std::unique_ptr<Region> region;
+  std::vector<Item> states, stacked;  ///< results, values of the region
+
+  /// Why the body cannot be a loop's that begins with `initial`; "" if it can.
+  std::string problem(const std::vector<Item>& initial) const;
+  /// Writes the loop around it, which begins with `initial` and reads `scanned` slice by slice: the final states, and what is stacked along axis 0.
+  std::vector<Item> write(Builder& builder, const Dim& trips, const std::vector<Item>& initial, const std::vector<Val>& scanned);
+  /// The number of iterations, at most `most`, of a loop that goes on while the body's `condition` holds, and `first` at the beginning.
+  Val write_trips(Builder& builder, const Dim& most, Val first, Val condition, const std::vector<Item>& initial);
 };
 
 /// A condition as far as it is known. Throws unless it is one bool.

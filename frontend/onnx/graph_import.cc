@@ -79,8 +79,17 @@ void GraphImport::report(const Error& error, const NodeProto& proto, const Loc& 
   for (Diag diag : error.diags()) {
     if (diag.loc.empty()) diag.loc = loc;
     diag.message = in_onnx_words(diag.message, proto.op_type());
-    diags_.add(std::move(diag));
+    found_->add(std::move(diag));
   }
+}
+
+GraphImport::Trial::Trial(GraphImport& import) : import_(import), outer_(import.found_), failed_before_(import.failed_) { import.found_ = &problems_; }
+
+void GraphImport::Trial::end(Keep keep) {
+  import_.found_ = outer_;
+  if (keep == Keep::kNothing) import_.failed_ = failed_before_;
+  else
+    for (const Diag& diag : problems_.all()) outer_->add(diag);
 }
 
 void GraphImport::push_body(const BodyAttribute& body, const Scope& at, Region& region, std::vector<Item> inputs, const ImportNode& node, const std::string& step) {

@@ -45,6 +45,22 @@ class Task {
 
 class GraphImport {
  public:
+  /// Holds problems back from its making on: a body is written to see whether it can be written so.
+  class Trial {
+   public:
+    explicit Trial(GraphImport& import);
+    /// Ends it. What was found goes to the problems of the import, or is forgotten.
+    enum class Keep : bool { kNothing, kProblems };
+    void end(Keep keep);
+    bool has_problems() const { return problems_.has_errors(); }
+
+   private:
+    GraphImport& import_;
+    Diags problems_;
+    Diags* outer_;
+    std::set<const NodeProto*> failed_before_;
+  };
+
   GraphImport(ImportContext& context, Diags& diags);
 
   /// The model's graph. Throws Error for a model that becomes too large; all other problems go to `diags`.
@@ -78,6 +94,7 @@ class GraphImport {
 
   ImportContext& context_;
   Diags& diags_;
+  Diags* found_ = &diags_;  ///< where problems of nodes go: a trial's or diags_
   Region root_;
   UnknownOperators unknown_;
   std::map<const void*, Item> constants_;  ///< of Constant nodes and of initializers inside of bodies

@@ -37,6 +37,16 @@ Item Region::local(const Item& item) {
   return result;
 }
 
+void Region::output(const Item& item) { builder_.output(fmt::format("result.{}", graph_->outputs().size()), local(item.tensor)); }
+
+void Region::capture_like(const Region& other) {
+  for (const Val& val : other.captured_) local(val);
+}
+
+void Region::pass_equations_to(Builder& outside) const {
+  for (const auto& [a, b] : graph_->equations()) outside.equate(a, b);
+}
+
 /// What is known when compiling stays known inside: small constants and sizes are written again.
 Val Region::capture(Val val) {
   constexpr std::int64_t kSmall = 64;

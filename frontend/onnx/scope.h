@@ -42,6 +42,12 @@ class Region {
   Item local(const Item& item);
   /// Values of the region around this one that local() gave inputs for, in the order of those inputs.
   const std::vector<Val>& captured() const { return captured_; }
+  /// Makes an output of `item`, which must be a tensor.
+  void output(const Item& item);
+  /// Makes captured values of those that `other`, a region inside of the same one, captured: in the same order.
+  void capture_like(const Region& other);
+  /// What is known of sizes inside holds outside.
+  void pass_equations_to(Builder& outside) const;
 
  private:
   Val capture(Val val);
