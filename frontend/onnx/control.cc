@@ -120,12 +120,14 @@ std::unique_ptr<Task> make(GraphImport& import, ImportNode node, const NodeProto
 struct Row {
   std::string_view op_type;
   std::unique_ptr<Task> (*make)(GraphImport&, ImportNode, const NodeProto&, const Scope&);
+  std::string_view domain = {};
 };
-constexpr Row kRows[] = {{"If", make<IfTask>}, {"Loop", loop_task}, {"Scan", scan_task}, {"SequenceMap", make<SequenceMapTask>}};
+constexpr Row kRows[] = {{"If", make<IfTask>}, {"Loop", loop_task}, {"Scan", scan_task}, {"SequenceMap", make<SequenceMapTask>},
+                          {"FlexAttention", flex_attention_task, "ai.onnx.preview"}};
 
 const Row* find_row(const NodeProto& node) {
-  const auto found = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& row) { return row.op_type == node.op_type(); });
-  return canonical_domain(node.domain()).empty() and found != std::end(kRows) ? found : nullptr;
+  const auto found = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& row) { return row.op_type == node.op_type() and row.domain == canonical_domain(node.domain()); });
+  return found != std::end(kRows) ? found : nullptr;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Operators with bodies: If, Loop, Scan, SequenceMap.
+// Operators with bodies: If, Loop, Scan, SequenceMap, FlexAttention.
 #pragma once
 
 #include <memory>
@@ -99,6 +99,7 @@ Item probe_of(Region& region, const Item& item, const std::string& name);
 Val empty_stack(Builder& builder, const Type& slice, std::size_t axis);
 
 std::unique_ptr<Task> loop_task(GraphImport& import, ImportNode node, const NodeProto& proto, const Scope& scope);
+std::unique_ptr<Task> flex_attention_task(GraphImport& import, ImportNode node, const NodeProto& proto, const Scope& scope);
 std::unique_ptr<Task> scan_task(GraphImport& import, ImportNode node, const NodeProto& proto, const Scope& scope);
 
 }  // namespace hone::onnx

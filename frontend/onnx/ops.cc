@@ -100,6 +100,7 @@ constexpr std::string_view kStandardOperators[] = {
 constexpr std::string_view kWithBodies[] = {"If", "Loop", "Scan", "SequenceMap"};
 
 bool has_bodies(std::string_view op_type, std::string_view domain) {
+  if (domain == "ai.onnx.preview") return op_type == "FlexAttention";
   return domain.empty() and std::find(std::begin(kWithBodies), std::end(kWithBodies), op_type) != std::end(kWithBodies);
 }
 

@@ -1,7 +1,7 @@
 // Scaled dot-product attention.
-#include <cmath>
 #include <limits>
 
+#include "ir/ops/formulas.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
 
@@ -28,18 +28,9 @@ std::vector<Type> infer_attention(Infer& infer) {
   return {{dtype, {query[0], query[1], query[2], value[3]}}, {dtype, scores}, {dtype, scores}};
 }
 
-/// x[B,H,S,...] as [B,G,H/G*S,...]: the query heads that share a key head stand one below the other.
-Val by_key_head(Val x, Dim key_heads) {
-  const Shape& shape = x.shape();
-  return hone::reshape(x, {shape[0], key_heads, floordiv(shape[1], key_heads) * shape[2], shape[3]});
-}
-
 std::vector<Val> lower_attention(const Lower& l) {
-  const Val query = l.x(0), key = l.x(1), value = l.x(2);
-  const Dim key_heads = key.shape()[1];
-  const Shape scores_shape = {query.shape()[0], query.shape()[1], query.shape()[2], key.shape()[2]};
-  const double root = std::sqrt(l.attrs[kScale]), softcap = l.attrs[kSoftcap];
-  const Val scores = hone::reshape(op::matmul(by_key_head(query * root, key_heads), key * root, {kTransB = true}), scores_shape);
+  const Val query = l.x(0), scores = attention_scores(query, l.x(1), l.attrs[kScale]);
+  const double softcap = l.attrs[kSoftcap];
   Val biased = softcap > 0 ? op::tanh(scores / softcap) * softcap : scores, nothing;
   const Val zero = l.builder.scalar(0, query.dtype());
   if (l.has(3)) {
@@ -51,8 +42,7 @@ std::vector<Val> lower_attention(const Lower& l) {
   const DType type = l.attrs.has(kSoftmaxType) ? l.attrs[kSoftmaxType] : query.dtype();
   Val weights = hone::cast(op::softmax(hone::cast(biased, type), {kAxis = 3}), query.dtype());
   if (l.has(3)) weights = op::where(nothing, zero, weights);
-  const Val y = op::matmul(by_key_head(weights, key_heads), value);
-  return {hone::reshape(y, {query.shape()[0], query.shape()[1], query.shape()[2], value.shape()[3]}), scores, weights};
+  return {attend(weights, l.x(2)), scores, weights};
 }
 
 }  // namespace

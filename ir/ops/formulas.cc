@@ -1,5 +1,7 @@
 #include "ir/ops/formulas.h"
 
+#include <cmath>
+
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
 
@@ -26,5 +28,26 @@ Moments moments(Val x, const Ints& axes, double epsilon) {
 }
 
 Val inverse_rms(Val x, const Ints& axes, double epsilon) { return 1.0 / op::sqrt(mean_over(square(x), axes) + epsilon); }
+
+namespace {
+
+/// x[B,H,S,...] as [B,G,H/G*S,...]: the query heads that share a key head stand one below the other.
+Val by_key_head(Val x, const Dim& key_heads) {
+  const Shape shape = x.shape();
+  return reshape(x, {shape[0], key_heads, floordiv(shape[1], key_heads) * shape[2], shape[3]});
+}
+
+}  // namespace
+
+Val attention_scores(Val query, Val key, double scale) {
+  const Shape shape = {query.shape()[0], query.shape()[1], query.shape()[2], key.shape()[2]};
+  const double root = std::sqrt(scale);
+  return reshape(op::matmul(by_key_head(query * root, key.shape()[1]), key * root, {kTransB = true}), shape);
+}
+
+Val attend(Val weights, Val value) {
+  const Shape shape = {weights.shape()[0], weights.shape()[1], weights.shape()[2], value.shape()[3]};
+  return reshape(op::matmul(by_key_head(weights, value.shape()[1]), value), shape);
+}
 
 }  // namespace hone

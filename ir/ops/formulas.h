@@ -25,4 +25,11 @@ Moments moments(Val x, const Ints& axes, double epsilon);
 /// 1 / sqrt(mean of x^2 over `axes` + epsilon); the axes stay with extent 1.
 Val inverse_rms(Val x, const Ints& axes, double epsilon);
 
+/// scale * query * key^T: [B,H,S,T] of query [B,H,S,D] and key [B,G,T,D], each head of which serves H / G consecutive heads of the query. Both are scaled
+/// before by the root, which keeps the product in range.
+Val attention_scores(Val query, Val key, double scale);
+
+/// weights * value: [B,H,S,E] of weights [B,H,S,T] and value [B,G,T,E].
+Val attend(Val weights, Val value);
+
 }  // namespace hone

@@ -1,0 +1,15 @@
+// Attention heads that come packed in the last axis.
+#pragma once
+
+#include "frontend/onnx/node.h"
+
+namespace hone::onnx {
+
+/// The attribute `name`, a number of heads. Throws kBadAttribute when it is missing.
+std::int64_t heads_of(const ImportNode& node, std::string_view name);
+/// x[B,S,H*D] as [B,H,S,D].
+Val split_heads(const ImportNode& node, Val x, std::int64_t heads);
+/// x[B,H,S,D] as [B,S,H*D].
+Val join_heads(Val x);
+
+}  // namespace hone::onnx
