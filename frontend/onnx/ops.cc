@@ -39,6 +39,7 @@ const std::vector<std::span<const Importer>>& all_rows() {
       signal_importers(),
       recurrent_importers(),
       training_importers(),
+      text_importers(),
   };
   return kRows;
 }

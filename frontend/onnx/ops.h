@@ -75,5 +75,6 @@ std::span<const Importer> quantize_importers();
 std::span<const Importer> signal_importers();
 std::span<const Importer> recurrent_importers();
 std::span<const ItemImporter> sequence_importers();
+std::span<const Importer> text_importers();
 
 }  // namespace hone::onnx
