@@ -15,6 +15,7 @@
 namespace hone {
 
 struct Loc;
+class Diags;
 
 /// Reads a model ("-": standard input). The result has a graph with at least one node; nothing else about it is checked.
 /// Throws kNotOnnx, which says what the file is instead or where it is damaged, kTooLarge, kFileOpen or kFileRead.
@@ -47,7 +48,11 @@ Tensor tensor_of(const onnx::TensorProto& proto, const std::string& model_folder
 /// metadata stay. Large models get external files in save_model().
 void store_tensor(onnx::TensorProto* proto, const Tensor& tensor);
 
-/// The DType of an ONNX element type number, or nothing for those that Hone does not have (strings, complex, 8 bits and less of float, 4-bit integers).
+/// Makes every sparse initializer of the model, those of bodies included, an ordinary one, and every sparse_value of a Constant a value. What does not fit
+/// (kBadWeight, kTooLarge) is reported and left as it is. Bodies are nested no deeper than parsing allows.
+void make_dense(onnx::ModelProto& model, const std::string& model_folder, const Loc& file, Diags& diags);
+
+/// The DType of an ONNX element type number, or nothing for those that Hone does not have (strings, complex).
 std::optional<DType> dtype_of_onnx(std::int32_t data_type);
 /// The ONNX element type number of a DType.
 std::int32_t onnx_of_dtype(DType dtype);

@@ -91,6 +91,7 @@ Imported import_parts(ModelProto given, const std::string& file_name, const std:
   try {
     check_nesting(given, file);
     const std::int64_t opset = opset_of(given, file);
+    make_dense(given, folder, file, diags);
     try {
       mend_weights(given, file_name, folder, options.mend, diags);
     } catch (const Error& error) { diags.append(error); }

@@ -23,7 +23,7 @@ struct Imported {
   /// Outputs: all of the model's, by name. Values carry ONNX names, nodes their Loc. Shape arithmetic is folded, and its nodes, which nobody reads any more, are left in.
   /// Batch normalization is `batch_norm`, whatever mode the file was exported in. `lower` ops are not expanded.
   Graph graph;
-  ModelProto model;             ///< as it came in, data included, its weights mended (frontend/onnx/mend.h)
+  ModelProto model;             ///< as it came in, data included, dense, its weights mended (frontend/onnx/mend.h)
   std::vector<Diag> warnings;   ///< oddities worth a note
 };
 

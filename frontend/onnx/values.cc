@@ -31,7 +31,7 @@ std::set<std::string_view> learned_places(const GraphProto& graph) {
 }
 
 Role role_of(const Tensor& tensor, bool in_learned_place) {
-  const bool may_learn = is_float(tensor.dtype()) and not tensor.shape().empty();
+  const bool may_learn = is_float(tensor.dtype()) and info(tensor.dtype()).bits >= 16 and not tensor.shape().empty();  // smaller floats are quantized: steps would drown
   return may_learn and (tensor.element_count() != 1 or in_learned_place) ? Role::kWeight : Role::kConstant;
 }
 
@@ -134,9 +134,6 @@ std::vector<std::optional<Tensor>> read_initializers(const GraphProto& graph, co
     auto& tensor = tensors.emplace_back();
     collect(diags, [&] { tensor = tensor_of(proto, folder, file); });
   }
-  for (const SparseTensorProto& sparse : graph.sparse_initializer())
-    diags.error(Code::kBadWeight, fmt::format("initializer {} is sparse, which is not supported", quoted(sparse.values().name())), file,
-                {"export it as a dense tensor"});
   return tensors;
 }
 
@@ -173,6 +170,7 @@ Items add_inputs(Builder& builder, const GraphProto& graph, const std::vector<st
     const auto [val, is_new] = values.emplace(name, Item());
     if (is_new and tensor) val->second = builder.input(role_of(*tensor, learned.contains(name)), name, {tensor->dtype(), shape_of(tensor->shape())}, *tensor);
   }
+  // What is still sparse could not be made dense, as was reported.
   for (const SparseTensorProto& sparse : graph.sparse_initializer()) values.emplace(sparse.values().name(), Item());
   return values;
 }

@@ -19,7 +19,7 @@ Tensor constant_of(const ImportNode& node) {
   if (node.has_attribute("value_int")) return Tensor::scalar(node.integer("value_int", 0));
   if (const auto values = node.reals("value_floats")) return vector_of(std::vector<float>(values->begin(), values->end()));
   if (const auto values = node.integers("value_ints")) return vector_of(*values);
-  if (node.has_attribute("sparse_value")) node.fail(Code::kType, "sparse constants are not supported", {"export the constant as a dense tensor"});
+  if (node.has_attribute("sparse_value")) node.fail(Code::kBadWeight, "its sparse value could not be made dense");
   if (node.has_attribute("value_string") or node.has_attribute("value_strings")) node.fail(Code::kType, "strings are not supported");
   node.fail(Code::kBadAttribute, "has no value");
 }
