@@ -20,10 +20,13 @@ std::vector<bool> find_dependents(const Graph& graph, std::span<const ValueId> w
   return depends;
 }
 
+/// Half floats are added as f32, and their sum rounded once.
 Val total(const std::vector<Val>& parts) {
-  Val sum = parts[0];
-  for (std::size_t i = 1; i < parts.size(); ++i) sum = sum + parts[i];
-  return sum;
+  if (parts.size() == 1) return parts[0];
+  const DType dtype = parts[0].dtype(), wide = info(dtype).arithmetic;
+  Val sum = cast(parts[0], wide);
+  for (std::size_t i = 1; i < parts.size(); ++i) sum = sum + cast(parts[i], wide);
+  return cast(sum, dtype);
 }
 
 }  // namespace

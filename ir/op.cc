@@ -98,7 +98,7 @@ Val Grad::dy(std::size_t i) {
 
 void Grad::flow(std::size_t i, Val gradient) {
   if (not has(i) or not is_float(x(i).dtype())) return;
-  flows_[i].push_back(sum_to(cast(gradient, x(i).dtype()), x(i).shape()));
+  flows_[i].push_back(cast(sum_to(gradient, x(i).shape()), x(i).dtype()));
 }
 
 }  // namespace hone
