@@ -20,7 +20,7 @@ void require_attributes(const Infer& infer) {
   infer.require(infer.attrs[kDilations].size() == n and infer.attrs[kPadsBegin].size() == n and infer.attrs[kPadsEnd].size() == n, Code::kBadAttribute,
                 "strides, dilations and pads need one entry a spatial axis");
   infer.require(infer.attrs[kGroups] >= 1, Code::kBadAttribute, "groups must be at least 1");
-  infer.require(infer.dtype(0) == infer.dtype(1) and is_float(infer.dtype(0)), Code::kType, "needs floats of one type");
+  infer.require(infer.dtype(0) == infer.dtype(1) and infer.dtype(0) != DType::kBool, Code::kType, "needs numbers of one type");
   for (std::size_t i = 0; i < n; ++i)
     infer.require(infer.attrs[kStrides][i] >= 1 and infer.attrs[kDilations][i] >= 1, Code::kBadAttribute, "strides and dilations must be at least 1");
 }

@@ -36,6 +36,7 @@
   /* resize.cc, sampling.cc, regions_of_interest.cc */                                                                                               \
   X(resize_taps) X(grid_sample) X(deform_conv) X(roi_taps) X(max_roi_pool)                                                                           \
   /* quantize.cc */                                                                                                                                   \
+  X(quantize)                                                                                                                                         \
   /* attention.cc */                                                                                                                                  \
   X(attention)                                                                                                                                 \
   /* regions.cc: control flow */                                                                                                                      \

@@ -145,7 +145,8 @@ TEST(KernelVerify, EveryElementwiseKernelIsValid) {
   for (const OpDef* op : all_ops()) {
     if (op->scalar == nullptr or op->inputs.size() > 2) continue;
     const bool logic = op->name.starts_with("logical");
-    const std::vector<Type> types(op->inputs.size(), {logic ? DType::kBool : DType::kF32, {kN, 3}});
+    std::vector<Type> types(op->inputs.size(), {logic ? DType::kBool : DType::kF32, {kN, 3}});
+    if (*op == op::quantize) types[1].dtype = DType::kU8;  // the zero point
     EXPECT_NO_THROW(verify(kernel_for(*op, types, {kTo = DType::kF32}))) << op->name;
   }
 }

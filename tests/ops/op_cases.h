@@ -89,6 +89,7 @@ void add_collective_cases(Cases& cases);
 void add_spatial_cases(Cases& cases);
 void add_sort_cases(Cases& cases);
 void add_region_cases(Cases& cases);
+void add_quantize_cases(Cases& cases);
 
 /// All of them.
 std::span<const OpCase> op_cases();

@@ -1,4 +1,6 @@
 // Convolution and transposed convolution over any number of spatial axes.
+#include "frontend/onnx/ops/conv.h"
+
 #include <fmt/format.h>
 
 #include "frontend/onnx/ops.h"
@@ -43,10 +45,7 @@ Val with_bias(const ImportNode& node, Val y, std::size_t operand = 2) {
 }
 
 std::vector<Val> import_conv(const ImportNode& node) {
-  const Val x = node.x(0), weight = node.x(1);
-  Window window = window_of(node, kernel_of(node, weight.shape()));
-  apply_auto_pad(node, window, spatial_extents(node, x.shape(), window.rank()));
-  return {with_bias(node, op::conv(x, weight, attributes_of(window, groups_of(node))))};
+  return {with_bias(node, convolution(node, node.x(0), node.x(1)))};
 }
 
 /// The pads of the convolution that a transposed one turns around, when its result (the input here) is to have `spatial` extents, and the pads of the node do
@@ -113,6 +112,12 @@ constinit const Importer kRows[] = {
 };
 
 }  // namespace
+
+Val convolution(const ImportNode& node, Val x, Val weight) {
+  Window window = window_of(node, kernel_of(node, weight.shape()));
+  apply_auto_pad(node, window, spatial_extents(node, x.shape(), window.rank()));
+  return op::conv(x, weight, attributes_of(window, groups_of(node)));
+}
 
 std::span<const Importer> conv_importers() { return kRows; }
 

@@ -145,9 +145,6 @@ std::vector<Val> import_xor(const ImportNode& node) {
   return {op::logical_not(op::equal(a, b))};
 }
 
-std::vector<Val> import_cast(const ImportNode& node) { return {cast(node.x(0), node.dtype("to"))}; }
-std::vector<Val> import_cast_like(const ImportNode& node) { return {cast(node.x(0), node.x(1).dtype())}; }
-
 constinit const Importer kRows[] = {
     {"Max", [](const ImportNode& node) { return fold(node, op::maximum); }},
     {"Min", [](const ImportNode& node) { return fold(node, op::minimum); }},
@@ -175,8 +172,6 @@ constinit const Importer kRows[] = {
     {"IsInf", import_is_inf},
     {"IsNaN", import_is_nan},
     {"Xor", import_xor},
-    {"Cast", import_cast},
-    {"CastLike", import_cast_like},
 };
 
 }  // namespace

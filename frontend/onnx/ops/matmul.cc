@@ -1,4 +1,6 @@
 // Matrix products.
+#include "frontend/onnx/ops/matmul.h"
+
 #include <fmt/format.h>
 
 #include "frontend/onnx/ops.h"
@@ -24,9 +26,16 @@ std::vector<Val> import_gemm(const ImportNode& node) {
   return {y + (beta == 1 ? c : c * beta)};
 }
 
-/// As numpy.matmul: a vector is a row on the left and a column on the right, and that axis is left out of the result.
-std::vector<Val> import_matmul(const ImportNode& node) {
-  Val a = node.x(0), b = node.x(1);
+std::vector<Val> import_matmul(const ImportNode& node) { return {matrix_product(node, node.x(0), node.x(1))}; }
+
+constinit const Importer kRows[] = {
+    {"Gemm", import_gemm, {1, 2}},
+    {"MatMul", import_matmul, {1}},
+};
+
+}  // namespace
+
+Val matrix_product(const ImportNode& node, Val a, Val b) {
   node.require(a.rank() > 0 and b.rank() > 0, Code::kShape, "needs operands of one axis or more");
   const bool row = a.rank() == 1, column = b.rank() == 1;
   if (row) a = reshape(a, {1, a.shape()[0]});
@@ -35,15 +44,8 @@ std::vector<Val> import_matmul(const ImportNode& node) {
   Shape shape = y.shape();
   if (column) shape.pop_back();
   if (row) shape.erase(shape.end() - (column ? 1 : 2));
-  return {reshape(y, shape)};
+  return reshape(y, shape);
 }
-
-constinit const Importer kRows[] = {
-    {"Gemm", import_gemm, {1, 2}},
-    {"MatMul", import_matmul, {1}},
-};
-
-}  // namespace
 
 std::span<const Importer> matmul_importers() { return kRows; }
 
