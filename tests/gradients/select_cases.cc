@@ -24,6 +24,27 @@ void add_top_k(GradientCases& cases) {
   cases.add(op, "the number is an attribute", {x({2, 4})}, {{"k", 2}}).outputs(2).opset(9);
 }
 
+void add_compress(GradientCases& cases) {
+  const char* const op = "Compress";
+  const auto marks = [](std::vector<double> values) { return constant(given(DType::kBool, {static_cast<std::int64_t>(values.size())}, std::move(values))); };
+  cases.add(op, "rows", {x({4, 3}), marks({1, 0, 0, 1})}, {{"axis", 0}});
+  cases.add(op, "columns", {x({2, 4}), marks({0, 1, 1, 0})}, {{"axis", 1}});
+  cases.add(op, "the last axis", {x({2, 2, 3}), marks({1, 0, 1})}, {{"axis", -1}});
+  cases.add(op, "elements", {x({2, 3}), marks({0, 1, 0, 0, 1, 1})});
+  cases.add(op, "a short condition", {x({5, 2}), marks({0, 1})}, {{"axis", 0}});
+  cases.add(op, "a short condition for elements", {x({3, 2}), marks({1, 1, 0, 1})});
+  cases.add(op, "all", {x({3, 2}), marks({1, 1, 1})}, {{"axis", 0}});
+  cases.add(op, "none", {x({3, 2}), marks({0, 0, 0})}, {{"axis", 0}});
+  cases.add(op, "a symbolic batch", {x({"N", 3}), marks({1, 0, 1})}, {{"axis", 1}});
+  cases.add(op, "of a symbolic axis", {x({"N", 2}), marks({0, 1, 1})}, {{"axis", 0}});
+  for (const std::int64_t axis : {0, 1})
+    cases.add(op, "by a fed condition, axis " + std::to_string(axis), {x({4, 4}), given(DType::kBool, {4}, {0, 1, 1, 1})}).nodes([axis](TestModel& model) {
+      model.node("Compress", {"x0", "c1"}, {"chosen"}).set("axis", axis);
+      model.node("Mul", {"chosen", "chosen"}, {"squares"});
+      model.node("ReduceSum", {"squares"}, {"y0"}).set("keepdims", 0);
+    });
+}
+
 void add_col2im(GradientCases& cases) {
   const char* const op = "Col2Im";
   const auto add = [&](std::string says, std::vector<Extent> shape, Ints image, Ints block, std::vector<GradientAttribute> attributes = {}) {
@@ -46,6 +67,7 @@ void add_col2im(GradientCases& cases) {
 
 void add_select_cases(GradientCases& cases) {
   add_top_k(cases);
+  add_compress(cases);
   add_col2im(cases);
 }
 
