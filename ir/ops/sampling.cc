@@ -132,7 +132,8 @@ std::vector<Val> lower_grid_sample(const Lower& l) {
     const Val unit = op::slice(grid, {kStarts = Shape{0, 0, column}, kSizes = Shape{shape[0], positions, 1}, kSteps = Ints{1, 1, 1}}) + 1.0;
     Val position = edge.align_corners ? unit * 0.5 * edge.last(unit) : (unit * size_value(l.builder, edge.extent, unit.dtype()) - 1.0) * 0.5;
     if (l.attrs[kMode] == "nearest") position = rounded(position);
-    axes.push_back(taps_along(reshape(brought_back(position, edge), {shape[0], positions}), edge, l.attrs[kMode]));
+    if (l.attrs[kMode] != "cubic") position = brought_back(position, edge);  // the taps of a cubic go over the edge, and are brought back one by one
+    axes.push_back(taps_along(reshape(position, {shape[0], positions}), edge, l.attrs[kMode]));
   }
   Shape result = {x.shape()[0], x.shape()[1]};
   result.insert(result.end(), out.begin(), out.end());

@@ -71,10 +71,10 @@ TestModel with_external_weight(const std::string& location) {
   return model;
 }
 
-TestModel with_dynamic_reshape() {
+TestModel with_dynamic_axes() {
   TestModel model;
-  model.input("x", {"N", 4}).input("shape", {2}, DType::kI64).output("y");
-  model.node("Reshape", {"x", "shape"}, {"y"}).named("view");
+  model.input("x", {"N", 4}).input("axes", {1}, DType::kI64).output("y");
+  model.node("Unsqueeze", {"x", "axes"}, {"y"}).named("view");
   return model;
 }
 
@@ -136,7 +136,7 @@ const ErrorCase kCases[] = {
     {"OpsetOfTheFuture", kCompile, 3, {"HN-0103", "opset 99 is newer", "export the model with opset"}, holding([] {
        return TestModel::of_node("Relu", {"N"}, {}, 99);
      })},
-    {"DynamicReshape", kCompile, 3, {"HN-0110", "at node \"view\"", "must be known when compiling", "--dim"}, holding(with_dynamic_reshape)},
+    {"DynamicAxes", kCompile, 3, {"HN-0110", "at node \"view\"", "must be known when compiling", "--bind"}, holding(with_dynamic_axes)},
     {"ExternalDataOutsideTheFolder", kCompile, 3, {"HN-0105", "../secret.bin"}, holding([] { return with_external_weight("../secret.bin"); })},
     {"ExternalDataAtAnAbsolutePath", kCompile, 3, {"HN-0105", "/etc/passwd"}, holding([] { return with_external_weight("/etc/passwd"); })},
     {"ExternalDataMissing", kCompile, 3, {"HN-0105", "initializer \"b\"", "weights.bin", "keep them in one folder"}, holding([] {

@@ -254,12 +254,5 @@ TEST(ImportErrors, DeepChainsDoNotOverflowTheStack) {
   EXPECT_EQ(model.import().graph.node_count(), static_cast<std::size_t>(kDepth));
 }
 
-TEST(ImportErrors, ResultsThatAreNotThere) {
-  TestModel model;
-  model.input("x", {"N", 1, 8}).output("y").output("indices");
-  model.node("MaxPool", {"x"}, {"y", "indices"}).set("kernel_shape", std::vector<std::int64_t>{2});
-  EXPECT_THAT(problem_of(model, Code::kUnknownOp), HasSubstr("Indices"));
-}
-
 }  // namespace
 }  // namespace hone::test

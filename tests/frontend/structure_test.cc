@@ -321,7 +321,8 @@ TEST(Loop, EndsWhenItsConditionDoes) {
   condition.Clear();
   model.initializer("last", number(4));
   add_node(condition, "Less", {"i", "last"}, {"go_on"});
-  EXPECT_EQ(model.type("all"), "f32[5,2]");
+  EXPECT_EQ(model.type("all"), "f32[repeat.trips,2]");  // the loop itself tells, when running
+  EXPECT_EQ(model.run({{"x", f32({2}, {1, 2})}})["all"].shape(), (std::vector<std::int64_t>{5, 2}));
 }
 
 TEST(Loop, ChecksItsBody) {

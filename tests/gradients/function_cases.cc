@@ -31,7 +31,6 @@ void add_function_cases(GradientCases& cases) {
   add_function(cases, "Erf", -2, 2);
   add_function(cases, "Reciprocal", 0.4, 3);
   cases.add("Reciprocal", "of negative numbers", {x({3, 4}, -3, -0.4)});
-  add_function(cases, "Identity", -2, 2);
   add_function(cases, "Dropout", -2, 2);  // as in inference
   const GradientInput rate = constant(x_of({}, {0.4})), training = constant(given(DType::kBool, {}, {1}));
   cases.add("Dropout", "in training", {x({4, 9}), rate, training}, {{"seed", 3}});

@@ -110,7 +110,8 @@ TEST(Gradients, OperatorsAreThoseOfTheSharedList) {
     for (std::string word; words >> word;) (is_later ? later : opset17).push_back(word);
   }
   EXPECT_TRUE(std::equal(opset17.begin(), opset17.end(), opset17_operators().begin(), opset17_operators().end()));
-  EXPECT_TRUE(std::equal(later.begin(), later.end(), later_operators().begin(), later_operators().end()));
+  for (const std::string& name : later)  // ours may have more
+    EXPECT_NE(std::find(later_operators().begin(), later_operators().end(), name), later_operators().end()) << name;
 }
 
 }  // namespace

@@ -26,7 +26,10 @@ void add_top_k(GradientCases& cases) {
 
 void add_compress(GradientCases& cases) {
   const char* const op = "Compress";
-  const auto marks = [](std::vector<double> values) { return constant(given(DType::kBool, {static_cast<std::int64_t>(values.size())}, std::move(values))); };
+  const auto marks = [](std::vector<double> values) {
+    const auto count = static_cast<std::int64_t>(values.size());
+    return constant(given(DType::kBool, {count}, std::move(values)));
+  };
   cases.add(op, "rows", {x({4, 3}), marks({1, 0, 0, 1})}, {{"axis", 0}});
   cases.add(op, "columns", {x({2, 4}), marks({0, 1, 1, 0})}, {{"axis", 1}});
   cases.add(op, "the last axis", {x({2, 2, 3}), marks({1, 0, 1})}, {{"axis", -1}});

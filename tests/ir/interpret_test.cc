@@ -167,7 +167,7 @@ TEST(Interpret, ReadingOutsideABufferIsAnError) {
   load.index = {at};
   const ExprId x = kernel.exprs.add(load);
   Phase phase;
-  phase.stores.push_back({1, {at}, x, {}, false});
+  phase.stores.push_back({1, {at}, x, {}});
   kernel.phases.push_back(phase);
   float in[2] = {}, out[3] = {};
   void* buffers[] = {in, out};

@@ -62,7 +62,7 @@ TEST(KernelPrint, ParenthesesOnlyWhereNeeded) {
   kernel.buffers = {{"y", DType::kF32, {}, Access::kWrite}};
   const Scalar a = expr::constant(kernel.exprs, DType::kF32, 2), b = expr::constant(kernel.exprs, DType::kF32, -0.5);
   const Scalar value = expr::select(expr::less(a + b, b), (a - (a - b)) * b, -expr::max(a, b) / (a * a));
-  kernel.phases.push_back({{}, {}, {{0, {}, value.id(), {}, false}}, false});
+  kernel.phases.push_back({{}, {}, {{0, {}, value.id(), {}}}, false});
   EXPECT_EQ(print(kernel), "kernel k() -> y: f32[]\n  y = 2 + -0.5 < -0.5 ? (2 - (2 - -0.5)) * -0.5 : -max(2, -0.5) / (2 * 2)\n");
 }
 
@@ -144,8 +144,8 @@ TEST_F(KernelVerifyTest, RefusesAResultNobodyStores) {
 TEST(KernelVerify, EveryElementwiseKernelIsValid) {
   for (const OpDef* op : all_ops()) {
     if (op->scalar == nullptr or op->inputs.size() > 2) continue;
-    const bool logic = op->name.starts_with("logical");
-    std::vector<Type> types(op->inputs.size(), {logic ? DType::kBool : DType::kF32, {kN, 3}});
+    const bool logic = op->name.starts_with("logical"), bits = op->name.starts_with("bit_") or op->name.starts_with("shift_");
+    std::vector<Type> types(op->inputs.size(), {logic ? DType::kBool : bits ? DType::kI32 : DType::kF32, {kN, 3}});
     if (*op == op::quantize) types[1].dtype = DType::kU8;  // the zero point
     EXPECT_NO_THROW(verify(kernel_for(*op, types, {kTo = DType::kF32}))) << op->name;
   }

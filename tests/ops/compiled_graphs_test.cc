@@ -2,6 +2,9 @@
 // against the interpreter.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <set>
+
 #include "backends/compile.h"
 #include "passes/passes.h"
 #include "runtime/session.h"
@@ -16,7 +19,10 @@ bool is_no_kernel(const OpDef& op) { return op.region != Region::kNone or op.hos
 void expect_same(const Tensor& found, const Tensor& expected, const std::string& what) {
   ASSERT_EQ(found.dtype(), expected.dtype()) << what;
   ASSERT_EQ(found.shape(), expected.shape()) << what;
-  for (std::int64_t i = 0; i < found.element_count(); ++i) EXPECT_NEAR(found.at(i), expected.at(i), 1e-5 * (1 + std::abs(expected.at(i)))) << what << " at " << i;
+  for (std::int64_t i = 0; i < found.element_count(); ++i) {
+    if (not std::isfinite(expected.at(i))) EXPECT_EQ(std::isnan(found.at(i)) ? 0 : found.at(i), std::isnan(expected.at(i)) ? 0 : expected.at(i)) << what << " at " << i;
+    else EXPECT_NEAR(found.at(i), expected.at(i), 1e-5 * (1 + std::abs(expected.at(i)))) << what << " at " << i;
+  }
 }
 
 void expect_session_agrees(Graph graph, const Feeds& feeds, const std::string& what) {

@@ -46,6 +46,7 @@ void expect_elements(const Tensor& found, const std::vector<double>& expected, s
 /// The interpreter's memory starts as ones in every bit: a NaN that no arithmetic makes, and no bool.
 void expect_all_written(const Tensor& tensor) {
   if (not is_float(tensor.dtype()) and tensor.dtype() != DType::kBool) return;
+  if (is_float(tensor.dtype()) and size_of(tensor.dtype()) == 1) return;  // ones in every bit are a number or a NaN like any other
   const std::size_t size = size_of(tensor.dtype());
   for (std::size_t at = 0; at < tensor.byte_count(); at += size) {
     bool ones = true;

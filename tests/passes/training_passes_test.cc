@@ -177,7 +177,7 @@ TEST(SelectWeights, RunningStatisticsAreMovedNotTrained) {
 }
 
 TEST(KeyRandom, EveryStepAndSeedDrawsOtherNumbers) {
-  Graph graph = small_graph("input %x: f32[4], input %r: f32[]", "%d, %kept = dropout(%x, %r, _) {seed=2, stream=1}; %y = neg(%d)");
+  Graph graph = small_graph("input %x: f32[4], input %r: f32[]", "%d, %kept = dropout(%x, %r, -) {seed=2, stream=1}; %y = neg(%d)");
   (void)expand(graph);
   ASSERT_EQ(key_random(graph, 40), Changed::kYes);
   verify(graph);
@@ -196,7 +196,7 @@ TEST(KeyRandom, GraphsWithoutRandomNumbersStay) {
 }
 
 TEST(RemoveDropout, KeepsEverything) {
-  Graph graph = small_graph("input %x: f32[4], input %r: f32[]", "%d, %kept = dropout(%x, %r, _) {seed=2, stream=1}; %y = where(%kept, %d, %d)");
+  Graph graph = small_graph("input %x: f32[4], input %r: f32[]", "%d, %kept = dropout(%x, %r, -) {seed=2, stream=1}; %y = where(%kept, %d, %d)");
   ASSERT_EQ(remove_dropout(graph), Changed::kYes);
   verify(graph);
   EXPECT_EQ(expression(graph), "where(broadcast_to(1){shape=[4]}, x, x)");

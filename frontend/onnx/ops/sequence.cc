@@ -63,9 +63,9 @@ std::vector<Item> import_length(const ImportNode& node) {
 /// The lengths of the parts: given one by one, one for all (the last part may be shorter), or 1.
 std::vector<Dim> part_sizes(const ImportNode& node, const Dim& extent) {
   const bool one_by_one = node.has(1) and node.x(1).rank() == 1;
-  if (one_by_one) return node.contents(1, "split");
-  const Dim size = node.has(1) ? node.content(1, "split") : Dim(1);
-  node.require(size.is_constant() and size.value() > 0, Code::kBadAttribute, fmt::format("parts of length {}", size.text()));
+  if (one_by_one) return shape_of(node.numbers(1, "split"));
+  const Dim size = node.has(1) ? Dim(node.numbers(1, "split").at(0)) : Dim(1);
+  node.require(size.value() > 0, Code::kBadAttribute, fmt::format("parts of length {}", size.text()));
   if (not extent.is_constant())
     node.fail(Code::kDynamic, fmt::format("the number of parts must be known when compiling: the axis has extent {}", extent.text()),
               {fmt::format("fix the size with --dim {}=N", extent.symbols().front())});
