@@ -34,6 +34,7 @@ constinit const OpDef det = {
           g.flow(0, hone::reshape(g.dy(), shape) * op::cofactors(g.x(0)));
         },
     .host = &host::det,
+    .onnx = "Det",
 };
 
 constinit const OpDef cofactors = {
