@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/text.h"
 
 namespace hone {
 
@@ -25,8 +26,8 @@ std::string to_string(const Loc& loc) {
   std::string text;
   const auto join = [&text](const std::string& part) { text += (text.empty() ? "" : " ") + part; };
   if (not loc.derived.empty()) join(loc.derived);
-  if (not loc.node.empty()) join(fmt::format("at node \"{}\"", loc.node));
-  if (not loc.layer.empty()) join(fmt::format("of layer \"{}\"", loc.layer));
+  if (not loc.node.empty()) join("at node " + quoted(loc.node));
+  if (not loc.layer.empty()) join("of layer " + quoted(loc.layer));
   if (not loc.file.empty()) join((text.empty() ? "in " : "in ") + loc.file + (loc.line > 0 ? fmt::format(":{}", loc.line) : ""));
   if (loc.file.empty() and loc.line > 0) join(fmt::format("at line {}", loc.line));
   return text;

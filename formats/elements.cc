@@ -13,7 +13,7 @@ namespace hone {
 
 std::size_t bytes_of_shape(DType dtype, std::span<const std::int64_t> shape, const std::string& name, const Loc& loc) {
   if (shape.size() > limits::kRank) {
-    throw Error(Code::kTooLarge, fmt::format("{}: {} axes, where at most {} are taken", name, shape.size(), limits::kRank), loc);
+    throw Error(Code::kTooLarge, fmt::format("{}: {} axes, where at most {} are taken", name, shape.size(), limits::kRank), loc, {"the file is damaged or made up"});
   }
   std::int64_t count = 1;
   for (const std::int64_t extent : shape) {

@@ -162,7 +162,8 @@ void GraphImport::add_outputs(const std::vector<Item>& results, Symbols& symbols
 /// Exporters often declare an output's extents wrongly; what matters is what the nodes give.
 void GraphImport::add_output(const std::string& name, Val value, const TypeProto& type, Symbols& symbols) {
   if (not outputs_.insert(name).second)
-    return diags_.error(Code::kBadGraph, fmt::format("there are two outputs named {}", quoted(name)), context_.main.locations.file());
+    return diags_.error(Code::kBadGraph, fmt::format("there are two outputs named {}", quoted(name)), context_.main.locations.file(),
+                        {"results are fetched by name: give each its own"});
   root_.builder().output(name, value);
   const Type& actual = value.type();
   const auto& declared = type.has_optional_type() ? type.optional_type().elem_type().tensor_type() : type.tensor_type();

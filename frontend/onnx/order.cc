@@ -14,6 +14,7 @@ namespace hone::onnx {
 
 namespace {
 
+constexpr const char* kRename = "names of values are unique in a graph: export the model again";
 constexpr int kGiven = -1;  // an input or initializer, not a node's result
 
 /// Who makes which value, and which nodes are needed.
@@ -59,14 +60,14 @@ class Connections {
   void collect_given() {
     std::set<std::string_view> inputs;
     for (const std::string_view input : body_.inputs) {
-      if (not inputs.insert(input).second) diags_.error(Code::kBadGraph, fmt::format("there are two inputs named {}", quoted(input)), locations_.file());
+      if (not inputs.insert(input).second) diags_.error(Code::kBadGraph, fmt::format("there are two inputs named {}", quoted(input)), locations_.file(), {kRename});
       makers_.emplace(input, kGiven);
     }
     if (body_.graph == nullptr) return;
     std::set<std::string_view> initializers;
     for (const TensorProto& tensor : body_.graph->initializer()) {
       if (not initializers.insert(tensor.name()).second)
-        diags_.error(Code::kBadGraph, fmt::format("there are two initializers named {}", quoted(tensor.name())), locations_.file());
+        diags_.error(Code::kBadGraph, fmt::format("there are two initializers named {}", quoted(tensor.name())), locations_.file(), {kRename});
       makers_.emplace(tensor.name(), kGiven);
     }
     for (const SparseTensorProto& sparse : body_.graph->sparse_initializer()) makers_.emplace(sparse.values().name(), kGiven);
@@ -88,6 +89,7 @@ class Connections {
       for (const auto& [known, maker] : makers_) names.emplace_back(known);
     std::sort(names.begin(), names.end());
     if (const std::string hint = did_you_mean(name, names); not hint.empty()) notes.push_back(hint);
+    else notes.emplace_back("the file is damaged, or was cut out of a larger model: export it again");
     diags_.error(Code::kBadGraph, fmt::format("{} is {}, which nothing produces", what, quoted(name)), loc, std::move(notes));
   }
 

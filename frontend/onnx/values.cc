@@ -13,6 +13,9 @@ namespace hone::onnx {
 
 namespace {
 
+constexpr const char* kMadeUp = "no machine holds that: look at the sizes that the model computes, or export it again";
+constexpr const char* kRename = "names of values are unique in a graph: export the model again";
+
 /// Names of values that stand where models keep what they learn: operands that an importer calls parameters, and what is added to a product.
 std::set<std::string_view> learned_places(const GraphProto& graph) {
   std::set<std::string_view> places, products;
@@ -45,10 +48,14 @@ bool fits(const Type& declared, const Tensor& tensor) {
 /// The type of a tensor that the file declares: of an element type that Hone has, and of known rank. `what`: "input "x"". Throws Error.
 Type declared_type(const TypeProto::Tensor& tensor, const std::string& what, const std::string& name, Symbols& symbols, const Loc& loc) {
   const auto dtype = dtype_of_onnx(tensor.elem_type());
-  if (not dtype) throw Error(Code::kType, fmt::format("{} has element type {}, which Hone does not have", what, onnx_type_name(tensor.elem_type())), loc);
+  if (not dtype) throw Error(Code::kType, fmt::format("{} has an element type that Hone does not have: {}", what, onnx_type_name(tensor.elem_type())), loc,
+                {"export the model with float32 inputs, or int64 ones for what indexes"});
   if (not tensor.has_shape())
     throw Error(Code::kDynamic, what + " has no shape: the number of its axes must be known when compiling", loc,
                 {"export it with a shape; its extents may have names instead of numbers"});
+  for (const auto& extent : tensor.shape().dim())
+    if (extent.dim_value() < -1)  // -1 stands for an unknown extent in files of old exporters
+      throw Error(Code::kShape, fmt::format("{} has an extent of {}", what, extent.dim_value()), loc, {"an extent is a number from 0 on, or a name"});
   Type type{*dtype, symbols.declared(name, tensor.shape())};
   check_size(type, what, loc);
   return type;
@@ -80,7 +87,7 @@ class FedInputs {
 
   Item tensor(const TypeProto::Tensor& type, const std::string& name) {
     const Type declared = declared_type(type, "input " + quoted(name), name, symbols_, file_);
-    if (not names_.insert(name).second) throw Error(Code::kBadGraph, fmt::format("there are two inputs named {}", quoted(name)), file_);
+    if (not names_.insert(name).second) throw Error(Code::kBadGraph, fmt::format("there are two inputs named {}", quoted(name)), file_, {kRename});
     return builder_.input(Role::kInput, name, declared);
   }
 
@@ -118,13 +125,13 @@ void collect(Diags& diags, Action&& action) {
 
 void check_size(const Type& type, const std::string& what, const Loc& loc) {
   if (type.shape.size() > limits::kRank)
-    throw Error(Code::kTooLarge, fmt::format("{} has {} axes; the limit is {}", what, type.shape.size(), limits::kRank), loc);
+    throw Error(Code::kTooLarge, fmt::format("{} has {} axes; the limit is {}", what, type.shape.size(), limits::kRank), loc, {kMadeUp});
   std::int64_t count = 1;
   for (const Dim& extent : type.shape) {
     if (not extent.is_constant()) continue;
-    if (extent.value() < 0) throw Error(Code::kShape, fmt::format("{} would have the shape [{}]", what, to_string(type.shape)), loc);
+    if (extent.value() < 0) throw Error(Code::kShape, fmt::format("{} would have the shape [{}]", what, to_string(type.shape)), loc, {kMadeUp});
     if (__builtin_mul_overflow(count, std::max<std::int64_t>(extent.value(), 1), &count) or count > limits::kTensorElements)
-      throw Error(Code::kTooLarge, fmt::format("{} has the shape [{}]; the limit is 2^40 elements", what, to_string(type.shape)), loc);
+      throw Error(Code::kTooLarge, fmt::format("{} has the shape [{}]; the limit is 2^40 elements", what, to_string(type.shape)), loc, {kMadeUp});
   }
 }
 

@@ -19,7 +19,7 @@ struct ErrorCase {
   std::vector<std::string> leaves = {};                 ///< names that may be new afterwards
 };
 
-/// Runs the command twice: where its output does not exist, which it must not create, and where it does, which must stay as it was. Besides what the case
+/// Runs the command twice (in bounded memory and time): where its output does not exist, which it must not create, and where it does, which must stay as it was. Besides what the case
 /// says, every message has an error code whose kind is that of the exit code and a note, and shows nothing of Hone's own insides.
 void check_error_case(const ErrorCase& wrong);
 

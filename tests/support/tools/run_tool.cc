@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <cstring>
@@ -67,9 +68,12 @@ ToolRun run_tool(const std::string& folder, const std::string& command) {
   posix_spawn_file_actions_destroy(&actions);
   if (problem != 0) throw std::runtime_error("cannot run " + line.words[0] + ": " + std::strerror(problem));
   int status = 0;
-  if (waitpid(child, &status, 0) != child) throw std::runtime_error("lost " + line.words[0]);
+  rusage used{};
+  if (wait4(child, &status, 0, &used) != child) throw std::runtime_error("lost " + line.words[0]);
   const int exit = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return {exit, line.out.empty() ? captured.read("out") : "", captured.read("err")};
+  const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6; };
+  return {exit, line.out.empty() ? captured.read("out") : "", captured.read("err"), static_cast<double>(used.ru_maxrss) / 1024,
+          seconds(used.ru_utime) + seconds(used.ru_stime)};
 }
 
 ToolRun run_well(const std::string& folder, const std::string& command) {

@@ -6,9 +6,11 @@
 namespace hone::test {
 
 struct ToolRun {
-  int exit = 0;     ///< the exit code; 128 + N if signal N ended it
-  std::string out;  ///< standard output
-  std::string err;  ///< standard error
+  int exit = 0;         ///< the exit code; 128 + N if signal N ended it
+  std::string out;      ///< standard output
+  std::string err;      ///< standard error
+  double peak_mib = 0;  ///< the most memory that it held at once
+  double seconds = 0;   ///< of processor time
 };
 
 /// Runs `command` in `folder`: words between blanks, the first one a tool of this build ("hone-run"); "> FILE" at the end sends standard output to FILE.
