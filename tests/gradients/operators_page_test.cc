@@ -1,0 +1,110 @@
+// docs/operators.md: every operator of ONNX, from the importer's table, the cases that prove gradients, and the rows of the CPU target.
+// The page must be up to date; with HONE_WRITE_OPERATORS set (scripts/operators) it is written instead.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "backends/cpu/cpu_target.h"
+#include "base/text.h"
+#include "frontend/onnx/ops.h"
+#include "frontend/onnx/standard.h"
+#include "frontend/onnx/versions.h"
+#include "ir/op.h"
+#include "tests/gradients/gradient_cases.h"
+
+namespace hone::test {
+namespace {
+
+constexpr std::string_view kIntroduction = R"(# Operators
+
+Every operator of ONNX's default domain and of its training domain. `scripts/operators` writes it from the importer's table, the gradient cases in
+`tests/gradients` and the CPU's library rows; a test fails when it is stale.
+
+- **opsets**: where the operator changed; a minus means deprecated from there on. Import takes opset {} to {}.
+- **gradient**: how many cases hold it against central differences in double; "-" where nothing differentiable goes through.
+- **CPU**: the library row that takes the node where it fits; every other node has a generated kernel or is lowered to some. CUDA: this version compiles
+  for the CPU only.
+
+| operator | opsets | import | gradient | CPU | note |
+|---|---|---|---|---|---|
+)";
+
+/// The opsets of each operator, as versions.txt lists them.
+std::map<std::string, std::string> read_versions() {
+  std::map<std::string, std::string> versions;
+  std::ifstream file(std::string(HONE_SOURCE_DIR) + "/tests/gradients/versions.txt");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t blank = line.find(' ');
+    if (line.starts_with('#') or blank == std::string::npos) continue;
+    versions[line.substr(0, blank)] = join(split(line.substr(blank + 1), ','), ", ");
+  }
+  return versions;
+}
+
+struct Proved {
+  int cases = 0;
+  std::set<std::string> rows;
+};
+
+/// The library rows that the nodes of a case get.
+void add_rows(const GradientCase& one, std::set<std::string>& rows) {
+  static const CpuTarget target;
+  try {
+    const Graph graph = model_of(one).import().graph;
+    for (std::size_t i = 0; i < graph.node_count(); ++i)
+      if (graph.node(NodeId(i)).op->lower == nullptr)
+        if (const std::string row = target.choose_row(graph, NodeId(i)).row; not row.empty()) rows.insert(row);
+  } catch (const Error&) {}  // an operator that is not there yet
+}
+
+std::map<std::string, Proved> proved_operators() {
+  std::map<std::string, Proved> proved;
+  for (const GradientCase& one : gradient_cases()) {
+    if (not onnx::is_supported(one.op)) continue;
+    Proved& entry = proved[one.op];
+    ++entry.cases;
+    add_rows(one, entry.rows);
+  }
+  return proved;
+}
+
+std::string reason_against(const std::string& name) {
+  for (const onnx::RefusedOperator& refused : onnx::refused_operators())
+    if (refused.name == name) return std::string(refused.reason);
+  return "";
+}
+
+std::string page() {
+  std::string text = fmt::format(fmt::runtime(kIntroduction), onnx::kOldestOpset, onnx::kNewestOpset);
+  std::map<std::string, std::string> versions = read_versions();
+  for (const std::string_view name : onnx::standard_operators()) versions.try_emplace(std::string(name), "");
+  const std::map<std::string, Proved> proved = proved_operators();
+  for (const auto& [name, opsets] : versions) {
+    text += fmt::format("| {} | {} |", name, opsets);
+    if (not onnx::is_supported(name)) {
+      text += fmt::format(" no | | | {} |\n", reason_against(name));
+      continue;
+    }
+    const auto found = proved.find(name);
+    const bool differentiable = found != proved.end();
+    const std::string rows = differentiable ? join(std::vector(found->second.rows.begin(), found->second.rows.end()), ", ") : "";
+    text += fmt::format(" yes | {} | {} | |\n", differentiable ? fmt::format("{} cases", found->second.cases) : "-", rows.empty() ? "generated" : rows);
+  }
+  return text;
+}
+
+TEST(OperatorsPage, IsUpToDate) {
+  const std::string path = std::string(HONE_SOURCE_DIR) + "/docs/operators.md", wanted = page();
+  if (std::getenv("HONE_WRITE_OPERATORS") != nullptr) std::ofstream(path) << wanted;
+  std::stringstream there;
+  there << std::ifstream(path).rdbuf();
+  EXPECT_TRUE(there.str() == wanted) << "docs/operators.md is stale: run scripts/operators";
+}
+
+}  // namespace
+}  // namespace hone::test
