@@ -12,35 +12,6 @@ namespace hone {
 
 namespace {
 
-/// Copies a kernel's expressions through `change` (operands, index and guard already mapped) into a new pool; maps phases along.
-Kernel rebuilt(const Kernel& kernel, const std::function<Expr(const Expr& old, Expr mapped)>& change) {
-  Kernel made;
-  made.name = kernel.name;
-  made.buffers = kernel.buffers;
-  made.axes = kernel.axes;
-  made.outer_count = kernel.outer_count;
-  made.phases = kernel.phases;
-  std::vector<ExprId> map;
-  const auto mapped = [&map](ExprId id) { return id.valid() ? map[id.index] : id; };
-  for (std::size_t i = 0; i < kernel.exprs.size(); ++i) {
-    const Expr& old = kernel.exprs[ExprId(i)];
-    Expr expr = old;
-    for (ExprId& operand : expr.operands) operand = mapped(operand);
-    for (ExprId& index : expr.index) index = mapped(index);
-    expr.guard = mapped(expr.guard);
-    map.push_back(made.exprs.add(change(old, std::move(expr))));
-  }
-  for (Phase& phase : made.phases) {
-    for (Reduction& reduction : phase.reductions) reduction.value = mapped(reduction.value);
-    for (Store& store : phase.stores) {
-      for (ExprId& index : store.index) index = mapped(index);
-      store.value = mapped(store.value);
-      store.guard = mapped(store.guard);
-    }
-  }
-  return made;
-}
-
 /// Expressions that a phase really needs: the pool also holds what was built on the way.
 std::vector<bool> reachable(const Kernel& kernel) {
   std::vector<bool> live(kernel.exprs.size());
@@ -63,6 +34,37 @@ std::vector<bool> reachable(const Kernel& kernel) {
     mark(expr.guard);
   }
   return live;
+}
+
+/// Copies a kernel's reachable expressions through `change` (operands, index and guard already mapped) into a new pool; maps phases along.
+Kernel rebuilt(const Kernel& kernel, const std::function<Expr(const Expr& old, Expr mapped)>& change) {
+  Kernel made;
+  made.name = kernel.name;
+  made.buffers = kernel.buffers;
+  made.axes = kernel.axes;
+  made.outer_count = kernel.outer_count;
+  made.phases = kernel.phases;
+  const std::vector<bool> live = reachable(kernel);
+  std::vector<ExprId> map(kernel.exprs.size());
+  const auto mapped = [&map](ExprId id) { return id.valid() ? map[id.index] : id; };
+  for (std::size_t i = 0; i < kernel.exprs.size(); ++i) {
+    if (not live[i]) continue;
+    const Expr& old = kernel.exprs[ExprId(i)];
+    Expr expr = old;
+    for (ExprId& operand : expr.operands) operand = mapped(operand);
+    for (ExprId& index : expr.index) index = mapped(index);
+    expr.guard = mapped(expr.guard);
+    map[i] = made.exprs.add(change(old, std::move(expr)));
+  }
+  for (Phase& phase : made.phases) {
+    for (Reduction& reduction : phase.reductions) reduction.value = mapped(reduction.value);
+    for (Store& store : phase.stores) {
+      for (ExprId& index : store.index) index = mapped(index);
+      store.value = mapped(store.value);
+      store.guard = mapped(store.guard);
+    }
+  }
+  return made;
 }
 
 /// Are these the outer axes in order?

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "base/checked.h"
 #include "base/diag.h"
 
 namespace hone {
@@ -64,18 +65,11 @@ class DimInterner {
 
 namespace {
 
-[[noreturn]] void overflow() { throw Error(Code::kTooLarge, "a symbolic size overflows 64 bits"); }
-
-std::int64_t checked_add(std::int64_t a, std::int64_t b) {
-  if (std::int64_t r; not __builtin_add_overflow(a, b, &r)) return r;
-  overflow();
-}
-std::int64_t checked_mul(std::int64_t a, std::int64_t b) {
-  if (std::int64_t r; not __builtin_mul_overflow(a, b, &r)) return r;
-  overflow();
-}
+constexpr std::string_view kWhat = "sizes computed from a model's shapes";
+std::int64_t checked_add(std::int64_t a, std::int64_t b) { return hone::checked_add(a, b, kWhat); }
+std::int64_t checked_mul(std::int64_t a, std::int64_t b) { return hone::checked_multiply(a, b, kWhat); }
 std::int64_t floor_division(std::int64_t a, std::int64_t b) {
-  if (b == 0 or (b == -1 and a == INT64_MIN)) throw Error(Code::kTooLarge, "a symbolic size divides by zero");
+  if (b == 0 or (b == -1 and a == INT64_MIN)) throw Error(Code::kTooLarge, "a size computed from a model's shapes divides by zero", {}, {"a stride, a group or an extent there is 0, or overflowed"});
   return a / b - static_cast<std::int64_t>(a % b != 0 and (a < 0) != (b < 0));
 }
 

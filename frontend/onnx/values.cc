@@ -82,7 +82,8 @@ class FedInputs {
 
  private:
   [[noreturn]] void refuse(const std::string& name) const {
-    throw Error(Code::kType, fmt::format("input {} is no tensor, and no sequence or optional of tensors: others are not supported", quoted(name)), file_);
+    throw Error(Code::kType, fmt::format("input {} is no tensor, and no sequence or optional of tensors", quoted(name)), file_,
+                {"Hone takes tensors, and sequences and optionals of them; a file that states no type for an input is damaged: export it again"});
   }
 
   Item tensor(const TypeProto::Tensor& type, const std::string& name) {

@@ -159,11 +159,11 @@ Blocks blocks_of(const ImportNode& node) {
   const std::int64_t size = node.integer("blocksize", 0);
   node.require(x.rank() == 4, Code::kShape, "needs batch, channels, height and width");
   node.require(size >= 1, Code::kBadAttribute, fmt::format("a blocksize of {}", size));
-  const auto divided = [&](const Dim& extent, std::int64_t by, std::string_view what) {
-    node.require(not extent.is_constant() or extent.value() % by == 0, Code::kShape, fmt::format("{} {} are no multiple of {}", extent.text(), what, by));
+  const auto divided = [&](const Dim& extent, const Dim& by, std::string_view what) {
+    node.require(not extent.is_constant() or extent.value() % by.value() == 0, Code::kShape, fmt::format("{} {} are no multiple of {}", extent.text(), what, by.text()));
     return floordiv(extent, by);
   };
-  if (node.op_type() == "DepthToSpace") return {x, size, divided(x.shape()[1], size * size, "channels"), x.shape()[2], x.shape()[3]};
+  if (node.op_type() == "DepthToSpace") return {x, size, divided(x.shape()[1], Dim(size) * size, "channels"), x.shape()[2], x.shape()[3]};
   return {x, size, x.shape()[1], divided(x.shape()[2], size, "rows"), divided(x.shape()[3], size, "columns")};
 }
 
