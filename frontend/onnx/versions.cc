@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
+#include "base/text.h"
+
 namespace hone::onnx {
 
 namespace {
@@ -14,6 +18,7 @@ struct AttributeToInput {
   std::size_t input;
 };
 constexpr AttributeToInput kListsToInputs[] = {
+    {"Pad", 2, "paddings", 1},          {"Reshape", 5, "shape", 1},
     {"Slice", 10, "starts", 1},         {"Slice", 10, "ends", 2},     {"Slice", 10, "axes", 3},     {"Pad", 11, "pads", 1},
     {"Squeeze", 13, "axes", 1},         {"Unsqueeze", 13, "axes", 1}, {"Split", 13, "split", 1},    {"ReduceSum", 13, "axes", 1},
     {"ReduceMean", 18, "axes", 1},      {"ReduceMax", 18, "axes", 1}, {"ReduceMin", 18, "axes", 1}, {"ReduceProd", 18, "axes", 1},
@@ -25,6 +30,57 @@ constexpr AttributeToInput kNumbersToInputs[] = {
     {"Clip", 11, "min", 1},
     {"Clip", 11, "max", 2},
 };
+
+/// The second operand of arithmetic was fitted to the first when `broadcast` was set: its axes began at `axis` of the first, or were its last ones.
+void align_second(ImportNode& node) {
+  const Val a = node.x(0), b = node.x(1);
+  if (not node.flag("broadcast", false) or not node.has_attribute("axis") or b.rank() == 0) return;
+  Shape shape = b.shape();
+  const std::size_t first = node.axis(node.integer("axis", 0), a.rank());
+  node.require(first + shape.size() <= a.rank(), Code::kShape, "the second operand has more axes than the first has from `axis` on");
+  shape.resize(a.rank() - first, 1);
+  node.set_operand(1, reshape(b, shape));
+}
+
+/// A list of slopes was one for each channel.
+void slope_of_channels(ImportNode& node) {
+  const Val slope = node.x(1);
+  if (slope.rank() != 1 or node.x(0).rank() < 2) return;
+  Shape shape(node.x(0).rank() - 1, 1);
+  shape[0] = slope.shape()[0];
+  node.set_operand(1, reshape(slope, shape));
+}
+
+/// The type was a name.
+void number_the_type(ImportNode& node) {
+  TensorProto::DataType type{};
+  const std::string name = node.text("to", "");
+  if (not TensorProto::DataType_Parse(name, &type)) node.fail(Code::kType, fmt::format("attribute to asks for {}, which is no type of ONNX", quoted(name)));
+  node.set_integer("to", type);
+}
+
+/// (x, tiles, axis): along one axis only.
+void tiles_of_all_axes(ImportNode& node) {
+  const std::size_t rank = node.x(0).rank();
+  const Ints tiles = node.numbers(1, "tiles"), axis = node.numbers(2, "axis");
+  node.require(tiles.size() == 1 and axis.size() == 1, Code::kShape, "tiles and axis must have one element each");
+  Ints repeats(rank, 1);
+  repeats[node.axis(axis[0], rank)] = tiles[0];
+  node.set_operand(1, std::move(repeats));
+}
+
+/// Heights and widths only.
+void scales_of_all_axes(ImportNode& node) {
+  const double scales[] = {1, 1, node.real("height_scale", 0), node.real("width_scale", 0)};
+  node.set_operand(1, node.builder().constant(Tensor::of<double>({4}, scales).cast(DType::kF32)));
+}
+
+/// The exponent of the norm was a real number.
+void whole_exponent(ImportNode& node) {
+  const double p = node.real("p", 2);
+  node.require(p >= 1 and p <= 1e6 and p == std::floor(p), Code::kBadAttribute, fmt::format("p = {} is no whole number from 1", p));
+  node.set_integer("p", static_cast<std::int64_t>(p));
+}
 
 /// Softmax worked on a matrix: the axes before `axis` (1 unless said otherwise) and those from it on.
 void mark_softmax(ImportNode& node) {
@@ -75,6 +131,24 @@ struct Change {
   void (*apply)(ImportNode&);
 };
 constexpr Change kChanges[] = {
+    {"Add", 7, align_second},
+    {"Sub", 7, align_second},
+    {"Mul", 7, align_second},
+    {"Div", 7, align_second},
+    {"Pow", 7, align_second},
+    {"And", 7, align_second},
+    {"Or", 7, align_second},
+    {"Xor", 7, align_second},
+    {"Equal", 7, align_second},
+    {"Greater", 7, align_second},
+    {"Less", 7, align_second},
+    {"PRelu", 7, slope_of_channels},
+    {"Cast", 6, number_the_type},
+    {"Tile", 6, tiles_of_all_axes},
+    {"Concat", 4, [](ImportNode& node) { node.set_integer("axis", node.integer("axis", 1)); }},
+    {"LpPool", 2, whole_exponent},
+    {"GlobalLpPool", 2, whole_exponent},
+    {"Upsample", 7, scales_of_all_axes},
     {"BatchNormalization", 9, refuse_activation_statistics},
     {"BatchNormalization", 14, mark_training_mode},
     {"GroupNormalization", 21, repeat_for_each_channel},

@@ -9,7 +9,7 @@
 namespace hone::onnx {
 
 /// Opsets of the standard domain that can be imported.
-inline constexpr std::int64_t kOldestOpset = 7;
+inline constexpr std::int64_t kOldestOpset = 1;
 inline constexpr std::int64_t kNewestOpset = 28;
 
 /// Attribute that versions.cc gives to operators whose `axis` once meant "this axis and all behind it, as one".
