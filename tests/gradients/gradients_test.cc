@@ -1,6 +1,7 @@
 // Every ONNX operator that is differentiable in floats: its gradient against central differences, element by element, and by the dot test, in double.
 // HONE_CASES=PATTERN runs those cases only whose operator or name ("Conv: strides of 2") it matches.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,8 +22,6 @@ namespace hone::test {
 namespace {
 
 constexpr int kCasesEach = 10;
-/// Operators of opset 17, and later ones, proved when this was written; all of them are the goal.
-constexpr int kAtLeast = 66, kLaterAtLeast = 0;
 
 bool is_chosen(const GradientCase& one) {
   const char* pattern = std::getenv("HONE_CASES");
@@ -85,9 +84,7 @@ TEST(Gradients, OfEveryOperatorAreProved) {
     return;
   }
   fmt::print("gradients: {}/{} operators proved ({} cases); {}/{} operators of later opsets\n", proved, opset17.size(), cases, later_proved, later.size());
-  if (not missing.empty()) fmt::print("not proved: {}\n", join(missing, ", "));
-  EXPECT_GE(proved, kAtLeast);
-  EXPECT_GE(later_proved, kLaterAtLeast);
+  EXPECT_THAT(missing, testing::IsEmpty());
 }
 
 TEST(Gradients, CasesAreDistinctAndOfKnownOperators) {
