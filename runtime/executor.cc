@@ -193,36 +193,29 @@ void Executor::execute(BoundRegion& step) {
 
 namespace {
 
-/// The states of a loop: what an iteration reads, and, apart from it, what it leaves.
-class LoopStates {
- public:
-  explicit LoopStates(const BoundRegion& step) : bytes_(step.state_bytes), next_(step.states.data()), other_(next_ + step.states.size() / 2) {}
-
-  /// Copies state k to where the next iteration finds it.
-  void store(std::size_t k, std::size_t offset, const void* from) const {
-    if (bytes_[k] > 0) std::memcpy(next_ + offset, from, bytes_[k]);
-  }
-  std::byte* next() const { return next_; }
-  void turn() { std::swap(next_, other_); }
-
- private:
-  const std::vector<std::size_t>& bytes_;
-  std::byte *next_, *other_;
-};
-
 void copy_bytes(std::byte* to, const void* from, std::size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
-std::vector<std::size_t> offsets_of(const std::vector<std::size_t>& bytes) {
-  std::vector<std::size_t> offsets;
-  std::size_t at = 0;
-  for (const std::size_t size : bytes) {
-    offsets.push_back(at);
-    at += (size + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
+/// The states of a loop: what an iteration reads, and, apart from it, what it leaves.
+class LoopStates {
+ public:
+  explicit LoopStates(const BoundRegion& step)
+      : bytes_(step.state_bytes), offsets_(step.state_offsets), next_(step.states.data()), other_(next_ + step.states.size() / 2) {}
+
+  /// Copies state k to where the next iteration finds it.
+  void store(std::size_t k, const void* from) const { copy_bytes(next_ + offsets_[k], from, bytes_[k]); }
+
+  /// The next iteration begins: what was stored is what it is fed.
+  void turn(std::span<const void*> feeds) {
+    for (std::size_t k = 0; k < feeds.size(); ++k) feeds[k] = next_ + offsets_[k];
+    std::swap(next_, other_);
   }
-  return offsets;
-}
+
+ private:
+  const std::vector<std::size_t>&bytes_, &offsets_;
+  std::byte *next_, *other_;
+};
 
 }  // namespace
 
@@ -230,7 +223,6 @@ void Executor::run_scan(BoundRegion& step) {
   const plan::RegionStep& region = *step.region;
   Executor& body = *bodies_[step.number][0];
   const DimBindings& sizes = current_->sizes;
-  const std::vector<std::size_t> offsets = offsets_of(step.state_bytes);
   LoopStates states(step);
   std::int64_t i = 0;
   step.feeds[0] = &i;
@@ -242,12 +234,11 @@ void Executor::run_scan(BoundRegion& step) {
     body.run_body(step.feeds, sizes);
     for (std::size_t k = 0; k < region.states; ++k) {
       if (region.results[region.states + k] >= 0) copy_bytes(at(region.results[region.states + k], step.stacked_bytes[k]), step.feeds[1 + k], step.stacked_bytes[k]);
-      states.store(k, offsets[k], body.result(k).data);
+      states.store(k, body.result(k).data);
     }
     for (std::size_t k = region.states; k < step.stacked_bytes.size(); ++k)
       if (region.results[region.states + k] >= 0) copy_bytes(at(region.results[region.states + k], step.stacked_bytes[k]), body.result(k).data, step.stacked_bytes[k]);
-    for (std::size_t k = 0; k < region.states; ++k) step.feeds[1 + k] = states.next() + offsets[k];
-    states.turn();
+    states.turn(std::span(step.feeds).subspan(1, region.states));
   }
   for (std::size_t k = 0; k < region.states; ++k)
     if (region.results[k] >= 0) copy_bytes(pointer(region.results[k]), step.feeds[1 + k], step.state_bytes[k]);
@@ -256,19 +247,16 @@ void Executor::run_scan(BoundRegion& step) {
 void Executor::run_while(BoundRegion& step) {
   const plan::RegionStep& region = *step.region;
   Executor& body = *bodies_[step.number][0];
-  const std::vector<std::size_t> offsets = offsets_of(step.state_bytes);
   LoopStates states(step);
   std::int64_t trips = 0;
-  step.feeds.resize(region.operands.size());
   step.feeds[0] = &trips;
   for (std::size_t k = 1; k < region.operands.size(); ++k) step.feeds[k] = pointer(region.operands[k]);
   bool goes_on = *reinterpret_cast<const bool*>(pointer(region.operands[0]));
   for (; goes_on and trips < step.trips; ++trips) {
     body.run_body(step.feeds, current_->sizes);
     goes_on = *static_cast<const bool*>(body.result(0).data);
-    for (std::size_t k = 0; k < region.states; ++k) states.store(k, offsets[k], body.result(1 + k).data);
-    for (std::size_t k = 0; k < region.states; ++k) step.feeds[1 + k] = states.next() + offsets[k];
-    states.turn();
+    for (std::size_t k = 0; k < region.states; ++k) states.store(k, body.result(1 + k).data);
+    states.turn(std::span(step.feeds).subspan(1, region.states));
   }
   if (region.results[0] >= 0) std::memcpy(pointer(region.results[0]), &trips, sizeof(trips));
 }
@@ -276,7 +264,6 @@ void Executor::run_while(BoundRegion& step) {
 void Executor::run_branch(BoundRegion& step) {
   const plan::RegionStep& region = *step.region;
   Executor& body = *bodies_[step.number][*reinterpret_cast<const bool*>(pointer(region.operands[0])) ? 0 : 1];
-  step.feeds.resize(region.operands.size() - 1);
   for (std::size_t k = 1; k < region.operands.size(); ++k) step.feeds[k - 1] = pointer(region.operands[k]);
   body.run_body(step.feeds, current_->sizes);
   for (std::size_t k = 0; k < region.results.size(); ++k)

@@ -18,12 +18,7 @@ namespace {
 /// one core does about this many.
 constexpr std::int64_t kWorkWorthThreads = 32'768;
 
-std::int64_t rounded_up(std::size_t bytes) {
-  const auto signed_bytes = checked_cast<std::int64_t>(bytes, "library scratch");
-  return checked_add(signed_bytes, std::int64_t{kTensorAlignment - 1}, "library scratch") / std::int64_t{kTensorAlignment} * std::int64_t{kTensorAlignment};
-}
-
-std::size_t aligned(std::size_t bytes) { return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment; }
+std::size_t aligned(std::size_t bytes, std::string_view what) { return checked_add(bytes, kTensorAlignment - 1, what) / kTensorAlignment * kTensorAlignment; }
 
 class Preparer {
  public:
@@ -35,7 +30,9 @@ class Preparer {
     bound_->buffers.resize(entry_.buffers.size());
     if (segment_.first == 0)
       for (const plan::Feed& feed : entry_.feeds) bound_->feed_shapes.push_back(evaluate(feed.shape, sizes_));
-    for (const std::uint32_t buffer : used_buffers()) size_buffer(buffer);
+    const std::vector<std::uint32_t> used = used_buffers();
+    for (const std::uint32_t buffer : used) size_buffer(buffer);
+    for (const std::uint32_t buffer : used) check_view(buffer);
     std::size_t regions = 0;
     for (std::size_t i = 0; i < segment_.end; ++i) {
       number_of_region_ = regions;
@@ -80,7 +77,6 @@ class Preparer {
     added = {.type = {.dtype = buffer.dtype, .shape = evaluate(buffer.shape, sizes_)}, .bytes = 0, .root = root_of(number)};
     if (std::any_of(added.type.shape.begin(), added.type.shape.end(), [](std::int64_t extent) { return extent < 0; })) too_small(buffer, added.type.shape);
     if (not buffer.opaque) added.bytes = static_cast<std::size_t>(checked_element_count(added.type.shape)) * size_of(buffer.dtype);
-    check_view(number);
   }
 
   [[noreturn]] void too_small(const plan::Buffer& buffer, const std::vector<std::int64_t>& shape) const {
@@ -92,12 +88,10 @@ class Preparer {
 
   /// A view has the bytes of what it shows.
   void check_view(std::uint32_t number) const {
-    const plan::Buffer &view = entry_.buffers[number], &root = entry_.buffers[root_of(number)];
-    if (view.storage != plan::Buffer::Storage::kView) return;
-    const std::int64_t bytes = checked_element_count(evaluate(root.shape, sizes_)) * static_cast<std::int64_t>(size_of(root.dtype));
-    if (bytes == static_cast<std::int64_t>(bound_->buffers[number].bytes)) return;
-    throw Error(Code::kDataShape, fmt::format("{} of shape {} cannot be read as shape {}", quoted(root.name), shape_text(evaluate(root.shape, sizes_)),
-                                              shape_text(bound_->buffers[number].type.shape)));
+    const BoundBuffer &view = bound_->buffers[number], &root = bound_->buffers[view.root];
+    if (view.bytes == root.bytes) return;
+    throw Error(Code::kDataShape, fmt::format("{} of shape {} cannot be read as shape {}", quoted(entry_.buffers[view.root].name), shape_text(root.type.shape),
+                                              shape_text(view.type.shape)));
   }
 
   void add_step(const plan::KernelStep& step, const std::string& origin) {
@@ -180,19 +174,20 @@ class Preparer {
                     {}, {"in " + origin});
       return region.trips == 0 ? 0 : bytes_of(buffer) / static_cast<std::size_t>(region.trips);
     };
-    const std::size_t first = is_scan ? 0 : 1;
     std::size_t total = 0;
     for (std::size_t i = 0; i < step.states; ++i) {
-      region.state_bytes.push_back(bytes_of(step.operands[first + i]));
-      total = checked_add(total, aligned(region.state_bytes.back()), "loop states");
+      region.state_bytes.push_back(bytes_of(step.operands[is_scan ? i : i + 1]));
+      region.state_offsets.push_back(total);
+      total = checked_add(total, aligned(region.state_bytes.back(), "loop states"), "loop states");
     }
     for (std::size_t i = 0; i < step.scanned; ++i) region.scanned_bytes.push_back(slice_bytes(step.operands[step.states + i]));
     for (std::size_t i = step.states; is_scan and i < step.results.size(); ++i) region.stacked_bytes.push_back(slice_bytes(step.results[i]));
     if (step.kind == plan::RegionStep::Kind::kBranch)
       for (const std::int64_t result : step.results) region.result_bytes.push_back(bytes_of(result));
-    region.states = HostMemory(2 * total, "the states of a loop");
-    bound_->report.arena += checked_cast<std::int64_t>(2 * total, "loop states");
-    region.feeds.resize(step.operands.size() + 1);
+    total = checked_multiply(total, std::size_t{2}, "loop states");
+    region.states = HostMemory(total, "the states of a loop");
+    bound_->report.arena += checked_cast<std::int64_t>(total, "loop states");
+    region.feeds.resize(step.bodies[0].feeds.size());
     bound_->steps.emplace_back(std::move(region));
   }
 
@@ -207,7 +202,7 @@ class Preparer {
     }
     const plan::Placement placement = plan::place_buffers(intervals);
     for (std::size_t i = 0; i < numbers.size(); ++i) bound_->placed.emplace_back(numbers[i], static_cast<std::size_t>(placement.offsets[i]));
-    const std::int64_t scratch = rounded_up(scratch_bytes_);
+    const auto scratch = checked_cast<std::int64_t>(aligned(scratch_bytes_, "library scratch"), "library scratch");
     bound_->scratch_offset = static_cast<std::size_t>(placement.total);
     bound_->memory_bytes = static_cast<std::size_t>(checked_add(placement.total, scratch, "the arena"));
     bound_->report.arena += placement.total;

@@ -57,11 +57,11 @@ struct BoundRegion {
   const plan::RegionStep* region = nullptr;
   std::size_t number = 0;                 ///< among the entry's regions
   std::int64_t trips = 0;
-  std::vector<std::size_t> state_bytes;   ///< one by one
+  std::vector<std::size_t> state_bytes, state_offsets;    ///< of each, and where it lies in either half of `states`
   std::vector<std::size_t> scanned_bytes, stacked_bytes;  ///< of a slice
   std::vector<std::size_t> result_bytes;  ///< of a branch
   HostMemory states;                      ///< twice all states: what an iteration reads and what it leaves
-  std::vector<const void*> feeds;         ///< of the body, filled in for each run
+  std::vector<const void*> feeds;         ///< of a body, filled in for each run
 };
 
 using BoundStep = std::variant<BoundKernel, BoundLibrary, BoundHost, BoundCopy, BoundRegion>;

@@ -15,15 +15,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-/// The only problem of the model, as text; its code must be `code`.
-std::string problem_of(const TestModel& model, Code code, const onnx::ImportOptions& options = {}) {
-  const std::vector<Diag> diags = problems_of(model, options);
-  EXPECT_THAT(diags, SizeIs(1));
-  if (diags.empty()) return "";
-  EXPECT_EQ(to_string(diags[0].code), to_string(code)) << to_string(diags[0]);
-  return to_string(diags[0]);
-}
-
 TEST(ImportErrors, ListsAllUnknownOperators) {
   TestModel model;
   model.input("x", {"N"}).output("y");

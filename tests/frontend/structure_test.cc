@@ -13,15 +13,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-/// The only problem of the model, as text.
-std::string problem_of(const TestModel& model, Code code, const onnx::ImportOptions& options = {}) {
-  const std::vector<Diag> diags = problems_of(model, options);
-  EXPECT_THAT(diags, SizeIs(1));
-  if (diags.empty()) return "";
-  EXPECT_EQ(to_string(diags[0].code), to_string(code)) << to_string(diags[0]);
-  return to_string(diags[0]);
-}
-
 TestNode add_node(onnx::NodeProto& node, const std::string& op_type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
                   const std::string& domain = "") {
   node.set_op_type(op_type);

@@ -132,4 +132,12 @@ std::vector<Diag> problems_of(const TestModel& model, const onnx::ImportOptions&
   return {};
 }
 
+std::string problem_of(const TestModel& model, Code code, const onnx::ImportOptions& options) {
+  const std::vector<Diag> diags = problems_of(model, options);
+  EXPECT_EQ(diags.size(), 1U);
+  if (diags.empty()) return "";
+  EXPECT_EQ(to_string(diags[0].code), to_string(code)) << to_string(diags[0]);
+  return to_string(diags[0]);
+}
+
 }  // namespace hone::test

@@ -72,5 +72,7 @@ std::string ops_of(const Graph& graph);
 
 /// What importing the model reports.
 std::vector<Diag> problems_of(const TestModel& model, const onnx::ImportOptions& options = {});
+/// The only problem, as text; its code must be `code`.
+std::string problem_of(const TestModel& model, Code code, const onnx::ImportOptions& options = {});
 
 }  // namespace hone::test
