@@ -7,6 +7,7 @@
 #include <new>
 #include <type_traits>
 
+#include "base/by_dtype.h"
 #include "base/diag.h"
 #include "base/float_format.h"
 
@@ -15,32 +16,6 @@ namespace hone {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-
-/// Calls `visit(T{})` with the type that holds one element of `dtype`. Floats that are storage only are the caller's.
-template <typename Visit>
-decltype(auto) visit_dtype(DType dtype, Visit&& visit) {
-  switch (dtype) {
-    case DType::kF32: return visit(float{});
-    case DType::kF64: return visit(double{});
-    case DType::kI4:
-    case DType::kI2:
-    case DType::kI8: return visit(std::int8_t{});
-    case DType::kI16: return visit(std::int16_t{});
-    case DType::kI32: return visit(std::int32_t{});
-    case DType::kI64: return visit(std::int64_t{});
-    case DType::kU4:
-    case DType::kU2:
-    case DType::kU8: return visit(std::uint8_t{});
-    case DType::kU16: return visit(std::uint16_t{});
-    case DType::kU32: return visit(std::uint32_t{});
-    case DType::kU64: return visit(std::uint64_t{});
-    case DType::kBool: return visit(bool{});
-    default: break;
-  }
-  internal_error(__FILE__, __LINE__, "a dtype without a C++ type");
-}
-
-bool is_storage_float(DType dtype) { return is_float(dtype) and is_storage_only(dtype); }
 
 /// `value` in the range of an integer of fewer bits than its type has.
 template <typename T>
@@ -91,14 +66,14 @@ Tensor Tensor::copy(DType dtype, std::vector<std::int64_t> shape, std::span<cons
 double Tensor::at(std::int64_t i) const {
   HONE_CHECK(i >= 0 and i < count_, "tensor index out of range");
   const std::byte* p = bytes_.get() + static_cast<std::size_t>(i) * size_of(dtype_);
-  if (is_storage_float(dtype_)) return read_storage(dtype_, p);
-  return visit_dtype(dtype_, [&](auto t) { return static_cast<double>(read<decltype(t)>(p)); });
+  if (not has_cpp_type(dtype_)) return read_storage(dtype_, p);
+  return by_dtype(dtype_, [&]<typename T>() { return static_cast<double>(read<T>(p)); });
 }
 
 std::int64_t Tensor::int_at(std::int64_t i) const {
   HONE_CHECK(i >= 0 and i < count_ and not is_float(dtype_), "tensor index out of range, or not an integer tensor");
   const std::byte* p = bytes_.get() + static_cast<std::size_t>(i) * size_of(dtype_);
-  return visit_dtype(dtype_, [&](auto t) { return static_cast<std::int64_t>(read<decltype(t)>(p)); });
+  return by_dtype(dtype_, [&]<typename T>() { return static_cast<std::int64_t>(read<T>(p)); });
 }
 
 Tensor Tensor::cast(DType dtype) const {
@@ -107,12 +82,11 @@ Tensor Tensor::cast(DType dtype) const {
     for (std::int64_t i = 0; i < count_; ++i) {
       std::byte* out = to.data() + static_cast<std::size_t>(i) * size_of(dtype);
       const auto store = [out](auto value) { std::memcpy(out, &value, sizeof(value)); };
-      if (is_storage_float(dtype)) {
+      if (not has_cpp_type(dtype)) {
         write_storage(dtype, out, at(i));
         continue;
       }
-      visit_dtype(dtype, [&](auto t) {
-        using T = decltype(t);
+      by_dtype(dtype, [&]<typename T>() {
         if constexpr (std::is_same_v<T, bool>) store(static_cast<std::uint8_t>(at(i) != 0));
         else if constexpr (sizeof(T) == 1) store(low_bits(static_cast<T>(is_float(dtype_) ? static_cast<std::int64_t>(at(i)) : int_at(i)), info(dtype).bits));
         else if (is_float(dtype_)) store(static_cast<T>(at(i)));

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/by_dtype.h"
 #include "base/check.h"
 #include "base/diag.h"
 #include "base/text.h"
@@ -145,22 +146,9 @@ class TensorReader {
       return from_bytes(bytes);
     }
     return Tensor::make(dtype_, shape_, [&](std::span<std::byte> destination) {
-      switch (dtype_) {
-        case DType::kF32: return store<float>(values, destination);
-        case DType::kF64: return store<double>(values, destination);
-        case DType::kI8: return store<std::int8_t>(values, destination);
-        case DType::kI16: return store<std::int16_t>(values, destination);
-        case DType::kI32: return store<std::int32_t>(values, destination);
-        case DType::kI64: return store<std::int64_t>(values, destination);
-        case DType::kU8: return store<std::uint8_t>(values, destination);
-        case DType::kF16:
-        case DType::kBF16:
-        case DType::kU16: return store<std::uint16_t>(values, destination);
-        case DType::kU32: return store<std::uint32_t>(values, destination);
-        case DType::kU64: return store<std::uint64_t>(values, destination);
-        case DType::kBool: return store<bool>(values, destination);
-        default: return store<std::uint8_t>(values, destination);  // the codes of floats of 8 bits
-      }
+      // A float without a C++ type comes as its code: that of one byte, or of two.
+      if (not has_cpp_type(dtype_)) return size_of(dtype_) == 2 ? store<std::uint16_t>(values, destination) : store<std::uint8_t>(values, destination);
+      by_dtype(dtype_, [&]<typename T>() { store<T>(values, destination); });
     });
   }
 

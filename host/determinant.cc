@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "host/by_dtype.h"
+#include "base/by_dtype.h"
 #include "host/functions.h"
 
 namespace hone::host {

@@ -1,7 +1,7 @@
 // Recurrences along an axis.
 #include <type_traits>
 
-#include "host/by_dtype.h"
+#include "base/by_dtype.h"
 #include "host/functions.h"
 #include "host/rows.h"
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "host/by_dtype.h"
+#include "base/by_dtype.h"
 #include "host/functions.h"
 
 namespace hone::host {

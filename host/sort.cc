@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/diag.h"
-#include "host/by_dtype.h"
+#include "base/by_dtype.h"
 #include "host/functions.h"
 #include "host/rows.h"
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/by_dtype.h"
 #include "base/check.h"
 #include "base/diag.h"
 #include "base/tensor.h"
@@ -153,17 +154,7 @@ void match_feeds(const plan::Entry& entry, NamedFeeds feeds, std::span<const Ten
 
 void check_bounds(const plan::Feed& feed, const TensorView& tensor) {
   if (not feed.bounds) return;
-  switch (feed.dtype) {
-    case DType::kI8: return check_elements<std::int8_t>(feed, tensor);
-    case DType::kI16: return check_elements<std::int16_t>(feed, tensor);
-    case DType::kI32: return check_elements<std::int32_t>(feed, tensor);
-    case DType::kI64: return check_elements<std::int64_t>(feed, tensor);
-    case DType::kU8: return check_elements<std::uint8_t>(feed, tensor);
-    case DType::kU16: return check_elements<std::uint16_t>(feed, tensor);
-    case DType::kU32: return check_elements<std::uint32_t>(feed, tensor);
-    case DType::kU64: return check_elements<std::uint64_t>(feed, tensor);
-    default: internal_error(__FILE__, __LINE__, "a feed that is no integer has bounds");  // plan::check
-  }
+  by_dtype(feed.dtype, [&]<typename T>() { check_elements<T>(feed, tensor); });
 }
 
 void check_equations(const plan::Entry& entry, const DimBindings& sizes) {
@@ -180,25 +171,8 @@ void check_equations(const plan::Entry& entry, const DimBindings& sizes) {
   }
 }
 
-namespace {
-template <typename T>
-std::int64_t element(const TensorView& tensor, std::size_t i) {
-  return static_cast<std::int64_t>(static_cast<const T*>(tensor.data)[i]);
-}
-}  // namespace
-
 std::int64_t integer_at(const TensorView& tensor, std::size_t i) {
-  switch (tensor.dtype) {
-    case DType::kI8: return element<std::int8_t>(tensor, i);
-    case DType::kI16: return element<std::int16_t>(tensor, i);
-    case DType::kI32: return element<std::int32_t>(tensor, i);
-    case DType::kI64: return element<std::int64_t>(tensor, i);
-    case DType::kU8: return element<std::uint8_t>(tensor, i);
-    case DType::kU16: return element<std::uint16_t>(tensor, i);
-    case DType::kU32: return element<std::uint32_t>(tensor, i);
-    case DType::kU64: return element<std::uint64_t>(tensor, i);
-    default: internal_error(__FILE__, __LINE__, "sizes read from what is no integer");  // plan::check
-  }
+  return by_dtype(tensor.dtype, [&]<typename T>() { return static_cast<std::int64_t>(static_cast<const T*>(tensor.data)[i]); });
 }
 
 DimBindings bind_sizes(const plan::Entry& entry, NamedFeeds feeds) {

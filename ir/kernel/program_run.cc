@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/by_dtype.h"
 #include "base/check.h"
 #include "base/diag.h"
 #include "ir/kernel/program.h"
@@ -30,24 +31,12 @@ void write_as(void* memory, std::int64_t at, T value) {
 }
 
 Register read_element(const void* memory, DType dtype, std::int64_t at) {
-  switch (dtype) {
-    case DType::kF32: return {.real = read_as<float>(memory, at)};
-    case DType::kF64: return {.real = read_as<double>(memory, at)};
-    case DType::kI4:
-    case DType::kI2:
-    case DType::kI8: return {.integer = read_as<std::int8_t>(memory, at)};
-    case DType::kI16: return {.integer = read_as<std::int16_t>(memory, at)};
-    case DType::kI32: return {.integer = read_as<std::int32_t>(memory, at)};
-    case DType::kU4:
-    case DType::kU2:
-    case DType::kU8: return {.integer = read_as<std::uint8_t>(memory, at)};
-    case DType::kU16: return {.integer = read_as<std::uint16_t>(memory, at)};
-    case DType::kU32: return {.integer = read_as<std::uint32_t>(memory, at)};
-    case DType::kBool: return {.integer = read_as<std::uint8_t>(memory, at) != 0};
-    case DType::kI64:
-    case DType::kU64: return {.integer = read_as<std::int64_t>(memory, at)};
-    default: return {.real = read_storage(dtype, static_cast<const char*>(memory) + at * static_cast<std::int64_t>(size_of(dtype)))};
-  }
+  if (not has_cpp_type(dtype)) return {.real = read_storage(dtype, static_cast<const char*>(memory) + at * static_cast<std::int64_t>(size_of(dtype)))};
+  return by_dtype(dtype, [&]<typename T>() -> Register {
+    if constexpr (std::is_floating_point_v<T>) return {.real = static_cast<double>(read_as<T>(memory, at))};
+    else if constexpr (std::is_same_v<T, bool>) return {.integer = read_as<std::uint8_t>(memory, at) != 0};
+    else return {.integer = static_cast<std::int64_t>(read_as<T>(memory, at))};
+  });
 }
 
 void write_element(void* memory, DType dtype, std::int64_t at, Register value) {

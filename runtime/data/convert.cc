@@ -5,7 +5,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "base/check.h"
+#include "base/by_dtype.h"
 
 namespace hone {
 
@@ -28,22 +28,11 @@ inline constexpr bool kIsFloat = std::is_floating_point_v<T> or std::is_same_v<T
 template <typename Visit>
 decltype(auto) visit_type(DType dtype, Visit&& visit) {
   switch (dtype) {
-    case DType::kF32: return visit(float{});
-    case DType::kF64: return visit(double{});
     case DType::kF16: return visit(Half{});
     case DType::kBF16: return visit(BFloat16{});
-    case DType::kI8: return visit(std::int8_t{});
-    case DType::kI16: return visit(std::int16_t{});
-    case DType::kI32: return visit(std::int32_t{});
-    case DType::kI64: return visit(std::int64_t{});
-    case DType::kU8: return visit(std::uint8_t{});
-    case DType::kU16: return visit(std::uint16_t{});
-    case DType::kU32: return visit(std::uint32_t{});
-    case DType::kU64: return visit(std::uint64_t{});
     case DType::kBool: return visit(Bool{});
-    default: break;
+    default: return by_dtype(dtype, [&]<typename T>() { return visit(T{}); });
   }
-  internal_error(__FILE__, __LINE__, "a dtype that no data has");
 }
 
 template <typename T>

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/by_dtype.h"
 #include "base/check.h"
 #include "ir/kernel/program.h"
 #include "ir/kernel/scalar_math.h"
@@ -144,19 +145,8 @@ namespace {
 
 /// Element i of memory of type `dtype` as a number.
 double get(DType dtype, const void* data, std::int64_t i) {
-  switch (dtype) {
-    case DType::kF32: return static_cast<const float*>(data)[i];
-    case DType::kF64: return static_cast<const double*>(data)[i];
-    case DType::kI4: case DType::kI2: case DType::kI8: return static_cast<const std::int8_t*>(data)[i];
-    case DType::kI16: return static_cast<const std::int16_t*>(data)[i];
-    case DType::kI32: return static_cast<const std::int32_t*>(data)[i];
-    case DType::kI64: return static_cast<double>(static_cast<const std::int64_t*>(data)[i]);
-    case DType::kU4: case DType::kU2: case DType::kU8: case DType::kBool: return static_cast<const std::uint8_t*>(data)[i];
-    case DType::kU16: return static_cast<const std::uint16_t*>(data)[i];
-    case DType::kU32: return static_cast<const std::uint32_t*>(data)[i];
-    case DType::kU64: return static_cast<double>(static_cast<const std::uint64_t*>(data)[i]);
-    default: return read_storage(dtype, static_cast<const char*>(data) + i * static_cast<std::int64_t>(size_of(dtype)));
-  }
+  if (not has_cpp_type(dtype)) return read_storage(dtype, static_cast<const char*>(data) + i * static_cast<std::int64_t>(size_of(dtype)));
+  return by_dtype(dtype, [&]<typename T>() { return static_cast<double>(static_cast<const T*>(data)[i]); });
 }
 
 void put(DType dtype, void* data, std::int64_t i, double value) {
