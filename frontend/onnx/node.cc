@@ -97,6 +97,10 @@ std::string ImportNode::symbol_name(ValueId id, std::string_view name) const {
   return own.empty() ? fmt::format("{}.{}.{}", loc_.node, name, id.index) : own;
 }
 
+bool ImportNode::is_fed(std::size_t i) const {
+  return has(i) and not operands_[i].literal and not builder_.graph().value(x(i).id()).known and not element_count(x(i).shape()).is_constant(0);
+}
+
 std::vector<Dim> ImportNode::contents(std::size_t i, std::string_view name) const {
   if (has(i) and operands_[i].literal) return shape_of(*operands_[i].literal);
   const Val value = x(i);
@@ -112,7 +116,7 @@ void ImportNode::fail_unknown(std::size_t i, std::string_view name) const {
 
 Ints ImportNode::numbers(std::size_t i, std::string_view name) const {
   Ints numbers;
-  if (has(i) and not operands_[i].literal and not builder_.graph().value(x(i).id()).known) fail_unknown(i, name);  // no number can be read for it later
+  if (is_fed(i)) fail_unknown(i, name);  // no number can be read for it later
   for (const Dim& dim : contents(i, name)) {
     if (not dim.is_constant()) {
       fail(Code::kDynamic, fmt::format("input {} ({}) must be a number, and is {}", i, name, dim.text()),

@@ -40,6 +40,8 @@ class ImportNode {
   const std::vector<Val>& sequence(std::size_t i) const;
   /// Operands `first` and on, none of them left out.
   std::vector<Val> rest(std::size_t first) const;
+  /// Is operand `i` a tensor with elements that nothing is known of when compiling?
+  bool is_fed(std::size_t i) const;
   /// Contents of operand `i`, called `name` in the operator's description. Those of a small integer tensor that are not known while compiling are value
   /// symbols (Builder::materialize); throws kDynamic for any other tensor.
   std::vector<Dim> contents(std::size_t i, std::string_view name) const;

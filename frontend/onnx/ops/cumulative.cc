@@ -2,18 +2,25 @@
 #include "ir/ops/cumulative.h"
 
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/ops/fed_axes.h"
 #include "ir/ops/ops.h"
 
 namespace hone::onnx {
 
 namespace {
 
+/// Half floats are summed as f32.
+Val widened(Val x) { return x.dtype() == DType::kF16 or x.dtype() == DType::kBF16 ? cast(x, DType::kF32) : x; }
+
 struct Run {
+  Val x;  ///< operand 0; where the axis is fed, as [before it, the axis, behind it]
   std::size_t axis;
   bool exclusive, reverse;
 
-  explicit Run(const ImportNode& node)
-      : axis(node.axis(node.numbers(1, "axis").at(0), node.x(0).rank())), exclusive(node.flag("exclusive", false)), reverse(node.flag("reverse", false)) {}
+  explicit Run(const ImportNode& node) : x(widened(node.x(0))), axis(1), exclusive(node.flag("exclusive", false)), reverse(node.flag("reverse", false)) {
+    if (node.is_fed(1)) x = reshape(x, FedAxes(node, 1, x.rank()).around(x.shape()));
+    else axis = node.axis(node.numbers(1, "axis").at(0), x.rank());
+  }
   Attrs attrs() const { return {kAxis = static_cast<std::int64_t>(axis), kReverse = reverse}; }
   /// x, or for an exclusive run x one element later: each result then leaves its own element out.
   Val begun(Val x) const { return exclusive ? moved(x, axis, reverse ? Move::kBack : Move::kForward) : x; }
@@ -26,20 +33,17 @@ struct Run {
   }
 };
 
-/// Half floats are summed as f32.
-Val widened(Val x) { return x.dtype() == DType::kF16 or x.dtype() == DType::kBF16 ? cast(x, DType::kF32) : x; }
-
 std::vector<Val> import_cum_sum(const ImportNode& node) {
   const Run run(node);
-  return {cast(op::linear_recurrence(run.begun(widened(node.x(0))), run.attrs()), node.x(0).dtype())};
+  return {cast(reshape(op::linear_recurrence(run.begun(run.x), run.attrs()), node.x(0).shape()), node.x(0).dtype())};
 }
 
 std::vector<Val> import_cum_prod(const ImportNode& node) {
   const Run run(node);
-  const Val x = widened(node.x(0)), first = run.first(x);
+  const Val x = run.x, first = run.first(x);
   const Val one = node.builder().scalar(1, x.dtype()), zero = node.builder().scalar(0, x.dtype());
   const Val factor = run.exclusive ? op::where(first, one, run.begun(x)) : x;
-  return {cast(op::linear_recurrence(op::where(first, factor, zero), factor, run.attrs()), node.x(0).dtype())};
+  return {cast(reshape(op::linear_recurrence(op::where(first, factor, zero), factor, run.attrs()), node.x(0).shape()), node.x(0).dtype())};
 }
 
 constinit const Importer kRows[] = {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/ops/fed_axes.h"
 #include "frontend/onnx/ops/norm.h"
 #include "ir/ops/ops.h"
 
@@ -35,11 +36,36 @@ Ints reduced_axes(const ImportNode& node) {
 
 bool keeps_dims(const ImportNode& node) { return node.flag("keepdims", true); }
 
+/// How a node reduces: tensors of `operand` shape over `axes` to `result` shape. Fed axes are split, and each axis reduced by its second half.
+struct Reduction {
+  Shape operand, result;
+  Ints axes;
+
+  explicit Reduction(const ImportNode& node) : operand(node.x(0).shape()) {
+    const std::size_t rank = operand.size();
+    if (node.is_fed(1)) {
+      const FedAxes fed(node, 1, rank);
+      const Shape whole = operand;
+      operand = fed.split(whole);
+      for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(2 * i + 1));
+      for (std::size_t i = 0; keeps_dims(node) and i < rank; ++i) result.push_back(operand[2 * i]);
+      if (not keeps_dims(node)) result = fed.without(whole);
+      return;
+    }
+    axes = reduced_axes(node);
+    for (std::size_t i = 0, next = 0; i < rank; ++i) {
+      const bool is_reduced = next < axes.size() and axes[next] == static_cast<std::int64_t>(i);
+      next += is_reduced;
+      if (not is_reduced or keeps_dims(node)) result.push_back(is_reduced ? Dim(1) : operand[i]);
+    }
+  }
+};
+
 /// `x`, which was made of operand 0, reduced as the node says.
 Val reduced(const ImportNode& node, const OpDef& op, Val x) {
-  const Ints axes = reduced_axes(node);
-  if (axes.empty()) return x;
-  return op(x, {kAxes = axes, kKeepDims = keeps_dims(node)});
+  const Reduction how(node);
+  if (how.axes.empty()) return x;
+  return reshape(op(reshape(x, how.operand), {kAxes = how.axes, kKeepDims = keeps_dims(node) and not node.is_fed(1)}), how.result);
 }
 
 Val total(const ImportNode& node, Val x) { return reduced(node, op::reduce_sum, x); }
@@ -85,18 +111,12 @@ std::vector<Val> import_global_lp_pool(const ImportNode& node) {
 /// log of the sum of e^x, from which the largest x is taken away first, so that e^x cannot overflow; an infinite one is left in.
 std::vector<Val> import_log_sum_exp(const ImportNode& node) {
   const Val x = node.x(0);
-  const Ints axes = reduced_axes(node);
-  if (axes.empty()) return {x};
-  const Val largest = op::stop_gradient(op::reduce_max(x, {kAxes = axes, kKeepDims = true}));
+  const Reduction how(node);
+  if (how.axes.empty()) return {x};
+  const Val apart = reshape(x, how.operand);
+  const Val largest = op::stop_gradient(op::reduce_max(apart, {kAxes = how.axes, kKeepDims = true}));
   const Val shift = op::where(op::is_finite(largest), largest, node.builder().scalar(0, x.dtype()));
-  const Val result = op::log(sum(op::exp(x - shift), axes, true)) + shift;
-  if (keeps_dims(node)) return {result};
-  Shape shape;
-  for (std::size_t i = 0, next = 0; i < x.rank(); ++i) {
-    if (next < axes.size() and axes[next] == static_cast<std::int64_t>(i)) ++next;
-    else shape.push_back(x.shape()[i]);
-  }
-  return {reshape(result, shape)};
+  return {reshape(op::log(sum(op::exp(apart - shift), how.axes, true)) + shift, how.result)};
 }
 
 /// Position of the first (or last) extremum that `op` finds.

@@ -95,6 +95,7 @@ Tally expect_cases_pass(std::span<const std::string> names, const RunModel& run)
       EXPECT_EQ(outcome.what, "") << name;
       tally.passed += outcome.what.empty();
       tally.fixed += outcome.what.empty() and outcome.was_fixed;
+      if (lists and outcome.was_fixed) fmt::print("fixed: {}\n", name);
     }
   }
   return tally;
