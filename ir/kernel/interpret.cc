@@ -81,7 +81,10 @@ GraphResults Interpreter::run(const Feeds& feeds, DimBindings bindings) {
     std::vector<Tensor> operands;
     for (const ValueId operand : node.operands) operands.push_back(operand.valid() ? values[operand.index] : Tensor());
     std::vector<Tensor> results = run_node(NodeId(i), operands, bindings);
-    if (node.op->binds) bind_elements(node, operands[0], bindings);
+    if (node.op->binds) {
+      bind_elements(node, operands[0], bindings);
+      equate_sizes(bindings);
+    }
     for (std::size_t k = 0; k < results.size(); ++k) {
       bind_symbols(graph_.type(node.results[k]).shape, results[k].shape(), bindings, fmt::format("result {} of {}", k, node.op->name));
       values[node.results[k].index] = std::move(results[k]);
@@ -114,15 +117,20 @@ void Interpreter::bind_sizes(std::span<const Tensor> inputs, DimBindings& bindin
     known = bindings.size();
     for (std::size_t i = 0; i < inputs.size(); ++i)
       bind_symbols(graph_.type(graph_.inputs()[i].value).shape, inputs[i].shape(), bindings, input_text(graph_.inputs()[i]));
-    for (const auto& [a, b] : graph_.equations()) {
-      const auto equate = [&](const Dim& left, const Dim& right) {
-        const std::int64_t value = right.evaluate(bindings);
-        bind_symbols({left}, std::span(&value, 1), bindings, fmt::format("the size {}, which the model takes to be {},", right.text(), left.text()));
-      };
-      if (is_bound(b, bindings)) equate(a, b);
-      else if (is_bound(a, bindings)) equate(b, a);
-    }
+    equate_sizes(bindings);
   } while (bindings.size() != known);
+}
+
+/// Of two equal sizes the known one tells the other; two known ones must be equal.
+void Interpreter::equate_sizes(DimBindings& bindings) const {
+  for (const auto& [a, b] : graph_.equations()) {
+    const auto equate = [&](const Dim& left, const Dim& right) {
+      const std::int64_t value = right.evaluate(bindings);
+      bind_symbols({left}, std::span(&value, 1), bindings, fmt::format("the size {}, which the model takes to be {},", right.text(), left.text()));
+    };
+    if (is_bound(b, bindings)) equate(a, b);
+    else if (is_bound(a, bindings)) equate(b, a);
+  }
 }
 
 std::vector<Tensor> Interpreter::run_node(NodeId id, std::span<const Tensor> operands, const DimBindings& bindings) {

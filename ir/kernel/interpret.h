@@ -50,6 +50,7 @@ class Interpreter {
  private:
   std::vector<Tensor> feed_inputs(const Feeds& feeds, DimBindings& bindings) const;
   void bind_sizes(std::span<const Tensor> inputs, DimBindings& bindings) const;
+  void equate_sizes(DimBindings& bindings) const;
   std::vector<Tensor> run_kernel(const Node& node, NodeId id, std::span<const Tensor> operands, const DimBindings& bindings);
   std::vector<Tensor> run_region(const Node& node, NodeId id, std::span<const Tensor> operands, const DimBindings& bindings);
   std::vector<Tensor> run_body(NodeId id, std::size_t body, std::span<const Tensor> given, const DimBindings& bindings);

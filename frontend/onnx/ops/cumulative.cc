@@ -18,7 +18,7 @@ struct Run {
   bool exclusive, reverse;
 
   explicit Run(const ImportNode& node) : x(widened(node.x(0))), axis(1), exclusive(node.flag("exclusive", false)), reverse(node.flag("reverse", false)) {
-    if (node.is_fed(1)) x = reshape(x, FedAxes(node, 1, x.rank()).around(x.shape()));
+    if (node.is_fed(1)) x = reshape(x, FedAxes(node, node.x(1), x.rank()).around(x.shape()));
     else axis = node.axis(node.numbers(1, "axis").at(0), x.rank());
   }
   Attrs attrs() const { return {kAxis = static_cast<std::int64_t>(axis), kReverse = reverse}; }

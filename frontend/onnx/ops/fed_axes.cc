@@ -12,15 +12,16 @@ Val iota(Builder& builder, Shape shape, std::int64_t axis) { return builder.add(
 
 }  // namespace
 
-std::vector<Dim> read_sizes(const ImportNode& node, Val values, std::string_view name) {
+std::vector<Dim> read_sizes(const ImportNode& node, Val values, std::string_view name, Builder::Sign sign) {
   const Val whole = cast(values, DType::kI64);
-  return node.builder().materialize(whole, fmt::format("{}.{}.{}", node.loc().node, name, whole.id().index), Builder::Sign::kNotNegative);
+  return node.builder().materialize(whole, fmt::format("{}.{}.{}", node.loc().node, name, whole.id().index), sign);
 }
 
-FedAxes::FedAxes(const ImportNode& node, std::size_t i, std::size_t rank) : node_(node), rank_(rank) {
-  const Val given = cast(node.x(i), DType::kI64);
+FedAxes::FedAxes(const ImportNode& node, Val axes, std::size_t rank) : node_(node), rank_(rank) {
+  const Val given = cast(axes, DType::kI64);
   const Dim count = element_count(given.shape());
-  if (not count.is_constant() or given.rank() > 1) node.fail(Code::kDynamic, fmt::format("input {} must be a vector of a known number of axes", i), {"give it with --bind NAME=FILE"});
+  if (not count.is_constant() or given.rank() > 1)
+    node.fail(Code::kDynamic, fmt::format("the axes must be a vector of a known length, and are {}", to_string(axes.type())), {"fix their number when exporting, or give them with --bind NAME=FILE"});
   count_ = count.value();
   const Val zero = node.builder().scalar(0, DType::kI64);
   const Val from_front = op::where(op::less(given, zero), given + static_cast<double>(rank), given);

@@ -6,12 +6,12 @@
 namespace hone::onnx {
 
 /// Elements of `values`, whole numbers of any type, as sizes that are read when running; `name` for their symbols.
-std::vector<Dim> read_sizes(const ImportNode& node, Val values, std::string_view name);
+std::vector<Dim> read_sizes(const ImportNode& node, Val values, std::string_view name, Builder::Sign sign = Builder::Sign::kNotNegative);
 
-/// Operand `i` of a node, which names axes of a tensor of `rank`; negative ones count from the end. Wrong axes name none: the sizes that follow do not fit then.
+/// Axes of a tensor of `rank`: a vector of integers; negative ones count from the end. Wrong axes name none: the sizes that follow do not fit then.
 class FedAxes {
  public:
-  FedAxes(const ImportNode& node, std::size_t i, std::size_t rank);
+  FedAxes(const ImportNode& node, Val axes, std::size_t rank);
 
   /// For each axis of the tensor the element of `values` that belongs to it, or else of `absent`. values: i64[number of named axes], absent: i64[rank]
   Val spread(Val values, Val absent) const;

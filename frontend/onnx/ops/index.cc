@@ -5,6 +5,7 @@
 
 #include "frontend/onnx/constant_value.h"
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/ops/fed_axes.h"
 #include "ir/ops/ops.h"
 
 namespace hone::onnx {
@@ -84,6 +85,7 @@ Dim depth_of(const ImportNode& node) {
   if (is_float(node.x(1).dtype()))
     if (const auto constant = constant_value(node.builder().graph(), node.x(1).id()); constant and constant->element_count() == 1)
       return static_cast<std::int64_t>(constant->at(0));
+  if (node.is_fed(1)) return read_sizes(node, node.x(1), "depth").at(0);
   return node.content(1, "depth");
 }
 

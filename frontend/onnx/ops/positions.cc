@@ -6,6 +6,7 @@
 
 #include "frontend/onnx/constant_value.h"
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/ops/fed_axes.h"
 #include "ir/ops/ops.h"
 
 namespace hone::onnx {
@@ -41,6 +42,14 @@ Tensor range_of(const ImportNode& node, const Tensor& start, const Tensor& limit
   return vector_of(values).cast(start.dtype());
 }
 
+/// The same for floats that are fed.
+Val range_of_fed(const ImportNode& node) {
+  const Val start = reshape(node.x(0), {}), limit = reshape(node.x(1), {}), delta = reshape(node.x(2), {});
+  const Val steps = -op::floor((cast(start, DType::kF64) - cast(limit, DType::kF64)) / cast(delta, DType::kF64));
+  const Dim count = read_sizes(node, op::maximum(steps, node.builder().scalar(0, DType::kF64)), "count").at(0);
+  return start + positions(node.builder(), {count}, 0, start.dtype()) * delta;
+}
+
 /// The number in `val`, where it is one: computed from constants, or a size that follows from fixed ones.
 std::optional<Tensor> number(const Val& val) {
   const auto constant = constant_value(val.builder().graph(), val.id());
@@ -71,6 +80,7 @@ std::vector<Val> import_range(const ImportNode& node) {
   }
   node.require(not numbers[2] or numbers[2]->at(0) != 0, Code::kBadAttribute, "delta is 0");
   if (numbers[0] and numbers[1] and numbers[2]) return {node.builder().constant(range_of(node, *numbers[0], *numbers[1], *numbers[2]))};
+  if (is_float(node.x(0).dtype()) and (node.is_fed(0) or node.is_fed(1) or node.is_fed(2))) return {range_of_fed(node)};
   const Dim start = whole_number(node, 0, kNames[0]), limit = whole_number(node, 1, kNames[1]), delta = whole_number(node, 2, kNames[2]);
   if (not delta.is_constant()) node.fail(Code::kDynamic, fmt::format("delta must be a number, and is {}", delta.text()));
   const Dim steps = delta.value() > 0 ? ceildiv(limit - start, delta) : ceildiv(start - limit, Dim(0) - delta);

@@ -44,7 +44,7 @@ struct Reduction {
   explicit Reduction(const ImportNode& node) : operand(node.x(0).shape()) {
     const std::size_t rank = operand.size();
     if (node.is_fed(1)) {
-      const FedAxes fed(node, 1, rank);
+      const FedAxes fed(node, node.x(1), rank);
       const Shape whole = operand;
       operand = fed.split(whole);
       for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(2 * i + 1));

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "frontend/onnx/constant_value.h"
+#include "frontend/onnx/ops/fed_axes.h"
 #include "frontend/onnx/versions.h"
 #include "ir/ops/ops.h"
 
@@ -42,15 +43,41 @@ Dim scaled(const ImportNode& node, const Dim& extent, float scale) {
             {fmt::format("fix the size with --dim {}=N", extent.symbols().front())});
 }
 
+Val extents_of(const ImportNode& node, const std::vector<Resized>& axes, Dim Resized::*extent) {
+  Shape extents;
+  for (const Resized& one : axes) extents.push_back(one.*extent);
+  return cast(node.builder().add(op::sizes, {}, {kSizes = extents})[0], DType::kF64);
+}
+
+/// Sizes that are read when running.
+void resize_by_fed_scales(const ImportNode& node, Val scales, std::vector<Resized>& axes) {
+  const Val in = cast(extents_of(node, axes, &Resized::in), DType::kF32);  // rounded as runtimes do
+  const std::vector<Dim> out = read_sizes(node, op::floor(in * cast(scales, DType::kF32)), "resized");
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    axes[i].out = out[i];
+    axes[i].scale = element(scales, i);
+  }
+}
+
 void resize_by_scales(const ImportNode& node, std::vector<Resized>& axes) {
   const Val scales = fixed(node, 2);
   node.require(scales.rank() == 1 and scales.shape()[0].is_constant(static_cast<std::int64_t>(axes.size())), Code::kShape, "scales needs one number for each axis");
   const auto known = constant_value(node.builder().graph(), scales.id());
-  if (not known) node.fail(Code::kDynamic, "the scales must be known when compiling", {"give sizes instead of scales"});
+  if (not known) return resize_by_fed_scales(node, scales, axes);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const auto scale = static_cast<float>(known->at(static_cast<std::int64_t>(i)));
     axes[i].out = scaled(node, axes[i].in, scale);
     axes[i].scale = node.builder().scalar(scale, DType::kF64);
+  }
+}
+
+void keep_aspect_ratio_when_running(const ImportNode& node, const std::string& policy, std::vector<Resized>& axes) {
+  const Val in = extents_of(node, axes, &Resized::in), scales = extents_of(node, axes, &Resized::out) / in;
+  const Val scale = (policy == "not_larger" ? op::reduce_min : op::reduce_max)(scales, {kAxes = Ints{0}, kKeepDims = false});
+  const std::vector<Dim> out = read_sizes(node, op::floor(scale * in + 0.5), "resized");
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    axes[i].out = out[i];
+    axes[i].scale = scale;
   }
 }
 
@@ -59,8 +86,7 @@ void keep_aspect_ratio(const ImportNode& node, const std::string& policy, std::v
   node.require(policy == "not_larger" or policy == "not_smaller", Code::kBadAttribute, fmt::format("keep_aspect_ratio_policy = \"{}\"", policy));
   std::vector<double> scales;
   for (const Resized& one : axes) {
-    if (not one.in.is_constant() or not one.out.is_constant())
-      node.fail(Code::kDynamic, fmt::format("the aspect ratio of [{}] can be kept only when the sizes are known", to_string(node.x(0).shape())));
+    if (not one.in.is_constant() or not one.out.is_constant()) return keep_aspect_ratio_when_running(node, policy, axes);
     scales.push_back(static_cast<double>(one.out.value()) / static_cast<double>(one.in.value()));
   }
   const double scale = policy == "not_larger" ? *std::min_element(scales.begin(), scales.end()) : *std::max_element(scales.begin(), scales.end());

@@ -84,7 +84,7 @@ std::vector<Val> import_transpose(const ImportNode& node) {
 /// Without axes, those that are known to have extent 1.
 std::vector<Val> import_squeeze(const ImportNode& node) {
   const Val x = node.x(0);
-  if (node.is_fed(1)) return {reshape(x, FedAxes(node, 1, x.rank()).without(x.shape()))};
+  if (node.is_fed(1)) return {reshape(x, FedAxes(node, node.x(1), x.rank()).without(x.shape()))};
   Ints axes;
   if (node.has(1)) {
     axes = node.axes(node.numbers(1, "axes"), x.rank());
@@ -108,7 +108,7 @@ std::vector<Val> import_squeeze(const ImportNode& node) {
 std::vector<Val> import_unsqueeze(const ImportNode& node) {
   const Val x = node.x(0);
   if (node.is_fed(1) and element_count(node.x(1).shape()).is_constant())
-    return {reshape(x, FedAxes(node, 1, x.rank() + static_cast<std::size_t>(element_count(node.x(1).shape()).value())).with_ones(x.shape()))};
+    return {reshape(x, FedAxes(node, node.x(1), x.rank() + static_cast<std::size_t>(element_count(node.x(1).shape()).value())).with_ones(x.shape()))};
   const Ints given = node.numbers(1, "axes");
   const Ints axes = node.axes(given, x.rank() + given.size());
   Shape shape = x.shape();

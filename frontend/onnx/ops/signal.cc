@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/ops/fed_axes.h"
 #include "ir/ops/ops.h"
 
 namespace hone::onnx {
@@ -81,29 +82,43 @@ Val signal_of(const ImportNode& node) {
 }
 
 std::vector<Val> import_dft(const ImportNode& node) {
-  const Val x = signal_of(node);
+  const Val given = signal_of(node);
   const bool inverse = node.flag("inverse", false), onesided = node.flag("onesided", false);
-  const std::int64_t stated = node.has(2) ? node.numbers(2, "axis").at(0) : -2;
-  const std::size_t axis = node.axis(stated, x.rank());
+  std::optional<FedAxes> fed;
+  Val x = given;
+  if (node.is_fed(2)) {  // as [before the axis, it, behind it, parts]
+    const Dim parts = x.shape().back();
+    fed.emplace(node, node.x(2), x.rank());
+    const Shape around = fed->around(x.shape());
+    x = reshape(x, {around[0], around[1], floordiv(around[2], parts), parts});
+  }
+  const std::size_t axis = fed ? 1 : node.axis(node.has(2) ? node.numbers(2, "axis").at(0) : -2, x.rank());
   node.require(axis + 1 < x.rank(), Code::kBadAttribute, "the last axis holds the parts of complex numbers: it cannot be transformed");
   node.require(not onesided or x.shape().back().is_constant(inverse ? 2 : 1), Code::kShape,
                inverse ? "a one-sided spectrum must be complex" : "a one-sided spectrum is one of real numbers");
   const Dim extent = x.shape()[axis], whole = onesided and inverse ? (extent - 1) * Dim(2) : extent;
   const Dim length = node.has(1) ? node.content(1, "dft_length") : whole;
   node.require(not length.is_constant() or length.value() > 0, Code::kShape, fmt::format("a transform of length {}", length.text()));
-  return {cast(transformed(node, x, axis, length, inverse, onesided), node.x(0).dtype())};
+  Val result = transformed(node, x, axis, length, inverse, onesided);
+  if (fed) {
+    Shape shape = given.shape();
+    shape.back() = result.shape().back();
+    const Val extent = node.builder().add(op::sizes, {}, {kSizes = Shape{result.shape()[1]}})[0];
+    result = reshape(result, read_sizes(node, fed->spread(extent, node.builder().add(op::sizes, {}, {kSizes = shape})[0]), "transformed"));
+  }
+  return {cast(result, node.x(0).dtype())};
 }
 
 std::vector<Val> import_stft(const ImportNode& node) {
   const Val x = signal_of(node);
   node.require(x.rank() == 3, Code::kShape, "needs [batch, length, 1 or 2]");
-  const std::int64_t step = node.numbers(1, "frame_step").at(0);
-  node.require(step > 0, Code::kBadAttribute, fmt::format("frame_step = {}", step));
+  const Dim step = node.content(1, "frame_step");
+  node.require(not step.is_constant() or step.value() > 0, Code::kBadAttribute, fmt::format("frame_step = {}", step.text()));
   const Dim frame = node.has(3) ? node.content(3, "frame_length") : node.has(2) ? node.x(2).shape().at(0) : x.shape()[1];
   const Dim room = x.shape()[1] - frame;
   node.require(not room.is_constant() or room.value() >= 0, Code::kShape, fmt::format("a frame of {} in a signal of {}", frame.text(), x.shape()[1].text()));
   Builder& builder = node.builder();
-  const Val starts = positions(builder, 2, 0, floordiv(room, step) + 1, DType::kI64) * builder.constant(Tensor::scalar(step));
+  const Val starts = positions(builder, 2, 0, floordiv(room, step) + 1, DType::kI64) * size_value(builder, step, DType::kI64);
   Val frames = op::gather(x, starts + positions(builder, 2, 1, frame, DType::kI64), {kAxis = 1});  // [batch, frames, frame, parts]
   if (node.has(2)) frames = frames * reshape(cast(node.x(2), x.dtype()), {frame, 1});
   const bool onesided = node.flag("onesided", true) and x.shape().back().is_constant(1);

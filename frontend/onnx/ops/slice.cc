@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/ops/fed_axes.h"
 #include "ir/ops/ops.h"
 
 namespace hone::onnx {
@@ -35,12 +36,15 @@ bool is_read_when_running(const Dim& dim) {
   return std::any_of(symbols.begin(), symbols.end(), [](const std::string& symbol) { return symbol.starts_with('$'); });
 }
 
-/// The same for positions of any sign: negative ones count from the end, then both are clamped.
+/// A position of any sign: a negative one counts from the end, then it is clamped. `backwards`: 0 for a positive step, -1 for a negative one.
+Dim clamped(const Dim& at, const Dim& extent, const Dim& backwards) {
+  if (at.is_constant() and at.value() <= -INT32_MAX) return backwards;
+  return min(max(at - extent * max(min(at, 0), -1), backwards), extent + backwards);
+}
+
+/// The same for such positions.
 Part part_when_running(const Dim& start, const Dim& end, std::int64_t step, const Dim& extent) {
-  const auto from_front = [&](const Dim& at) { return at - extent * max(min(at, 0), -1); };
-  const Dim low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
-  const auto clamped = [&](const Dim& at) { return at.is_constant() and at.value() <= -INT32_MAX ? low : min(max(from_front(at), low), high); };
-  const Dim first = clamped(start), last = clamped(end);
+  const Dim backwards = step > 0 ? 0 : -1, first = clamped(start, extent, backwards), last = clamped(end, extent, backwards);
   return {first, max(step > 0 ? ceildiv(last - first, step) : ceildiv(first - last, -step), 0)};
 }
 
@@ -63,7 +67,38 @@ Part part_of(const Dim& start, const Dim& end, std::int64_t step, const Dim& ext
   return {first, at_least_zero(ceildiv(room, step))};
 }
 
+/// Axes or steps that are fed: each axis of x is sliced, by a step of any sign, the ones not named whole.
+Val slice_of_fed(const ImportNode& node) {
+  Val x = node.x(0);
+  Builder& builder = node.builder();
+  const std::size_t rank = x.rank();
+  const Dim count = element_count(node.x(1).shape());
+  node.require(count.is_constant() and count.value() <= static_cast<std::int64_t>(rank), Code::kShape, fmt::format("{} starts for {} axes", count.text(), rank));
+  const auto whole = [&](std::size_t i) { return cast(node.x(i), DType::kI64); };
+  const auto each = [&](std::int64_t value) { return full(builder, static_cast<double>(value), DType::kI64, {static_cast<std::int64_t>(rank)}); };
+  Val starts = whole(1), ends = whole(2), steps = node.has(4) ? whole(4) : full(builder, 1, DType::kI64, {count});
+  for (const Val list : {ends, steps}) node.require(element_count(list.shape()) == count, Code::kShape, "starts, ends, axes and steps differ in length");
+  Ints first(static_cast<std::size_t>(count.value()));
+  std::iota(first.begin(), first.end(), 0);
+  const FedAxes axes(node, node.has(3) ? node.x(3) : builder.ints(first), rank);
+  starts = axes.spread(starts, each(0));
+  ends = axes.spread(ends, builder.add(op::sizes, {}, {kSizes = x.shape()})[0]);
+  steps = axes.spread(steps, each(1));
+  const auto read = [&](Val list, std::string_view name) { return read_sizes(node, list, name, Builder::Sign::kAny); };
+  const std::vector<Dim> from = read(starts, "starts"), to = read(ends, "ends"), by = read(steps, "steps");
+  for (std::size_t i = 0; i < rank; ++i) {
+    const Dim sign = max(min(by[i], 1), -1), size = max(max(by[i], Dim(0) - by[i]), 1), backwards = min(sign, 0);
+    const Dim begin = clamped(from[i], x.shape()[i], backwards), end = clamped(to[i], x.shape()[i], backwards);
+    const Dim taken = max(ceildiv((end - begin) * sign, size), 0);
+    const Val numbers = builder.add(op::iota, {}, {kShape = Shape{taken}, kAxis = std::int64_t{0}})[0];
+    const Val index = numbers * size_value(builder, by[i], DType::kI64) + size_value(builder, begin, DType::kI64);
+    x = op::gather(x, index, {kAxis = static_cast<std::int64_t>(i)});
+  }
+  return x;
+}
+
 std::vector<Val> import_slice(const ImportNode& node) {
+  if (node.is_fed(3) or node.is_fed(4)) return {slice_of_fed(node)};
   const Val x = node.x(0);
   const std::vector<Dim> starts = node.contents(1, "starts"), ends = node.contents(2, "ends");
   node.require(starts.size() == ends.size(), Code::kShape, fmt::format("{} starts and {} ends", starts.size(), ends.size()));
@@ -176,9 +211,26 @@ Ints axes_or_all(const ImportNode& node, std::size_t i, std::size_t rank) {
   return axes;
 }
 
-std::vector<Val> import_pad(const ImportNode& node) {
+/// The pads of all axes where the padded ones are fed.
+std::vector<Margins> margins_of_fed(const ImportNode& node) {
+  const Val pads = cast(node.x(1), DType::kI64);
+  const std::size_t rank = node.x(0).rank();
+  const FedAxes axes(node, node.x(3), rank);
+  const Dim count = element_count(node.x(3).shape());
+  node.require(element_count(pads.shape()) == count * Dim(2), Code::kShape, fmt::format("{} pads for {} axes", element_count(pads.shape()).text(), count.text()));
+  const auto side = [&](const Dim& start, std::string_view name) {
+    const Val own = op::slice(reshape(pads, {count * Dim(2)}), {kStarts = Shape{start}, kSizes = Shape{count}, kSteps = Ints{1}});
+    return read_sizes(node, axes.spread(own, full(node.builder(), 0, DType::kI64, {static_cast<std::int64_t>(rank)})), name, Builder::Sign::kAny);
+  };
+  const std::vector<Dim> begins = side(0, "begins"), ends = side(count, "ends");
+  std::vector<Margins> margins;
+  for (std::size_t i = 0; i < rank; ++i) margins.push_back({begins[i], ends[i]});
+  return margins;
+}
+
+std::vector<Margins> margins_of(const ImportNode& node) {
+  if (node.is_fed(3)) return margins_of_fed(node);
   const Val x = node.x(0);
-  const std::string mode = node.text("mode", "constant");
   const std::vector<Dim> pads = node.contents(1, "pads");
   const Ints axes = axes_or_all(node, 3, x.rank());
   node.require(pads.size() == 2 * axes.size(), Code::kShape, fmt::format("{} pads for {} axes", pads.size(), axes.size()));
@@ -189,6 +241,13 @@ std::vector<Val> import_pad(const ImportNode& node) {
     node.require(not size.is_constant() or size.value() >= 0, Code::kShape, fmt::format("the pads leave {} elements of axis {}", size.text(), axis));
     margins[axis] = {pads[i], pads[i + axes.size()]};
   }
+  return margins;
+}
+
+std::vector<Val> import_pad(const ImportNode& node) {
+  const Val x = node.x(0);
+  const std::string mode = node.text("mode", "constant");
+  const std::vector<Margins> margins = margins_of(node);
   if (mode == "constant") return {pad_with_constant(x, margins, pad_value(node, x.dtype()))};
   if (mode != "edge" and mode != "reflect" and mode != "wrap")
     node.fail(Code::kBadAttribute, fmt::format("mode \"{}\" is none of constant, edge, reflect and wrap", mode));
