@@ -5,7 +5,8 @@
 //   hone::save_model(model, "digits.onnx");
 //   hone::plan::Plan plan = hone::compile_model("digits.onnx", hone::read_recipe_file("train.toml"));
 //   hone::Session session(plan, {.device = "cpu"});
-//   session.run("train_step", feeds);                                       // feeds: model inputs, "target", "learning_rate" (f64[])
+//   session.run("train_step", feeds);                                       // feeds: model inputs, "target", "learning_rate" (f64[]); where a step draws
+//                                                                           // random numbers "first_sample" (i64[]), if its batch is a part of a larger one
 //   hone::save_trained_model(plan, session, "trained.onnx");
 //
 // Everything throws hone::Error (base/diag.h) for what is wrong with model, recipe, data or files. No type of LLVM, oneDNN or protobuf appears here.

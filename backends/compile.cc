@@ -37,7 +37,8 @@ plan::Feed describe_feed(const Graph& imported, const Recipe& recipe, const Grap
   feed.dtype = graph.type(input.value).dtype;
   feed.shape = graph.type(input.value).shape;
   if (imported.find_input(input.name) != nullptr) feed.kind = plan::Feed::Kind::kModelInput;
-  else feed.kind = input.name.starts_with("learning_rate") ? plan::Feed::Kind::kLearningRate : plan::Feed::Kind::kTarget;  // the two that training adds
+  else if (input.name.starts_with("learning_rate")) feed.kind = plan::Feed::Kind::kLearningRate;  // the three that training adds
+  else feed.kind = input.name.starts_with("first_sample") ? plan::Feed::Kind::kFirstSample : plan::Feed::Kind::kTarget;
   if (input.bounds and input.bounds->first.is_constant() and input.bounds->second.is_constant())
     feed.bounds = {input.bounds->first.value(), input.bounds->second.value()};
   if (feed.kind == plan::Feed::Kind::kTarget and recipe.loss.has_ignore_index) feed.ignored = recipe.loss.ignore_index;
@@ -75,13 +76,6 @@ Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const std::v
     scheduled.entries.push_back(schedule(entry.graph, scheduled.kernels, scheduled.persistents,
                                          [&](const Graph& graph, const Input& input) { return describe_feed(imported, recipe, graph, input); }));
   return scheduled;
-}
-
-/// The symbol of the samples' axis: the first axis of the first model input that has a symbolic one.
-std::string batch_symbol(const Graph& imported) {
-  for (const Input& input : imported.inputs())
-    if (const Shape& shape = imported.type(input.value).shape; input.role == Role::kInput and not shape.empty() and shape[0].is_symbol()) return shape[0].text();
-  return "";
 }
 
 /// Marks what goes back into the .onnx, and takes its data out of the stored model.
@@ -159,7 +153,7 @@ Compiled compile(const ModelSource& model, const Recipe& recipe, const CompileOp
   plan.model_name = model.name;
   if (recipe.can_train()) plan.recipe_json = to_json(recipe);
   plan.onnx_model = skeleton(model.proto, program.persistents);
-  plan.batch_symbol = batch_symbol(model.graph);
+  if (const Dim samples = samples_of(model.graph); samples.is_symbol()) plan.batch_symbol = samples.text();
   plan.graphs["imported"] = print(model.graph);
   for (const EntryGraph& entry : graphs) plan.graphs[entry.name] = print(entry.graph);
   std::string kernels;

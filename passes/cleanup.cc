@@ -4,6 +4,7 @@
 
 #include "ir/kernel/interpret.h"
 #include "ir/ops/ops.h"
+#include "ir/ops/random.h"
 #include "passes/passes.h"
 
 namespace hone {
@@ -44,7 +45,7 @@ bool fold_known_integers(Rewriter& rewriter, const Node& node) {
 bool fold_node(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   if (fold_known_integers(rewriter, node)) return true;
-  if (node.op->scalar == nullptr and node.op->compute == nullptr) return false;
+  if (draws(*node.op) or (node.op->scalar == nullptr and node.op->compute == nullptr)) return false;  // what is drawn is no constant, although nothing is read for it
   for (const ValueId result : node.results) {
     const Shape& shape = rewriter.old().type(result).shape;
     if (not is_constant(shape) or element_count(shape).value() > kMostFolded) return false;

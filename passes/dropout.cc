@@ -4,7 +4,8 @@
 namespace hone {
 
 Changed remove_dropout(Graph& graph) {
-  return Rewriter::rewrite(graph, [](Rewriter& rewriter, NodeId id) {
+  const Changed inside = Rewriter::in_bodies(graph, remove_dropout);
+  return inside | Rewriter::rewrite(graph, [](Rewriter& rewriter, NodeId id) {
     const Node& node = rewriter.node(id);
     if (*node.op != op::dropout) return false;
     const Val x = rewriter.operand(node, 0);

@@ -60,11 +60,15 @@ Objective attach_loss(Graph& graph, const Recipe& recipe);
 /// What a recipe asks for that is allowed but seldom meant: softmax_cross_entropy on an output that ends in Softmax.
 std::vector<Diag> recipe_warnings(const Graph& graph, const Recipe& recipe);
 
-/// Nodes that draw random numbers draw others in every step, and others for every `seed`: they are given a counter of the steps, a state.
-/// `lower` ops must be expanded.
-Changed key_random(Graph& graph, std::int64_t seed);
 /// dropout keeps everything: for evaluation and prediction.
 Changed remove_dropout(Graph& graph);
+
+/// Nodes that draw random numbers draw others in every step, for every run's seed, and in every iteration of a loop; and for a part of a batch what they would draw for
+/// it as a part of the whole. They are given an event made of two states, `random_step` and `random_seed` (which begins as `seed`), and, where they draw for each
+/// sample, the input `first_sample`: the position of the batch's first one in the whole batch. `samples`: the extent of the samples' axis.
+Changed key_random(Graph& graph, std::int64_t seed, const Dim& samples);
+/// What a graph without steps needs of that: every iteration of a loop draws other numbers.
+Changed key_iterations(Graph& graph);
 
 /// The weights that a recipe trains: every float initializer of rank 1 or more, running statistics aside, or those that train_only names, less the frozen ones.
 /// Throws Error kRecipeModel for a pattern that matches nothing (with the nearest name), and for one that matches what cannot be trained.

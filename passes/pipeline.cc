@@ -12,18 +12,18 @@ namespace {
 Graph build_training(const Graph& imported, const Recipe& recipe, bool gradient_norms, TrainingReport& report) {
   Graph graph = imported.clone();
   graph.name = gradient_norms ? "train_step_norms" : "train_step";
+  (void)key_random(graph, recipe.train.seed, samples_of(imported));                    // because every step must draw other numbers
   (void)fold_constants(graph);                                                         // because weights made by constant arithmetic are no weights
   if (recipe.model.batch_norm == "train") (void)train_batch_norm(graph, recipe.train.convention);  // because the loss must see the batch's statistics
   else (void)freeze_batch_norm(graph);                                                 // because the mode that the file was exported in does not decide
   Objective objective = attach_loss(graph, recipe);                                    // because cross_entropy looks for a whole softmax
   (void)expand_for_gradients(graph);                                                   // because few `lower` ops have gradients of their own
-  (void)key_random(graph, recipe.train.seed);                                          // because every step must draw other numbers
   objective = {graph.find_output("loss_sum")->value, graph.find_output("target_count")->value};
   const std::vector<TrainedWeight> chosen = select_weights(graph, recipe);
   std::vector<ValueId> wrt;
   for (const TrainedWeight& weight : chosen) wrt.push_back(weight.value);
   std::vector<ValueId> gradients = differentiate(graph, objective.loss_sum, wrt);
-  report = {};
+  report = {.trained = {}, .unreached = {}};
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (gradients[i].valid()) report.trained.push_back(chosen[i]);
     else report.unreached.push_back(chosen[i].name);
@@ -42,6 +42,7 @@ Graph build_evaluation(const Graph& imported, const Recipe& recipe) {
   Graph graph = imported.clone();
   graph.name = "eval_step";
   (void)remove_dropout(graph);
+  (void)key_iterations(graph);
   attach_loss(graph, recipe);
   (void)expand(graph);
   return graph;
@@ -51,6 +52,7 @@ Graph build_prediction(const Graph& imported) {
   Graph graph = imported.clone();
   graph.name = "predict";
   (void)remove_dropout(graph);
+  (void)key_iterations(graph);
   (void)expand(graph);
   return graph;
 }
@@ -66,6 +68,17 @@ std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recip
   }
   entries.push_back({"predict", build_prediction(imported)});
   return entries;
+}
+
+Dim samples_of(const Graph& imported) {
+  Dim samples = 0;
+  for (const Input& input : imported.inputs()) {
+    const Shape& shape = imported.type(input.value).shape;
+    if (input.role != Role::kInput or shape.empty()) continue;
+    if (shape[0].is_symbol()) return shape[0];
+    if (samples.is_constant(0)) samples = shape[0];
+  }
+  return samples;
 }
 
 void optimize(Graph& graph) {

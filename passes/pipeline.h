@@ -24,6 +24,9 @@ struct TrainingReport {
 /// Throws Error kRecipeModel, kNoGradient, kNothingToTrain.
 std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recipe, TrainingReport& report);
 
+/// The extent of the samples' axis: the first axis of the first fed input that has a symbol there, or of the first one if all are numbers; 0 if there is none.
+Dim samples_of(const Graph& imported);
+
 /// What every target wants: constants folded, rules applied, equal nodes merged, dead ones dropped.
 void optimize(Graph& graph);
 

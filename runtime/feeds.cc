@@ -137,6 +137,8 @@ class SizeSolver {
 }  // namespace
 
 void match_feeds(const plan::Entry& entry, NamedFeeds feeds, std::span<const TensorView*> matched) {
+  static constexpr std::int64_t kNone = 0;
+  static const TensorView kWholeBatch(DType::kI64, {}, &kNone);
   std::fill(matched.begin(), matched.end(), nullptr);
   for (const std::pair<std::string, TensorView>& given : feeds) {
     const std::string& name = given.first;
@@ -149,7 +151,8 @@ void match_feeds(const plan::Entry& entry, NamedFeeds feeds, std::span<const Ten
     slot = &tensor;
   }
   for (std::size_t i = 0; i < matched.size(); ++i)
-    if (matched[i] == nullptr) throw Error(Code::kDataName, fmt::format("{} needs {}, which is not given", entry.name, quoted(entry.feeds[i].name)));
+    if (matched[i] == nullptr and entry.feeds[i].kind == plan::Feed::Kind::kFirstSample) matched[i] = &kWholeBatch;
+    else if (matched[i] == nullptr) throw Error(Code::kDataName, fmt::format("{} needs {}, which is not given", entry.name, quoted(entry.feeds[i].name)));
 }
 
 void check_bounds(const plan::Feed& feed, const TensorView& tensor) {

@@ -14,6 +14,7 @@ namespace hone {
 using NamedFeeds = std::span<const std::pair<std::string, TensorView>>;
 
 /// Finds each of the entry's feeds among `feeds`, in the entry's order, in `matched` (as long as entry.feeds).
+/// One of kind kFirstSample may be left out: 0 stands for it.
 /// Throws Error kDataName (missing, unknown, given twice) or kDataType.
 void match_feeds(const plan::Entry& entry, NamedFeeds feeds, std::span<const TensorView*> matched);
 

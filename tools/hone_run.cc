@@ -146,6 +146,12 @@ int finish_training(const Job& job, const Arguments& arguments, const TrainResul
   return not result.interrupted ? 0 : saved ? kStoppedSaved : kStopped;
 }
 
+/// The plan begins with the seed that it was compiled with.
+void set_seed(Session& session, std::int64_t seed) {
+  for (const plan::Persistent& persistent : session.program().persistents)
+    if (persistent.role == plan::Persistent::Role::kState and persistent.name == plan::kRandomSeed) session.write(persistent.name, Tensor::scalar(seed));
+}
+
 int train(const Arguments& arguments) {
   if (arguments.steps < 0 or arguments.log_every < 0)
     throw Error(Code::kUsage, "--steps and --log-every count steps: 0 or more", {}, {"leave them out for all steps, and every 100th"});
@@ -155,6 +161,7 @@ int train(const Arguments& arguments) {
                                 .step_norms = job.session.has_entry(plan::kTrainStepNorms) ? &job.session.entry(plan::kTrainStepNorms) : nullptr,
                                 .evaluate = &entry_with_loss(job, plan::kEvalStep)};
   Recipe recipe = recipe_for(job.plan, arguments);
+  set_seed(job.session, recipe.train.seed);
   const Dataset data = open_data(job, recipe, *entries.step, "--train", train_sources, arguments.pre_batched);
   std::optional<Dataset> valid;
   if (not valid_sources.empty()) valid = open_data(job, recipe, *entries.evaluate, "--valid", valid_sources, arguments.pre_batched);

@@ -7,6 +7,7 @@
 
 #include "ir/kernel/interpret.h"
 #include "ir/op.h"
+#include "ir/ops/random.h"
 
 namespace hone::onnx {
 
@@ -32,8 +33,9 @@ bool has_symbols(const Attrs& attrs) {
   });
 }
 
+/// What is drawn is no constant, although nothing is read for it.
 bool can_run(const Graph& graph, const Node& node) {
-  return (node.op->scalar != nullptr or node.op->compute != nullptr or node.op->host != nullptr) and not has_symbols(node.attrs) and
+  return not draws(*node.op) and (node.op->scalar != nullptr or node.op->compute != nullptr or node.op->host != nullptr) and not has_symbols(node.attrs) and
          std::all_of(node.results.begin(), node.results.end(), [&](ValueId id) { return is_small(graph.type(id)); });
 }
 

@@ -9,6 +9,7 @@
 #include "frontend/onnx/constant_value.h"
 #include "frontend/onnx/ops.h"
 #include "ir/ops/ops.h"
+#include "ir/ops/random.h"
 
 namespace hone::onnx {
 
@@ -67,7 +68,7 @@ class IfTask final : public ControlTask {
     std::vector<std::unique_ptr<Graph>> bodies;
     bodies.push_back(then_->take());
     bodies.push_back(else_->take());
-    const std::vector<Val> results = builder().add(op::branch, operands, {}, std::move(bodies));
+    const std::vector<Val> results = builder().add(op::branch, operands, {kStream = next_stream(builder().graph())}, std::move(bodies));
     return {results.begin(), results.end()};
   }
 
@@ -198,7 +199,9 @@ std::vector<Item> LoopBody::write(Builder& builder, const Dim& trips, const std:
   bodies.push_back(region->take());
   const std::vector<Val> results = builder.add(
       op::scan, operands,
-      {kTrips = Shape{trips}, kStates = static_cast<std::int64_t>(initial.size()), kScanned = static_cast<std::int64_t>(scanned.size())}, std::move(bodies));
+      {kTrips = Shape{trips}, kStates = static_cast<std::int64_t>(initial.size()), kScanned = static_cast<std::int64_t>(scanned.size()),
+       kStream = stream != 0 ? std::exchange(stream, 0) : next_stream(builder.graph())},
+      std::move(bodies));
   std::vector<Item> items(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(initial.size()));
   items.insert(items.end(), results.begin() + static_cast<std::ptrdiff_t>(2 * initial.size()), results.end());
   return items;
@@ -214,7 +217,8 @@ Val LoopBody::write_trips(Builder& builder, const Dim& most, Val first, Val cond
   std::vector<Val> operands = {reshape(first, {})};
   for (const Item& item : initial) operands.push_back(item.tensor);
   operands.insert(operands.end(), region->captured().begin(), region->captured().end());
-  return builder.add(op::while_trips, operands, {kTrips = Shape{most}, kStates = static_cast<std::int64_t>(initial.size())}, std::move(bodies))[0];
+  stream = next_stream(builder.graph());
+  return builder.add(op::while_trips, operands, {kTrips = Shape{most}, kStates = static_cast<std::int64_t>(initial.size()), kStream = stream}, std::move(bodies))[0];
 }
 
 std::optional<bool> known_condition(const ImportNode& node, const Item& condition) {

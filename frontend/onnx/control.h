@@ -78,6 +78,7 @@ class Iterations {
 struct LoopBody {
   std::unique_ptr<Region> region;
   std::vector<Item> states, stacked;  ///< results, values of the region
+  std::int64_t stream = 0;            ///< of the random numbers inside, once write_trips() has chosen it: the loop must draw what its count did
 
   /// Why the body cannot be a loop's that begins with `initial`; "" if it can.
   std::string problem(const std::vector<Item>& initial) const;

@@ -32,7 +32,7 @@
   /* normalization.cc */                                                                                                                              \
   X(softmax) X(log_softmax) X(layer_norm) X(rms_norm) X(batch_norm) X(batch_norm_train)                                                              \
   /* random.cc, cumulative.cc, linear_algebra.cc */                                                                                                  \
-  X(random_uniform) X(random_normal) X(dropout) X(linear_recurrence) X(det) X(cofactors)                                                             \
+  X(random_event) X(random_uniform) X(random_normal) X(dropout) X(linear_recurrence) X(det) X(cofactors)                                             \
   /* resize.cc, sampling.cc, regions_of_interest.cc */                                                                                               \
   X(resize_taps) X(grid_sample) X(deform_conv) X(roi_taps) X(max_roi_pool)                                                                           \
   /* quantize.cc */                                                                                                                                   \

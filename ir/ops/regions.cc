@@ -2,6 +2,8 @@
 //
 // A body's inputs of role kInput stand for what it is given, in order; its other inputs are constants of its own. What it reads of the graph around it
 // is given to it as an operand. Sizes are shared with the graph around it: a symbol means the same inside.
+// kStream tells the random numbers of its body from those of other loops and branches; a gradient, which runs the body again, has the stream of what it is the
+// gradient of.
 #include <fmt/format.h>
 
 #include "ir/differentiate.h"
@@ -175,7 +177,7 @@ void differentiate_scan(Grad& g) {
 
   const std::vector<Val> back = g.builder().add(op::scan, given,
                                                 {kTrips = Shape{trips}, kReverse = not g.attrs[kReverse], kStates = static_cast<std::int64_t>(states),
-                                                 kScanned = static_cast<std::int64_t>(scanned)},
+                                                 kScanned = static_cast<std::int64_t>(scanned), kStream = g.attrs[kStream]},
                                                 made.take());
   next = 0;
   for (const std::size_t i : float_states) g.flow(i, back[next++]);
@@ -210,7 +212,7 @@ void differentiate_branch(Grad& g) {
     for (std::size_t k = 0; k < wanted.size(); ++k) made.output_gradient(gradients[k], g.x(wanted[k]).type());
     bodies.push_back(std::move(made.graph));
   }
-  const std::vector<Val> back = g.builder().add(op::branch, given, {}, std::move(bodies));
+  const std::vector<Val> back = g.builder().add(op::branch, given, {kStream = g.attrs[kStream]}, std::move(bodies));
   for (std::size_t k = 0; k < wanted.size(); ++k) g.flow(wanted[k], back[k]);
 }
 
@@ -240,7 +242,7 @@ constinit const OpDef scan = {
            "states; for each state what every iteration began with, stacked along axis 0; the stacked slices",
     .inputs = {"operands..."},
     .results = {"results..."},
-    .attrs = {kTrips, kReverse, kStates, kScanned},
+    .attrs = {kTrips, kReverse, kStates, kScanned, kStream},
     .infer = infer_scan,
     .grad = differentiate_scan,
     .region = Region::kScan,
@@ -252,7 +254,7 @@ constinit const OpDef while_trips = {
            "body reads whole. The body maps (i, states, whole ones) to (condition, new states)",
     .inputs = {"condition", "operands..."},
     .results = {"trips"},
-    .attrs = {kTrips, kStates},
+    .attrs = {kTrips, kStates, kStream},
     .infer =
         [](Infer& infer) {
           require_bodies(infer, 1);
@@ -278,6 +280,7 @@ constinit const OpDef branch = {
     .doc = "the first body's results where the condition (bool[]) holds, else the second's. Both take the other operands and give results of the same types; only one runs",
     .inputs = {"condition", "operands..."},
     .results = {"results..."},
+    .attrs = {kStream},
     .infer =
         [](Infer& infer) {
           require_bodies(infer, 2);

@@ -91,7 +91,7 @@ const Feed* find_feed(const plan::Entry& entry, std::string_view name) {
   const Feed* target = nullptr;
   int inputs = 0;
   for (const Feed& feed : entry.feeds) {
-    if (feed.kind == Feed::Kind::kLearningRate) continue;
+    if (not is_data(feed)) continue;
     if (feed.name == name) return &feed;
     if (feed.kind == Feed::Kind::kTarget) target = &feed;
     else only_input = &feed, ++inputs;
@@ -159,7 +159,7 @@ void Dataset::match_names(const plan::Entry& entry, std::vector<std::pair<std::s
     } catch (const Error& error) { diags.append(error); }
   }
   for (const Feed& feed : entry.feeds) {
-    if (feed.kind == Feed::Kind::kLearningRate or std::find(given.begin(), given.end(), &feed) != given.end()) continue;
+    if (not is_data(feed) or std::find(given.begin(), given.end(), &feed) != given.end()) continue;
     const bool target = feed.kind == Feed::Kind::kTarget;
     diags.error(Code::kDataName,
                 fmt::format("{}: nothing feeds {} ({})", options_.flag, target ? "the target" : "the input " + quoted(feed.name), type_text(feed)), {},

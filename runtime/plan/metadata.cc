@@ -213,7 +213,7 @@ Persistent read_persistent(const proto::Persistent& message, const ReadBlob& rea
 Feed read_feed(const proto::Feed& message) {
   check_rank(message.shape(), message.name());
   Feed feed{.name = message.name(),
-            .kind = read_enum(message.kind(), Feed::Kind::kLearningRate, "kind of feed"),
+            .kind = read_enum(message.kind(), Feed::Kind::kFirstSample, "kind of feed"),
             .dtype = read_dtype(message.dtype()),
             .shape = read_dims(message.shape()),
             .bounds = {},

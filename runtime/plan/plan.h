@@ -140,6 +140,7 @@ struct Feed {
     kModelInput,
     kTarget,
     kLearningRate,  ///< f64[], the trainer's
+    kFirstSample,   ///< i64[], where this batch begins in the whole one, of which replicas take parts: random numbers are keyed by it. 0 if it is not given
   };
   std::string name;
   Kind kind = Kind::kModelInput;
@@ -150,6 +151,9 @@ struct Feed {
   std::optional<std::int64_t> ignored;
 };
 
+/// Is the feed a column of a data set?
+inline bool is_data(const Feed& feed) { return feed.kind == Feed::Kind::kModelInput or feed.kind == Feed::Kind::kTarget; }
+
 struct Result {
   std::string name;  ///< ONNX output name; or kLossSum, kTargetCount, "metric:accuracy", "grad_norm:WEIGHT"
   std::uint32_t buffer = 0;
@@ -159,6 +163,7 @@ struct Result {
 inline constexpr const char* kLossSum = "loss_sum";           ///< f32[]: sum of the losses of all targets of the batch
 inline constexpr const char* kTargetCount = "target_count";   ///< f32[]: number of targets that count
 inline constexpr const char* kMetricPrefix = "metric:";       ///< f32[]: sum over the targets; divided by kTargetCount it is the metric
+inline constexpr const char* kRandomSeed = "random_seed";     ///< not a result but a state, i64[]: the seed of this run's random numbers
 inline constexpr const char* kGradNormPrefix = "grad_norm:";  ///< f32[]: L2 norm of the mean loss's gradient, before clipping and weight decay
 
 // Entry points.

@@ -51,7 +51,7 @@ std::vector<std::pair<std::string, Array>> made_up_data(const plan::Entry& entry
   std::vector<std::pair<std::string, Array>> arrays;
   RandomWords random(0, 0);
   for (const plan::Feed& feed : entry.feeds) {
-    if (feed.kind == plan::Feed::Kind::kLearningRate) continue;
+    if (not is_data(feed)) continue;
     const auto shape = shape_for(feed, options);
     const auto [low, high] = feed.bounds.value_or(std::pair<std::int64_t, std::int64_t>(0, 2));
     Tensor values = is_float(feed.dtype) ? made_up_floats(shape, random) : made_up_integers(shape, low, high, random).cast(feed.dtype);

@@ -32,9 +32,21 @@ void add_random(Cases& cases) {
     cases.add(*op, "a scalar", {absent()}, stream({}, DType::kF32, 1, 1));
     cases.add(*op, "no elements", {absent()}, stream({kEmpty, 3}, DType::kF32, 1, 1));
   }
+  const std::vector<double> whole = uniform(7, 1, 0, 24);  // [6,4] of a batch of 6
+  const Operand from_second = given(DType::kI64, {}, {2});
+  cases.add(op::random_uniform, "a part of a batch", {absent(), from_second}, stream({kN, 4}, DType::kF32, 7, 1)).equals({whole.begin() + 8, whole.begin() + 20});
+  std::vector<double> second_axis;
+  for (int i = 0; i < 2; ++i)
+    for (int n = 2; n < 5; ++n) second_axis.push_back(whole[static_cast<std::size_t>(2 * n + i)]);
+  Attrs along_second = stream({2, kN}, DType::kF32, 7, 1);
+  along_second.set(kBatchAxis = 1);
+  cases.add(op::random_uniform, "a part of a batch along the second axis", {absent(), from_second}, along_second).equals(second_axis);
+  cases.add(op::random_event, "of step and run", {given(DType::kI64, {}, {5}), given(DType::kI64, {}, {-3})}, {kStream = 2}).gives({});
+  cases.add(op::random_event, "of an iteration alone", {absent(), given(DType::kI64, {}, {7})}).gives({});
   const Operand rate = constant(given({}, {0.4}));
   cases.add(op::dropout, "symbolic batch", {f32({kN, 7}), rate}, {kSeed = 3, kStream = 1}).varies_in(1);
   cases.add(op::dropout, "a later step", {f32({kN, 7}), rate, given(DType::kI64, {}, {12})}, {kSeed = 3, kStream = 1}).varies_in(1);
+  cases.add(op::dropout, "a part of a batch", {f32({kN, 7}), rate, absent(), from_second}, {kSeed = 3, kStream = 1}).varies_in(1);
   cases.add(op::dropout, "f64", {f64({5}), constant(given(DType::kF64, {}, {0.2}))}, {kSeed = 1, kStream = 2}).varies_in(1);
   cases.add(op::dropout, "a rate of 0 keeps all", {given({3}, {1, 2, 3}), constant(given({}, {0}))}, {kStream = 1}).equals({1, 2, 3}).slopes({1, 1, 1});
   cases.add(op::dropout, "a rate of 1 keeps nothing", {given({3}, {1, 2, 3}), constant(given({}, {1}))}, {kStream = 1}).equals({0, 0, 0}).slopes({0, 0, 0});

@@ -176,25 +176,6 @@ TEST(SelectWeights, RunningStatisticsAreMovedNotTrained) {
   EXPECT_THAT(names, ElementsAre("s", "b"));
 }
 
-TEST(KeyRandom, EveryStepAndSeedDrawsOtherNumbers) {
-  Graph graph = small_graph("input %x: f32[4], input %r: f32[]", "%d, %kept = dropout(%x, %r, -) {seed=2, stream=1}; %y = neg(%d)");
-  (void)expand(graph);
-  ASSERT_EQ(key_random(graph, 40), Changed::kYes);
-  verify(graph);
-  const Input* step = graph.find_input("random_step");
-  ASSERT_NE(step, nullptr);
-  EXPECT_EQ(step->role, Role::kState);
-  ASSERT_EQ(graph.aliases().size(), 1U);
-  EXPECT_EQ(expression(graph, graph.aliases()[0].value), "add(random_step, 1)");
-  EXPECT_THAT(expression(graph), testing::HasSubstr("random_uniform(random_step){seed=42, shape=[4], stream=1, to=f32}"));
-  EXPECT_EQ(key_random(graph, 40), Changed::kNo) << "numbers keep the key they have";
-}
-
-TEST(KeyRandom, GraphsWithoutRandomNumbersStay) {
-  Graph graph = small_graph("input %x: f32[4]", "%y = neg(%x)");
-  EXPECT_EQ(key_random(graph, 1), Changed::kNo);
-}
-
 TEST(RemoveDropout, KeepsEverything) {
   Graph graph = small_graph("input %x: f32[4], input %r: f32[]", "%d, %kept = dropout(%x, %r, -) {seed=2, stream=1}; %y = where(%kept, %d, %d)");
   ASSERT_EQ(remove_dropout(graph), Changed::kYes);
