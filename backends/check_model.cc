@@ -108,7 +108,9 @@ bool fits(const Graph& graph, const Recipe& recipe, bool complete, std::vector<D
   Graph for_weights = graph.clone(), for_loss = graph.clone();
   const bool weights = graph.inputs().empty() or succeeds(problems, [&] { (void)select_weights(for_weights, recipe); });
   if (not complete) return false;
-  return succeeds(problems, [&] { (void)attach_loss(for_loss, recipe); }) and weights;
+  Graph for_dropout = graph.clone();
+  const bool dropout = succeeds(problems, [&] { (void)insert_dropout(for_dropout, recipe); });
+  return succeeds(problems, [&] { (void)attach_loss(for_loss, recipe); }) and weights and dropout;
 }
 
 void describe_weights(const Graph& graph, const TrainingReport& training, const Recipe& recipe, CheckReport& report) {
@@ -151,6 +153,8 @@ CheckReport check_model(CheckedModel model, const std::optional<Recipe>& wanted)
   TrainingReport training;
   if (fits(model.graph, recipe, complete, report.problems) and succeeds(report.problems, [&] { (void)build_entries(model.graph, recipe, training); })) {
     describe_weights(model.graph, training, recipe, report);
+    report.dropout_rate = recipe.model.dropout_rate;
+    report.dropped_after = training.dropped_after;
     const std::vector<Diag> of_recipe = recipe_warnings(model.graph, recipe);
     report.warnings.insert(report.warnings.end(), of_recipe.begin(), of_recipe.end());
   }
@@ -170,6 +174,7 @@ std::string to_text(const CheckReport& report) {
   }
   if (not report.weights.empty()) text += fmt::format("\n{:<52} {:<20} {}\n", "weight", "type", "trained");
   for (const CheckedWeight& weight : report.weights) text += fmt::format("{:<52} {:<20} {}\n", printable(weight.name), weight.type, weight.status);
+  if (not report.dropped_after.empty()) text += fmt::format("\ntraining drops {} of the elements after: {}\n", report.dropout_rate, printable(join(report.dropped_after, ", "), 2000));
   for (const auto* diags : {&report.warnings, &report.problems}) {
     text += diags->empty() ? "" : "\n";
     for (const Diag& diag : *diags) text += to_string(diag) + "\n";

@@ -39,6 +39,8 @@ struct CheckedModel {
 struct CheckReport {
   std::vector<CheckedOperator> operators;
   std::vector<CheckedWeight> weights;
+  double dropout_rate = 0;
+  std::vector<std::string> dropped_after;  ///< nodes after which the recipe puts dropout
   std::vector<Diag> problems;  ///< each with a way out; none: the model can be trained
   std::vector<Diag> warnings;
   std::size_t unreached = 0;  ///< weights that no gradient reaches

@@ -88,7 +88,6 @@ constexpr auto kNotYet = std::to_array<RecipeNotYet>({
     {"optimizer.clip_norm", 0, "gradient clipping"},
     {"optimizer.clip_value", 0, "gradient clipping"},
     {"train.gradient_accumulation_steps", 1, "gradient accumulation"},
-    {"model.dropout.rate", 0, "dropout that the model does not have"},
 });
 
 // Signatures of torch.optim (PyTorch 2) and keras.optimizers (Keras 3): {key, torch, keras}. Keras rounds nothing here that

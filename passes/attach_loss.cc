@@ -134,6 +134,8 @@ std::vector<Diag> recipe_warnings(const Graph& graph, const Recipe& recipe) {
                         graph.producer(output.value).loc,
                         {"loss.kind = \"cross_entropy\" is for probabilities, and is computed from the logits"},
                         Severity::kWarning});
+  std::vector<Diag> of_dropout = dropout_warnings(graph, recipe);
+  warnings.insert(warnings.end(), std::make_move_iterator(of_dropout.begin()), std::make_move_iterator(of_dropout.end()));
   return warnings;
 }
 

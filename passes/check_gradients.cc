@@ -236,6 +236,7 @@ std::string text_of(const GradientReport& report) {
 
 GradientReport check_gradients(const Graph& imported, const Recipe& recipe, std::int64_t batch) {
   Graph graph = widened(imported);
+  (void)insert_dropout(graph, recipe);
   (void)fold_constants(graph);
   if (recipe.model.batch_norm == "train") (void)train_batch_norm(graph, recipe.train.convention);
   else (void)freeze_batch_norm(graph);

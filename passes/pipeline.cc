@@ -12,6 +12,7 @@ namespace {
 Graph build_training(const Graph& imported, const Recipe& recipe, bool gradient_norms, TrainingReport& report) {
   Graph graph = imported.clone();
   graph.name = gradient_norms ? "train_step_norms" : "train_step";
+  std::vector<std::string> dropped_after = insert_dropout(graph, recipe);              // because nodes have the file's names here
   (void)key_random(graph, recipe.train.seed, samples_of(imported));                    // because every step must draw other numbers
   (void)fold_constants(graph);                                                         // because weights made by constant arithmetic are no weights
   if (recipe.model.batch_norm == "train") (void)train_batch_norm(graph, recipe.train.convention);  // because the loss must see the batch's statistics
@@ -23,7 +24,7 @@ Graph build_training(const Graph& imported, const Recipe& recipe, bool gradient_
   std::vector<ValueId> wrt;
   for (const TrainedWeight& weight : chosen) wrt.push_back(weight.value);
   std::vector<ValueId> gradients = differentiate(graph, objective.loss_sum, wrt);
-  report = {.trained = {}, .unreached = {}};
+  report = {.trained = {}, .unreached = {}, .dropped_after = std::move(dropped_after)};
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (gradients[i].valid()) report.trained.push_back(chosen[i]);
     else report.unreached.push_back(chosen[i].name);

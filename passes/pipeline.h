@@ -18,6 +18,7 @@ struct EntryGraph {
 struct TrainingReport {
   std::vector<TrainedWeight> trained;    ///< weights that a gradient reaches, by value of the imported graph
   std::vector<std::string> unreached;    ///< chosen, but no gradient reaches them
+  std::vector<std::string> dropped_after;  ///< nodes after which the recipe put dropout
 };
 
 /// The entry points that the recipe asks for: predict always; train_step, train_step_norms and eval_step if it has a loss. `imported` may still have ops of meaning `lower`.

@@ -65,7 +65,7 @@ JsonLine json_of(std::string_view kind, const Diag& diag) {
   return line;
 }
 
-/// One JSON object a line: operators, weights, warnings, problems, then the sum.
+/// One JSON object a line: operators, weights, dropout, warnings, problems, then the sum.
 std::string to_json_lines(const CheckReport& report) {
   std::string text;
   const auto add = [&](const JsonLine& line) { text += line.str() + "\n"; };
@@ -74,6 +74,7 @@ std::string to_json_lines(const CheckReport& report) {
             .text("gradient", checked.gradient).text("cpu", checked.kernels));
   for (const CheckedWeight& weight : report.weights)
     add(JsonLine().text("kind", "weight").text("name", weight.name).text("type", weight.type).boolean("trained", weight.trained).text("status", weight.status));
+  for (const std::string& node : report.dropped_after) add(JsonLine().text("kind", "dropout").text("after", node).number("rate", report.dropout_rate));
   for (const Diag& warning : report.warnings) add(json_of("warning", warning));
   for (const Diag& problem : report.problems) add(json_of("problem", problem));
   add(JsonLine().text("kind", "summary").integer("problems", static_cast<std::int64_t>(report.problems.size())).integer("warnings", static_cast<std::int64_t>(report.warnings.size()))
