@@ -21,22 +21,28 @@ Names names_of(const Graph& graph) {
   return names;
 }
 
-/// A result of a node of the file, which may have become several nodes of ours: a float that others read, or one that is its first and that nobody reads.
+/// Results of nodes of the file, which may have become several nodes of ours: floats that others read, or the first one if nobody does. What depends on nothing that
+/// is fed (slices of weights, initial states) is not meant by a pattern such as "encoder*".
 class NodeResults {
  public:
   /// `around`: names of nodes in the graphs around this one. Their bodies are their own affair: a recurrent layer's cell has the layer's name.
-  NodeResults(const Graph& graph, Names around) : graph_(graph), around_(std::move(around)), by_own_(graph.value_count()), by_others_(graph.value_count()) {
+  NodeResults(const Graph& graph, Names around) : graph_(graph), around_(std::move(around)), by_own_(graph.value_count()), by_others_(graph.value_count()), fed_(graph.value_count()) {
+    for (const Input& input : graph.inputs()) fed_[input.value.index] = input.role == Role::kInput;
     for (const Output& output : graph.outputs()) by_others_[output.value.index] = true;
-    for (const Node& node : graph.nodes())
+    for (const Node& node : graph.nodes()) {
+      bool fed = false;
       for (const ValueId operand : node.operands) {
+        fed = fed or (operand.valid() and fed_[operand.index]);
         if (not operand.valid() or not graph.value(operand).producer.valid()) continue;
         (graph.producer(operand).loc.node == node.loc.node ? by_own_ : by_others_)[operand.index] = true;
       }
+      for (const ValueId result : node.results) fed_[result.index] = fed;
+    }
   }
   /// Is result `i` of the node one of the file's?
   bool has(const Node& node, std::size_t i) const {
     const ValueId value = node.results[i];
-    if (node.loc.node.empty() or around_.contains(node.loc.node) or not is_float(graph_.type(value).dtype)) return false;
+    if (node.loc.node.empty() or around_.contains(node.loc.node) or not fed_[value.index] or not is_float(graph_.type(value).dtype)) return false;
     return by_others_[value.index] or (i == 0 and not by_own_[value.index]);
   }
   bool has_any(const Node& node) const {
@@ -55,6 +61,7 @@ class NodeResults {
   const Graph& graph_;
   Names around_;
   std::vector<bool> by_own_, by_others_;  // by value: is it read by nodes of its producer's name, and by others?
+  std::vector<bool> fed_;                 // by value: does it depend on what is fed?
 };
 
 /// Calls use(graph, node, results) for every node with a result of the file's, bodies included.
@@ -81,9 +88,9 @@ void check_patterns(const Recipe& recipe, const std::vector<std::string>& names)
     std::vector<std::string> notes;
     if (const auto near = nearest(pattern, names)) notes.push_back(fmt::format("did you mean {}?", quoted(*near)));
     const std::size_t more = names.size() - std::min(names.size(), kShown);
-    notes.push_back(fmt::format("the model's nodes that give floats: {}{}", quoted_list(std::span(names).first(names.size() - more)), more > 0 ? fmt::format(" and {} more", more) : ""));
+    notes.push_back(fmt::format("the nodes that make floats of what is fed: {}{}", quoted_list(std::span(names).first(names.size() - more)), more > 0 ? fmt::format(" and {} more", more) : ""));
     notes.emplace_back("a Dropout that was exported for inference does nothing and is no node any more: name the one before it");
-    throw Error(Code::kRecipeModel, fmt::format("model.dropout.after: {} matches no node of the model that gives floats", quoted(pattern)), {}, std::move(notes));
+    throw Error(Code::kRecipeModel, fmt::format("model.dropout.after: {} matches no node that makes floats of what is fed", quoted(pattern)), {}, std::move(notes));
   }
 }
 

@@ -60,7 +60,7 @@ Objective attach_loss(Graph& graph, const Recipe& recipe);
 /// What a recipe asks for that is allowed but seldom meant: softmax_cross_entropy on an output that ends in Softmax, dropout after dropout.
 std::vector<Diag> recipe_warnings(const Graph& graph, const Recipe& recipe);
 
-/// Dropout after the nodes of the file that model.dropout names, bodies included; the names of those nodes. The graph must be as imported: nodes are found by name.
+/// Dropout after the nodes of the file that model.dropout names and that make floats of what is fed, bodies included; the names of those nodes. The graph must be as imported: nodes are found by name.
 /// Throws Error kRecipeModel for a pattern that matches no node, with the nearest name.
 std::vector<std::string> insert_dropout(Graph& graph, const Recipe& recipe);
 /// Where that comes on top of a Dropout of the model's own.

@@ -52,6 +52,13 @@ TEST(InsertDropout, WholeNumbersAreLeftAlone) {
   expect_error(Code::kRecipeModel, "\"position\" matches no node", [&] { (void)insert_dropout(again, dropout({"position"})); });
 }
 
+TEST(InsertDropout, WeightsAreLeftAlone) {
+  Graph graph = small_graph("input %x: f32[N,2], weight %w: f32[2,2] = [1, 2, 3, 4]",
+                            "%t = transpose(%w) {perm=[1,0]}  // at \"layer/Transpose\"\n%y = matmul(%x, %t)  // at \"layer/MatMul\"");
+  EXPECT_THAT(insert_dropout(graph, dropout({"layer*"})), ElementsAre("layer/MatMul"));
+  EXPECT_EQ(expression(graph), "dropout(matmul(x, transpose(w){perm=[1,0]}), 0.25){stream=1}");
+}
+
 TEST(InsertDropout, ARateOfZeroChangesNothing) {
   Graph graph = layers();
   EXPECT_THAT(insert_dropout(graph, dropout({"head"}, 0)), IsEmpty());
