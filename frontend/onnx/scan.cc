@@ -246,7 +246,6 @@ class ScanTask final : public ControlTask {
   }
 
   std::optional<std::vector<Item>> without_iterations(const std::vector<Item>& probed) {
-    probe_.reset();
     std::vector<Item> results = iterations_.states();
     for (std::size_t k = 0; k + states_ < probed.size(); ++k) {
       const Item& slice = probed[k + states_];
@@ -256,6 +255,7 @@ class ScanTask final : public ControlTask {
       padded[output_axis(k, slice.tensor.rank())] = length_;
       results.emplace_back(length_.is_constant(0) ? empty : full(builder(), 0, empty.dtype(), padded));
     }
+    probe_.reset();  // now: what was probed is its
     done_.push_back(std::move(results));
     return next_sample();
   }

@@ -73,7 +73,7 @@ TestModel with_external_weight(const std::string& location) {
 
 TestModel with_dynamic_axes() {
   TestModel model;
-  model.input("x", {"N", 4}).input("axes", {1}, DType::kI64).output("y");
+  model.input("x", {"N", 4}).input("axes", {"K"}, DType::kI64).output("y");
   model.node("Unsqueeze", {"x", "axes"}, {"y"}).named("view");
   return model;
 }

@@ -145,7 +145,7 @@ TEST(ImportErrors, WeightDeclaredWithAnotherShape) {
 
 TEST(ImportErrors, AxesThatAreAnInput) {
   TestModel model;
-  model.input("x", {"N", 4}).input("axes", {1}, DType::kI64).output("y");
+  model.input("x", {"N", 4}).input("axes", {"K"}, DType::kI64).output("y");
   model.node("Unsqueeze", {"x", "axes"}, {"y"}).named("view");
   const std::string problem = problem_of(model, Code::kDynamic);
   EXPECT_THAT(problem, HasSubstr("Unsqueeze: the contents of input 1 (axes) must be known when compiling"));

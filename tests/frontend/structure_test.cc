@@ -13,15 +13,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-TestNode add_node(onnx::NodeProto& node, const std::string& op_type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-                  const std::string& domain = "") {
-  node.set_op_type(op_type);
-  node.set_domain(domain);
-  for (const std::string& name : inputs) node.add_input(name);
-  for (const std::string& name : outputs) node.add_output(name);
-  return TestNode(node);
-}
-
 /// A function of domain "f".
 struct Function {
   onnx::FunctionProto& proto;
@@ -43,25 +34,6 @@ void refer(TestNode node, const std::string& name, const std::string& of) {
   attribute.set_name(name);
   attribute.set_ref_attr_name(of);
 }
-
-/// A body, written down.
-struct BodyGraph {
-  onnx::GraphProto& proto;
-  BodyGraph(onnx::NodeProto& node, const std::string& attribute) : proto(*add(node, attribute).mutable_g()) {}
-  BodyGraph& input(const std::string& name) { return proto.add_input()->set_name(name), *this; }
-  BodyGraph& output(const std::string& name) { return proto.add_output()->set_name(name), *this; }
-  TestNode node(const std::string& op_type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs, const std::string& domain = "") {
-    return add_node(*proto.add_node(), op_type, inputs, outputs, domain);
-  }
-
- private:
-  static onnx::AttributeProto& add(onnx::NodeProto& node, const std::string& name) {
-    onnx::AttributeProto& attribute = *node.add_attribute();
-    attribute.set_name(name);
-    attribute.set_type(onnx::AttributeProto::GRAPH);
-    return attribute;
-  }
-};
 
 Tensor truth(bool value) { return Tensor::scalar(value); }
 Tensor number(std::int64_t value) { return Tensor::scalar(value); }

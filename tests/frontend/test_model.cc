@@ -124,6 +124,15 @@ std::string ops_of(const Graph& graph) {
   return names;
 }
 
+TestNode add_node(onnx::NodeProto& node, const std::string& op_type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
+                  const std::string& domain) {
+  node.set_op_type(op_type);
+  node.set_domain(domain);
+  for (const std::string& name : inputs) node.add_input(name);
+  for (const std::string& name : outputs) node.add_output(name);
+  return TestNode(node);
+}
+
 std::vector<Diag> problems_of(const TestModel& model, const onnx::ImportOptions& options) {
   try {
     model.import(options);

@@ -42,6 +42,29 @@ class TestNode {
   onnx::NodeProto& proto_;
 };
 
+/// Makes `node` one of `op_type`.
+TestNode add_node(onnx::NodeProto& node, const std::string& op_type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
+                  const std::string& domain = "");
+
+/// A body of If, Loop or Scan, written down.
+struct BodyGraph {
+  onnx::GraphProto& proto;
+  BodyGraph(onnx::NodeProto& node, const std::string& attribute) : proto(*add(node, attribute).mutable_g()) {}
+  BodyGraph& input(const std::string& name) { return proto.add_input()->set_name(name), *this; }
+  BodyGraph& output(const std::string& name) { return proto.add_output()->set_name(name), *this; }
+  TestNode node(const std::string& op_type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs, const std::string& domain = "") {
+    return add_node(*proto.add_node(), op_type, inputs, outputs, domain);
+  }
+
+ private:
+  static onnx::AttributeProto& add(onnx::NodeProto& node, const std::string& name) {
+    onnx::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::GRAPH);
+    return attribute;
+  }
+};
+
 struct TestModel {
   onnx::ModelProto proto;
 

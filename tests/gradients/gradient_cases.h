@@ -112,6 +112,8 @@ std::span<const GradientCase> gradient_cases();
 /// The operators of opset 17's default domain that are differentiable in floats, and those that later opsets added.
 std::span<const std::string_view> opset17_operators();
 std::span<const std::string_view> later_operators();
+/// Those with bodies, of which any gradient may be asked.
+std::span<const std::string_view> control_flow_operators();
 
 /// A case as a model: inputs x0, x1, ... (c0, c1, ... where they are no variables), outputs y0, y1, ...
 TestModel model_of(const GradientCase& one);

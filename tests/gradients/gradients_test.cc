@@ -77,13 +77,14 @@ TEST(Gradients, OfEveryOperatorAreProved) {
     proof.passed += passes(one);
   }
   std::vector<std::string> missing;
-  const auto opset17 = opset17_operators(), later = later_operators();
-  const int proved = count_proved(opset17, proofs, missing), later_proved = count_proved(later, proofs, missing);
+  const auto opset17 = opset17_operators(), later = later_operators(), control = control_flow_operators();
+  const int proved = count_proved(opset17, proofs, missing), later_proved = count_proved(later, proofs, missing), control_proved = count_proved(control, proofs, missing);
   if (std::getenv("HONE_CASES") != nullptr) {
     for (const auto& [op, proof] : proofs) fmt::print("{}: {} of {} cases pass\n", op, proof.passed, proof.cases);
     return;
   }
-  fmt::print("gradients: {}/{} operators proved ({} cases); {}/{} operators of later opsets\n", proved, opset17.size(), cases, later_proved, later.size());
+  fmt::print("gradients: {}/{} operators proved ({} cases); {}/{} operators of later opsets; {}/{} with bodies\n", proved, opset17.size(), cases, later_proved,
+             later.size(), control_proved, control.size());
   EXPECT_THAT(missing, testing::IsEmpty());
 }
 

@@ -19,11 +19,13 @@ constexpr std::string_view kOpset17[] = {
 constexpr std::string_view kLater[] = {
     "Attention", "CausalConvWithState", "CenterCropPad", "Col2Im", "CumProd", "DeformConv", "Gelu", "GroupNormalization", "LinearAttention", "Mish",
     "RMSNormalization", "RotaryEmbedding", "SwiGLU", "Swish", "TensorScatter", "AffineGrid"};
+constexpr std::string_view kControlFlow[] = {"If", "Loop", "Scan"};
 // clang-format on
 
 }  // namespace
 
 std::span<const std::string_view> opset17_operators() { return kOpset17; }
 std::span<const std::string_view> later_operators() { return kLater; }
+std::span<const std::string_view> control_flow_operators() { return kControlFlow; }
 
 }  // namespace hone::test

@@ -56,8 +56,8 @@ std::optional<Tensor> number(const Val& val) {
   return constant ? std::optional(constant->reshaped({})) : std::nullopt;
 }
 
-/// The whole number in operand `i` as a size; a size that was cast to float, too.
-Dim whole_number(const ImportNode& node, std::size_t i, std::string_view name) {
+/// The whole number in operand `i` as a size; a size that was cast to float, too. No floats that are fed.
+std::optional<Dim> whole_number(const ImportNode& node, std::size_t i, std::string_view name) {
   const Graph& graph = node.builder().graph();
   if (const auto constant = number(node.x(i)); constant and constant->at(0) == std::trunc(constant->at(0)) and std::fabs(constant->at(0)) < 0x1p53)
     return static_cast<std::int64_t>(constant->at(0));
@@ -67,7 +67,7 @@ Dim whole_number(const ImportNode& node, std::size_t i, std::string_view name) {
     id = producer.operands[0];
     if (graph.value(id).known) return graph.value(id).known->at(0);
   }
-  return node.content(i, name);
+  return is_float(node.x(i).dtype()) ? std::nullopt : std::optional(node.content(i, name));
 }
 
 std::vector<Val> import_range(const ImportNode& node) {
@@ -80,8 +80,10 @@ std::vector<Val> import_range(const ImportNode& node) {
   }
   node.require(not numbers[2] or numbers[2]->at(0) != 0, Code::kBadAttribute, "delta is 0");
   if (numbers[0] and numbers[1] and numbers[2]) return {node.builder().constant(range_of(node, *numbers[0], *numbers[1], *numbers[2]))};
-  if (is_float(node.x(0).dtype()) and (node.is_fed(0) or node.is_fed(1) or node.is_fed(2))) return {range_of_fed(node)};
-  const Dim start = whole_number(node, 0, kNames[0]), limit = whole_number(node, 1, kNames[1]), delta = whole_number(node, 2, kNames[2]);
+  std::optional<Dim> whole[3];
+  for (std::size_t i = 0; i < 3; ++i) whole[i] = whole_number(node, i, kNames[i]);
+  if (not whole[0] or not whole[1] or not whole[2]) return {range_of_fed(node)};
+  const Dim start = *whole[0], limit = *whole[1], delta = *whole[2];
   if (not delta.is_constant()) node.fail(Code::kDynamic, fmt::format("delta must be a number, and is {}", delta.text()));
   const Dim steps = delta.value() > 0 ? ceildiv(limit - start, delta) : ceildiv(start - limit, Dim(0) - delta);
   const Val from = reshape(node.x(0), {}), by = reshape(node.x(2), {});
