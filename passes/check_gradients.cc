@@ -20,6 +20,9 @@ constexpr double kTolerance = 1e-5;  // a wrong formula is off by far more
 constexpr double kKink = 1e-3;       // slopes to both sides that differ by more than this, relatively, belong to a kink
 constexpr int kDirections = 2;
 
+/// Does rounding a result of this size change its slope by more than the tolerance? So it is with the -3e38 that masks of attention add.
+bool hides_slope(double at, double slope) { return std::fabs(at) * std::numeric_limits<double>::epsilon() / kStep > kTolerance * std::max(1.0, std::fabs(slope)); }
+
 bool is_kink(double below, double above) { return not(std::fabs(above - below) <= kKink * (1 + std::max(std::fabs(above), std::fabs(below)))); }
 
 /// Values through which the loss can depend on a weight, by floats.
@@ -109,8 +112,19 @@ Graph formula_graph(const Graph& graph, const Node& node) {
 /// What differences along one direction say of a node, and what its formula says.
 struct Slopes {
   double differences = 0, formula = 0, size = 0;
-  std::int64_t kinks = 0, outside = 0, elements = 0;
+  std::int64_t kinks = 0, outside = 0, hidden = 0, elements = 0;
 };
+
+/// How far x really goes along `direction`, rounding of x + step * direction included: not at all where x is huge.
+Tensor travelled(const Tensor& x, const Tensor& direction) {
+  const Tensor above = moved(x, direction, kStep), below = moved(x, direction, -kStep);
+  std::vector<double> way(static_cast<std::size_t>(x.element_count()));
+  for (std::size_t i = 0; i < way.size(); ++i) {
+    const auto e = static_cast<std::int64_t>(i);
+    way[i] = std::isfinite(x.at(e)) ? (above.at(e) - below.at(e)) / (2 * kStep) : 0;
+  }
+  return Tensor::of<double>(x.shape(), std::span<const double>(way));
+}
 
 class NodeCheck {
  public:
@@ -124,6 +138,8 @@ class NodeCheck {
     for (std::size_t i = 0; i < operands_.size(); ++i)
       if (varies_[i]) directions[i] = random_direction(operands_[i].shape(), 10 * seed + i);
     const std::vector<Tensor> at = results_at(directions, 0), above = results_at(directions, kStep), below = results_at(directions, -kStep);
+    for (std::size_t i = 0; i < operands_.size(); ++i)
+      if (varies_[i]) directions[i] = travelled(operands_[i], directions[i]);
     Slopes slopes;
     Feeds feeds;
     for (std::size_t i = 0; i < operands_.size(); ++i)
@@ -151,17 +167,21 @@ class NodeCheck {
     return run_.run(id_, operands);
   }
 
-  /// Random gradients of a result, 0 at its kinks and where it is not finite; adds their sum with the result's slopes.
+  /// Random gradients of a result, 0 at its kinks and where differences tell nothing; adds their sum with the result's slopes.
   static Tensor weigh(const Tensor& at, const Tensor& above, const Tensor& below, std::uint64_t seed, Slopes& slopes) {
     const Tensor random = random_direction(at.shape(), 77 + seed);
     std::vector<double> dy;
     for (std::int64_t e = 0; e < at.element_count(); ++e) {
       const bool outside = not std::isfinite(at.at(e)) or not std::isfinite(above.at(e)) or not std::isfinite(below.at(e));
-      const bool kink = not outside and is_kink((at.at(e) - below.at(e)) / kStep, (above.at(e) - at.at(e)) / kStep);
-      dy.push_back(kink or outside ? 0 : random.at(e));
+      const double difference = (above.at(e) - below.at(e)) / (2 * kStep);
+      const bool hidden = not outside and hides_slope(at.at(e), difference);
+      const bool kink = not outside and not hidden and is_kink((at.at(e) - below.at(e)) / kStep, (above.at(e) - at.at(e)) / kStep);
+      const bool left_out = outside or hidden or kink;
+      dy.push_back(left_out ? 0 : random.at(e));
       slopes.kinks += kink;
       slopes.outside += outside;
-      const double slope = kink or outside ? 0 : dy.back() * (above.at(e) - below.at(e)) / (2 * kStep);
+      slopes.hidden += hidden;
+      const double slope = left_out ? 0 : dy.back() * difference;
       slopes.differences += slope;
       slopes.size += std::fabs(slope);
     }
@@ -190,6 +210,7 @@ GradientRow check_node(ForwardRun& run, const Graph& graph, NodeId id, const std
     const Slopes slopes = check.along(id.index * kDirections + static_cast<std::uint64_t>(i) + 1);
     row.relative_error = std::max(row.relative_error, relative_error(slopes.differences, slopes.formula, slopes.size));
     if (slopes.outside > 0) row.remark = fmt::format("{} of {} elements are not finite, and left out", slopes.outside, slopes.elements);
+    if (slopes.hidden > 0) row.remark = fmt::format("{} of {} elements are so large that rounding hides their slope, and left out", slopes.hidden, slopes.elements);
     if (slopes.kinks > 0) row.remark = fmt::format("{} of {} elements are at a kink or curve too sharply, and left out", slopes.kinks, slopes.elements);
   }
   row.ok = row.relative_error <= kTolerance;

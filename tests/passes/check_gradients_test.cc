@@ -50,6 +50,18 @@ TEST(CheckGradients, MlpAgrees) {
   EXPECT_THAT(report.text, Not(HasSubstr("kink")));
 }
 
+TEST(CheckGradients, LeavesOutWhatMasksOfAttentionHide) {
+  Graph graph;
+  Builder b(graph);
+  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kN, 6}});
+  const std::vector<float> mask = {0, -3.4e38F, 0, 0, -3.4e38F};
+  const Val masked = op::matmul(x, weight(b, "w", {6, 5})) + b.constant(Tensor::of<float>({5}, std::span<const float>(mask)));
+  b.output("y", op::softmax(masked, {kAxis = 1}));
+  const GradientReport report = check_gradients(graph, recipe_of("mse"), 2);
+  EXPECT_TRUE(report.ok) << report.text;
+  EXPECT_THAT(report.text, HasSubstr("(4 of 10 elements are so large that rounding hides their slope, and left out)"));
+}
+
 TEST(CheckGradients, ConvolutionNetAgrees) {
   Graph graph;
   Builder b(graph);
