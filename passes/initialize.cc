@@ -54,6 +54,15 @@ constexpr Initializer kInitializers[] = {
     {"zeros", false, [](Fans) { return 0.0; }},
 };
 
+/// `element(i)` for every element, written where it stays: weights are large.
+template <typename T, typename Element>
+Tensor drawn(const std::vector<std::int64_t>& shape, Element&& element) {
+  return Tensor::make(kDTypeOf<T>, shape, [&](std::span<std::byte> bytes) {
+    T* values = reinterpret_cast<T*>(bytes.data());
+    for (std::size_t i = 0; i < bytes.size() / sizeof(T); ++i) values[i] = static_cast<T>(element(i));
+  });
+}
+
 }  // namespace
 
 void initialize_weights(Graph& graph, const Recipe& recipe, std::span<const TrainedWeight> weights) {
@@ -69,12 +78,11 @@ void initialize_weights(Graph& graph, const Recipe& recipe, std::span<const Trai
     if (type.shape.size() < 2) continue;  // scales and biases keep what the file has
     const std::vector<std::int64_t> shape = constant_shape(type.shape);
     const double scale = found->scale(fans_of(shape, transposed.contains(weights[w].value)));
-    std::vector<double> values(static_cast<std::size_t>(checked_element_count(shape)));
-    for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto element = [&](std::size_t i) {
       const auto [a, b] = philox_uniform(static_cast<std::uint64_t>(recipe.train.seed), w, i);
-      values[i] = scale * (found->normal ? std::sqrt(-2 * std::log(1 - a)) * std::cos(2 * std::numbers::pi * b) : 2 * a - 1);  // Box-Muller
-    }
-    builder.set_input_data(weights[w].value, Tensor::of<double>(shape, std::span<const double>(values)).cast(type.dtype));
+      return scale * (found->normal ? std::sqrt(-2 * std::log(1 - a)) * std::cos(2 * std::numbers::pi * b) : 2 * a - 1);  // Box-Muller
+    };
+    builder.set_input_data(weights[w].value, type.dtype == DType::kF32 ? drawn<float>(shape, element) : drawn<double>(shape, element).cast(type.dtype));
   }
 }
 

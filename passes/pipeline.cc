@@ -8,10 +8,17 @@ namespace hone {
 
 namespace {
 
-/// The training step; the trained weights are those that a gradient reaches.
-Graph build_training(const Graph& imported, const Recipe& recipe, bool gradient_norms, TrainingReport& report) {
+/// A training step but for its optimizer.
+struct Differentiated {
+  Graph graph;
+  Objective objective;
+  std::vector<TrainedWeight> weights;
+  std::vector<ValueId> gradients;
+};
+
+/// The trained weights are those that a gradient reaches.
+Differentiated build_gradients(const Graph& imported, const Recipe& recipe, TrainingReport& report) {
   Graph graph = imported.clone();
-  graph.name = gradient_norms ? "train_step_norms" : "train_step";
   std::vector<std::string> dropped_after = insert_dropout(graph, recipe);              // because nodes have the file's names here
   (void)key_random(graph, recipe.train.seed, samples_of(imported));                    // because every step must draw other numbers
   (void)fold_constants(graph);                                                         // because weights made by constant arithmetic are no weights
@@ -34,8 +41,14 @@ Graph build_training(const Graph& imported, const Recipe& recipe, bool gradient_
                 {chosen.empty() ? "the model has no float initializer of rank 1 or more: were its weights folded into Constant nodes?" : "chosen were: " + quoted_list(report.unreached)});
   initialize_weights(graph, recipe, report.trained);
   all_reduce_gradients(graph, objective, gradients);                                   // because the optimizer needs the sum over all replicas
-  attach_optimizer(graph, objective, chosen, gradients, recipe, {.gradient_norms = gradient_norms});
-  (void)expand(graph);                                                                 // because updates are lowerings, too, and layers were kept for their gradients
+  return {std::move(graph), objective, chosen, gradients};
+}
+
+Graph build_training(const Differentiated& step, const Recipe& recipe, bool gradient_norms) {
+  Graph graph = step.graph.clone();
+  graph.name = gradient_norms ? "train_step_norms" : "train_step";
+  attach_optimizer(graph, step.objective, step.weights, step.gradients, recipe, {.gradient_norms = gradient_norms});
+  (void)expand(graph);  // because updates are lowerings, too, and layers were kept for their gradients
   return graph;
 }
 
@@ -63,8 +76,9 @@ Graph build_prediction(const Graph& imported) {
 std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recipe, TrainingReport& report) {
   std::vector<EntryGraph> entries;
   if (recipe.can_train()) {
-    entries.push_back({"train_step", build_training(imported, recipe, false, report)});
-    entries.push_back({"train_step_norms", build_training(imported, recipe, true, report)});
+    const Differentiated step = build_gradients(imported, recipe, report);
+    entries.push_back({"train_step", build_training(step, recipe, false)});
+    entries.push_back({"train_step_norms", build_training(step, recipe, true)});
     entries.push_back({"eval_step", build_evaluation(imported, recipe)});
   }
   entries.push_back({"predict", build_prediction(imported)});
