@@ -1,0 +1,35 @@
+// The larger of the recorded training runs, and every recorded model's own gradients.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/golden/recorded_run.h"
+#include "tests/support/tools/run_tool.h"
+
+namespace hone::test {
+namespace {
+
+using ::testing::ContainsRegex;
+
+class Golden : public testing::TestWithParam<std::string> {};
+
+TEST_P(Golden, TrainsAsItsFramework) {
+  if (not is_recorded(GetParam())) GTEST_SKIP() << kNotRecorded;
+  expect_trains_as_recorded(GetParam(), 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Large, Golden, testing::ValuesIn(recorded(Recorded::kLarge)), [](const auto& info) { return info.param; });
+
+class GoldenModel : public testing::TestWithParam<std::string> {};
+
+TEST_P(GoldenModel, GradientsAgreeWithDifferences) {
+  if (not is_recorded(GetParam())) GTEST_SKIP() << kNotRecorded;
+  const TempFolder folder;
+  write_recorded(folder, GetParam());
+  const ToolRun run = run_well(folder.path(), "hone-compile model.onnx --check-grad -r train.toml");
+  EXPECT_THAT(run.out, ContainsRegex("all [0-9]+ gradients agree"));
+}
+
+INSTANTIATE_TEST_SUITE_P(, GoldenModel, testing::ValuesIn(recorded(Recorded::kModels)), [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace hone::test

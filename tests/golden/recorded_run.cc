@@ -1,0 +1,198 @@
+#include "tests/golden/recorded_run.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "backends/compile.h"
+#include "formats/npy.h"
+#include "formats/npz.h"
+#include "frontend/onnx/import.h"
+#include "frontend/recipe_toml.h"
+#include "runtime/session.h"
+
+namespace hone::test {
+
+namespace {
+
+using Json = nlohmann::json;
+using Feeds = std::vector<std::pair<std::string, TensorView>>;
+using Arrays = std::vector<std::pair<std::string, Tensor>>;
+
+const std::string kModels = std::string(HONE_SHARED_DIR) + "/models/";
+constexpr int kSmallNodes = 40;  // compiling takes most of a test's time, and grows with them
+
+Json read_golden(const std::string& name) {
+  std::ifstream file(kModels + name + "/golden.json");
+  return Json::parse(file);
+}
+
+bool is_of_kind(const Json& golden, Recorded kind) {
+  if (kind == Recorded::kModels) return true;
+  int nodes = 0;
+  for (const auto& [op_type, count] : golden["op_types"].items())
+    if (op_type != "Constant") nodes += count.get<int>();
+  return golden.contains("loss_f64") and (nodes <= kSmallNodes) == (kind == Recorded::kSmall);
+}
+
+/// The recipe that golden.json describes, as TOML.
+std::string recipe_of(const Json& golden) {
+  static const std::map<std::string, std::string> kKeys = {{"lr", "learning_rate"}, {"eps", "epsilon"}, {"alpha", "rho"}};
+  const std::string loss = golden["loss"];
+  std::string text = fmt::format("[model]\noutput = {}\ntrain_only = {}\n", golden["output"].dump(), golden["trainable"].dump());
+  text += fmt::format("[loss]\nkind = \"{}\"\n", loss == "sparse_categorical_crossentropy_on_probabilities" ? "cross_entropy" : loss);
+  text += fmt::format("[train]\nconvention = \"{}\"\n", golden["exporter"].get<std::string>().find("tf2onnx") == std::string::npos ? "torch" : "keras");
+  text += fmt::format("[optimizer]\nkind = {}\n", golden["optimizer"]["name"].dump());
+  for (const auto& [key, value] : golden["optimizer"].items()) {
+    const bool is_default = value == 0.0 or value == false;
+    const bool needed = key == "lr" or key == "eps" or key == "beta1" or key == "beta2" or key == "initial_accumulator_value";
+    if ((value.is_number() or value.is_boolean()) and (needed or not is_default)) text += fmt::format("{} = {}\n", kKeys.contains(key) ? kKeys.at(key) : key, value.dump());
+  }
+  return text;
+}
+
+/// Slice `step` of an array with axes [step, batch, ...].
+Tensor slice(const Tensor& all, std::int64_t step) {
+  std::vector<std::int64_t> shape(all.shape().begin() + 1, all.shape().end());
+  const auto bytes = static_cast<std::size_t>(checked_element_count(shape)) * size_of(all.dtype());
+  return Tensor::copy(all.dtype(), shape, all.bytes().subspan(static_cast<std::size_t>(step) * bytes, bytes));
+}
+
+Arrays arrays_in(const std::string& path) {
+  Arrays arrays;
+  for (const auto& [key, array] : read_npz(path)) arrays.emplace_back(key, array);
+  return arrays;
+}
+
+/// A compiled model and what its framework made of it.
+class Run {
+ public:
+  Run(const std::string& name, int threads) : golden_(read_golden(name)), folder_(kModels + name + "/"), batches_(arrays_in(folder_ + "train.npz")) {
+    const Recipe recipe = resolve(parse_recipe(recipe_of(golden_), "golden.json"));
+    const onnx::Imported model = onnx::import_model(folder_ + "model.onnx", {.mend = onnx::mend_options(recipe)});
+    session_.emplace(compile({model.graph, model.model, name}, recipe).plan, SessionOptions{.device = "cpu", .threads = threads});
+  }
+
+  /// Steps over the recorded batches, each with its loss.
+  void train() {
+    const Json& losses = golden_["loss_f64"];
+    double spread = 0;
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      spread = std::fmax(spread, golden_["spread"]["loss_by_step"][i].get<double>());
+      const double loss = step(i == 0 ? plan::kTrainStepNorms : plan::kTrainStep, batch(static_cast<std::int64_t>(i)));
+      if (i == 0) expect_first_gradients();
+      ASSERT_NO_FATAL_FAILURE(expect_loss(loss, losses[i], spread, fmt::format("at step {}", i)));
+    }
+  }
+
+  /// One more step over a batch of another size, as at the end of an epoch.
+  void train_last() {
+    const double loss = step(plan::kTrainStep, arrays_in(folder_ + "train_last.npz"));
+    expect_loss(loss, golden_["loss_last_f64"], golden_["spread"]["loss_last"], "for the smaller batch at the end");
+  }
+
+  /// The output of the inference model on the first batch. `key` names the file that it was written to, and how far rounding alone moved it.
+  void expect_output(const std::string& key, double spread) {
+    run(plan::kPredict, batch(0));
+    const Tensor output = session_->result_tensor(golden_["output"].get<std::string>()), wanted = read_npy(folder_ + golden_["eval_output_" + key].get<std::string>());
+    ASSERT_EQ(output.shape(), wanted.shape());
+    double error = 0, scale = 1;
+    for (std::int64_t i = 0; i < wanted.element_count(); ++i) {
+      error = std::fmax(error, std::abs(output.at(i) - wanted.at(i)));
+      scale = std::fmax(scale, std::abs(wanted.at(i)));
+    }
+    EXPECT_LE(error, 5 * spread + 1e-4 * scale) << "the output " << key << " training";
+  }
+  void expect_output_before() { expect_output("before", 0); }
+  void expect_output_after() { expect_output("after", golden_["spread"]["eval_after"]); }
+
+  void expect_weights_after() {
+    for (const auto& [weight, norm] : golden_["param_norms_after"].items()) {
+      const Tensor values = session_->read(weight);
+      double square = 0;
+      for (std::int64_t i = 0; i < values.element_count(); ++i) square += values.at(i) * values.at(i);
+      const double wanted = norm, spread = golden_["spread"]["param_norms_rel"][weight];
+      EXPECT_NEAR(std::sqrt(square), wanted, (5 * spread + 1e-4) * wanted) << "norm of the trained " << weight;
+    }
+  }
+
+ private:
+  Arrays batch(std::int64_t step) const {
+    Arrays sliced;
+    for (const auto& [key, array] : batches_) sliced.emplace_back(key, slice(array, step));
+    return sliced;
+  }
+
+  void run(std::string_view entry, Arrays data) {
+    Feeds feeds;
+    const Tensor rate = Tensor::scalar(golden_["optimizer"]["lr"].get<double>());
+    for (const plan::Feed& feed : session_->entry(entry).feeds) {
+      const auto found = std::find_if(data.begin(), data.end(), [&](const auto& item) { return item.first == feed.name; });
+      if (found != data.end()) found->second = found->second.cast(feed.dtype);
+      feeds.emplace_back(feed.name, found == data.end() ? rate : found->second);
+    }
+    session_->run(entry, feeds);
+  }
+
+  /// The mean loss of the batch before its step.
+  double step(std::string_view entry, Arrays data) {
+    run(entry, std::move(data));
+    return session_->result_tensor(plan::kLossSum).at(0) / session_->result_tensor(plan::kTargetCount).at(0);
+  }
+
+  static void expect_loss(double loss, double wanted, double spread, const std::string& where) {
+    ASSERT_NEAR(loss, wanted, 5 * spread + 2e-5 * std::fmax(1, std::abs(wanted))) << where;
+  }
+
+  void expect_first_gradients() {
+    const Json& norms = golden_["grad_norms_first"];
+    double largest = 0;
+    for (const auto& [weight, norm] : norms.items()) largest = std::fmax(largest, norm.get<double>());
+    for (const auto& [weight, norm] : norms.items()) {
+      const double found = session_->result_tensor(plan::kGradNormPrefix + weight).at(0), wanted = norm;
+      EXPECT_NEAR(found, wanted, 1e-3 * wanted + 1e-5 * largest) << "norm of the first gradient of " << weight;
+    }
+  }
+
+  Json golden_;
+  std::string folder_;
+  Arrays batches_;
+  std::optional<Session> session_;
+};
+
+}  // namespace
+
+std::vector<std::string> recorded(Recorded kind) {
+  std::vector<std::string> names;
+  if (std::filesystem::exists(kModels))
+    for (const auto& entry : std::filesystem::directory_iterator(kModels)) {
+      const std::string name = entry.path().filename().string();
+      if (is_recorded(name) and is_of_kind(read_golden(name), kind)) names.push_back(name);
+    }
+  std::sort(names.begin(), names.end());
+  if (names.empty()) names.emplace_back("none");
+  return names;
+}
+
+bool is_recorded(const std::string& name) { return std::filesystem::exists(kModels + name + "/golden.json"); }
+
+void write_recorded(const TempFolder& folder, const std::string& name) {
+  std::filesystem::copy_file(kModels + name + "/model.onnx", folder / "model.onnx");
+  folder.write("train.toml", recipe_of(read_golden(name)));
+}
+
+void expect_trains_as_recorded(const std::string& name, int threads) {
+  Run run(name, threads);
+  run.expect_output_before();
+  ASSERT_NO_FATAL_FAILURE(run.train());
+  run.expect_output_after();
+  run.expect_weights_after();
+  run.train_last();
+}
+
+}  // namespace hone::test

@@ -1,0 +1,31 @@
+// Training runs of PyTorch, transformers and Keras that were recorded on real exports (../shared/models): whatever lies there is a test.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/support/temp_folder.h"
+
+namespace hone::test {
+
+enum class Recorded {
+  kSmall,   ///< runs of models of few nodes: compiled and trained in a second
+  kLarge,   ///< runs of the others
+  kModels,  ///< all models, those too whose training was not recorded
+};
+
+/// Names of the folders that hold them, sorted; one name, of no folder, where there are none, so that a test can say so.
+std::vector<std::string> recorded(Recorded kind);
+
+/// Is there a model of this name? Else the test is to be skipped with kNotRecorded.
+bool is_recorded(const std::string& name);
+inline constexpr const char* kNotRecorded = "no recorded training runs beside the repository (../shared/models)";
+
+/// Writes the model as it was before training (model.onnx), and the recipe that golden.json describes, in its framework's convention (train.toml).
+void write_recorded(const TempFolder& folder, const std::string& name);
+
+/// Compiles the model and trains it on the recorded batches, on so many threads. Holds the losses of all steps and of a smaller batch at the end, the first gradients' norms, outputs
+/// before and after training and the norms of the trained weights against the framework's, within what float rounding alone did there (golden.json: spread).
+void expect_trains_as_recorded(const std::string& name, int threads);
+
+}  // namespace hone::test
