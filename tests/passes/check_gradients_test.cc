@@ -145,5 +145,38 @@ TEST(CheckGradients, AMissingFlowIsNamed) {
   EXPECT_THAT(report.text, HasSubstr("the first that is off: forgetful_matmul"));
 }
 
+TEST(CheckGradients, HalfFloatsAreWidened) {
+  for (const DType half : {DType::kF16, DType::kBF16}) {
+    Graph graph;
+    Builder b(graph);
+    const Val x = b.input(Role::kInput, "x", {DType::kF32, {kN, 6}});
+    const Val w = b.input(Role::kWeight, "w", {half, {6, 3}}, random_direction({6, 3}, 3).cast(half));
+    b.output("y", cast(op::matmul(cast(x, half), w), DType::kF32));
+    const GradientReport report = check_gradients(graph, recipe_of("mse"), 2);
+    EXPECT_TRUE(report.ok) << report.text;
+  }
+}
+
+TEST(CheckGradients, WhatIsNotFiniteIsLeftOut) {
+  Graph graph;
+  Builder b(graph);
+  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kN, 6}});
+  const Val roots = op::pow(op::matmul(x, weight(b, "w", {6, 3})), b.scalar(0.5));
+  b.output("y", op::where(op::greater(roots, b.scalar(-1)), roots, b.scalar(0)));  // no root, no loss
+  const GradientReport report = check_gradients(graph, recipe_of("mse"), 4);
+  EXPECT_THAT(report.text, HasSubstr("are not finite, and left out"));
+  EXPECT_THAT(report.text, Not(HasSubstr("OFF  pow")));
+}
+
+TEST(CheckGradients, LogarithmsGetInputsAboveZero) {
+  Graph graph;
+  Builder b(graph);
+  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kN, 6}});
+  b.output("y", op::matmul(op::log(x), weight(b, "w", {6, 3})));
+  const GradientReport report = check_gradients(graph, recipe_of("mse"), 2);
+  EXPECT_TRUE(report.ok) << report.text;
+  EXPECT_THAT(report.text, Not(HasSubstr("finite")));
+}
+
 }  // namespace
 }  // namespace hone

@@ -163,6 +163,34 @@ TEST(SelectWeights, PatternsAndParts) {
   EXPECT_THAT(selected({"fc.w", "*"}, {}), ElementsAre("fc.w", "conv1.w", "conv1.b")) << "each once";
 }
 
+TEST(SelectWeights, ConstantsOfTheFileAreWeightsWhenTheyAreNamed) {
+  EXPECT_THAT(selected({"fixed"}, {}), ElementsAre("fixed")) << "a rank-0 parameter, for one, looks like an epsilon";
+  EXPECT_THAT(selected({"fix*"}, {}), ElementsAre("fixed"));
+  EXPECT_THAT(selected({"f*"}, {}), ElementsAre("fc.w")) << "where a pattern finds weights, it means those";
+}
+
+/// The standard deviation that he_normal gives a matrix that the model reads as it is, or transposed.
+double drawn_deviation(bool transposed) {
+  Graph graph;
+  Builder builder(graph);
+  const Val x = builder.input(Role::kInput, "x", {DType::kF32, {4, 50}});
+  const std::vector<std::int64_t> shape = transposed ? std::vector<std::int64_t>{800, 50} : std::vector<std::int64_t>{50, 800};
+  const Val w = builder.input(Role::kWeight, "w", {DType::kF32, shape_of(shape)}, Tensor::zeros(DType::kF32, shape));
+  builder.output("y", op::matmul(x, transposed ? op::transpose(w, {kPerm = Ints{1, 0}}) : w));
+  Recipe recipe;
+  recipe.model.initialize = "he_normal";
+  const TrainedWeight weight{w.id(), "w", ""};
+  initialize_weights(graph, recipe, std::span(&weight, 1));
+  double sum = 0;
+  for (std::int64_t i = 0; i < 40000; ++i) sum += std::pow(graph.find_input("w")->data->at(i), 2);
+  return std::sqrt(sum / 40000);
+}
+
+TEST(InitializeWeights, CountsWhatGoesIntoAnOutput) {
+  EXPECT_NEAR(drawn_deviation(false), std::sqrt(2.0 / 50), 0.004);
+  EXPECT_NEAR(drawn_deviation(true), std::sqrt(2.0 / 50), 0.004) << "as PyTorch stores it";
+}
+
 TEST(SelectWeights, APatternThatMatchesNothingIsRefusedWithTheNearestName) {
   expect_error(Code::kRecipeModel, "did you mean \"fc.w\"", [] { selected({"fc.v"}, {}); });
   expect_error(Code::kRecipeModel, "model.freeze", [] { selected({}, {"nothing*"}); });
