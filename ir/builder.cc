@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ir/known.h"
 #include "ir/op.h"
 #include "ir/ops/ops.h"
@@ -47,6 +49,7 @@ Val Builder::ints(const Ints& values) {
 
 void Builder::output(std::string name, Val value) { graph_.outputs_.push_back({value.id(), std::move(name)}); }
 void Builder::clear_outputs() { graph_.outputs_.clear(); }
+void Builder::clear_aliases() { graph_.aliases_.clear(); }
 void Builder::equate(Dim a, Dim b) { graph_.equations_.emplace_back(a, b); }
 void Builder::set_name(Val value, std::string name) { graph_.values_[value.id().index].name = std::move(name); }
 
@@ -77,6 +80,8 @@ std::vector<Val> Builder::add(const OpDef& op, std::span<const Val> operands, At
   node.attrs = std::move(attrs);
   node.loc = loc_;
   node.part = part_;
+  for (const ValueId operand : node.operands)  // no earlier part than what it reads
+    if (operand.valid() and graph_.input_of(operand) == nullptr) node.part = std::max(node.part, graph_.producer(operand).part);
   HONE_CHECK(node.operands.size() >= op.required_operands() and (op.is_variadic() or node.operands.size() <= op.inputs.size()),
              fmt::format("{} built with {} operands", op.name, node.operands.size()));
   node.bodies = std::move(bodies);

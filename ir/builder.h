@@ -53,6 +53,7 @@ class Builder {
   void set_input_data(ValueId input, Tensor data);
   void set_name(Val value, std::string name);
   void clear_outputs();
+  void clear_aliases();
   void equate(Dim a, Dim b);
 
   /// Appends one node: checks operand count and attributes, infers the result types (throws Error at `loc` when they do not fit).

@@ -41,7 +41,10 @@ void Rewriter::copy_node(const Node& node) {
   copy.attrs = node.attrs;
   copy.loc = node.loc;
   copy.part = node.part;
-  for (const ValueId operand : node.operands) copy.operands.push_back(mapped(operand).id());
+  for (const ValueId operand : node.operands) {
+    copy.operands.push_back(mapped(operand).id());
+    if (operand.valid() and made_.input_of(copy.operands.back()) == nullptr) copy.part = std::max(copy.part, made_.producer(copy.operands.back()).part);
+  }
   for (const auto& body : node.bodies) copy.bodies.push_back(std::make_unique<Graph>(body->clone()));
   for (const ValueId result : node.results) {
     const ValueId made(made_.values_.size());

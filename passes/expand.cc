@@ -18,20 +18,46 @@ bool expand_node(Rewriter& rewriter, NodeId id) {
   return true;
 }
 
-bool expand_node_without_gradient(Rewriter& rewriter, NodeId id) { return not rewriter.node(id).op->keep and expand_node(rewriter, id); }
+bool expand_but_gradients(Rewriter& rewriter, NodeId id) { return *rewriter.node(id).op != op::gradient and expand_node(rewriter, id); }
 
-}  // namespace
+bool expand_node_without_gradient(Rewriter& rewriter, NodeId id) { return not rewriter.node(id).op->keep and expand_but_gradients(rewriter, id); }
 
-Changed expand(Graph& graph) {
-  Changed any = Rewriter::in_bodies(graph, expand);
-  while (Rewriter::rewrite(graph, expand_node) == Changed::kYes) any = Changed::kYes;  // what an op lowers to may have to be lowered, too
+/// What an op lowers to may have to be lowered, too.
+Changed to_fixpoint(Graph& graph, bool (*visit)(Rewriter&, NodeId)) {
+  Changed any = Changed::kNo;
+  while (Rewriter::rewrite(graph, visit) == Changed::kYes) any = Changed::kYes;
   return any;
 }
 
+/// Backward passes in place of those gradient nodes that wait for no other. All that lies before them must be expanded.
+Changed expand_gradient_nodes(Graph& graph) {
+  std::vector<bool> waits(graph.value_count());
+  return Rewriter::rewrite(graph, [&](Rewriter& rewriter, NodeId id) {
+    const Node& node = rewriter.node(id);
+    bool waiting = false;
+    for (const ValueId operand : node.operands) waiting = waiting or (operand.valid() and waits[operand.index]);
+    const bool is_gradient = *node.op == op::gradient;
+    for (const ValueId result : node.results) waits[result.index] = waiting or is_gradient;
+    return is_gradient and not waiting and expand_node(rewriter, id);
+  });
+}
+
+}  // namespace
+
+Changed expand_for_export(Graph& graph) { return Rewriter::in_bodies(graph, expand_for_export) | to_fixpoint(graph, expand_node_without_gradient); }
+
 Changed expand_for_gradients(Graph& graph) {
-  Changed any = Rewriter::in_bodies(graph, expand_for_gradients);
-  while (Rewriter::rewrite(graph, expand_node_without_gradient) == Changed::kYes) any = Changed::kYes;
+  Changed any = Changed::kNo, again = Changed::kNo;
+  do {
+    any |= Rewriter::in_bodies(graph, expand_for_gradients) | to_fixpoint(graph, expand_node_without_gradient);
+    any |= again = expand_gradient_nodes(graph);
+  } while (again == Changed::kYes);
   return any;
+}
+
+Changed expand(Graph& graph) {
+  const Changed gradients = expand_for_gradients(graph);  // because layers have gradients of their own
+  return gradients | Rewriter::in_bodies(graph, expand) | to_fixpoint(graph, expand_node);
 }
 
 }  // namespace hone

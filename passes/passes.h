@@ -17,6 +17,8 @@ namespace hone {
 Changed expand(Graph& graph);
 /// The same, but those that have a gradient of their own (OpDef::keep) stay: what runs before differentiate().
 Changed expand_for_gradients(Graph& graph);
+/// The same, but `gradient` nodes stay: what remains has a form in other formats.
+Changed expand_for_export(Graph& graph);
 /// Drops nodes whose results nobody reads, and weights, states and constants that no node reads.
 Changed eliminate_dead_code(Graph& graph);
 /// Nodes with the same op, operands and attributes become one.
@@ -90,10 +92,20 @@ void all_reduce_gradients(Graph& graph, Objective& objective, std::vector<ValueI
 struct OptimizerOptions {
   bool gradient_norms = false;  ///< adds an output grad_norm:NAME for each trained weight
 };
-/// Adds learning rate, step counter, optimizer states and updates with their aliases. Gradients are of the loss sum; they are divided by the target count.
-/// Every alias, running statistics included, keeps the old value when the loss is not finite.
+/// Adds learning rate, step counter, optimizer states and updates with their aliases. Gradients are of the loss sum; they are divided by the target count. Where
+/// that is invalid they are of the mean.
 void attach_optimizer(Graph& graph, const Objective& objective, std::span<const TrainedWeight> weights, std::span<const ValueId> gradients, const Recipe& recipe,
                       OptimizerOptions options);
+
+/// Every alias, running statistics included, keeps the old value when `loss` is not finite: a bad step changes nothing.
+void update_if_finite(Graph& graph, ValueId loss);
+
+// --- The same for a model that says itself how it is trained (ir/own_training.h). ---
+
+/// Adds an output grad_norm:NAME for each weight that an update replaces and a `gradient` node has among its x.
+void add_gradient_norms(Graph& graph);
+/// What `initialization`, which takes nothing, gives, by the names of its outputs; nodes that draw random numbers draw others for every `seed`.
+std::vector<std::pair<std::string, Tensor>> first_values(const Graph& initialization, std::int64_t seed);
 
 /// Fresh initial values for the trained weights as `recipe.model.initialize` says. "keep" leaves them.
 void initialize_weights(Graph& graph, const Recipe& recipe, std::span<const TrainedWeight> weights);

@@ -43,11 +43,23 @@ std::vector<const GraphProto*> bodies_of(const NodeProto& node) {
   return bodies;
 }
 
+std::vector<std::string_view> referred_names(const NodeProto& node) {
+  std::vector<std::string_view> names;
+  if (node.op_type() != "Gradient" or node.domain() != kTrainingDomain) return names;
+  for (const AttributeProto& attribute : node.attribute()) {
+    if (attribute.name() == "y") names.emplace_back(attribute.s());
+    if (attribute.name() == "xs" or attribute.name() == "zs") names.insert(names.end(), attribute.strings().begin(), attribute.strings().end());
+  }
+  return names;
+}
+
 std::vector<std::string_view> captured_names(const NodeProto& node) {
   std::vector<Level> levels;
   for (const GraphProto* body : bodies_of(node)) levels.push_back({body, -1, names_made_in(*body)});
   std::vector<std::string_view> captured;
   std::unordered_set<std::string_view> seen;
+  for (const std::string_view name : referred_names(node))
+    if (not name.empty() and seen.insert(name).second) captured.push_back(name);
   for (int at = 0; at < static_cast<int>(levels.size()); ++at) {
     const GraphProto& graph = *levels[static_cast<std::size_t>(at)].graph;
     const auto read = [&](std::string_view name) {
@@ -57,6 +69,7 @@ std::vector<std::string_view> captured_names(const NodeProto& node) {
     };
     for (const NodeProto& inner : graph.node()) {
       for (const std::string& name : inner.input()) read(name);
+      for (const std::string_view name : referred_names(inner)) read(name);
       for (const GraphProto* body : bodies_of(inner)) levels.push_back({body, at, names_made_in(*body)});
     }
     for (const ValueInfoProto& output : graph.output()) read(output.name());

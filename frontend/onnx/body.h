@@ -10,6 +10,9 @@ namespace hone::onnx {
 
 using NodeList = google::protobuf::RepeatedPtrField<NodeProto>;
 
+/// Of the operators that train: Gradient, Adam, Adagrad, Momentum.
+inline constexpr std::string_view kTrainingDomain = "ai.onnx.preview.training";
+
 /// A graph, a node's body, or a function: what is common to them. The proto must outlive it.
 struct Body {
   explicit Body(const GraphProto& graph);
@@ -23,7 +26,10 @@ struct Body {
 /// The node's bodies: its attributes that are graphs.
 std::vector<const GraphProto*> bodies_of(const NodeProto& node);
 
-/// Names that the node's bodies read, to any depth, and do not make themselves; each once.
+/// Names of values that the node's attributes hold: Gradient's xs, zs and y.
+std::vector<std::string_view> referred_names(const NodeProto& node);
+
+/// Names that the node refers to, and those that its bodies read, to any depth, and do not make themselves; each once.
 std::vector<std::string_view> captured_names(const NodeProto& node);
 
 /// How deep bodies lie in bodies: 0 for nodes without any.

@@ -124,7 +124,7 @@ struct Row {
   std::string_view domain = {};
 };
 constexpr Row kRows[] = {{"If", make<IfTask>}, {"Loop", loop_task}, {"Scan", scan_task}, {"SequenceMap", make<SequenceMapTask>},
-                          {"FlexAttention", flex_attention_task, "ai.onnx.preview"}};
+                          {"FlexAttention", flex_attention_task, "ai.onnx.preview"}, {"Gradient", gradient_task, kTrainingDomain}};
 
 const Row* find_row(const NodeProto& node) {
   const auto found = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& row) { return row.op_type == node.op_type() and row.domain == canonical_domain(node.domain()); });

@@ -1,4 +1,4 @@
-// Operators with bodies: If, Loop, Scan, SequenceMap, FlexAttention.
+// Operators with bodies: If, Loop, Scan, SequenceMap, FlexAttention; and Gradient, which names a part of the graph around it.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace hone::onnx {
 
-/// Does the operator have bodies that control_task() writes?
+/// Does the operator have bodies, or name values, so that control_task() writes it?
 bool is_control(const NodeProto& node);
 
 /// What writes `node`, an operator with bodies in `scope`. It lives no longer than `scope` and `proto`.
@@ -100,6 +100,7 @@ Item probe_of(Region& region, const Item& item, const std::string& name);
 Val empty_stack(Builder& builder, const Type& slice, std::size_t axis);
 
 std::unique_ptr<Task> loop_task(GraphImport& import, ImportNode node, const NodeProto& proto, const Scope& scope);
+std::unique_ptr<Task> gradient_task(GraphImport& import, ImportNode node, const NodeProto& proto, const Scope& scope);
 std::unique_ptr<Task> flex_attention_task(GraphImport& import, ImportNode node, const NodeProto& proto, const Scope& scope);
 std::unique_ptr<Task> scan_task(GraphImport& import, ImportNode node, const NodeProto& proto, const Scope& scope);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "frontend/onnx/body.h"
 #include "frontend/onnx/ops/training.h"
 #include "frontend/onnx/standard.h"
 #include "ir/op.h"
@@ -102,6 +103,7 @@ constexpr std::string_view kWithBodies[] = {"If", "Loop", "Scan", "SequenceMap"}
 
 bool has_bodies(std::string_view op_type, std::string_view domain) {
   if (domain == "ai.onnx.preview") return op_type == "FlexAttention";
+  if (domain == kTrainingDomain) return op_type == "Gradient";
   return domain.empty() and std::find(std::begin(kWithBodies), std::end(kWithBodies), op_type) != std::end(kWithBodies);
 }
 

@@ -75,7 +75,7 @@ class Connections {
 
   void define(const std::string& name, int maker) {
     const auto [found, is_new] = makers_.emplace(name, maker);
-    if (is_new) return;
+    if (is_new or (outside_ == Outside::kReplaced and found->second == kGiven)) return;
     const std::string other =
         found->second == kGiven ? "an input or initializer" : fmt::format("the result of {}", to_string(locations_.of(node(found->second))));
     diags_.error(Code::kBadGraph, fmt::format("the value {} is made twice", quoted(name)), locations_.of(node(maker)), {"it is also " + other});
@@ -83,7 +83,7 @@ class Connections {
 
   void report_missing(std::string_view name, const std::string& what, const Loc& loc) {
     constexpr std::size_t kMostHints = 20;  // each looks at every name
-    if (outside_ == Outside::kOuterNames or not reported_.insert(name).second) return;
+    if (outside_ != Outside::kNothing or not reported_.insert(name).second) return;
     std::vector<std::string> names, notes;
     if (reported_.size() <= kMostHints)
       for (const auto& [known, maker] : makers_) names.emplace_back(known);
@@ -117,7 +117,7 @@ class Connections {
       }
       for (const std::string_view name : captured_[static_cast<std::size_t>(reader)]) {
         if (const auto maker = makers_.find(name); maker != makers_.end()) need(maker->second);
-        else report_missing(name, fmt::format("{}: what its body reads", printable(op_type)), locations_.of(node(reader)));
+        else report_missing(name, fmt::format("{}: what its {}", printable(op_type), bodies_of(node(reader)).empty() ? "attributes name" : "body reads"), locations_.of(node(reader)));
       }
     }
   }

@@ -27,6 +27,7 @@ class Locations {
 enum class Outside : std::uint8_t {
   kNothing,     ///< a model's graph, or a function: a name that nothing in it makes is an error
   kOuterNames,  ///< a node's body reads what is around it; there it is checked
+  kReplaced,    ///< a part of a graph with other values for some of its own, which are the inputs; the rest is around it
 };
 
 /// Positions of the nodes that the body's outputs depend on, operands first, in the file's order where that is such an order. What a node's own bodies read

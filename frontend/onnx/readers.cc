@@ -1,5 +1,6 @@
 #include "frontend/onnx/readers.h"
 
+#include "frontend/onnx/body.h"
 #include "frontend/onnx/ops.h"
 
 namespace hone::onnx {
@@ -19,6 +20,7 @@ void add_body(const GraphProto& body, Readers& readers) {
 }
 
 void add_bodies(const NodeProto& node, Readers& readers) {
+  for (const std::string_view name : referred_names(node)) readers[std::string(name)].push_back({-1, 0});
   for (const AttributeProto& attribute : node.attribute()) {
     if (attribute.has_g()) add_body(attribute.g(), readers);
     for (const GraphProto& body : attribute.graphs()) add_body(body, readers);

@@ -10,7 +10,7 @@
 namespace hone::onnx {
 
 struct Reader {
-  int node;     ///< position in the graph; -1: in a body of a node, or an output of the graph
+  int node;     ///< position in the graph; -1: in a body or an attribute of a node, or an output of the graph
   int operand;  ///< which operand
 };
 

@@ -68,10 +68,15 @@ Val Region::capture(Val val) {
   return inside;
 }
 
-Item Scope::find(std::string_view name) const {
+const Item* Scope::made(std::string_view name) const {
   for (const Scope* scope = this; scope != nullptr; scope = scope->outer)
-    if (const auto found = scope->values.find(name); found != scope->values.end()) return region->local(found->second);
-  return {};
+    if (const auto found = scope->values.find(name); found != scope->values.end()) return &found->second;
+  return nullptr;
+}
+
+Item Scope::find(std::string_view name) const {
+  const Item* item = made(name);
+  return item == nullptr ? Item() : region->local(*item);
 }
 
 Loc Scope::loc_of(const NodeProto& node) const {

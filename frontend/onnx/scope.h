@@ -36,7 +36,7 @@ class Region {
   Builder& builder() { return builder_; }
   Graph& graph() { return *graph_; }
   std::unique_ptr<Graph> take() { return std::move(graph_); }
-  const Region* outer() const { return outer_; }
+  Region* outer() const { return outer_; }
   /// `val`, which belongs to this region or to one around it, as a value of this one.
   Val local(Val val);
   Item local(const Item& item);
@@ -81,6 +81,8 @@ struct Scope {
 
   /// What `name` stands for, as a value of this scope's region; kFailed if nothing could be made of it.
   Item find(std::string_view name) const;
+  /// The same as a value of the region that has it; null if there is none.
+  const Item* made(std::string_view name) const;
   Loc loc_of(const NodeProto& node) const;
   const BoundAttributes* attributes() const { return call == nullptr ? nullptr : &call->attributes; }
 };

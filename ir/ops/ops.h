@@ -47,6 +47,8 @@
   X(accuracy) X(top_k_accuracy)                                                                                                                       \
   /* optimizers.cc */                                                                                                                                 \
   X(sgd) X(adam) X(adamw) X(nadam) X(rmsprop) X(adagrad)                                                                                              \
+  /* gradient.cc */                                                                                                                                    \
+  X(gradient)                                                                                                                                         \
   /* collective.cc */                                                                                                                                 \
   X(all_reduce)                                                                                                                                       \
   /* sort.cc, select.cc: host functions */                                                                                                            \

@@ -153,6 +153,8 @@ void add_optimizer_cases(Cases& cases) {
 void add_collective_cases(Cases& cases) {
   cases.add(op::all_reduce, "one replica", {given({2}, {1, 2})}, {kBucket = 1}).gives({2}).equals({1, 2});
   cases.add(op::all_reduce, "f64", {f64({})}, {kBucket = 0});
+  cases.add(op::gradient, "of what does not depend on it", {f32({kN, 2}), f32({3})}).gives({3}).equals({0, 0, 0});
+  cases.add(op::gradient, "with respect to several", {f32({}), f32({kN}), f64({2})}).gives({kN}).gives({2});
 }
 
 }  // namespace hone::test

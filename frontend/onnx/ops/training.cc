@@ -2,6 +2,7 @@
 // and the optimizer's states, each list as long as the first. The factors are worked out in f64 and rounded once.
 #include <fmt/format.h>
 
+#include "frontend/onnx/body.h"
 #include "frontend/onnx/ops/training.h"
 #include "ir/ops/ops.h"
 
@@ -83,8 +84,6 @@ std::vector<Val> import_momentum(const ImportNode& node) {
   }
   return by_lists(updated);
 }
-
-constexpr std::string_view kTrainingDomain = "ai.onnx.preview.training";
 
 constinit const Importer kRows[] = {
     {"Adam", import_adam, {}, kTrainingDomain},
