@@ -80,8 +80,8 @@ Cut what_cuts_off(const Graph& graph, const Input& weight) {
 }
 
 /// Without a loss the mean square of the first float output stands for it, so that ways can be followed.
-Recipe with_some_loss(const Graph& imported, Recipe recipe) {
-  if (recipe.can_train()) return recipe;
+Recipe with_some_loss(const Graph& imported, const OwnTraining* own, Recipe recipe) {
+  if (recipe.can_train() or (own != nullptr and own->step)) return recipe;
   RecipeSource source;
   add_override(source, "loss.kind=\"mse\"");
   add_override(source, "optimizer.kind=\"sgd\"");
@@ -108,6 +108,7 @@ bool fits(const Graph& graph, const Recipe& recipe, bool complete, std::vector<D
   Graph for_weights = graph.clone(), for_loss = graph.clone();
   const bool weights = graph.inputs().empty() or succeeds(problems, [&] { (void)select_weights(for_weights, recipe); });
   if (not complete) return false;
+  if (not recipe.can_train()) return weights;
   Graph for_dropout = graph.clone();
   const bool dropout = succeeds(problems, [&] { (void)insert_dropout(for_dropout, recipe); });
   return succeeds(problems, [&] { (void)attach_loss(for_loss, recipe); }) and weights and dropout;
@@ -117,7 +118,7 @@ void describe_weights(const Graph& graph, const TrainingReport& training, const 
   for (const Input& input : graph.inputs()) {
     const bool trained = std::any_of(training.trained.begin(), training.trained.end(), [&](const TrainedWeight& w) { return w.name == input.name; });
     if (input.role != Role::kWeight and not trained) continue;
-    CheckedWeight& weight = report.weights.emplace_back(CheckedWeight{input.name, to_string(graph.type(input.value)), trained, trained ? "yes" : "no: frozen, or a running statistic"});
+    CheckedWeight& weight = report.weights.emplace_back(CheckedWeight{input.name, to_string(graph.type(input.value)), trained, trained ? "yes" : recipe.can_train() ? "no: frozen, or a running statistic" : "no: the model's training does not update it"});
     if (std::find(training.unreached.begin(), training.unreached.end(), input.name) == training.unreached.end()) continue;
     const Cut cut = what_cuts_off(graph, input);
     weight.status = fmt::format("no gradient reaches it: {}{}", cut.text, cut.loc.empty() ? "" : " " + to_string(cut.loc));
@@ -149,9 +150,9 @@ CheckReport check_model(CheckedModel model, const std::optional<Recipe>& wanted)
   CheckReport report{.operators = std::move(model.operators), .problems = std::move(model.problems), .warnings = std::move(model.warnings)};
   const bool complete = std::none_of(report.problems.begin(), report.problems.end(), [](const Diag& diag) { return exit_code(diag.code) == exit_code(Code::kNotOnnx); });
   describe_operators(model.graph, complete, report.operators);
-  const Recipe recipe = with_some_loss(model.graph, wanted.value_or(Recipe{}));
+  const Recipe recipe = with_some_loss(model.graph, model.own, wanted.value_or(Recipe{}));
   TrainingReport training;
-  if (fits(model.graph, recipe, complete, report.problems) and succeeds(report.problems, [&] { (void)build_entries(model.graph, recipe, training); })) {
+  if (fits(model.graph, recipe, complete, report.problems) and succeeds(report.problems, [&] { (void)build_entries(model.graph, recipe, training, model.own); })) {
     describe_weights(model.graph, training, recipe, report);
     report.dropout_rate = recipe.model.dropout_rate;
     report.dropped_after = training.dropped_after;
@@ -185,7 +186,7 @@ std::string to_text(const CheckReport& report) {
 }
 
 GradientCheck check_model_gradients(const Graph& imported, const Recipe& wanted, std::int64_t batch) {
-  const GradientReport gradients = check_gradients(imported, with_some_loss(imported, wanted), batch);
+  const GradientReport gradients = check_gradients(imported, with_some_loss(imported, nullptr, wanted), batch);
   return {gradients.text, gradients.ok};
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/recipe.h"
 #include "ir/graph.h"
+#include "ir/own_training.h"
 
 namespace hone {
 
@@ -34,6 +35,7 @@ struct CheckedModel {
   std::vector<CheckedOperator> operators;
   std::vector<Diag> problems;
   std::vector<Diag> warnings;
+  const OwnTraining* own = nullptr;
 };
 
 struct CheckReport {
@@ -47,8 +49,8 @@ struct CheckReport {
 };
 
 /// For each operator how often it occurs, whether it can be imported and differentiated, and its kernels; for each weight whether it is trained, and if no
-/// gradient reaches it the node that cuts it off; every problem of the file, of the recipe, and of the two together. Without a loss in the recipe the mean
-/// square of an output stands for it. `recipe`: nothing if it could not be read, which is among the problems.
+/// gradient reaches it the node that cuts it off; every problem of the file, of the recipe, and of the two together. Without a loss in the recipe the model's
+/// own training counts, else the mean square of an output stands for it. `recipe`: nothing if it could not be read, which is among the problems.
 CheckReport check_model(CheckedModel model, const std::optional<Recipe>& recipe);
 /// The report as tables.
 std::string to_text(const CheckReport& report);

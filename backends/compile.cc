@@ -31,14 +31,25 @@ void derive_index_bounds(Graph& graph) {
   }
 }
 
-plan::Feed describe_feed(const Graph& imported, const Recipe& recipe, const Graph& graph, const Input& input) {
+/// Does the model's own training feed `input`?
+bool is_given(const OwnTraining* own, const Input& input) { return own != nullptr and own->step and own->step->find_input(input.name) != nullptr; }
+
+/// Is `input` the only one that the model's own training, `step`, adds to its graph?
+bool is_target(const Graph& imported, const Graph& step, const Input& input) {
+  return std::none_of(step.inputs().begin(), step.inputs().end(), [&](const Input& other) {
+    return other.role == Role::kInput and other.name != input.name and imported.find_input(other.name) == nullptr;
+  });
+}
+
+plan::Feed describe_feed(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const Graph& graph, const Input& input) {
   plan::Feed feed;
   feed.name = input.name;
   feed.dtype = graph.type(input.value).dtype;
   feed.shape = graph.type(input.value).shape;
   if (imported.find_input(input.name) != nullptr) feed.kind = plan::Feed::Kind::kModelInput;
-  else if (input.name.starts_with("learning_rate")) feed.kind = plan::Feed::Kind::kLearningRate;  // the three that training adds
-  else feed.kind = input.name.starts_with("first_sample") ? plan::Feed::Kind::kFirstSample : plan::Feed::Kind::kTarget;
+  else if (recipe.can_train() and input.name.starts_with("learning_rate")) feed.kind = plan::Feed::Kind::kLearningRate;
+  else if (is_given(own, input)) feed.kind = is_target(imported, *own->step, input) ? plan::Feed::Kind::kTarget : plan::Feed::Kind::kModelInput;
+  else feed.kind = input.name.starts_with("first_sample") ? plan::Feed::Kind::kFirstSample : plan::Feed::Kind::kTarget;  // with the rate, the three that training adds
   if (input.bounds and input.bounds->first.is_constant() and input.bounds->second.is_constant())
     feed.bounds = {input.bounds->first.value(), input.bounds->second.value()};
   if (feed.kind == plan::Feed::Kind::kTarget and recipe.loss.has_ignore_index) feed.ignored = recipe.loss.ignore_index;
@@ -46,8 +57,8 @@ plan::Feed describe_feed(const Graph& imported, const Recipe& recipe, const Grap
 }
 
 /// The graphs of all entries, ready to be scheduled for the target.
-std::vector<EntryGraph> prepared_entries(const Graph& imported, const Recipe& recipe, const Target& target, TrainingReport& report) {
-  std::vector<EntryGraph> entries = build_entries(imported, recipe, report);
+std::vector<EntryGraph> prepared_entries(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const Target& target, TrainingReport& report) {
+  std::vector<EntryGraph> entries = build_entries(imported, recipe, report, own);
   for (EntryGraph& entry : entries) {
     verify(entry.graph);  // cheap next to code generation, and a wrong graph must not become a plan
     optimize(entry.graph);
@@ -70,30 +81,41 @@ struct Scheduled {
   }
 };
 
-Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const std::vector<EntryGraph>& graphs) {
+Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const std::vector<EntryGraph>& graphs) {
   Scheduled scheduled;
   for (const EntryGraph& entry : graphs)
     scheduled.entries.push_back(schedule(entry.graph, scheduled.kernels, scheduled.persistents,
-                                         [&](const Graph& graph, const Input& input) { return describe_feed(imported, recipe, graph, input); }));
+                                         [&](const Graph& graph, const Input& input) { return describe_feed(imported, recipe, own, graph, input); }));
   return scheduled;
 }
 
-/// Marks what goes back into the .onnx, and takes its data out of the stored model.
-std::vector<std::byte> skeleton(const onnx::ModelProto& model, std::vector<plan::Persistent>& persistents) {
+/// Marks what goes back into the .onnx, and takes its data out of the stored model. What sets first values goes: a trained model would forget what it learned.
+std::vector<std::byte> skeleton(const onnx::ModelProto& model, bool own_training, std::vector<plan::Persistent>& persistents) {
   std::map<std::string, plan::Persistent*> by_name;
   for (plan::Persistent& persistent : persistents)
     if (persistent.role != plan::Persistent::Role::kConstant) by_name[persistent.name] = &persistent;
   onnx::ModelProto stripped = model;
-  for (auto& tensor : *stripped.mutable_graph()->mutable_initializer()) {
-    const auto found = by_name.find(tensor.name());
-    if (found == by_name.end()) continue;
-    found->second->in_model = true;
-    tensor.clear_raw_data();
-    tensor.clear_float_data();
-    tensor.clear_double_data();
-    tensor.clear_int32_data();
-    tensor.clear_external_data();
-    tensor.clear_data_location();
+  const auto strip = [&](onnx::GraphProto& graph) {
+    for (auto& tensor : *graph.mutable_initializer()) {
+      const auto found = by_name.find(tensor.name());
+      if (found == by_name.end()) continue;
+      found->second->in_model = true;
+      tensor.clear_raw_data();
+      tensor.clear_float_data();
+      tensor.clear_double_data();
+      tensor.clear_int32_data();
+      tensor.clear_int64_data();
+      tensor.clear_uint64_data();
+      tensor.clear_external_data();
+      tensor.clear_data_location();
+    }
+  };
+  strip(*stripped.mutable_graph());
+  if (own_training) {
+    onnx::TrainingInfoProto& training = *stripped.mutable_training_info(0);
+    strip(*training.mutable_algorithm());
+    training.clear_initialization();
+    training.clear_initialization_binding();
   }
   std::vector<std::byte> bytes(stripped.ByteSizeLong());
   HONE_CHECK(stripped.SerializeToArray(bytes.data(), static_cast<int>(bytes.size())), "the model does not serialize");
@@ -136,8 +158,9 @@ Compiled compile(const ModelSource& model, const Recipe& recipe, const CompileOp
     if (target != "cpu") throw Error(Code::kUsage, fmt::format("--target {}: this build compiles for cpu only", quoted(target)), {}, {"leave --target out"});
   const CpuTarget target;
   Compiled compiled;
-  const std::vector<EntryGraph> graphs = prepared_entries(model.graph, recipe, target, compiled.training);
-  Scheduled scheduled = schedule_all(model.graph, recipe, graphs);
+  const bool own_training = not recipe.can_train() and model.own != nullptr and model.own->step;
+  const std::vector<EntryGraph> graphs = prepared_entries(model.graph, recipe, model.own, target, compiled.training);
+  Scheduled scheduled = schedule_all(model.graph, recipe, own_training ? model.own : nullptr, graphs);
 
   plan::Program program;
   program.target = target.name();
@@ -151,8 +174,8 @@ Compiled compile(const ModelSource& model, const Recipe& recipe, const CompileOp
 
   plan::Plan& plan = compiled.plan;
   plan.model_name = model.name;
-  if (recipe.can_train()) plan.recipe_json = to_json(recipe);
-  plan.onnx_model = skeleton(model.proto, program.persistents);
+  if (recipe.can_train() or own_training) plan.recipe_json = to_json(recipe);
+  plan.onnx_model = skeleton(model.proto, own_training, program.persistents);
   if (const Dim samples = samples_of(model.graph); samples.is_symbol()) plan.batch_symbol = samples.text();
   plan.graphs["imported"] = print(model.graph);
   for (const EntryGraph& entry : graphs) plan.graphs[entry.name] = print(entry.graph);
@@ -186,12 +209,13 @@ namespace {
 struct StageContext {
   const Graph& imported;
   const Recipe& recipe;
+  const OwnTraining* own;
   TrainingReport report = {};
   const CpuTarget target = {};
 
-  std::vector<EntryGraph> raw() { return build_entries(imported, recipe, report); }
-  std::vector<EntryGraph> prepared() { return prepared_entries(imported, recipe, target, report); }
-  Scheduled scheduled() { return schedule_all(imported, recipe, prepared()); }
+  std::vector<EntryGraph> raw() { return build_entries(imported, recipe, report, own); }
+  std::vector<EntryGraph> prepared() { return prepared_entries(imported, recipe, own, target, report); }
+  Scheduled scheduled() { return schedule_all(imported, recipe, recipe.can_train() ? nullptr : own, prepared()); }
 };
 
 struct Stage {
@@ -232,10 +256,10 @@ const std::vector<std::string>& stage_names() {
   return names;
 }
 
-std::string emit_stage(const Graph& imported, const Recipe& recipe, const std::string& wanted) {
+std::string emit_stage(const Graph& imported, const Recipe& recipe, const std::string& wanted, const OwnTraining* own) {
   for (const Stage& stage : kStages) {
     if (stage.name != wanted) continue;
-    StageContext context{imported, recipe};
+    StageContext context{imported, recipe, own};
     return stage.text(context);
   }
   throw Error(Code::kUsage, fmt::format("--emit {}: no such stage", quoted(wanted)), {}, {did_you_mean(wanted, stage_names()), "stages: " + quoted_list(stage_names())});

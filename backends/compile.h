@@ -18,6 +18,7 @@ struct ModelSource {
   const Graph& graph;
   const onnx::ModelProto& proto;
   std::string name = {};  ///< file name, for people
+  const OwnTraining* own = nullptr;  ///< what the model says of its training
 };
 
 struct CompileOptions {
@@ -40,7 +41,7 @@ Compiled compile(const ModelSource& model, const Recipe& recipe, const CompileOp
 std::string summary(const Compiled& compiled, const std::string& path, std::int64_t batch);
 
 /// Text of one stage of the compilation: imported, training, optimized, kernels, schedule, llvm, asm. Throws Error kUsage for another name.
-std::string emit_stage(const Graph& imported, const Recipe& recipe, const std::string& stage);
+std::string emit_stage(const Graph& imported, const Recipe& recipe, const std::string& stage, const OwnTraining* own = nullptr);
 const std::vector<std::string>& stage_names();
 
 }  // namespace hone

@@ -48,7 +48,7 @@ Tensor tensor_of(const onnx::TensorProto& proto, const std::string& model_folder
 /// metadata stay. Large models get external files in save_model().
 void store_tensor(onnx::TensorProto* proto, const Tensor& tensor);
 
-/// Makes every sparse initializer of the model, those of bodies included, an ordinary one, and every sparse_value of a Constant a value. What does not fit
+/// Makes every sparse initializer of the model, those of bodies and of training information included, an ordinary one, and every sparse_value of a Constant a value. What does not fit
 /// (kBadWeight, kTooLarge) is reported and left as it is. Bodies are nested no deeper than parsing allows.
 void make_dense(onnx::ModelProto& model, const std::string& model_folder, const Loc& file, Diags& diags);
 

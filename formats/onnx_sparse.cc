@@ -82,6 +82,10 @@ class Densifier {
 
   void model(onnx::ModelProto& model) {
     graph(*model.mutable_graph());
+    for (onnx::TrainingInfoProto& training : *model.mutable_training_info()) {
+      if (training.has_initialization()) graph(*training.mutable_initialization());
+      if (training.has_algorithm()) graph(*training.mutable_algorithm());
+    }
     for (onnx::FunctionProto& function : *model.mutable_functions()) nodes(*function.mutable_node());
   }
 

@@ -107,11 +107,7 @@ class Attacher {
     rate_ = builder_.input(Role::kInput, free_name("learning_rate"), {DType::kF64, {}});
     const Val step = builder_.input(Role::kState, free_name("step"), {DType::kF64, {}}, Tensor::scalar(0.0));
     step_ = step + 1.0;
-    good_ = op::is_finite(builder_.val(objective_.loss_sum));
-    // Running statistics moved by the forward pass stay, too, when the loss is not finite.
-    for (std::size_t i = 0; i < graph_.aliases().size(); ++i)
-      builder_.redirect_alias(i, kept_unless_good(builder_.val(graph_.aliases()[i].value), builder_.val(graph_.aliases()[i].state)));
-    builder_.alias(step, kept_unless_good(step_, step));
+    builder_.alias(step, step_);
     for (std::size_t i = 0; i < weights.size(); ++i)
       if (gradients[i].valid()) update(weights[i], builder_.val(gradients[i]), options);
   }
@@ -123,12 +119,10 @@ class Attacher {
     return name;
   }
 
-  Val kept_unless_good(Val changed, Val old) { return op::where(good_, changed, old); }
-
   void update(const TrainedWeight& trained, Val gradient_sum, OptimizerOptions options) {
     const Builder::Scope scope(builder_, Loc{.derived = "update of " + trained.name}, Part::kUpdate);
     const Val weight = builder_.val(trained.value);
-    const Val gradient = gradient_sum / cast(builder_.val(objective_.target_count), gradient_sum.dtype());
+    const Val gradient = objective_.target_count.valid() ? gradient_sum / cast(builder_.val(objective_.target_count), gradient_sum.dtype()) : gradient_sum;
     if (options.gradient_norms) builder_.output("grad_norm:" + trained.name, cast(op::sqrt(sum_all(square(gradient))), DType::kF32));
     std::vector<Val> operands = {weight, gradient, rate_, step_};
     for (const StateRow& state : row_->states) operands.push_back(state.is_needed(recipe_.optimizer) ? state_of(state, trained.name, weight.type()) : Val{});
@@ -152,7 +146,7 @@ class Attacher {
   void replace(Val state, Val value) {
     const auto& aliases = graph_.aliases();
     if (std::any_of(aliases.begin(), aliases.end(), [&](const Alias& alias) { return alias.state == state.id(); })) return;
-    builder_.alias(state, kept_unless_good(value, state));
+    builder_.alias(state, value);
   }
 
   Graph& graph_;
@@ -160,7 +154,7 @@ class Attacher {
   const Objective& objective_;
   const Recipe& recipe_;
   const OptimizerRow* row_ = nullptr;
-  Val rate_, step_, good_;
+  Val rate_, step_;
   std::map<std::string_view, Val> shared_;
 };
 

@@ -2,11 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
+#include "ir/ops/ops.h"
 
 namespace hone {
 
 namespace {
+
+/// What training adds to the forward pass before anything is differentiated.
+Objective add_objective(Graph& graph, const Recipe& recipe) {
+  if (std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return *node.op == op::gradient; }))
+    (void)expand_for_gradients(graph);                                                 // because folding would cut the way from y to a constant x
+  (void)fold_constants(graph);                                                         // because weights made by constant arithmetic are no weights
+  if (recipe.model.batch_norm == "train") (void)train_batch_norm(graph, recipe.train.convention);  // because the loss must see the batch's statistics
+  else (void)freeze_batch_norm(graph);                                                 // because the mode that the file was exported in does not decide
+  return attach_loss(graph, recipe);                                                   // because cross_entropy looks for a whole softmax
+}
+
+std::vector<ValueId> values_of(std::span<const TrainedWeight> weights) {
+  std::vector<ValueId> values;
+  for (const TrainedWeight& weight : weights) values.push_back(weight.value);
+  return values;
+}
 
 /// A training step but for its optimizer.
 struct Differentiated {
@@ -21,16 +40,11 @@ Differentiated build_gradients(const Graph& imported, const Recipe& recipe, Trai
   Graph graph = imported.clone();
   std::vector<std::string> dropped_after = insert_dropout(graph, recipe);              // because nodes have the file's names here
   (void)key_random(graph, recipe.train.seed, samples_of(imported));                    // because every step must draw other numbers
-  (void)fold_constants(graph);                                                         // because weights made by constant arithmetic are no weights
-  if (recipe.model.batch_norm == "train") (void)train_batch_norm(graph, recipe.train.convention);  // because the loss must see the batch's statistics
-  else (void)freeze_batch_norm(graph);                                                 // because the mode that the file was exported in does not decide
-  Objective objective = attach_loss(graph, recipe);                                    // because cross_entropy looks for a whole softmax
+  Objective objective = add_objective(graph, recipe);
   (void)expand_for_gradients(graph);                                                   // because few `lower` ops have gradients of their own
   objective = {graph.find_output("loss_sum")->value, graph.find_output("target_count")->value};
   const std::vector<TrainedWeight> chosen = select_weights(graph, recipe);
-  std::vector<ValueId> wrt;
-  for (const TrainedWeight& weight : chosen) wrt.push_back(weight.value);
-  std::vector<ValueId> gradients = differentiate(graph, objective.loss_sum, wrt);
+  std::vector<ValueId> gradients = differentiate(graph, objective.loss_sum, values_of(chosen));
   report = {.trained = {}, .unreached = {}, .dropped_after = std::move(dropped_after)};
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (gradients[i].valid()) report.trained.push_back(chosen[i]);
@@ -48,7 +62,53 @@ Graph build_training(const Differentiated& step, const Recipe& recipe, bool grad
   Graph graph = step.graph.clone();
   graph.name = gradient_norms ? "train_step_norms" : "train_step";
   attach_optimizer(graph, step.objective, step.weights, step.gradients, recipe, {.gradient_norms = gradient_norms});
-  (void)expand(graph);  // because updates are lowerings, too, and layers were kept for their gradients
+  update_if_finite(graph, step.objective.loss_sum);                                    // because all updates must be there
+  (void)expand(graph);                                                                 // because updates are lowerings, too, and layers were kept for their gradients
+  return graph;
+}
+
+/// A model that is trained as it says itself leaves a recipe nothing to say of it.
+void refuse_model_keys(const Recipe& recipe) {
+  const Recipe::Model& model = recipe.model;
+  std::vector<std::string> keys;
+  const auto refuse = [&](bool is_set, const char* key) {
+    if (is_set) keys.emplace_back(key);
+  };
+  refuse(not model.output.empty(), "model.output");
+  refuse(not model.freeze.empty(), "model.freeze");
+  refuse(not model.train_only.empty(), "model.train_only");
+  refuse(not model.tie.empty(), "model.tie");
+  refuse(model.initialize != "keep", "model.initialize");
+  refuse(model.batch_norm != "train", "model.batch_norm");
+  refuse(not model.dropout_after.empty(), "model.dropout");
+  if (keys.empty()) return;
+  throw Error(Code::kRecipeModel, fmt::format("the recipe sets {}, but has no loss, and the model says itself how it is trained", join(keys, ", ")), {},
+              {"add loss.kind and optimizer.kind, which come before what the model says, or leave that key out"});
+}
+
+/// The step that the model brings along.
+Graph build_own_training(const Graph& step, const Recipe& recipe, bool gradient_norms, TrainingReport& report) {
+  Graph graph = step.clone();
+  graph.name = gradient_norms ? "train_step_norms" : "train_step";
+  if (gradient_norms) add_gradient_norms(graph);                                       // because gradients are results of nodes as yet
+  (void)key_random(graph, recipe.train.seed, samples_of(step));                        // because every step must draw other numbers
+  (void)expand_for_gradients(graph);                                                   // because layers have gradients of their own
+  update_if_finite(graph, graph.find_output("loss_sum")->value);                       // because all updates must be there
+  (void)expand(graph);                                                                 // because layers were kept for their gradients
+  report = {};
+  for (const Alias& alias : step.aliases())
+    if (const Input* weight = step.input_of(alias.state); weight->role == Role::kWeight) report.trained.push_back({alias.state, weight->name, ""});
+  return graph;
+}
+
+Graph build_own_evaluation(const Graph& step) {
+  Graph graph = step.clone();
+  graph.name = "eval_step";
+  Builder(graph).clear_aliases();
+  (void)eliminate_dead_code(graph);  // because no gradient is needed for the loss
+  (void)remove_dropout(graph);
+  (void)key_iterations(graph);
+  (void)expand(graph);
   return graph;
 }
 
@@ -73,27 +133,56 @@ Graph build_prediction(const Graph& imported) {
 
 }  // namespace
 
-std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recipe, TrainingReport& report) {
+std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recipe, TrainingReport& report, const OwnTraining* own) {
   std::vector<EntryGraph> entries;
   if (recipe.can_train()) {
     const Differentiated step = build_gradients(imported, recipe, report);
     entries.push_back({"train_step", build_training(step, recipe, false)});
     entries.push_back({"train_step_norms", build_training(step, recipe, true)});
     entries.push_back({"eval_step", build_evaluation(imported, recipe)});
+  } else if (own != nullptr and own->step) {
+    refuse_model_keys(recipe);
+    entries.push_back({"train_step", build_own_training(*own->step, recipe, false, report)});
+    entries.push_back({"train_step_norms", build_own_training(*own->step, recipe, true, report)});
+    entries.push_back({"eval_step", build_own_evaluation(*own->step)});
   }
   entries.push_back({"predict", build_prediction(imported)});
+  if (recipe.can_train() or own == nullptr or not own->initialization) return entries;
+  for (const auto& [name, value] : first_values(*own->initialization, recipe.train.seed))
+    for (EntryGraph& entry : entries)
+      if (const Input* input = entry.graph.find_input(name)) Builder(entry.graph).set_input_data(input->value, value);
   return entries;
 }
 
-Dim samples_of(const Graph& imported) {
-  Dim samples = 0;
-  for (const Input& input : imported.inputs()) {
-    const Shape& shape = imported.type(input.value).shape;
-    if (input.role != Role::kInput or shape.empty()) continue;
-    if (shape[0].is_symbol()) return shape[0];
-    if (samples.is_constant(0)) samples = shape[0];
-  }
-  return samples;
+ExportedStep build_exported_step(const Graph& imported, const Recipe& recipe) {
+  Graph graph = imported.clone();
+  graph.name = "training";
+  (void)insert_dropout(graph, recipe);
+  const Objective sums = add_objective(graph, recipe);
+  TrainingReport report;
+  (void)build_gradients(imported, recipe, report);  // because weights that no gradient reaches are not updated
+  std::vector<TrainedWeight> chosen = select_weights(graph, recipe);
+  std::erase_if(chosen, [&](const TrainedWeight& weight) {
+    return std::none_of(report.trained.begin(), report.trained.end(), [&](const TrainedWeight& trained) { return trained.name == weight.name; });
+  });
+  Builder builder(graph);
+  const std::vector<Output> outputs = graph.outputs();
+  const Val count = builder.val(sums.target_count), loss = builder.val(sums.loss_sum) / count;
+  builder.clear_outputs();
+  builder.output("loss", loss);
+  for (const Output& output : outputs)
+    if (output.name.starts_with("metric:")) builder.output(output.name.substr(7), builder.val(output.value) / count);
+  std::vector<Val> operands = {loss};
+  for (const ValueId weight : values_of(chosen)) operands.push_back(builder.val(weight));
+  std::vector<ValueId> gradients;
+  const Builder::Scope scope(builder, Loc{.derived = "gradients"}, Part::kBackward);
+  for (const Val& gradient : op::gradient.build_all(operands)) gradients.push_back(gradient.id());
+  attach_optimizer(graph, {loss.id(), {}}, chosen, gradients, recipe, {});
+  Graph forward = imported.clone();
+  (void)fold_constants(forward);
+  for (Graph* each : {&graph, &forward}) (void)expand_for_export(*each);
+  (void)eliminate_dead_code(graph);
+  return {std::move(graph), std::move(forward)};
 }
 
 void optimize(Graph& graph) {

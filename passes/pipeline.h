@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "base/recipe.h"
+#include "ir/own_training.h"
+#include "ir/samples.h"
 #include "passes/passes.h"
 
 namespace hone {
@@ -21,12 +23,19 @@ struct TrainingReport {
   std::vector<std::string> dropped_after;  ///< nodes after which the recipe put dropout
 };
 
-/// The entry points that the recipe asks for: predict always; train_step, train_step_norms and eval_step if it has a loss. `imported` may still have ops of meaning `lower`.
-/// Throws Error kRecipeModel, kNoGradient, kNothingToTrain.
-std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recipe, TrainingReport& report);
+/// The entry points that the recipe, or else the model itself, asks for: predict always; train_step, train_step_norms and eval_step if there is a loss. `imported` may still have
+/// ops of meaning `lower`. Throws Error kRecipeModel, kNoGradient, kNothingToTrain.
+std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recipe, TrainingReport& report, const OwnTraining* own = nullptr);
 
-/// The extent of the samples' axis: the first axis of the first fed input that has a symbol there, or of the first one if all are numbers; 0 if there is none.
-Dim samples_of(const Graph& imported);
+/// What other formats can say of training.
+struct ExportedStep {
+  /// The step that build_entries() makes of the recipe, before anything is differentiated: `gradient` nodes stand for the backward pass, the loss is the mean, called "loss",
+  /// metrics are means under their names, and updates count whatever the loss is.
+  Graph step;
+  Graph forward;  ///< the imported graph, expanded in the same way
+};
+/// Throws what build_entries() does.
+ExportedStep build_exported_step(const Graph& imported, const Recipe& recipe);
 
 /// What every target wants: constants folded, rules applied, equal nodes merged, dead ones dropped.
 void optimize(Graph& graph);

@@ -19,17 +19,25 @@ struct Arguments {
   std::string model, recipe, out, target = "cpu", passes;
   std::vector<std::string> set, emit, dim, bind;
   std::int64_t batch = 0;
-  bool check = false, check_grad = false, why = false, json = false;
+  bool check = false, check_grad = false, why = false, json = false, no_training_info = false;
 };
 
-Recipe read_settings(const Arguments& arguments) {
+/// A recipe, and whether it says anything of the values that training begins with.
+struct Settings {
+  Recipe recipe;
+  bool initializes = false;
+};
+
+Settings read_settings(const Arguments& arguments) {
   RecipeSource source = arguments.recipe.empty() ? RecipeSource{} : read_recipe(arguments.recipe);
   for (const std::string& assignment : arguments.set) add_override(source, assignment);
-  return source.values.empty() ? Recipe{} : resolve(source);
+  return {source.values.empty() ? Recipe{} : resolve(source), source.values.contains("model.initialize")};
 }
 
-onnx::ImportOptions import_options(const Arguments& arguments, const Recipe& recipe) {
-  onnx::ImportOptions options{.mend = onnx::mend_options(recipe)};
+onnx::ImportOptions import_options(const Arguments& arguments, const Settings& settings) {
+  onnx::ImportOptions options{.mend = onnx::mend_options(settings.recipe),
+                              .own_training = not settings.recipe.can_train() and not arguments.no_training_info,
+                              .own_first_values = not settings.initializes};
   for (const std::string& item : arguments.dim) {
     const std::size_t equals = item.find('=');
     const auto size = equals == std::string::npos or equals == 0 ? std::nullopt : parse_bytes(item.substr(equals + 1));
@@ -85,14 +93,14 @@ std::string to_json_lines(const CheckReport& report) {
 /// --check: everything that is wrong with model and recipe at once.
 int check(const Arguments& arguments) {
   std::vector<Diag> problems;
-  std::optional<Recipe> recipe;
+  std::optional<Settings> settings;
   try {
-    recipe = read_settings(arguments);
+    settings = read_settings(arguments);
   } catch (const Error& error) {
     if (error.exit_code() != exit_code(Code::kRecipeValue)) throw;
     problems = error.diags();
   }
-  onnx::Examined examined = onnx::examine_model(arguments.model, import_options(arguments, recipe.value_or(Recipe{})));
+  onnx::Examined examined = onnx::examine_model(arguments.model, import_options(arguments, settings.value_or(Settings{})));
   std::vector<CheckedOperator> operators;
   for (onnx::OperatorUse& use : examined.operators) {
     CheckedOperator& checked = operators.emplace_back(CheckedOperator{.name = use.name, .nodes = use.nodes, .refusal = std::move(use.refusal)});
@@ -100,7 +108,8 @@ int check(const Arguments& arguments) {
       if (op_type == use.name) checked.nodes_of.push_back(node);
   }
   problems.insert(problems.end(), examined.problems.begin(), examined.problems.end());
-  const CheckReport report = check_model({examined.imported.graph, std::move(operators), std::move(problems), examined.imported.warnings}, recipe);
+  const CheckReport report = check_model({examined.imported.graph, std::move(operators), std::move(problems), examined.imported.warnings, &examined.imported.own_training},
+                                         settings ? std::optional(settings->recipe) : std::nullopt);
   print_data(arguments.json ? to_json_lines(report) : to_text(report));
   return report.problems.empty() ? 0 : exit_code(Code::kNothingToTrain);
 }
@@ -111,8 +120,9 @@ int run(const Arguments& arguments) {
                 {"write a plan with -o PLAN.hone, look at a stage with --emit STAGE, or ask for a report with --check"});
   if (arguments.check)
     if (const int code = check(arguments); code != 0 or (arguments.out.empty() and arguments.emit.empty() and not arguments.check_grad and not arguments.why)) return code;
-  const Recipe recipe = read_settings(arguments);
-  const onnx::Imported model = onnx::import_model(arguments.model, import_options(arguments, recipe));
+  const Settings settings = read_settings(arguments);
+  const Recipe& recipe = settings.recipe;
+  const onnx::Imported model = onnx::import_model(arguments.model, import_options(arguments, settings));
   for (const Diag& warning : model.warnings) print_message(to_string(warning));
   if (arguments.check_grad) {
     const GradientCheck report = check_model_gradients(model.graph, recipe, arguments.batch > 0 ? arguments.batch : 2);
@@ -121,10 +131,10 @@ int run(const Arguments& arguments) {
   }
   if (not arguments.passes.empty()) emit_passes(model, arguments);
   else
-    for (const std::string& item : arguments.emit) write_text(item, emit_stage(model.graph, recipe, item.substr(0, item.find(':'))));
+    for (const std::string& item : arguments.emit) write_text(item, emit_stage(model.graph, recipe, item.substr(0, item.find(':')), &model.own_training));
   if (arguments.out.empty() and not arguments.why) return 0;
   const std::string name = arguments.model.substr(arguments.model.rfind('/') + 1);
-  const Compiled compiled = compile({model.graph, model.model, name}, recipe, {.targets = split(arguments.target, ','), .explain = arguments.why});
+  const Compiled compiled = compile({model.graph, model.model, name, &model.own_training}, recipe, {.targets = split(arguments.target, ','), .explain = arguments.why});
   for (const Diag& warning : compiled.warnings) print_message(to_string(warning));
   if (arguments.why) print_data(compiled.why);
   if (arguments.out.empty()) return 0;
@@ -136,7 +146,7 @@ int run(const Arguments& arguments) {
 Tool make_tool(Arguments& a) {
   const std::vector<Flag> flags = {
       {"MODEL", "", "the .onnx file", &a.model, true},
-      {"-r,--recipe", "RECIPE.toml", "how to train it; without one the plan can predict and be called, not train", &a.recipe},
+      {"-r,--recipe", "RECIPE.toml", "how to train it; without one as the model says itself, else the plan can only predict and be called", &a.recipe},
       {"--set", "KEY=VALUE", "sets or overrides a key of the recipe; may be given several times", &a.set},
       {"-o,--out", "PLAN.hone", "where the plan goes", &a.out},
       {"--target", "T,...", "programs to put into the plan", &a.target},
@@ -146,6 +156,7 @@ Tool make_tool(Arguments& a) {
       {"--why", "", "which kernel each node got, and why not a faster one", &a.why},
       {"--emit", "STAGE[:FILE]", "print a stage: " + join(stage_names(), ", "), &a.emit},
       {"--passes", "a,b,c", "run just these passes over the imported graph and print it", &a.passes},
+      {"--no-training-info", "", "leave aside what the model says of its own training (TrainingInfoProto)", &a.no_training_info},
       {"--batch", "N", "batch size to report for and to check gradients with", &a.batch},
       {"--dim", "NAME=N", "fix a symbolic size; may be given several times", &a.dim},
       {"--bind", "NAME=FILE.npy", "make an input a constant, for what must be known when compiling; may be given several times", &a.bind},

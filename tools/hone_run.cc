@@ -69,6 +69,11 @@ Recipe recipe_for(const plan::Plan& plan, const Arguments& arguments) {
   const Recipe stored = plan.recipe_json.empty() ? Recipe{} : recipe_from_json(plan.recipe_json);
   RecipeSource changes;
   for (const std::string& assignment : arguments.set) add_override(changes, assignment);
+  const bool own_training = not stored.can_train() and not plan.recipe_json.empty();
+  for (const auto& [key, value] : changes.values)
+    if (own_training and (key.starts_with("optimizer.") or key.starts_with("schedule.")))
+      throw Error(Code::kRecipeKey, fmt::format("{} is set, and the plan trains as its model says itself, which decides the learning rate", key), {},
+                  {"compile the model with a recipe that has a loss and an optimizer, or change the model's training algorithm"});
   if (arguments.epochs) add_override(changes, fmt::format("train.epochs={}", *arguments.epochs));
   if (arguments.batch) add_override(changes, fmt::format("data.batch_size={}", *arguments.batch));
   if (arguments.seed) add_override(changes, fmt::format("train.seed={}", *arguments.seed));

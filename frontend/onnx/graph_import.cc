@@ -40,13 +40,13 @@ const PreparedBody& ImportContext::prepared(const FunctionProto& function) {
 }
 
 GraphImport::GraphImport(ImportContext& context, Diags& diags) : context_(context), diags_(diags), unknown_(context.functions) {
-  const std::string& name = context.model.graph().name();
+  const std::string& name = context.graph.name();
   root_.graph().name = name.empty() ? "main" : name;
 }
 
 Graph GraphImport::run(Symbols& symbols) {
   Scope scope{.body = &context_.main, .region = &root_, .opset = context_.opset};
-  scope.values = add_inputs(root_.builder(), context_.model.graph(), context_.initializers, symbols, context_.main.locations, diags_);
+  scope.values = add_inputs(root_.builder(), context_.graph, context_.initializers, context_.roles, symbols, context_.main.locations, diags_);
   push(std::make_unique<BodyTask>(*this, std::move(scope)));
   const std::vector<Item> results = run_tasks();
   unknown_.report(diags_);
@@ -69,7 +69,7 @@ std::vector<Item> GraphImport::run_tasks() {
 void GraphImport::count(std::size_t nodes, const Loc& loc) {
   written_ += nodes;
   if (written_ <= kMostWrittenNodes) return;
-  throw Error(Code::kTooLarge, fmt::format("the model's functions, branches and loops become more than {} nodes when they are written out", kMostWrittenNodes),
+  throw Error(Code::kTooLarge, fmt::format("the model's functions, branches, loops and gradients become more than {} nodes when they are written out", kMostWrittenNodes),
               loc, {"functions that call functions several times each grow exponentially"});
 }
 
@@ -147,7 +147,7 @@ void GraphImport::add_initializers(const GraphProto& graph, Scope& scope) {
 }
 
 void GraphImport::add_outputs(const std::vector<Item>& results, Symbols& symbols) {
-  const auto& outputs = context_.model.graph().output();
+  const auto& outputs = context_.graph.output();
   for (int i = 0; i < outputs.size(); ++i) {
     const Item& item = results[static_cast<std::size_t>(i)];
     const std::string& name = outputs[i].name();

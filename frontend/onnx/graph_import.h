@@ -12,6 +12,7 @@
 #include "frontend/onnx/scope.h"
 #include "frontend/onnx/symbols.h"
 #include "frontend/onnx/unknown_operators.h"
+#include "frontend/onnx/values.h"
 
 namespace hone::onnx {
 
@@ -21,13 +22,14 @@ inline constexpr std::size_t kMostTasks = 256;
 
 /// What all rounds of an import share.
 struct ImportContext {
-  const ModelProto& model;
+  const GraphProto& graph;
   const std::string& folder;  ///< of external data
   std::string file;
   std::int64_t opset;
   Functions functions;
   PreparedBody main;
   std::vector<std::optional<Tensor>> initializers;
+  Roles roles = {};                                 ///< of initializers that are not what they look like
   std::map<const void*, PreparedBody> bodies = {};  ///< of functions and nodes, by their proto
 
   const PreparedBody& prepared(const GraphProto& graph);

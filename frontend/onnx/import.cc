@@ -11,6 +11,7 @@
 #include "frontend/onnx/graph_import.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/symbols.h"
+#include "frontend/onnx/training_info.h"
 #include "frontend/onnx/values.h"
 #include "frontend/onnx/versions.h"
 
@@ -40,6 +41,8 @@ std::int64_t opset_of(const ModelProto& model, const Loc& file) {
 void check_nesting(const ModelProto& model, const Loc& file) {
   constexpr int kDeepest = 64;
   int depth = nesting_depth(model.graph().node());
+  for (const TrainingInfoProto& training : model.training_info())
+    for (const GraphProto* graph : {&training.initialization(), &training.algorithm()}) depth = std::max(depth, nesting_depth(graph->node()));
   for (const FunctionProto& function : model.functions()) depth = std::max(depth, nesting_depth(function.node()));
   if (depth > kDeepest) throw Error(Code::kTooLarge, fmt::format("bodies of nodes lie {} deep in each other; the limit is {}", depth, kDeepest), file);
 }
@@ -53,6 +56,61 @@ Graph import_graph(ImportContext& context, const Diags& common, Symbols& symbols
     for (const Diag& diag : round.all()) diags.add(diag);
     return graph;
   }
+}
+
+using Initializers = std::vector<std::optional<Tensor>>;
+
+/// Imports graphs of one file, which share their sizes.
+class FileImport {
+ public:
+  FileImport(const ModelProto& model, const std::string& folder, const std::string& file_name, std::int64_t opset, Symbols& symbols)
+      : model_(model), folder_(folder), file_name_(file_name), opset_(opset), symbols_(symbols) {}
+
+  Graph run(const GraphProto& graph, Initializers initializers, const Roles& roles, Diags common, Diags& diags) {
+    ImportContext context{graph, folder_, file_name_, opset_, Functions(model_, Loc{.file = file_name_}, common), prepare(Body(graph), Outside::kNothing, file_name_), std::move(initializers), roles};
+    for (const Diag& diag : context.main.problems.all()) common.add(diag);
+    return import_graph(context, common, symbols_, diags);
+  }
+
+ private:
+  const ModelProto& model_;
+  const std::string& folder_;
+  const std::string& file_name_;
+  std::int64_t opset_;
+  Symbols& symbols_;
+};
+
+/// What the import of a graph with another inside of it found, less what the other has reported.
+void add_news(const Diags& found, Diags& diags) {
+  std::set<std::string> known;
+  for (const Diag& diag : diags.all()) known.insert(to_string(diag));
+  for (const Diag& diag : found.all())
+    if (known.insert(to_string(diag)).second) diags.add(diag);
+}
+
+/// Imported::own_training.
+void import_training(FileImport& import, const TrainingInfo& info, const TrainingInfoProto& proto, const Initializers& initializers, const std::string& folder, const Loc& file,
+                     const ImportOptions& options, Imported& imported, Diags& diags) {
+  Diags found;
+  Initializers all = initializers;
+  for (auto& tensor : read_initializers(proto.algorithm(), folder, file, found)) all.push_back(std::move(tensor));
+  Graph step = import.run(info.step, std::move(all), info.roles, {}, found);
+  if (not found.has_errors()) bind_updates(step, info, file, found);
+  if (not found.has_errors() and options.own_first_values and not info.first_values.empty()) {
+    Graph initialization = import.run(info.initialization, read_initializers(info.initialization, folder, file, found), {}, {}, found);
+    bind_first_values(initialization, step, info, file, found);
+    imported.own_training.initialization = std::move(initialization);
+  }
+  imported.own_training.step = std::move(step);
+  add_news(found, diags);
+}
+
+/// Does one of the graphs know more of the sizes of the inputs that both have?
+bool differ_in_sizes(const Graph& a, const Graph& b) {
+  return std::any_of(a.inputs().begin(), a.inputs().end(), [&](const Input& input) {
+    const Input* other = b.find_input(input.name);
+    return other != nullptr and a.type(input.value) != b.type(other->value);
+  });
 }
 
 /// The inputs that `values` name get them as initializers, and are inputs no more.
@@ -92,25 +150,33 @@ Imported import_parts(ModelProto given, const std::string& file_name, const std:
     check_nesting(given, file);
     const std::int64_t opset = opset_of(given, file);
     make_dense(given, folder, file, diags);
+    const bool own_training = options.own_training and given.training_info_size() > 0;
     try {
-      mend_weights(given, file_name, folder, options.mend, diags);
+      if (not own_training) mend_weights(given, file_name, folder, options.mend, diags);  // its algorithm names the weights as they are
     } catch (const Error& error) { diags.append(error); }
     ModelProto bound;
     if (not options.bind.empty()) bind_inputs(bound = given, options.bind, file);
     const ModelProto& model = options.bind.empty() ? given : bound;
     Diags common;
     Symbols symbols(options.dims);
-    ImportContext context{model, folder, file_name, opset, Functions(model, file, common), prepare(Body(model.graph()), Outside::kNothing, file_name), {}};
-    for (const Diag& diag : context.main.problems.all()) common.add(diag);
     if (model.graph().output_size() == 0)
       common.error(Code::kBadGraph, "the model has no outputs", file, {"name what it computes in graph.output, or export it again"});
-    context.initializers = read_initializers(model.graph(), folder, file, common);
-    imported.graph = import_graph(context, common, symbols, diags);
+    std::optional<TrainingInfo> training;
+    if (own_training) training = read_training_info(model, file, common);
+    const Roles roles = training ? training->roles : Roles();
+    const Initializers initializers = read_initializers(model.graph(), folder, file, common);
+    FileImport import(model, folder, file_name, opset, symbols);
+    imported.graph = import.run(model.graph(), initializers, roles, common, diags);
+    if (training and not training->updates.empty() and not diags.has_errors()) {
+      import_training(import, *training, model.training_info(0), initializers, folder, file, options, imported, diags);
+      Diags again;  // with nothing new in it
+      if (differ_in_sizes(imported.graph, *imported.own_training.step)) imported.graph = import.run(model.graph(), initializers, roles, {}, again);
+    }
     symbols.check_fixed(diags);
     for (const auto& [symbol, value] : symbols.determined())
       diags.warn(Code::kModelWarning, fmt::format("the size {} can only be {}: the model's nodes take nothing else", symbol, value), file);
-    if (model.training_info_size() > 0)
-      diags.warn(Code::kModelWarning, "the training algorithm that the model carries (TrainingInfoProto) is kept and not used", file, {"say with a recipe how to train it"});
+    if (model.training_info_size() > 0 and not own_training)
+      diags.warn(Code::kModelWarning, "the training algorithm that the model carries (TrainingInfoProto) is kept and not used", file);
   } catch (const Error& error) { diags.append(error); }
   imported.model = std::move(given);
   for (const Diag& diag : diags.all())

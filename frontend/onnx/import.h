@@ -8,6 +8,7 @@
 #include "formats/onnx_file.h"
 #include "frontend/onnx/mend.h"
 #include "ir/graph.h"
+#include "ir/own_training.h"
 
 namespace hone::onnx {
 
@@ -15,6 +16,8 @@ struct ImportOptions {
   std::map<std::string, std::int64_t> dims = {};  ///< symbolic sizes to fix, by name (--dim T=128)
   std::map<std::string, Tensor> bind = {};        ///< inputs that become constants, by name (--bind axes=axes.npy)
   MendOptions mend = {};                          ///< what to do about weights that the exporter changed
+  bool own_training = true;                       ///< import how the model says itself that it is trained, if it does; then weights are not mended
+  bool own_first_values = true;                   ///< with it: the values that training begins with, instead of those in the file
 };
 
 struct Imported {
@@ -23,6 +26,9 @@ struct Imported {
   /// Outputs: all of the model's, by name. Values carry ONNX names, nodes their Loc. Shape arithmetic is folded, and its nodes, which nobody reads any more, are left in.
   /// Batch normalization is `batch_norm`, whatever mode the file was exported in. `lower` ops are not expanded.
   Graph graph;
+  /// From TrainingInfoProto. The first y of the algorithm's Gradient nodes that is one number is the loss, taken for the mean over the samples of the batch; else the first
+  /// output of the algorithm that is one number and no update. Its other such outputs are metrics.
+  OwnTraining own_training;
   ModelProto model;             ///< as it came in, data included, dense, its weights mended (frontend/onnx/mend.h)
   std::vector<Diag> warnings;   ///< oddities worth a note
 };

@@ -145,7 +145,7 @@ std::vector<std::optional<Tensor>> read_initializers(const GraphProto& graph, co
   return tensors;
 }
 
-Items add_inputs(Builder& builder, const GraphProto& graph, const std::vector<std::optional<Tensor>>& initializers, Symbols& symbols,
+Items add_inputs(Builder& builder, const GraphProto& graph, const std::vector<std::optional<Tensor>>& initializers, const Roles& roles, Symbols& symbols,
                   const Locations& locations, Diags& diags) {
   Items values;
   const Loc file = locations.file();
@@ -176,7 +176,8 @@ Items add_inputs(Builder& builder, const GraphProto& graph, const std::vector<st
     const std::string& name = graph.initializer(i).name();
     const std::optional<Tensor>& tensor = initializers[static_cast<std::size_t>(i)];
     const auto [val, is_new] = values.emplace(name, Item());
-    if (is_new and tensor) val->second = builder.input(role_of(*tensor, learned.contains(name)), name, {tensor->dtype(), shape_of(tensor->shape())}, *tensor);
+    const auto role = roles.find(name);
+    if (is_new and tensor) val->second = builder.input(role != roles.end() ? role->second : role_of(*tensor, learned.contains(name)), name, {tensor->dtype(), shape_of(tensor->shape())}, *tensor);
   }
   // What is still sparse could not be made dense, as was reported.
   for (const SparseTensorProto& sparse : graph.sparse_initializer()) values.emplace(sparse.values().name(), Item());

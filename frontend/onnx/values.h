@@ -1,6 +1,7 @@
 // What a graph starts from: its inputs and initializers as inputs of ours.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -17,10 +18,13 @@ namespace hone::onnx {
 /// The contents of the graph's initializers, in their order; nothing where they could not be read, which is reported.
 std::vector<std::optional<Tensor>> read_initializers(const GraphProto& graph, const std::string& folder, const Loc& file, Diags& diags);
 
+/// Roles of initializers by name, where training decides them.
+using Roles = std::map<std::string, Role, std::less<>>;
+
 /// Adds inputs, then initializers. A sequence of n tensors (n is set as the size of its name) is n inputs NAME.0, NAME.1, ...; an optional is what it may hold, or
 /// nothing if the size of its name is set to 0. A float initializer is a weight if it has more than one element, or an axis and a place where models keep what they learn
-/// (a bias of one unit); all others are constants. Inputs that are initializers too, as old files have them, are initializers.
-Items add_inputs(Builder& builder, const GraphProto& graph, const std::vector<std::optional<Tensor>>& initializers, Symbols& symbols,
+/// (a bias of one unit); all others are constants, unless `roles` say otherwise. Inputs that are initializers too, as old files have them, are initializers.
+Items add_inputs(Builder& builder, const GraphProto& graph, const std::vector<std::optional<Tensor>>& initializers, const Roles& roles, Symbols& symbols,
                   const Locations& locations, Diags& diags);
 
 /// Adds an initializer of a body inside of the model, as one of the model's. Throws Error when it cannot be read.

@@ -17,11 +17,15 @@ namespace {
 
 using TensorsByName = std::map<std::string, onnx::TensorProto*, std::less<>>;
 
-/// Initializers of the main graph, and the values of its Constant nodes under the names of their outputs.
+/// Initializers of the main graph and of training algorithms, and the values of Constant nodes of the main graph under the names of their outputs.
 TensorsByName named_tensors(onnx::ModelProto& model) {
   TensorsByName tensors;
   onnx::GraphProto& graph = *model.mutable_graph();
   for (onnx::TensorProto& tensor : *graph.mutable_initializer()) tensors.emplace(tensor.name(), &tensor);
+  for (onnx::TrainingInfoProto& training : *model.mutable_training_info()) {
+    if (not training.has_algorithm()) continue;
+    for (onnx::TensorProto& tensor : *training.mutable_algorithm()->mutable_initializer()) tensors.emplace(tensor.name(), &tensor);
+  }
   for (onnx::NodeProto& node : *graph.mutable_node()) {
     if (node.op_type() != "Constant" or node.output_size() != 1) continue;
     for (onnx::AttributeProto& attribute : *node.mutable_attribute())

@@ -185,6 +185,7 @@ class Training {
     const TrainedWeight weights[] = {{w.id(), "w", std::move(part)}};
     const ValueId gradients[] = {g.id()};
     attach_optimizer(graph_, {loss.id(), count.id()}, weights, gradients, recipe, {.gradient_norms = true});
+    update_if_finite(graph_, loss.id());
     (void)expand(graph_);
     verify(graph_);
     feeds_["learning_rate"] = Tensor::scalar(row.options.learning_rate);
