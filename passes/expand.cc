@@ -22,6 +22,9 @@ bool expand_but_gradients(Rewriter& rewriter, NodeId id) { return *rewriter.node
 
 bool expand_node_without_gradient(Rewriter& rewriter, NodeId id) { return not rewriter.node(id).op->keep and expand_but_gradients(rewriter, id); }
 
+/// What is drawn has no form anywhere else, but dropout has one as a whole.
+bool expand_node_for_export(Rewriter& rewriter, NodeId id) { return *rewriter.node(id).op != op::dropout and expand_node_without_gradient(rewriter, id); }
+
 /// What an op lowers to may have to be lowered, too.
 Changed to_fixpoint(Graph& graph, bool (*visit)(Rewriter&, NodeId)) {
   Changed any = Changed::kNo;
@@ -44,7 +47,7 @@ Changed expand_gradient_nodes(Graph& graph) {
 
 }  // namespace
 
-Changed expand_for_export(Graph& graph) { return Rewriter::in_bodies(graph, expand_for_export) | to_fixpoint(graph, expand_node_without_gradient); }
+Changed expand_for_export(Graph& graph) { return Rewriter::in_bodies(graph, expand_for_export) | to_fixpoint(graph, expand_node_for_export); }
 
 Changed expand_for_gradients(Graph& graph) {
   Changed any = Changed::kNo, again = Changed::kNo;
