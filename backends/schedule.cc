@@ -141,13 +141,7 @@ class Scheduler {
   void place_library_call(NodeId id) {
     const Node& node = graph_.node(id);
     update_in_place(id, node.results, node.operands, nullptr);
-    plan::LibraryStep step{node.attrs[kRow], {}, {}, {}, {}};
-    for (const auto& [name, attr] : node.attrs) {
-      if (const auto* ints = std::get_if<Ints>(&attr.value)) step.ints[std::string(name)] = *ints;
-      if (const auto* number = std::get_if<std::int64_t>(&attr.value)) step.ints[std::string(name)] = {*number};
-      if (const auto* flag = std::get_if<bool>(&attr.value)) step.ints[std::string(name)] = {*flag};
-      if (const auto* dims = std::get_if<Shape>(&attr.value)) step.dims[std::string(name)] = *dims;
-    }
+    plan::LibraryStep step{node.attrs[kRow], attribute_lists(node.attrs), {}, {}};
     for (const ValueId operand : node.operands) step.operands.push_back(operand.valid() ? static_cast<std::int64_t>(buffer_of(operand)) : -1);
     for (std::size_t i = 0; i < node.results.size(); ++i) {
       if (i > 0 and uses_[node.results[i].index] == 0) break;  // a workspace that nobody reads need not be written
@@ -184,7 +178,7 @@ class Scheduler {
   void place_host_call(NodeId id) {
     const Node& node = graph_.node(id);
     update_in_place(id, node.results, node.operands, nullptr);
-    plan::HostStep step{std::string(node.op->host->name), host_attributes(node.attrs), {}, {}};
+    plan::HostStep step{std::string(node.op->host->name), attribute_lists(node.attrs), {}, {}};
     for (const ValueId operand : node.operands) step.operands.push_back(operand.valid() ? static_cast<std::int64_t>(buffer_of(operand)) : -1);
     for (const ValueId result : node.results) step.results.push_back(uses_[result.index] > 0 ? static_cast<std::int64_t>(buffer_of(result)) : -1);
     add_step(std::move(step), node);

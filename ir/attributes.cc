@@ -26,7 +26,7 @@ bool is_empty(const AttrValue& value) {
 
 std::string to_string(const AttrValue& value) { return std::visit(Printer{}, value); }
 
-std::map<std::string, std::vector<Dim>> host_attributes(const Attrs& attrs) {
+std::map<std::string, std::vector<Dim>> attribute_lists(const Attrs& attrs) {
   std::map<std::string, std::vector<Dim>> lists;
   for (const auto& [name, attr] : attrs) {
     std::vector<Dim>& list = lists[std::string(name)];

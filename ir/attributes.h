@@ -68,8 +68,8 @@ class Attrs {
 };
 
 std::string to_string(const AttrValue& value);
-/// The whole-numbered attributes as lists of sizes: what a host function is given.
-std::map<std::string, std::vector<Dim>> host_attributes(const Attrs& attrs);
+/// The whole-numbered attributes as lists of sizes: what host functions and library rows are given.
+std::map<std::string, std::vector<Dim>> attribute_lists(const Attrs& attrs);
 
 /// The attributes an op may carry.
 struct AttrRef {

@@ -13,14 +13,14 @@ namespace {
 
 /// It is run while compiling: what it may cost is limited.
 void require_small(const Graph& graph) {
-  constexpr std::int64_t kMostElements = std::int64_t{1} << 32;
+  constexpr std::int64_t kMostElements = std::int64_t{1} << 28;
   for (const Node& node : graph.nodes()) {
     if (node.op->region != Region::kNone or node.op->binds)
       throw Error(Code::kDynamic, "the initialization graph has a loop, a branch or a size that is known only when it runs", node.loc,
                   {"it is run when compiling, and holds nodes of fixed sizes only"});
     for (const ValueId result : node.results)
       if (const Shape& shape = graph.type(result).shape; not is_constant(shape) or element_count(shape).value() > kMostElements)
-        throw Error(Code::kTooLarge, fmt::format("the initialization graph makes {}; the limit is 2^32 elements", to_string(graph.type(result))), node.loc);
+        throw Error(Code::kTooLarge, fmt::format("the initialization graph makes {}; the limit is 2^28 elements", to_string(graph.type(result))), node.loc);
   }
 }
 

@@ -105,8 +105,7 @@ class Preparer {
 
   void add_step(const plan::LibraryStep& step, const std::string& origin) {
     LibrarySpec spec;
-    for (const auto& [name, values] : step.ints) spec.attributes[name] = values;
-    for (const auto& [name, values] : step.dims) spec.attributes[name] = evaluate(values, sizes_);
+    for (const auto& [name, values] : step.attributes) spec.attributes[name] = evaluate(values, sizes_);
     for (const std::int64_t operand : step.operands)
       spec.operands.push_back(operand < 0 ? std::nullopt : std::optional(bound_->buffers[static_cast<std::size_t>(operand)].type));
     for (const std::uint32_t result : step.results) spec.results.push_back(bound_->buffers[result].type);

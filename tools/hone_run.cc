@@ -341,7 +341,7 @@ Tool make_tool(Arguments& a) {
                         with(with(with(common, data), batching), {{"--out", "Y.npy|Y.npz", "where they go", &a.out, true}, looks[0]}),
                         [&a] { return predict_plan(a); }},
                        {"call", "one call with tensors as they are",
-                        with(common, {{"--in", "NAME=FILE,...", "tensors by input name", &a.in, true},
+                        with(common, {{"--in", "NAME=FILE,...", "tensors by input name; none for a model without inputs", &a.in},
                                       {"--out", "OUT.npz", "where every output goes, by name", &a.out, true}}),
                         [&a] { return call_plan(a); }},
                        {"bench", "time training steps", with(with(common, benching), looks), [&a] { return bench_plan(a); }},

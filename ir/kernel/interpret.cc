@@ -196,7 +196,7 @@ std::vector<Tensor> Interpreter::run_host(const Node& node, std::span<const Tens
     results.push_back(std::move(result.tensor));
   }
   HostAttributes::Lists attributes;
-  for (const auto& [name, dims] : host_attributes(node.attrs)) attributes[name] = evaluate(dims, bindings);
+  for (const auto& [name, dims] : attribute_lists(node.attrs)) attributes[name] = evaluate(dims, bindings);
   node.op->host->run(HostAttributes(std::move(attributes)), given, made);
   return results;
 }

@@ -80,12 +80,7 @@ void write_what(const KernelStep& step, proto::Step* message) {
 void write_what(const LibraryStep& step, proto::Step* message) {
   proto::Library& library = *message->mutable_library();
   library.set_row(step.row);
-  for (const auto& [name, values] : step.ints) {
-    proto::IntsAttribute& attribute = *library.add_ints();
-    attribute.set_name(name);
-    attribute.mutable_values()->Assign(values.begin(), values.end());
-  }
-  write_attributes(step.dims, library.mutable_dims());
+  write_attributes(step.attributes, library.mutable_attributes());
   library.mutable_operands()->Assign(step.operands.begin(), step.operands.end());
   library.mutable_results()->Assign(step.results.begin(), step.results.end());
 }
@@ -242,14 +237,10 @@ std::map<std::string, std::vector<Dim>> read_attributes(const google::protobuf::
 }
 
 LibraryStep read_library(const proto::Library& message) {
-  LibraryStep step{.row = message.row(),
-                   .ints = {},
-                   .dims = {},
-                   .operands = {message.operands().begin(), message.operands().end()},
-                   .results = {message.results().begin(), message.results().end()}};
-  for (const proto::IntsAttribute& attribute : message.ints()) step.ints[attribute.name()].assign(attribute.values().begin(), attribute.values().end());
-  step.dims = read_attributes(message.dims());
-  return step;
+  return {.row = message.row(),
+          .attributes = read_attributes(message.attributes()),
+          .operands = {message.operands().begin(), message.operands().end()},
+          .results = {message.results().begin(), message.results().end()}};
 }
 
 Entry read_entry(const proto::Entry& message);

@@ -55,10 +55,9 @@ struct KernelStep {
 
 /// A call of a library row (runtime/library): a faster way to do what one op (or a few) means.
 struct LibraryStep {
-  std::string row;                                        ///< "onednn.matmul", ...
-  std::map<std::string, std::vector<std::int64_t>> ints;  ///< attributes: strides, dilations, ta, groups ...
-  std::map<std::string, std::vector<Dim>> dims;           ///< attributes that are sizes: pads
-  std::vector<std::int64_t> operands;                     ///< Entry::buffers; -1 for an absent optional operand
+  std::string row;                                     ///< "onednn.matmul", ...
+  std::map<std::string, std::vector<Dim>> attributes;  ///< strides, pads, ta, groups ...
+  std::vector<std::int64_t> operands;                  ///< Entry::buffers; -1 for an absent optional operand
   std::vector<std::uint32_t> results;
 };
 

@@ -28,7 +28,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr std::array<char, 8> kMagic = {'H', 'O', 'N', 'E', 'P', 'L', 'A', 'N'};
-constexpr std::uint32_t kFormatVersion = 1;
+constexpr std::uint32_t kFormatVersion = 2;
 constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint32_t kFeaturesSection = 0, kMetadataSection = 1, kFirstBlob = 2;
 

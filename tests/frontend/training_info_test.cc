@@ -303,7 +303,7 @@ TEST(TrainingInfoErrors, AnInitializationThatMakesTooMuch) {
   try {
     (void)first_w(model, 0);
     FAIL();
-  } catch (const Error& error) { EXPECT_THAT(error.what(), HasSubstr("the limit is 2^32 elements")); }
+  } catch (const Error& error) { EXPECT_THAT(error.what(), HasSubstr("the limit is 2^28 elements")); }
 }
 
 TEST(TrainingInfo, IsLeftAsideWhereItIsNotWanted) {

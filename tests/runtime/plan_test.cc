@@ -33,7 +33,7 @@ Entry sample_entry() {
                    {.name = "y flat", .dtype = DType::kF32, .shape = {n * Dim(2)}, .storage = Buffer::Storage::kView, .index = 2},
                    {.name = "loss_sum", .dtype = DType::kF32, .shape = {}, .first_step = 1, .last_step = 4},
                    {.name = "workspace", .dtype = DType::kU8, .shape = {n}, .first_step = 2, .last_step = 3, .opaque = true}};
-  entry.steps = {{LibraryStep{"onednn.matmul", {{"ta", {0}}, {"tb", {0}}}, {{"pads", {n, 3}}}, {0, 1, -1}, {2}}, "fc/MatMul"},
+  entry.steps = {{LibraryStep{"onednn.matmul", {{"ta", {0}}, {"tb", {0}}, {"pads", {n, 3}}}, {0, 1, -1}, {2}}, "fc/MatMul"},
                  {KernelStep{"sum_squares", {3, 4}, {n}, Dim(1), n * Dim(4) + Dim(3)}, "loss"},
                  {HostStep{"sort", {{"descending", {1}}}, {2}, {5}}, "sort"},
                  {CopyStep{3, 2}, "copy"},
@@ -106,7 +106,7 @@ TEST_F(PlanFile, RoundTrips) {
   EXPECT_EQ(entry.buffers[3].shape[0], Dim::symbol("N") * Dim(2));
   EXPECT_TRUE(entry.buffers[5].opaque);
   const auto& library = std::get<LibraryStep>(entry.steps[0].what);
-  EXPECT_EQ(library.dims.at("pads")[0], Dim::symbol("N"));
+  EXPECT_EQ(library.attributes.at("pads")[0], Dim::symbol("N"));
   EXPECT_THAT(library.operands, testing::ElementsAre(0, 1, -1));
   EXPECT_EQ(std::get<HostStep>(entry.steps[2].what).attributes.at("descending"), std::vector<Dim>{1});
   EXPECT_EQ(std::get<AllReduceStep>(entry.steps[4].what).bucket, 7);
@@ -253,9 +253,8 @@ TEST_F(PlanFile, WhatRefersToNothingIsRefused) {
       {"depends on the size \"M\"", [](Plan&, Entry& e) { e.buffers[2].shape[0] = Dim::symbol("M"); }},
       {"depends on the size \"M\"", [](Plan&, Entry& e) { std::get<KernelStep>(e.steps[1].what).sizes[0] = Dim::symbol("M"); }},
       {"depends on the size \"M\"", [](Plan&, Entry& e) { std::get<KernelStep>(e.steps[1].what).work = Dim::symbol("M"); }},
-      {"depends on the size \"M\"", [](Plan&, Entry& e) { std::get<LibraryStep>(e.steps[0].what).dims["pads"][0] = Dim::symbol("M"); }},
+      {"depends on the size \"M\"", [](Plan&, Entry& e) { std::get<LibraryStep>(e.steps[0].what).attributes["pads"][0] = Dim::symbol("M"); }},
       {"depends on the size \"M\"", [](Plan&, Entry& e) { e.equations[0].second = Dim::symbol("M"); }},
-      {"two attributes", [](Plan&, Entry& e) { std::get<LibraryStep>(e.steps[0].what).dims["ta"] = {}; }},
       {"what it stands for is", [](Plan&, Entry& e) { e.buffers[0].dtype = DType::kF64; }},
       {"what it stands for is", [](Plan&, Entry& e) { e.buffers[1].shape[0] = 5; }},
       {"has bounds, but is f32", [](Plan&, Entry& e) { e.feeds[0].bounds = {0, 10}; }},

@@ -9,6 +9,7 @@
 #include "formats/npy.h"
 #include "formats/npz.h"
 #include "formats/onnx_file.h"
+#include "tests/frontend/test_model.h"
 #include "tests/support/tools/run_tool.h"
 #include "tests/support/tools/small_files.h"
 
@@ -16,6 +17,7 @@ namespace hone::test {
 namespace {
 
 using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::json;
@@ -91,6 +93,17 @@ TEST_F(Tools, PredictCallAndEvalAgree) {
   const auto [loss, accuracy] = loss_and_accuracy(call, read_npy(folder_ / "y.npy"));
   EXPECT_NEAR(result.at("loss").get<double>(), loss, 1e-5);
   EXPECT_NEAR(result.at("accuracy").get<double>(), accuracy, 1e-6);
+}
+
+TEST_F(Tools, AModelWithoutInputsIsCalledWithNone) {
+  TestModel model;
+  model.output("y").node("Constant", {}, {"c"}).set("value", f32({2}, {1, -2}));
+  model.node("Relu", {"c"}, {"y"});
+  folder_.write("fixed.onnx", model.proto.SerializeAsString());
+  run("hone-compile fixed.onnx -o fixed.hone");
+  run("hone-run call fixed.hone --out fixed.npz");
+  EXPECT_THAT(values_of(read_npz(folder_ / "fixed.npz", "y")), ElementsAre(1, 0));
+  EXPECT_THAT(run_tool(folder_.path(), "hone-run call conv.hone --out call.npz").err, HasSubstr("predict needs \"image\", which is not given"));
 }
 
 TEST_F(Tools, ValidationIsWhatEvalGivesAfterwards) {
