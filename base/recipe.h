@@ -39,6 +39,7 @@ struct Recipe {
     double beta1 = 0, beta2 = 0, epsilon = 0, rho = 0, momentum = 0, dampening = 0, weight_decay = 0;
     double initial_accumulator_value = 0, lr_decay = 0, momentum_decay = 0;
     bool nesterov = false, centered = false, amsgrad = false;
+    std::vector<std::string> exclude_from_weight_decay;  ///< weights that it does not pull, by name pattern
     double clip_norm = 0, clip_value = 0;  ///< 0: off
   } optimizer;
   struct Schedule {

@@ -88,6 +88,7 @@ std::vector<RecipeKey> make_keys() {
       key<&R::optimizer, &O::centered>("optimizer.centered", kCompiling, "rmsprop: divide by the variance"),
       key<&R::optimizer, &O::amsgrad>("optimizer.amsgrad", kCompiling, "keep the largest second moment"),
       key<&R::optimizer, &O::weight_decay>("optimizer.weight_decay", kCompiling, "pull of the weights towards zero"),
+      key<&R::optimizer, &O::exclude_from_weight_decay>("optimizer.exclude_from_weight_decay", kCompiling, "weights that weight_decay leaves alone, by name pattern"),
       key<&R::optimizer, &O::initial_accumulator_value>("optimizer.initial_accumulator_value", kCompiling, "adagrad: where the sum of squares starts"),
       key<&R::optimizer, &O::lr_decay>("optimizer.lr_decay", kCompiling, "PyTorch's adagrad: decay of the learning rate"),
       key<&R::optimizer, &O::momentum_decay>("optimizer.momentum_decay", kCompiling, "PyTorch's nadam: decay of the momentum"),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/text.h"
 #include "ir/ops/ops.h"
 #include "passes/passes.h"
 
@@ -41,8 +42,13 @@ constexpr OptimizerRow kOptimizers[] = {
     {"adagrad", &op::adagrad, {{.name = "sum", .initial = [](const Options& o) { return o.initial_accumulator_value; }}}},
 };
 
-Attrs attributes(const Recipe& recipe, const OpDef& op) {
-  const Options& o = recipe.optimizer;
+bool is_excluded(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) { return pattern == name or glob_match(pattern, name); });
+}
+
+Attrs attributes(const Recipe& recipe, const OpDef& op, const std::string& weight) {
+  Options o = recipe.optimizer;
+  if (is_excluded(o.exclude_from_weight_decay, weight)) o.weight_decay = 0;
   const bool keras = recipe.train.convention == Convention::kKeras;
   const Attrs all = {kBeta1 = o.beta1,           kBeta2 = o.beta2,         kEpsilon = o.epsilon,   kRho = o.rho,           kMomentum = o.momentum, kDampening = o.dampening,
                      kNesterov = o.nesterov,     kCentered = o.centered,   kAmsgrad = o.amsgrad,   kLrDecay = o.lr_decay,  kKeras = keras,         kWeightDecay = o.weight_decay,
@@ -103,6 +109,7 @@ class Attacher {
   }
 
   void run(std::span<const TrainedWeight> weights, std::span<const ValueId> gradients, OptimizerOptions options) {
+    check_exclusions(weights);
     const Builder::Scope scope(builder_, Loc{.derived = "update"}, Part::kUpdate);
     rate_ = builder_.input(Role::kInput, free_name("learning_rate"), {DType::kF64, {}});
     const Val step = builder_.input(Role::kState, free_name("step"), {DType::kF64, {}}, Tensor::scalar(0.0));
@@ -113,6 +120,18 @@ class Attacher {
   }
 
  private:
+  void check_exclusions(std::span<const TrainedWeight> weights) const {
+    std::vector<std::string> names;
+    for (const TrainedWeight& weight : weights) names.push_back(weight.name);
+    for (const std::string& pattern : recipe_.optimizer.exclude_from_weight_decay) {
+      if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return is_excluded({pattern}, name); })) continue;
+      std::vector<std::string> notes;
+      if (const auto near = nearest(pattern, names)) notes.push_back(fmt::format("did you mean \"{}\"?", *near));
+      notes.push_back("the weights that are trained: " + quoted_list(names));
+      throw Error(Code::kRecipeModel, fmt::format("optimizer.exclude_from_weight_decay: \"{}\" matches no weight that is trained", pattern), {}, std::move(notes));
+    }
+  }
+
   /// `name`, or with as many underscores behind it as it takes to be no name of the model's.
   std::string free_name(std::string name) const {
     while (graph_.find_input(name) != nullptr) name += "_";
@@ -126,7 +145,7 @@ class Attacher {
     if (options.gradient_norms) builder_.output("grad_norm:" + trained.name, cast(op::sqrt(sum_all(square(gradient))), DType::kF32));
     std::vector<Val> operands = {weight, gradient, rate_, step_};
     for (const StateRow& state : row_->states) operands.push_back(state.is_needed(recipe_.optimizer) ? state_of(state, trained.name, weight.type()) : Val{});
-    const std::vector<Val> results = row_->op->build_all(operands, attributes(recipe_, *row_->op));
+    const std::vector<Val> results = row_->op->build_all(operands, attributes(recipe_, *row_->op, trained.name));
     Val updated = results[0];
     if (not trained.part.empty()) updated = op::where(builder_.constant(part_mask(trained.part, trained.name, constant_shape(weight.shape()))), updated, weight);
     replace(weight, updated);

@@ -94,6 +94,7 @@ struct OptimizerOptions {
 };
 /// Adds learning rate, step counter, optimizer states and updates with their aliases. Gradients are of the loss sum; they are divided by the target count. Where
 /// that is invalid they are of the mean.
+/// Throws Error kRecipeModel for a pattern of optimizer.exclude_from_weight_decay that matches none of the weights.
 void attach_optimizer(Graph& graph, const Objective& objective, std::span<const TrainedWeight> weights, std::span<const ValueId> gradients, const Recipe& recipe,
                       OptimizerOptions options);
 

@@ -9,6 +9,7 @@
 #include "ir/op.h"
 #include "ir/verify.h"
 #include "passes/passes.h"
+#include "tests/support/temp_folder.h"
 
 namespace hone::test {
 namespace {
@@ -275,6 +276,20 @@ TEST(AttachOptimizer, APartAloneIsTrained) {
 TEST(AttachOptimizer, PartsThatAreNoneAreRefused) {
   const Row row = {"sgd", Convention::kTorch, torch_sgd, options(0)};
   for (const char* part : {"[1:4]", "[2:1]", "[1]", "[0:1, 0:1]", "[0:1:2]"}) EXPECT_THROW(Training(row, part), Error) << part;
+}
+
+TEST(AttachOptimizer, DecayLeavesAloneWhatIsExcluded) {
+  Options excluding = options(0.1);
+  excluding.exclude_from_weight_decay = {"?"};
+  Training training({"adamw", Convention::kTorch, torch_adamw, excluding}), without({"adamw", Convention::kTorch, torch_adamw, options(0)});
+  const Tensor found = training.step({1, 2, 3}, 1)["w"], expected = without.step({1, 2, 3}, 1)["w"];
+  for (std::int64_t i = 0; i < 3; ++i) EXPECT_EQ(found.at(i), expected.at(i));
+}
+
+TEST(AttachOptimizer, AnExclusionThatMatchesNothingIsRefused) {
+  Options excluding = options(0.1);
+  excluding.exclude_from_weight_decay = {"W"};
+  expect_error(Code::kRecipeModel, "did you mean \"w\"?", [&] { Training({"adamw", Convention::kTorch, torch_adamw, excluding}); });
 }
 
 TEST(AttachOptimizer, GradientNormsAreOfTheMeanGradient) {
