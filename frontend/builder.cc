@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
-#include "base/philox.h"
+#include "frontend/builder_initialize.h"
+#include "frontend/builder_layer.h"
 #include "ir/ops/formulas.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
@@ -29,54 +28,34 @@ std::string Model::layer_name(const std::string& kind) {
   return number == 0 ? kind : fmt::format("{}_{}", kind, number);
 }
 
-Val Model::weight(const std::string& name, std::vector<std::int64_t> shape, Init init) {
-  double in = 1, out = 1, window = 1;
-  if (shape.size() == 2) in = static_cast<double>(shape[0]), out = static_cast<double>(shape[1]);
-  for (std::size_t i = 2; i < shape.size(); ++i) window *= static_cast<double>(shape[i]);
-  if (shape.size() > 2) in = static_cast<double>(shape[1]) * window, out = static_cast<double>(shape[0]) * window;
-  const double limit = std::sqrt(6 / (in + out));  // Glorot & Bengio 2010
-  const std::uint64_t stream = weights_++;
-  Tensor data = Tensor::make(DType::kF32, shape, [&](std::span<std::byte> bytes) {
-    auto* values = reinterpret_cast<float*>(bytes.data());
-    for (std::size_t i = 0; i < bytes.size() / sizeof(float); ++i) {
-      if (init == Init::kGlorotUniform) values[i] = static_cast<float>(limit * (2 * philox_uniform(seed_, stream, i).first - 1));
-      else values[i] = init == Init::kOnes ? 1.0F : 0.0F;
-    }
-  });
-  Type type{DType::kF32, shape_of(data.shape())};
-  return builder_.input(Role::kWeight, name, std::move(type), std::move(data));
+Value Model::weight(const std::string& name, std::vector<std::int64_t> shape, const Initializer& initializer) {
+  return weight(name, draw(initializer, std::move(shape), seed_, weights_++));
+}
+
+Value Model::weight(const std::string& name, Tensor elements) {
+  if (graph_.find_input(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has a weight or an input \"{}\" already", name));
+  if (elements.dtype() != DType::kF32) throw Error(Code::kType, fmt::format("weight \"{}\" is {}, and must be f32", name, to_string(elements.dtype())));
+  Type type{DType::kF32, shape_of(elements.shape())};
+  return {*this, builder_.input(Role::kWeight, name, std::move(type), std::move(elements))};
+}
+
+std::int64_t Layer::extent(const Value& x, std::size_t axis) const {
+  if (axis >= x.shape().size()) fail(fmt::format("its input [{}] needs more than {} axes", to_string(x.shape()), axis));
+  if (not x.shape()[axis].is_constant()) fail(fmt::format("axis {} of its input [{}] must be a number, as a weight depends on it", axis, to_string(x.shape())));
+  return x.shape()[axis].value();
 }
 
 namespace {
 
-/// One layer being built: its name is where its nodes come from.
-struct Layer {
-  Layer(Value x, const std::string& kind)
-      : model(x.model()), name(model.layer_name(kind)), scope(model.builder(), Loc{.node = name}, Part::kForward) {}
-  Model& model;
-  std::string name;
-  Builder::Scope scope;
-
-  Val weight(const std::string& part, std::vector<std::int64_t> shape, Model::Init init) { return model.weight(name + "/" + part, std::move(shape), init); }
-  Value done(Val val) const { return {model, val}; }
-  [[noreturn]] void fail(const std::string& message) const { throw Error(Code::kShape, fmt::format("{}: {}", name, message), Loc{.node = name}); }
-};
-
-std::int64_t constant_extent(const Layer& layer, const Value& x, std::size_t axis) {
-  if (axis >= x.shape().size()) layer.fail(fmt::format("its input [{}] needs more than {} axes", to_string(x.shape()), axis));
-  if (not x.shape()[axis].is_constant()) layer.fail(fmt::format("axis {} of its input [{}] must be a number, as a weight depends on it", axis, to_string(x.shape())));
-  return x.shape()[axis].value();
-}
-
-Value pool(Value x, std::int64_t size, std::int64_t stride, const OpDef& op, const std::string& kind) {
+Value pool(Value x, std::int64_t size, const PoolOptions& options, const OpDef& op, const std::string& kind) {
   Layer layer(x, kind);
   if (x.shape().size() < 3) layer.fail(fmt::format("its input [{}] has no spatial axis", to_string(x.shape())));
   const std::size_t spatial = x.shape().size() - 2;
-  stride = stride == 0 ? size : stride;
+  const std::int64_t stride = options.stride == 0 ? size : options.stride;
   Shape extents;
-  for (std::size_t i = 0; i < spatial; ++i) extents.push_back(floordiv(x.shape()[i + 2] - size, stride) + 1);
-  const Shape none(spatial, Dim(0));
-  return layer.done(op.build({x.val()}, {kKernel = Ints(spatial, size), kStrides = Ints(spatial, stride), kDilations = Ints(spatial, 1), kPadsBegin = none, kPadsEnd = none, kSpatial = extents}));
+  for (std::size_t i = 0; i < spatial; ++i) extents.push_back(floordiv(x.shape()[i + 2] + 2 * options.padding - size, stride) + 1);
+  const Shape pads(spatial, Dim(options.padding));
+  return layer.done(op.build({x.val()}, {kKernel = Ints(spatial, size), kStrides = Ints(spatial, stride), kDilations = Ints(spatial, 1), kPadsBegin = pads, kPadsEnd = pads, kSpatial = extents}));
 }
 
 Value activation(Value x, const OpDef& op, const std::string& kind) {
@@ -86,12 +65,12 @@ Value activation(Value x, const OpDef& op, const std::string& kind) {
 
 }  // namespace
 
-Value dense(Value x, std::int64_t units, bool use_bias) {
+Value dense(Value x, std::int64_t units, const DenseOptions& options) {
   Layer layer(x, "dense");
   if (x.shape().size() < 2) layer.fail(fmt::format("its input [{}] needs two axes or more", to_string(x.shape())));
-  const std::int64_t in = constant_extent(layer, x, x.shape().size() - 1);
-  Val y = op::matmul(x.val(), layer.weight("kernel", {in, units}, Model::Init::kGlorotUniform));
-  if (use_bias) y = y + layer.weight("bias", {units}, Model::Init::kZeros);
+  const std::int64_t in = layer.extent(x, x.shape().size() - 1);
+  Val y = op::matmul(x.val(), layer.weight("kernel", {in, units}, options.kernel_initializer));
+  if (options.use_bias) y = y + layer.weight("bias", {units}, Initializer::zeros());
   return layer.done(y);
 }
 
@@ -99,7 +78,7 @@ Value conv(Value x, std::int64_t channels, std::int64_t kernel, ConvOptions opti
   Layer layer(x, "conv");
   if (x.shape().size() < 3) layer.fail(fmt::format("its input [{}] has no spatial axis", to_string(x.shape())));
   const std::size_t spatial = x.shape().size() - 2;
-  const std::int64_t in = constant_extent(layer, x, 1);
+  const std::int64_t in = layer.extent(x, 1);
   if (options.groups < 1 or in % options.groups != 0 or channels % options.groups != 0) layer.fail(fmt::format("{} groups divide neither {} nor {} channels", options.groups, in, channels));
   std::vector<std::int64_t> shape = {channels, in / options.groups};
   shape.insert(shape.end(), spatial, kernel);
@@ -110,14 +89,14 @@ Value conv(Value x, std::int64_t channels, std::int64_t kernel, ConvOptions opti
     begin.push_back(floordiv(total, 2));
     end.push_back(total - floordiv(total, 2));
   }
-  Val y = op::conv(x.val(), layer.weight("kernel", shape, Model::Init::kGlorotUniform),
+  Val y = op::conv(x.val(), layer.weight("kernel", shape, Initializer::glorot_uniform()),
                    {kStrides = Ints(spatial, options.stride), kDilations = Ints(spatial, options.dilation), kPadsBegin = begin, kPadsEnd = end, kGroups = options.groups});
-  if (options.use_bias) y = y + per_channel(layer.weight("bias", {channels}, Model::Init::kZeros), y.rank());
+  if (options.use_bias) y = y + per_channel(layer.weight("bias", {channels}, Initializer::zeros()), y.rank());
   return layer.done(y);
 }
 
-Value max_pool(Value x, std::int64_t size, std::int64_t stride) { return pool(x, size, stride, op::max_pool, "max_pool"); }
-Value average_pool(Value x, std::int64_t size, std::int64_t stride) { return pool(x, size, stride, op::avg_pool, "average_pool"); }
+Value max_pool(Value x, std::int64_t size, PoolOptions options) { return pool(x, size, options, op::max_pool, "max_pool"); }
+Value average_pool(Value x, std::int64_t size, PoolOptions options) { return pool(x, size, options, op::avg_pool, "average_pool"); }
 
 Value global_average_pool(Value x) {
   Layer layer(x, "global_average_pool");
@@ -129,15 +108,10 @@ Value global_average_pool(Value x) {
 
 Value batch_norm(Value x, double momentum, double epsilon) {
   Layer layer(x, "batch_norm");
-  const std::vector<std::int64_t> shape = {constant_extent(layer, x, 1)};
-  const Val scale = layer.weight("gamma", shape, Model::Init::kOnes), bias = layer.weight("beta", shape, Model::Init::kZeros);
-  const Val mean = layer.weight("moving_mean", shape, Model::Init::kZeros), variance = layer.weight("moving_variance", shape, Model::Init::kOnes);
+  const std::vector<std::int64_t> shape = {layer.extent(x, 1)};
+  const Val scale = layer.weight("gamma", shape, Initializer::ones()), bias = layer.weight("beta", shape, Initializer::zeros());
+  const Val mean = layer.weight("moving_mean", shape, Initializer::zeros()), variance = layer.weight("moving_variance", shape, Initializer::ones());
   return layer.done(op::batch_norm.build({x.val(), scale, bias, mean, variance}, {kEpsilon = epsilon, kMomentum = momentum}));
-}
-
-Value embedding(Value x, std::int64_t vocabulary, std::int64_t size) {
-  Layer layer(x, "embedding");
-  return layer.done(op::gather(layer.weight("embeddings", {vocabulary, size}, Model::Init::kGlorotUniform), x.val(), {kAxis = 0}));
 }
 
 Value flatten(Value x) {
@@ -160,6 +134,7 @@ Value permute(Value x, std::vector<std::int64_t> axes) {
 Value relu(Value x) { return activation(x, op::relu, "relu"); }
 Value sigmoid(Value x) { return activation(x, op::sigmoid, "sigmoid"); }
 Value tanh(Value x) { return activation(x, op::tanh, "tanh"); }
+Value gelu(Value x) { return activation(x, op::gelu, "gelu"); }
 
 Value softmax(Value x) {
   Layer layer(x, "softmax");

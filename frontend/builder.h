@@ -6,6 +6,7 @@
 //   model.output("logits", nn::dense(x, 10));
 //   onnx::save(model.graph(), "digits.onnx");
 //
+// Layers, their options and their defaults are named as in Keras; images and sequences that are convolved have their channels first, as in ONNX.
 // Weights are drawn when a layer is built (Glorot uniform for matrices and convolutions as in Keras, zeros for biases) from the model's seed and
 // the weight's number, so the same program gives the same model. Wrong shapes throw Error with the layer's name.
 #pragma once
@@ -32,6 +33,24 @@ class Value {
   Val val_;
 };
 
+/// How the elements of a weight are drawn.
+struct Initializer {
+  enum class Kind : std::uint8_t { kConstant, kUniform, kNormal, kGlorotUniform, kOrthogonal };
+  Kind kind = Kind::kGlorotUniform;
+  double scale = 1;
+
+  static Initializer constant(double value) { return {Kind::kConstant, value}; }
+  static Initializer zeros() { return constant(0); }
+  static Initializer ones() { return constant(1); }
+  /// Between -limit and limit.
+  static Initializer uniform(double limit) { return {Kind::kUniform, limit}; }
+  static Initializer normal(double deviation) { return {Kind::kNormal, deviation}; }
+  /// Between -limit and limit with limit = sqrt(6 / (fan in + fan out)) (Glorot & Bengio 2010). Fans follow from the shape: [in, out], or [out, in, window...].
+  static Initializer glorot_uniform() { return {Kind::kGlorotUniform}; }
+  /// A matrix whose rows (or, if there are more of them, columns) are orthonormal (Saxe et al. 2014).
+  static Initializer orthogonal() { return {Kind::kOrthogonal}; }
+};
+
 class Model {
  public:
   explicit Model(std::string name, std::uint64_t seed = 0);
@@ -46,9 +65,10 @@ class Model {
 
   /// "dense", then "dense_1", ...: Keras's layer names.
   std::string layer_name(const std::string& kind);
-  enum class Init { kGlorotUniform, kZeros, kOnes };
-  /// A trainable weight. Fans are computed from the shape: [in, out], or [out, in, window...].
-  Val weight(const std::string& name, std::vector<std::int64_t> shape, Init init);
+  /// A trainable weight, to be used as often as the model needs it. Throws kBadGraph when there is one of that name, kShape for an initializer that it does not fit.
+  Value weight(const std::string& name, std::vector<std::int64_t> shape, const Initializer& initializer = Initializer::glorot_uniform());
+  /// The same with the f32 elements that it begins with.
+  Value weight(const std::string& name, Tensor elements);
 
  private:
   Graph graph_;
@@ -58,8 +78,14 @@ class Model {
   std::map<std::string, int> layers_;
 };
 
+struct DenseOptions {
+  bool use_bias = true;
+  Initializer kernel_initializer = Initializer::glorot_uniform();
+};
 /// x[..., in] times a weight [in, units], plus a bias [units].
-Value dense(Value x, std::int64_t units, bool use_bias = true);
+Value dense(Value x, std::int64_t units, const DenseOptions& options = {});
+/// a[..., m, k] times b[..., k, n], or b[..., n, k] transposed; axes in front broadcast. With a weight: what several layers share.
+Value matmul(Value a, Value b, bool transpose_b = false);
 
 struct ConvOptions {
   std::int64_t stride = 1;
@@ -72,15 +98,45 @@ struct ConvOptions {
 /// x[N,C,H,W] (or [N,C,L], [N,C,D,H,W]) with `channels` square windows of extent `kernel`.
 Value conv(Value x, std::int64_t channels, std::int64_t kernel, ConvOptions options = {});
 
-/// Windows of extent `size`, side by side unless a stride is given; elements that fill no window are dropped.
-Value max_pool(Value x, std::int64_t size, std::int64_t stride = 0);
-Value average_pool(Value x, std::int64_t size, std::int64_t stride = 0);
+struct PoolOptions {
+  std::int64_t stride = 0;   ///< 0: the window's extent
+  std::int64_t padding = 0;  ///< on every side, with elements that are neither the largest nor counted
+};
+/// x[N,C,...]: windows of extent `size`; elements that fill no window are dropped.
+Value max_pool(Value x, std::int64_t size, PoolOptions options = {});
+Value average_pool(Value x, std::int64_t size, PoolOptions options = {});
 /// x[N,C,...] -> [N,C]
 Value global_average_pool(Value x);
 /// Per channel (axis 1), with running statistics.
 Value batch_norm(Value x, double momentum = 0.9, double epsilon = 1e-5);
+/// Over the last axis, with a scale and, if asked for, a bias of its extent.
+struct LayerNormOptions {
+  double epsilon = 1e-5;
+  bool use_bias = true;
+};
+Value layer_norm(Value x, const LayerNormOptions& options = {});
 /// i32 or i64 x[...] -> rows of a weight [vocabulary, size]: [..., size]
-Value embedding(Value x, std::int64_t vocabulary, std::int64_t size);
+Value embedding(Value x, std::int64_t vocabulary, std::int64_t size, const Initializer& initializer = Initializer::uniform(0.05));
+/// The same with a table that other layers use, too.
+Value embedding(Value x, Value table);
+
+struct AttentionOptions {
+  bool is_causal = false;  ///< a position attends to itself and those before it
+  bool use_bias = true;
+  Initializer kernel_initializer = Initializer::glorot_uniform();
+};
+/// Multi-head self-attention (Vaswani et al. 2017) of x[N,T,C]: queries, keys and values by one weight [C,3C], scores divided by sqrt(C / heads), a projection [C,C]:
+/// [N,T,C]. C must be a multiple of `heads`; T must be a number where attention is causal.
+Value self_attention(Value x, std::int64_t heads, const AttentionOptions& options = {});
+
+struct LstmOptions {
+  bool return_sequences = false;  ///< the state after every step [N,T,units] instead of after the last one
+  bool use_bias = true;
+  bool unit_forget_bias = true;  ///< the forget gate's bias begins at 1
+};
+/// x[N,T,in] step by step (Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al. 2000): [N,units]. Weights as in Keras: kernel [in,4 units],
+/// recurrent_kernel [units,4 units], bias [4 units], the gates in the order input, forget, cell, output.
+Value lstm(Value x, std::int64_t units, const LstmOptions& options = {});
 /// x[N,...] -> [N, product of the rest]
 Value flatten(Value x);
 /// x[N,...] -> [N, sample...]
@@ -91,6 +147,8 @@ Value permute(Value x, std::vector<std::int64_t> axes);
 Value relu(Value x);
 Value sigmoid(Value x);
 Value tanh(Value x);
+/// x times the normal distribution's share below x, by erf.
+Value gelu(Value x);
 /// Over the last axis.
 Value softmax(Value x);
 

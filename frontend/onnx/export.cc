@@ -20,7 +20,7 @@ ModelProto export_model(const Graph& graph) {
   GraphProto& proto = *model.mutable_graph();
   proto.set_name(graph.name.empty() ? "model" : graph.name);
   Exporter exporter(graph, proto, kOpset);
-  for (const Output& output : graph.outputs()) exporter.rename(output.value, output.name);
+  exporter.name_outputs();
   for (const Input& input : graph.inputs()) {
     if (input.data) {
       TensorProto& tensor = *proto.add_initializer();
@@ -35,7 +35,7 @@ ModelProto export_model(const Graph& graph) {
     if (not exporter.write(node))
       problems.error(Code::kUnknownOp, fmt::format("{} {} cannot be written as ONNX", node.op->name, node.attrs.text()), node.loc);
   problems.throw_if_errors();
-  for (const Output& output : graph.outputs()) write_value_info(*proto.add_output(), output.name, graph.type(output.value));
+  exporter.write_outputs();
   return model;
 }
 

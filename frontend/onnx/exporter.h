@@ -1,6 +1,7 @@
 // Nodes of ours as nodes of ONNX, at opset 13 or later.
 #pragma once
 
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@ class Exporter {
   /// `taken`: names that values may not have; `given`: by value, the names of those that are there already, "" for others.
   Exporter(const Graph& graph, GraphProto& proto, std::int64_t opset, std::set<std::string> taken = {}, const std::vector<std::string>& given = {});
 
+  /// Of the body of a loop within `outer`, which stays alive: no name of one is a name of the other.
+  Exporter(const Graph& body, GraphProto& proto, const Exporter& outer);
+
   const Graph& graph;
   const std::int64_t opset;
 
@@ -26,6 +30,10 @@ class Exporter {
 
   /// Writes `node`; false if it has no ONNX form.
   bool write(const Node& node);
+  /// Gives the values that are outputs the outputs' names (in a body, which nobody sees, names like them). Before the first node is written.
+  void name_outputs();
+  /// Declares the outputs. A value that is two of them, or an input that is one, gets the other name by an Identity. After the last node.
+  void write_outputs();
 
   /// A node with these inputs and output names; attributes are added by the caller.
   NodeProto& node(std::string_view type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs, const Node& from);
@@ -44,11 +52,24 @@ class Exporter {
   /// One symbolic size as a vector of one element; "" if it is no sum of a number and a product of sizes, nor the larger of that and 1.
   std::string size(const Dim& dim, const std::string& hint, const Node& from);
 
+  struct Taken {
+    std::set<std::string> values, nodes;
+  };
+
   GraphProto& proto_;
+  const Exporter* outer_ = nullptr;
+  std::shared_ptr<Taken> taken_;
   std::vector<std::string> names_;
-  std::set<std::string> taken_;
-  std::set<std::string> node_names_;
+  std::vector<std::string> output_names_;
 };
+
+/// Writes `node` as ONNX nodes (export_ops.cc); false if it, with these attributes, has no ONNX form.
+bool write_node(Exporter& exporter, const Node& node);
+
+/// Adds an attribute.
+void set(NodeProto& node, const std::string& name, std::int64_t value);
+void set(NodeProto& node, const std::string& name, double value);
+void set(NodeProto& node, const std::string& name, const Ints& values);
 
 /// The declaration of an input or output.
 void write_value_info(ValueInfoProto& info, const std::string& name, const Type& type);

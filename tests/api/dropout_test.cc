@@ -27,7 +27,7 @@ plan::Plan compiled(const Recipe& how) {
   const test::TempFolder folder;
   nn::Model model("scale");
   const nn::Value x = model.input("x", {kWidth});
-  model.output("y", x * nn::Value(model, model.weight("w", {kWidth}, nn::Model::Init::kOnes)));
+  model.output("y", x * model.weight("w", {kWidth}, nn::Initializer::ones()));
   save_model(model, folder / "scale.onnx");
   return compile_model(folder / "scale.onnx", how);
 }

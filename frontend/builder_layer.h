@@ -1,0 +1,30 @@
+// A layer under construction: shared by the files that define the layers of frontend/builder.h.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "frontend/builder.h"
+
+namespace hone::nn {
+
+/// One layer being built: its name is where its nodes come from.
+struct Layer {
+  Layer(Value x, const std::string& kind)
+      : model(x.model()), name(model.layer_name(kind)), scope(model.builder(), Loc{.node = name}, Part::kForward) {}
+  Model& model;
+  std::string name;
+  Builder::Scope scope;
+
+  Val weight(const std::string& part, std::vector<std::int64_t> shape, const Initializer& initializer) {
+    return model.weight(name + "/" + part, std::move(shape), initializer).val();
+  }
+  Value done(Val val) const { return {model, val}; }
+  [[noreturn]] void fail(const std::string& message) const { throw Error(Code::kShape, fmt::format("{}: {}", name, message), Loc{.node = name}); }
+  /// The extent of an axis of `x`, which must be a number, as a weight depends on it.
+  std::int64_t extent(const Value& x, std::size_t axis) const;
+};
+
+}  // namespace hone::nn

@@ -1,0 +1,242 @@
+// Layers of the C++ builder: what they compute, against formulas written out here, and that the ONNX file that they become computes the same.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "frontend/builder.h"
+#include "frontend/onnx/export.h"
+#include "ir/verify.h"
+#include "passes/passes.h"
+#include "tests/frontend/test_model.h"
+#include "tests/support/temp_folder.h"
+
+namespace hone::test {
+namespace {
+
+using Numbers = std::vector<double>;
+
+Tensor result_of(const Graph& model, const Feeds& feeds) {
+  Graph graph = model.clone();
+  (void)expand(graph);
+  verify(graph);
+  return interpret(graph, feeds)["y"];
+}
+
+/// The layer's output for "x"; of the model itself and of the ONNX file that it becomes.
+Tensor result_of(nn::Model& model, const Tensor& x) {
+  const Tensor direct = result_of(model.graph(), {{"x", x}});
+  const onnx::Imported imported = onnx::import_model(onnx::export_model(model.graph()), "model.onnx", ".", {});
+  const Tensor read_back = result_of(imported.graph, {{"x", x}});
+  EXPECT_EQ(read_back.shape(), direct.shape());
+  EXPECT_THAT(values_of(read_back), testing::Pointwise(testing::DoubleNear(1e-6), values_of(direct)));
+  return direct;
+}
+
+Numbers weight(const nn::Model& model, const std::string& name) {
+  const Input* input = model.graph().find_input(name);
+  if (input == nullptr or not input->data) throw std::runtime_error("no weight " + name);
+  return values_of(*input->data);
+}
+
+void expect_near(const Tensor& found, const Numbers& expected) { EXPECT_THAT(values_of(found), testing::Pointwise(testing::DoubleNear(2e-6), expected)); }
+
+/// a[rows,inner] * b[inner,columns]
+Numbers product(const Numbers& a, const Numbers& b, std::size_t inner) {
+  const std::size_t rows = a.size() / inner, columns = b.size() / inner;
+  Numbers y(rows * columns);
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t k = 0; k < inner; ++k)
+      for (std::size_t j = 0; j < columns; ++j) y[i * columns + j] += a[i * inner + k] * b[k * columns + j];
+  return y;
+}
+
+TEST(Builder, GeluIsXTimesTheNormalDistributionBelowIt) {
+  nn::Model model("gelu");
+  model.output("y", nn::gelu(model.input("x", {4})));
+  const Tensor x = f32({1, 4}, {-1, 0, 0.5, 2});
+  Numbers expected;
+  for (const double v : values_of(x)) expected.push_back(v * 0.5 * (1 + std::erf(v / std::sqrt(2.0))));
+  expect_near(result_of(model, x), expected);
+}
+
+TEST(Builder, LayerNormHasMeanZeroAndVarianceOne) {
+  for (const bool use_bias : {true, false}) {
+    nn::Model model("norm");
+    model.output("y", nn::layer_norm(model.input("x", {2, 4}), {.epsilon = 1e-3, .use_bias = use_bias}));
+    const Tensor x = wavy({1, 2, 4});
+    Numbers expected;
+    const Numbers values = values_of(x);
+    for (std::size_t row = 0; row < 2; ++row) {
+      double mean = 0, variance = 0;
+      for (std::size_t i = 0; i < 4; ++i) mean += values[row * 4 + i] / 4;
+      for (std::size_t i = 0; i < 4; ++i) variance += std::pow(values[row * 4 + i] - mean, 2) / 4;
+      for (std::size_t i = 0; i < 4; ++i) expected.push_back((values[row * 4 + i] - mean) / std::sqrt(variance + 1e-3));
+    }
+    expect_near(result_of(model, x), expected);
+    EXPECT_EQ(model.graph().find_input("layer_norm/beta") != nullptr, use_bias);
+  }
+}
+
+TEST(Builder, PaddingIsNeitherTheLargestNorCounted) {
+  nn::Model model("pool");
+  const nn::Value x = model.input("x", {1, 4});
+  model.output("y", nn::max_pool(x, 3, {.stride = 2, .padding = 1}) - nn::average_pool(x, 3, {.stride = 2, .padding = 1}));
+  expect_near(result_of(model, f32({1, 1, 4}, {-3, -1, -2, -6})), {-1 - (-2), -1 - (-3)});
+}
+
+TEST(Builder, AWeightMayBeUsedByManyLayers) {
+  nn::Model model("tied");
+  const nn::Value table = model.weight("table", {3, 2}, nn::Initializer::uniform(1));
+  model.output("y", nn::matmul(nn::embedding(model.input("x", {2}, DType::kI32), table), table, true));
+  const Numbers w = weight(model, "table");
+  Numbers expected;
+  for (const std::size_t id : {2, 0})
+    for (std::size_t k = 0; k < 3; ++k) expected.push_back(w[id * 2] * w[k * 2] + w[id * 2 + 1] * w[k * 2 + 1]);
+  expect_near(result_of(model, i64({1, 2}, {2, 0}).cast(DType::kI32)), expected);
+  EXPECT_EQ(std::ranges::count_if(model.graph().inputs(), [](const Input& input) { return input.role == Role::kWeight; }), 1);
+}
+
+/// Self-attention of one sample x[positions,size], from the formula.
+Numbers attention_by_hand(const nn::Model& model, const Numbers& x, std::size_t positions, std::size_t size, std::size_t heads, bool is_causal) {
+  const Numbers qkv = product(x, weight(model, "self_attention/qkv_kernel"), size);
+  const std::size_t each = size / heads;
+  const auto element = [&](std::size_t part, std::size_t position, std::size_t head, std::size_t i) { return qkv[position * 3 * size + part * size + head * each + i]; };
+  Numbers attended(positions * size);
+  for (std::size_t head = 0; head < heads; ++head)
+    for (std::size_t from = 0; from < positions; ++from) {
+      Numbers share(positions);
+      double all = 0;
+      for (std::size_t to = 0; to < positions; ++to) {
+        double score = 0;
+        for (std::size_t i = 0; i < each; ++i) score += element(0, from, head, i) * element(1, to, head, i);
+        all += share[to] = is_causal and to > from ? 0 : std::exp(score / std::sqrt(static_cast<double>(each)));
+      }
+      for (std::size_t to = 0; to < positions; ++to)
+        for (std::size_t i = 0; i < each; ++i) attended[from * size + head * each + i] += share[to] / all * element(2, to, head, i);
+    }
+  return product(attended, weight(model, "self_attention/projection_kernel"), size);
+}
+
+TEST(Builder, SelfAttentionFollowsTheFormula) {
+  for (const bool is_causal : {false, true}) {
+    nn::Model model("attention");
+    model.output("y", nn::self_attention(model.input("x", {5, 6}), 2, {.is_causal = is_causal, .use_bias = not is_causal}));
+    const Tensor x = wavy({1, 5, 6});
+    expect_near(result_of(model, x), attention_by_hand(model, values_of(x), 5, 6, 2, is_causal));
+  }
+}
+
+/// The states after every step of one sample x[steps,in].
+Numbers lstm_by_hand(const nn::Model& model, const Numbers& x, std::size_t in, std::size_t units) {
+  const Numbers inputs = product(x, weight(model, "lstm/kernel"), in), recurrent = weight(model, "lstm/recurrent_kernel"), bias = weight(model, "lstm/bias");
+  const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+  Numbers hidden(units), cell(units), all;
+  for (std::size_t step = 0; step < x.size() / in; ++step) {
+    const Numbers from_state = product(hidden, recurrent, units);
+    const auto gate = [&](std::size_t number, std::size_t i) {
+      const std::size_t at = number * units + i;
+      return inputs[step * 4 * units + at] + from_state[at] + bias[at];
+    };
+    for (std::size_t i = 0; i < units; ++i) {
+      cell[i] = sigmoid(gate(1, i)) * cell[i] + sigmoid(gate(0, i)) * std::tanh(gate(2, i));
+      hidden[i] = sigmoid(gate(3, i)) * std::tanh(cell[i]);
+    }
+    all.insert(all.end(), hidden.begin(), hidden.end());
+  }
+  return all;
+}
+
+TEST(Builder, LstmFollowsTheFormula) {
+  for (const bool return_sequences : {false, true}) {
+    nn::Model model("lstm");
+    model.output("y", nn::lstm(model.input("x", {4, 3}), 2, {.return_sequences = return_sequences}));
+    const Tensor x = wavy({1, 4, 3});
+    Numbers expected = lstm_by_hand(model, values_of(x), 3, 2);
+    if (not return_sequences) expected.erase(expected.begin(), expected.end() - 2);
+    expect_near(result_of(model, x), expected);
+    EXPECT_EQ(weight(model, "lstm/bias"), (Numbers{0, 0, 1, 1, 0, 0, 0, 0}));
+  }
+}
+
+TEST(Builder, LstmTakesAnyBatch) {
+  nn::Model model("lstm");
+  model.output("y", nn::lstm(model.input("x", {4, 3}), 2));
+  const Tensor x = wavy({2, 4, 3});
+  const Numbers both = values_of(result_of(model, x)), values = values_of(x);
+  const Numbers second = lstm_by_hand(model, {values.begin() + 12, values.end()}, 3, 2);
+  EXPECT_NEAR(both[2], second[6], 2e-6);
+  EXPECT_NEAR(both[3], second[7], 2e-6);
+}
+
+TEST(Builder, OneValueMayBeSeveralOutputs) {
+  nn::Model model("twice");
+  const nn::Value x = model.input("x", {2}), y = nn::relu(x);
+  model.output("y", y);
+  model.output("again", y);
+  model.output("as it is", x);
+  const onnx::Imported imported = onnx::import_model(onnx::export_model(model.graph()), "model.onnx", ".", {});
+  const GraphResults results = interpret(imported.graph, {{"x", f32({1, 2}, {-1, 2})}});
+  for (const char* name : {"y", "again"}) EXPECT_EQ(values_of(results[name]), (Numbers{0, 2})) << name;
+  EXPECT_EQ(values_of(results["as it is"]), (Numbers{-1, 2}));
+}
+
+TEST(Builder, InitializersHaveTheirDistributions) {
+  nn::Model model("weights");
+  const auto drawn = [&](const char* name, const nn::Initializer& initializer, std::vector<std::int64_t> shape) {
+    model.weight(name, std::move(shape), initializer);
+    return weight(model, name);
+  };
+  const auto mean_square = [](const Numbers& values) {
+    double sum = 0;
+    for (const double v : values) sum += v * v;
+    return sum / static_cast<double>(values.size());
+  };
+  const Numbers normal = drawn("normal", nn::Initializer::normal(0.5), {100, 100}), uniform = drawn("uniform", nn::Initializer::uniform(0.5), {100, 100});
+  EXPECT_NEAR(mean_square(normal), 0.25, 0.01);
+  EXPECT_GT(*std::ranges::max_element(normal), 1.2);
+  EXPECT_NEAR(mean_square(uniform), 0.25 / 3, 0.005);
+  EXPECT_LE(*std::ranges::max_element(uniform), 0.5);
+  const Numbers conv = drawn("conv", nn::Initializer::glorot_uniform(), {10, 20, 3, 3});
+  EXPECT_NEAR(*std::ranges::max_element(conv), std::sqrt(6.0 / (30 * 9)), 1e-3) << "fans count the window";
+  EXPECT_EQ(drawn("constant", nn::Initializer::constant(3), {2}), (Numbers{3, 3}));
+}
+
+TEST(Builder, OrthogonalRowsOrColumns) {
+  for (const std::size_t rows : {3, 7}) {
+    nn::Model model("weights");
+    model.weight("w", {static_cast<std::int64_t>(rows), 5}, nn::Initializer::orthogonal());
+    const Numbers w = weight(model, "w");
+    const bool by_row = rows <= 5;
+    const std::size_t count = by_row ? rows : 5, length = by_row ? 5 : rows;
+    const auto at = [&](std::size_t vector, std::size_t i) { return by_row ? w[vector * 5 + i] : w[i * 5 + vector]; };
+    for (std::size_t a = 0; a < count; ++a)
+      for (std::size_t b = 0; b < count; ++b) {
+        double dot = 0;
+        for (std::size_t i = 0; i < length; ++i) dot += at(a, i) * at(b, i);
+        EXPECT_NEAR(dot, a == b ? 1 : 0, 1e-6);
+      }
+  }
+}
+
+TEST(Builder, SaysWhatDoesNotFit) {
+  nn::Model model("wrong");
+  const nn::Value x = model.input("x", {5, 6}), ids = model.input("ids", {5}, DType::kI32);
+  const auto refused = [](Code code, const std::string& part, const std::function<void()>& build) { expect_error(code, part, build); };
+  refused(Code::kShape, "self_attention: 4 heads do not divide 6 features", [&] { nn::self_attention(x, 4); });
+  refused(Code::kShape, "must have three axes: samples, positions, features", [&] { nn::self_attention(nn::flatten(x), 2); });
+  refused(Code::kShape, "is_causal needs a number of positions", [&] {
+    const nn::Value any = model.input("any", {Dim::symbol("T"), 6});
+    nn::self_attention(any, 2, {.is_causal = true});
+  });
+  refused(Code::kShape, "lstm: its input [N,30] must have three axes", [&] { nn::lstm(nn::flatten(x), 2); });
+  refused(Code::kShape, "its table [N,5,6] must have two axes", [&] { nn::embedding(ids, x); });
+  refused(Code::kShape, "an orthogonal weight is a matrix, not one of 3 axes", [&] { model.weight("cube", {2, 2, 2}, nn::Initializer::orthogonal()); });
+  refused(Code::kType, "weight \"whole\" is i64, and must be f32", [&] { model.weight("whole", i64({1}, {1})); });
+  refused(Code::kBadGraph, "already", [&] { model.weight("x", {2}); });
+}
+
+}  // namespace
+}  // namespace hone::test
