@@ -49,7 +49,7 @@ struct Arguments {
   std::vector<std::string> train, valid, data, in, set, dim;
   std::optional<std::int64_t> epochs, batch, seed;
   std::int64_t steps = 0, log_every = 100, threads = 0;
-  double seconds = 3;
+  double seconds = 3, warm_up = 0.2;
   bool no_shuffle = false, pre_batched = false, quiet = false, verbose = false, json = false, dry_run = false, log_grad_norms = false;
 };
 
@@ -254,6 +254,7 @@ DimBindings dims_from(const std::vector<std::string>& items) {
 
 int bench_plan(const Arguments& arguments) {
   if (arguments.steps < 0) throw Error(Code::kUsage, "--steps counts steps: 0 or more", {}, {"leave it out to time as many as --seconds hold"});
+  const auto sources = parse_data("--data", arguments.data);
   Job job(arguments);
   const plan::Entry& entry = entry_with_loss(job, plan::kTrainStep);
   const Recipe recipe = recipe_for(job.plan, arguments);
@@ -261,14 +262,17 @@ int bench_plan(const Arguments& arguments) {
                                    {.batch_size = recipe.data.batch_size,
                                     .steps = arguments.steps,
                                     .seconds = arguments.seconds,
+                                    .warm_up_seconds = arguments.warm_up,
                                     .learning_rate = recipe.optimizer.learning_rate,
                                     .batch_symbol = job.plan.batch_symbol,
-                                    .dims = dims_from(arguments.dim)});
+                                    .dims = dims_from(arguments.dim),
+                                    .data = sources,
+                                    .scale = recipe.data.scale});
   const double per_second = static_cast<double>(result.batch) / result.median;
   if (not arguments.json) {
-    print_data(fmt::format("{} steps of {} samples: median {}, p10 {}, p90 {}; {:.0f} samples/s; first step {}\n", result.steps, result.batch,
-                           human_duration(result.median), human_duration(result.p10), human_duration(result.p90), per_second,
-                           human_duration(result.first_step)));
+    print_data(fmt::format("{} steps of {} samples: median {}, p10 {}, p90 {}; {:.0f} samples/s; first step {}, done {} after the start; loss {:.5g} to {:.5g}\n",
+                           result.steps, result.batch, human_duration(result.median), human_duration(result.p10), human_duration(result.p90), per_second,
+                           human_duration(result.first_step), human_duration(result.process_to_first_step), result.first_loss, result.final_loss));
     return 0;
   }
   rusage usage{};
@@ -283,7 +287,8 @@ int bench_plan(const Arguments& arguments) {
       .number("ms_p90", result.p90 * 1e3)
       .number("samples_per_s", per_second);
   line.number("peak_rss_mb", static_cast<double>(usage.ru_maxrss) / 1024).number("first_loss", result.first_loss).number("final_loss", result.final_loss);
-  line.number("first_step_s", result.first_step).text("version", HONE_VERSION).text("cpu", host_cpu_model());
+  line.integer("steps_per_chunk", 1).number("other_load", result.other_load).number("first_step_s", result.process_to_first_step);
+  line.text("version", "hone " HONE_VERSION).text("cpu", fmt::format("{} x{} {}", host_cpu_model(), sysconf(_SC_NPROCESSORS_ONLN), to_string(host_cpu_level())));
   print_data(line.str() + "\n");
   return 0;
 }
@@ -330,6 +335,8 @@ Tool make_tool(Arguments& a) {
   const Flags benching = {{"--batch", "B", "samples of a step", &a.batch},
                           {"--steps", "N", "steps to time; 0: as many as --seconds hold", &a.steps},
                           {"--seconds", "S", "how long to time", &a.seconds},
+                          {"--warmup", "S", "how long to train before timing", &a.warm_up},
+                          {"--data", "NAME=FILE,...", "arrays by input name; without them data are made up", &a.data},
                           {"--dim", "NAME=N", "a symbolic size, such as T=128", &a.dim},
                           {"--workload", "W", "what the JSON line calls it", &a.workload},
                           {"--set", "KEY=VALUE", "changes a key of the recipe that may still be changed", &a.set}};

@@ -7,13 +7,14 @@
 
 #include "base/diag.h"
 #include "base/text.h"
+#include "runtime/train/machine_load.h"
 
 namespace hone {
 
 namespace {
 
 constexpr std::int64_t kBatches = 8;  // different ones, so that no step finds its data in the cache by right
-constexpr std::int64_t kWarmUpSteps = 10;
+constexpr std::int64_t kFewestWarmUpSteps = 3;
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
@@ -60,6 +61,11 @@ std::vector<std::pair<std::string, Array>> made_up_data(const plan::Entry& entry
   return arrays;
 }
 
+Dataset data_for(const plan::Entry& entry, const BenchOptions& options) {
+  const DatasetOptions how = {.flag = "--data", .batch_symbol = options.batch_symbol, .pre_batched = false, .scale = options.scale};
+  return options.data.empty() ? Dataset(entry, made_up_data(entry, options), how) : Dataset(entry, options.data, how);
+}
+
 double percentile(const std::vector<double>& sorted, double share) {
   return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
 }
@@ -67,7 +73,7 @@ double percentile(const std::vector<double>& sorted, double share) {
 }  // namespace
 
 BenchResult bench(StepRunner& runner, const plan::Entry& entry, const BenchOptions& options) {
-  const Dataset data(entry, made_up_data(entry, options), {.flag = "bench", .batch_symbol = options.batch_symbol, .pre_batched = false, .scale = {}});
+  const Dataset data = data_for(entry, options);
   BatchReader batches(data, options.batch_size, {.shuffle = false});
   for (const plan::Feed& feed : entry.feeds)
     if (feed.kind == plan::Feed::Kind::kLearningRate)
@@ -87,10 +93,14 @@ BenchResult bench(StepRunner& runner, const plan::Entry& entry, const BenchOptio
   };
   result.first_step = step();
   result.first_loss = result.final_loss;
-  for (std::int64_t i = 0; i < kWarmUpSteps; ++i) step();
+  result.process_to_first_step = seconds_since_process_start();
+  const auto warm_up = Clock::now();
+  for (std::int64_t i = 0; i < kFewestWarmUpSteps or seconds_since(warm_up) < options.warm_up_seconds; ++i) step();
+  const OtherLoad other;
   const auto begin = Clock::now();
   while (options.steps > 0 ? static_cast<std::int64_t>(times.size()) < options.steps : times.empty() or seconds_since(begin) < options.seconds)
     times.push_back(step());
+  result.other_load = other.cores();
   std::sort(times.begin(), times.end());
   result.batch = batches.size();
   result.steps = static_cast<std::int64_t>(times.size());

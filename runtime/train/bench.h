@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "runtime/data/spec.h"
 #include "runtime/train/means.h"
 
 namespace hone {
@@ -13,9 +15,12 @@ struct BenchOptions {
   std::int64_t batch_size = 32;
   std::int64_t steps = 0;  ///< timed steps; 0: as many as `seconds` hold
   double seconds = 3;
+  double warm_up_seconds = 0.2;  ///< untimed steps, three at least
   double learning_rate = 1e-3;
   std::string batch_symbol;
   DimBindings dims;  ///< other symbolic sizes
+  std::vector<DataSource> data;  ///< none: made-up data
+  std::map<std::string, double> scale;  ///< factors by input name, for data that are integers
 };
 
 /// Times in seconds, of the steps alone: data are in memory before.
@@ -23,11 +28,13 @@ struct BenchResult {
   std::int64_t batch = 0, steps = 0;
   double p10 = 0, median = 0, p90 = 0;
   double first_step = 0;  ///< with its preparations
+  double process_to_first_step = 0;  ///< from the start of the process to the end of the first step
   double first_loss = 0, final_loss = 0;
+  double other_load = 0;  ///< cores that other processes used while timing, in the mean
 };
 
-/// Trains on made-up data (numbers in [0, 1), classes and ids within their bounds) that change at every step, after a warm-up. Throws kUsage for a symbolic
-/// size that `dims` does not fix.
+/// Trains on the data, batch after batch and again from the start, or on made-up ones (numbers in [0, 1), classes and ids within their bounds), after a warm-up;
+/// they change at every step. Throws kUsage for a symbolic size that `dims` does not fix, and what Dataset throws.
 BenchResult bench(StepRunner& runner, const plan::Entry& entry, const BenchOptions& options);
 
 }  // namespace hone
