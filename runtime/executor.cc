@@ -93,7 +93,9 @@ void Executor::run_segments(BoundSegment& first) {
   BoundSegment* bound = &first;
   for (std::size_t segment = 0;; ++segment) {
     start(segment, *bound);
-    for (BoundStep& step : bound->steps) std::visit([this](auto& what) { execute(what); }, step);
+    if (not measured_.empty()) execute_measured(*bound);
+    else
+      for (BoundStep& step : bound->steps) std::visit([this](auto& what) { execute(what); }, step);
     if (segment + 1 == segments_.size()) return;
     bound = &bind(segment + 1, read_sizes(std::get<plan::ReadSizesStep>(entry_.steps[segments_[segment].end - 1].what), *bound));
   }

@@ -12,6 +12,7 @@
 #include "runtime/device/team.h"
 #include "runtime/feeds.h"
 #include "runtime/prepare.h"
+#include "runtime/step_times.h"
 
 namespace hone {
 
@@ -42,6 +43,10 @@ class Executor {
   TensorView result(std::size_t index) const;
   /// Of the last bindings, bodies included, without persistents; zeros before the first.
   MemoryReport memory() const;
+  /// Measures every step from now on, those of bodies included, or no longer. What was measured before is forgotten.
+  void measure(bool on);
+  /// What was measured, in the order of the steps; those of bodies follow their region's.
+  std::vector<StepTime> step_times() const;
 
  private:
   BoundSegment& bind_feeds(NamedFeeds feeds);
@@ -51,6 +56,7 @@ class Executor {
   void run_segments(BoundSegment& first);
   void start(std::size_t segment, const BoundSegment& bound);
   DimBindings read_sizes(const plan::ReadSizesStep& step, const BoundSegment& bound) const;
+  void execute_measured(BoundSegment& bound);
   void execute(const BoundKernel& step);
   void execute(const BoundLibrary& step);
   void execute(BoundHost& step);
@@ -74,6 +80,11 @@ class Executor {
   std::vector<void*> pointers_;                                 // of the buffers
   std::vector<void*> arguments_;                                // of one step
   std::byte* scratch_ = nullptr;                                // of the current segment's library calls
+  struct Measured {
+    std::int64_t runs = 0;
+    double seconds = 0;
+  };
+  std::vector<Measured> measured_;                              // by step of the entry; empty: nothing is measured
 };
 
 }  // namespace hone

@@ -38,6 +38,7 @@ class Preparer {
       number_of_region_ = regions;
       regions += std::holds_alternative<plan::RegionStep>(entry_.steps[i].what);
       if (i >= segment_.first) std::visit([&](const auto& what) { add_step(what, entry_.steps[i].origin); }, entry_.steps[i].what);
+      bound_->step_numbers.resize(bound_->steps.size(), static_cast<std::uint32_t>(i));
     }
     place();
     return std::move(bound_);

@@ -72,6 +72,7 @@ struct BoundSegment {
   std::vector<std::vector<std::int64_t>> feed_shapes;  ///< of an entry's first segment: what it is bound to
   std::vector<BoundBuffer> buffers;                    ///< those that the segment uses; others are empty
   std::vector<BoundStep> steps;                        ///< those that have something to do
+  std::vector<std::uint32_t> step_numbers;             ///< of each, among the entry's
   std::vector<std::pair<std::uint32_t, std::size_t>> placed;  ///< arena buffers that begin to live here, and where
   std::size_t scratch_offset = 0;
   std::size_t memory_bytes = 0;   ///< arena and scratch

@@ -152,6 +152,9 @@ void Session::write(std::string_view persistent, const Tensor& value) {
   if (value.byte_count() > 0) std::memcpy(impl_->state.persistents[number], value.bytes().data(), value.byte_count());
 }
 
+void Session::measure_steps(std::string_view entry, bool on) { impl_->get(entry).measure(on); }
+std::vector<StepTime> Session::step_times(std::string_view entry) const { return impl_->get(entry).step_times(); }
+
 MemoryReport Session::memory(std::string_view entry) const {
   MemoryReport report = impl_->get(entry).memory();
   report.persistent = checked_cast<std::int64_t>(impl_->state.persistent_memory.size(), "the weights");

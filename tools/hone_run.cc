@@ -14,6 +14,7 @@
 #include "runtime/device/cpu.h"
 #include "runtime/device/devices.h"
 #include "runtime/train/bench.h"
+#include "runtime/train/breakdown.h"
 #include "runtime/train/export_onnx.h"
 #include "runtime/train/json_line.h"
 #include "runtime/train/predict.h"
@@ -50,7 +51,7 @@ struct Arguments {
   std::optional<std::int64_t> epochs, batch, seed;
   std::int64_t steps = 0, log_every = 100, threads = 0;
   double seconds = 3, warm_up = 0.2;
-  bool no_shuffle = false, pre_batched = false, quiet = false, verbose = false, json = false, dry_run = false, log_grad_norms = false;
+  bool no_shuffle = false, pre_batched = false, quiet = false, verbose = false, json = false, dry_run = false, log_grad_norms = false, breakdown = false;
 };
 
 /// A plan on a device, with the weights that were asked for.
@@ -258,6 +259,8 @@ int bench_plan(const Arguments& arguments) {
   Job job(arguments);
   const plan::Entry& entry = entry_with_loss(job, plan::kTrainStep);
   const Recipe recipe = recipe_for(job.plan, arguments);
+  std::function<void()> start_measuring;
+  if (arguments.breakdown) start_measuring = [&] { job.session.measure_steps(entry.name, true); };
   const BenchResult result = bench(job.runner, entry,
                                    {.batch_size = recipe.data.batch_size,
                                     .steps = arguments.steps,
@@ -267,12 +270,15 @@ int bench_plan(const Arguments& arguments) {
                                     .batch_symbol = job.plan.batch_symbol,
                                     .dims = dims_from(arguments.dim),
                                     .data = sources,
-                                    .scale = recipe.data.scale});
+                                    .scale = recipe.data.scale,
+                                    .start_measuring = start_measuring});
+  const std::vector<StepTime> times = job.session.step_times(entry.name);
   const double per_second = static_cast<double>(result.batch) / result.median;
   if (not arguments.json) {
     print_data(fmt::format("{} steps of {} samples: median {}, p10 {}, p90 {}; {:.0f} samples/s; first step {}, done {} after the start; loss {:.5g} to {:.5g}\n",
                            result.steps, result.batch, human_duration(result.median), human_duration(result.p10), human_duration(result.p90), per_second,
-                           human_duration(result.first_step), human_duration(result.process_to_first_step), result.first_loss, result.final_loss));
+                           human_duration(result.first_step), human_duration(result.process_to_first_step), result.first_loss, result.final_loss) +
+               breakdown_text(times, result));
     return 0;
   }
   rusage usage{};
@@ -289,6 +295,7 @@ int bench_plan(const Arguments& arguments) {
   line.number("peak_rss_mb", static_cast<double>(usage.ru_maxrss) / 1024).number("first_loss", result.first_loss).number("final_loss", result.final_loss);
   line.integer("steps_per_chunk", 1).number("other_load", result.other_load).number("first_step_s", result.process_to_first_step);
   line.text("version", "hone " HONE_VERSION).text("cpu", fmt::format("{} x{} {}", host_cpu_model(), sysconf(_SC_NPROCESSORS_ONLN), to_string(host_cpu_level())));
+  if (arguments.breakdown) line.object("breakdown", breakdown_json(times, result));
   print_data(line.str() + "\n");
   return 0;
 }
@@ -337,6 +344,7 @@ Tool make_tool(Arguments& a) {
                           {"--seconds", "S", "how long to time", &a.seconds},
                           {"--warmup", "S", "how long to train before timing", &a.warm_up},
                           {"--data", "NAME=FILE,...", "arrays by input name; without them data are made up", &a.data},
+                          {"--breakdown", "", "say where the time goes", &a.breakdown},
                           {"--dim", "NAME=N", "a symbolic size, such as T=128", &a.dim},
                           {"--workload", "W", "what the JSON line calls it", &a.workload},
                           {"--set", "KEY=VALUE", "changes a key of the recipe that may still be changed", &a.set}};

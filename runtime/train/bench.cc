@@ -14,7 +14,8 @@ namespace hone {
 namespace {
 
 constexpr std::int64_t kBatches = 8;  // different ones, so that no step finds its data in the cache by right
-constexpr std::int64_t kFewestWarmUpSteps = 3;
+constexpr std::int64_t kFewestWarmUpSteps = 3, kFewestMeasuredSteps = 5;
+constexpr double kMeasuredSeconds = 1;
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
@@ -101,6 +102,10 @@ BenchResult bench(StepRunner& runner, const plan::Entry& entry, const BenchOptio
   while (options.steps > 0 ? static_cast<std::int64_t>(times.size()) < options.steps : times.empty() or seconds_since(begin) < options.seconds)
     times.push_back(step());
   result.other_load = other.cores();
+  if (options.start_measuring) {
+    options.start_measuring();
+    for (; result.measured_steps < kFewestMeasuredSteps or result.measured_seconds < kMeasuredSeconds; ++result.measured_steps) result.measured_seconds += step();
+  }
   std::sort(times.begin(), times.end());
   result.batch = batches.size();
   result.steps = static_cast<std::int64_t>(times.size());

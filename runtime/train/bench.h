@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct BenchOptions {
   DimBindings dims;  ///< other symbolic sizes
   std::vector<DataSource> data;  ///< none: made-up data
   std::map<std::string, double> scale;  ///< factors by input name, for data that are integers
+  std::function<void()> start_measuring;  ///< called, if given, after the timed steps; more steps follow, for what it switched on
 };
 
 /// Times in seconds, of the steps alone: data are in memory before.
@@ -30,6 +32,8 @@ struct BenchResult {
   double first_step = 0;  ///< with its preparations
   double process_to_first_step = 0;  ///< from the start of the process to the end of the first step
   double first_loss = 0, final_loss = 0;
+  std::int64_t measured_steps = 0;  ///< after start_measuring()
+  double measured_seconds = 0;
   double other_load = 0;  ///< cores that other processes used while timing, in the mean
 };
 

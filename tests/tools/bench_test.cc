@@ -25,6 +25,17 @@ TEST(BenchTool, TrainsOnTheDataThatItIsGiven) {
   EXPECT_EQ(given.at("batch"), 10);
 }
 
+TEST(BenchTool, SaysWhereTheTimeGoes) {
+  const TempFolder folder;
+  write_conv_net(folder);
+  run_well(folder.path(), "hone-compile conv.onnx -r train.toml -o conv.hone");
+  const std::string bench = "hone-run bench conv.hone --steps 3 --breakdown";
+  const std::string text = run_well(folder.path(), bench).out;
+  for (const char* part : {" kernels, ", " library, ", " overhead\n", "onednn.conv ", "forward: conv at node"}) EXPECT_THAT(text, HasSubstr(part));
+  const Json sums = Json::parse(run_well(folder.path(), bench + " --json").out).at("breakdown");
+  for (const char* kind : {"kernels_ms", "library_ms", "overhead_ms"}) EXPECT_GT(sums.at(kind).get<double>(), 0) << kind;
+}
+
 TEST(BenchTool, SaysWhichDataDoNotFit) {
   const TempFolder folder;
   write_mlp_plan(folder);

@@ -1,0 +1,71 @@
+// What an executor measures of its steps.
+#include "runtime/step_times.h"
+
+#include <chrono>
+#include <variant>
+
+#include "runtime/executor.h"
+
+namespace hone {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Namer {
+  StepTime& time;
+  void operator()(const plan::KernelStep& step) const { set(StepTime::Kind::kKernel, step.symbol); }
+  void operator()(const plan::LibraryStep& step) const { set(StepTime::Kind::kLibrary, step.row); }
+  void operator()(const plan::HostStep& step) const { set(StepTime::Kind::kHost, step.function); }
+  void operator()(const plan::CopyStep&) const { set(StepTime::Kind::kCopy, "copy"); }
+  void operator()(const plan::AllReduceStep&) const { set(StepTime::Kind::kCopy, "all_reduce"); }
+  void operator()(const plan::ReadSizesStep&) const { set(StepTime::Kind::kCopy, "read_sizes"); }
+  void operator()(const plan::RegionStep& step) const {
+    using Kind = plan::RegionStep::Kind;
+    set(StepTime::Kind::kRegion, step.kind == Kind::kScan ? "scan" : step.kind == Kind::kWhile ? "while" : "branch");
+  }
+  void set(StepTime::Kind kind, std::string what) const {
+    time.kind = kind;
+    time.what = std::move(what);
+  }
+};
+
+}  // namespace
+
+void Executor::measure(bool on) {
+  measured_.assign(on ? entry_.steps.size() : 0, {});
+  for (const auto& bodies : bodies_)
+    for (const auto& body : bodies) body->measure(on);
+}
+
+void Executor::execute_measured(BoundSegment& bound) {
+  Clock::time_point begin = Clock::now();
+  for (std::size_t i = 0; i < bound.steps.size(); ++i) {
+    std::visit([this](auto& what) { execute(what); }, bound.steps[i]);
+    const Clock::time_point end = Clock::now();
+    Measured& measured = measured_[bound.step_numbers[i]];
+    measured.seconds += std::chrono::duration<double>(end - begin).count();
+    ++measured.runs;
+    begin = end;
+  }
+}
+
+std::vector<StepTime> Executor::step_times() const {
+  std::vector<StepTime> times;
+  std::size_t regions = 0;
+  for (std::size_t i = 0; i < measured_.size(); ++i) {
+    StepTime time{.origin = entry_.steps[i].origin, .runs = measured_[i].runs, .seconds = measured_[i].seconds};
+    std::visit(Namer{time}, entry_.steps[i].what);
+    const std::size_t at = times.size();
+    times.push_back(time);
+    if (time.kind != StepTime::Kind::kRegion) continue;
+    for (const auto& body : bodies_[regions++]) {
+      const std::vector<StepTime> inner = body->step_times();
+      for (const StepTime& one : inner) times[at].inner_seconds += one.seconds - one.inner_seconds;
+      times.insert(times.end(), inner.begin(), inner.end());
+    }
+  }
+  return times;
+}
+
+}  // namespace hone
