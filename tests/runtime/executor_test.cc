@@ -61,6 +61,34 @@ TEST(Executor, RunsAKernel) {
   EXPECT_EQ(session.result("y").shape, std::vector<std::int64_t>{3});
 }
 
+TEST(Executor, MeasuresItsStepsAndThoseOfBodies) {
+  EntryBuilder body("body"), builder("map");
+  body.feed("i", DType::kI64, {});
+  const std::uint32_t s = body.feed("s", DType::kF32, {kN}), doubled = body.arena(DType::kF32, {kN});
+  body.kernel("twice", {s, doubled}, {kN}, kN);
+  body.result("s", doubled);
+  const std::uint32_t x = builder.feed("x", DType::kF32, {kN}), y = builder.arena(DType::kF32, {kN});
+  builder.step({plan::RegionStep{.kind = plan::RegionStep::Kind::kScan, .trips = 5, .states = 1, .operands = {x}, .results = {y, -1}, .bodies = {body.build()}}, "a loop"});
+  builder.result("y", y);
+  Session session(hand_plan({builder.build()}), {});
+  map(session, tensor({1}, {1}));
+  EXPECT_TRUE(session.step_times("map").empty()) << "nobody asked";
+  session.measure_steps("map", true);
+  for (int run = 0; run < 2; ++run) EXPECT_THAT(floats(map(session, tensor({1}, {1}))), ElementsAre(32));
+  const std::vector<StepTime> times = session.step_times("map");
+  ASSERT_EQ(times.size(), 2u);
+  EXPECT_EQ(times[0].what, "scan");
+  EXPECT_EQ(times[0].origin, "a loop");
+  EXPECT_EQ(times[0].runs, 2);
+  EXPECT_EQ(times[1].what, "twice");
+  EXPECT_EQ(times[1].runs, 10);
+  EXPECT_GT(times[1].seconds, 0);
+  EXPECT_NEAR(times[0].inner_seconds, times[1].seconds, 1e-12);
+  EXPECT_GT(times[0].seconds, times[0].inner_seconds);
+  session.measure_steps("map", false);
+  EXPECT_TRUE(session.step_times("map").empty());
+}
+
 TEST(Executor, GivesKernelsTheirSizesOfEachBinding) {
   Session session(map_plan("add_size"), {});
   for (int round = 0; round < 2; ++round) {
