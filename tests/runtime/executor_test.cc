@@ -223,9 +223,9 @@ TEST(Executor, OpaqueBuffersHaveTheSizeThatTheLibraryWants) {
   const std::uint32_t x = builder.feed("x", DType::kF32, {kN, 1, 4, 4}), dy = builder.feed("dy", DType::kF32, {kN, 1, 2, 2});
   const std::uint32_t y = builder.arena(DType::kF32, {kN, 1, 2, 2}), workspace = builder.arena(DType::kU8, {}, true),
                       dx = builder.arena(DType::kF32, {kN, 1, 4, 4});
-  const std::map<std::string, std::vector<std::int64_t>> attributes = {{"kernel", {2, 2}}, {"strides", {2, 2}}};
-  builder.library({"onednn.max_pool", attributes, {}, {x}, {y, workspace}});
-  builder.library({"onednn.max_pool_grad", attributes, {}, {dy, workspace}, {dx}});
+  const std::map<std::string, std::vector<Dim>> attributes = {{"kernel", {2, 2}}, {"strides", {2, 2}}};
+  builder.library({"onednn.max_pool", attributes, {x}, {y, workspace}});
+  builder.library({"onednn.max_pool_grad", attributes, {dy, workspace}, {dx}});
   builder.result("dx", dx);
   builder.result("y", y);
   Session session(hand_plan({builder.build()}), {});
@@ -397,14 +397,14 @@ TEST(ExecutorErrors, PlansMustFitTheMachine) {
   EntryBuilder host = builder, library = builder;
   host.step({plan::HostStep{"sort", {}, {x}, {y}}, "top_k"});
   EXPECT_THAT(session_error(hand_plan({host.build()})).message, HasSubstr("the host function \"sort\""));
-  library.library({"onednn.sort", {}, {}, {x}, {y}});
+  library.library({"onednn.sort", {}, {x}, {y}});
   EXPECT_THAT(session_error(hand_plan({library.build()})).message, HasSubstr("the library row \"onednn.sort\""));
 }
 
 TEST(ExecutorErrors, RefusedLibraryCallsNameTheStep) {
   EntryBuilder builder("map");
   const std::uint32_t x = builder.feed("x", DType::kF32, {kN, 3}), y = builder.arena(DType::kF32, {kN, 3});
-  builder.library({"onednn.matmul", {}, {}, {x, x}, {y}});
+  builder.library({"onednn.matmul", {}, {x, x}, {y}});
   Session session(hand_plan({builder.build()}), {});
   const Tensor input = Tensor::zeros(DType::kF32, {2, 3});
   try {

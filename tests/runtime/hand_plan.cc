@@ -134,7 +134,7 @@ plan::Plan regression_plan() {
   train.result("x", x);
   EntryBuilder predict(plan::kPredict);
   const std::uint32_t px = predict.feed("x", DType::kF32, {n, 3}), pw = predict.persistent(0, DType::kF32, {3, 1}), py = predict.arena(DType::kF32, {n, 1});
-  predict.library({"onednn.matmul", {}, {}, {px, pw}, {py}});
+  predict.library({"onednn.matmul", {}, {px, pw}, {py}});
   predict.result("y", py);
   plan::Persistent weight{
       .name = "w", .role = plan::Persistent::Role::kWeight, .trained = true, .in_model = true, .initial = Tensor::zeros(DType::kF32, {3, 1})};
