@@ -201,10 +201,10 @@ TEST_F(PlanFile, HeaderAndTableFieldsAreCheckedThemselves) {
 }
 
 TEST_F(PlanFile, AnotherVersionIsRefusedByNumber) {
-  const std::optional<Diag> error = error_of(with_field(saved(sample_plan()), 8, std::uint32_t{2}));
+  const std::optional<Diag> error = error_of(with_field(saved(sample_plan()), 8, std::uint32_t{1}));
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code, Code::kPlanVersion);
-  EXPECT_THAT(error->message, testing::HasSubstr("format 2"));
+  EXPECT_THAT(error->message, testing::HasSubstr("format 1"));
 }
 
 TEST_F(PlanFile, AnUnknownFeatureIsRefusedByName) {
