@@ -103,7 +103,7 @@ TEST_F(Tools, AModelWithoutInputsIsCalledWithNone) {
   run("hone-compile fixed.onnx -o fixed.hone");
   run("hone-run call fixed.hone --out fixed.npz");
   EXPECT_THAT(values_of(read_npz(folder_ / "fixed.npz", "y")), ElementsAre(1, 0));
-  EXPECT_THAT(run_tool(folder_.path(), "hone-run call conv.hone --out call.npz").err, HasSubstr("predict needs \"image\", which is not given"));
+  EXPECT_THAT(run_tool(folder_.path(), "hone-run call conv.hone --out call.npz").err, HasSubstr("nothing feeds the input \"image\""));
 }
 
 TEST_F(Tools, ValidationIsWhatEvalGivesAfterwards) {
