@@ -67,13 +67,13 @@ double Tensor::at(std::int64_t i) const {
   HONE_CHECK(i >= 0 and i < count_, "tensor index out of range");
   const std::byte* p = bytes_.get() + static_cast<std::size_t>(i) * size_of(dtype_);
   if (not has_cpp_type(dtype_)) return read_storage(dtype_, p);
-  return by_dtype(dtype_, [&]<typename T>() { return static_cast<double>(read<T>(p)); });
+  return by_dtype(held_as(dtype_), [&]<typename T>() { return static_cast<double>(read<T>(p)); });
 }
 
 std::int64_t Tensor::int_at(std::int64_t i) const {
   HONE_CHECK(i >= 0 and i < count_ and not is_float(dtype_), "tensor index out of range, or not an integer tensor");
   const std::byte* p = bytes_.get() + static_cast<std::size_t>(i) * size_of(dtype_);
-  return by_dtype(dtype_, [&]<typename T>() { return static_cast<std::int64_t>(read<T>(p)); });
+  return by_dtype(held_as(dtype_), [&]<typename T>() { return static_cast<std::int64_t>(read<T>(p)); });
 }
 
 Tensor Tensor::cast(DType dtype) const {
@@ -86,7 +86,7 @@ Tensor Tensor::cast(DType dtype) const {
         write_storage(dtype, out, at(i));
         continue;
       }
-      by_dtype(dtype, [&]<typename T>() {
+      by_dtype(held_as(dtype), [&]<typename T>() {
         if constexpr (std::is_same_v<T, bool>) store(static_cast<std::uint8_t>(at(i) != 0));
         else if constexpr (sizeof(T) == 1) store(low_bits(static_cast<T>(is_float(dtype_) ? static_cast<std::int64_t>(at(i)) : int_at(i)), info(dtype).bits));
         else if (is_float(dtype_)) store(static_cast<T>(at(i)));

@@ -157,6 +157,7 @@ void match_feeds(const plan::Entry& entry, NamedFeeds feeds, std::span<const Ten
 
 void check_bounds(const plan::Feed& feed, const TensorView& tensor) {
   if (not feed.bounds) return;
+  HONE_CHECK(is_integer(feed.dtype), "a feed that is no integer has bounds");  // plan::check
   by_dtype(feed.dtype, [&]<typename T>() { check_elements<T>(feed, tensor); });
 }
 
@@ -175,6 +176,7 @@ void check_equations(const plan::Entry& entry, const DimBindings& sizes) {
 }
 
 std::int64_t integer_at(const TensorView& tensor, std::size_t i) {
+  HONE_CHECK(is_integer(tensor.dtype), "sizes read from what is no integer");  // plan::check
   return by_dtype(tensor.dtype, [&]<typename T>() { return static_cast<std::int64_t>(static_cast<const T*>(tensor.data)[i]); });
 }
 

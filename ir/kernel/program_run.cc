@@ -32,7 +32,7 @@ void write_as(void* memory, std::int64_t at, T value) {
 
 Register read_element(const void* memory, DType dtype, std::int64_t at) {
   if (not has_cpp_type(dtype)) return {.real = read_storage(dtype, static_cast<const char*>(memory) + at * static_cast<std::int64_t>(size_of(dtype)))};
-  return by_dtype(dtype, [&]<typename T>() -> Register {
+  return by_dtype(held_as(dtype), [&]<typename T>() -> Register {
     if constexpr (std::is_floating_point_v<T>) return {.real = static_cast<double>(read_as<T>(memory, at))};
     else if constexpr (std::is_same_v<T, bool>) return {.integer = read_as<std::uint8_t>(memory, at) != 0};
     else return {.integer = static_cast<std::int64_t>(read_as<T>(memory, at))};

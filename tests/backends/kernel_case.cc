@@ -146,7 +146,7 @@ namespace {
 /// Element i of memory of type `dtype` as a number.
 double get(DType dtype, const void* data, std::int64_t i) {
   if (not has_cpp_type(dtype)) return read_storage(dtype, static_cast<const char*>(data) + i * static_cast<std::int64_t>(size_of(dtype)));
-  return by_dtype(dtype, [&]<typename T>() { return static_cast<double>(static_cast<const T*>(data)[i]); });
+  return by_dtype(held_as(dtype), [&]<typename T>() { return static_cast<double>(static_cast<const T*>(data)[i]); });
 }
 
 void put(DType dtype, void* data, std::int64_t i, double value) {
