@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "base/text.h"
+#include "base/patterns.h"
 #include "ir/ops/ops.h"
+#include "passes/names.h"
 #include "passes/passes.h"
 
 namespace hone {
@@ -42,13 +43,9 @@ constexpr OptimizerRow kOptimizers[] = {
     {"adagrad", &op::adagrad, {{.name = "sum", .initial = [](const Options& o) { return o.initial_accumulator_value; }}}},
 };
 
-bool is_excluded(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) { return pattern == name or glob_match(pattern, name); });
-}
-
 Attrs attributes(const Recipe& recipe, const OpDef& op, const std::string& weight) {
   Options o = recipe.optimizer;
-  if (is_excluded(o.exclude_from_weight_decay, weight)) o.weight_decay = 0;
+  if (matches_any(o.exclude_from_weight_decay, weight)) o.weight_decay = 0;
   const bool keras = recipe.train.convention == Convention::kKeras;
   const Attrs all = {kBeta1 = o.beta1,           kBeta2 = o.beta2,         kEpsilon = o.epsilon,   kRho = o.rho,           kMomentum = o.momentum, kDampening = o.dampening,
                      kNesterov = o.nesterov,     kCentered = o.centered,   kAmsgrad = o.amsgrad,   kLrDecay = o.lr_decay,  kKeras = keras,         kWeightDecay = o.weight_decay,
@@ -111,8 +108,8 @@ class Attacher {
   void run(std::span<const TrainedWeight> weights, std::span<const ValueId> gradients, OptimizerOptions options) {
     check_exclusions(weights);
     const Builder::Scope scope(builder_, Loc{.derived = "update"}, Part::kUpdate);
-    rate_ = builder_.input(Role::kInput, free_name("learning_rate"), {DType::kF64, {}});
-    const Val step = builder_.input(Role::kState, free_name("step"), {DType::kF64, {}}, Tensor::scalar(0.0));
+    rate_ = builder_.input(Role::kInput, unused_name(graph_, "learning_rate"), {DType::kF64, {}});
+    const Val step = builder_.input(Role::kState, unused_name(graph_, "step"), {DType::kF64, {}}, Tensor::scalar(0.0));
     step_ = step + 1.0;
     builder_.alias(step, step_);
     for (std::size_t i = 0; i < weights.size(); ++i)
@@ -123,19 +120,9 @@ class Attacher {
   void check_exclusions(std::span<const TrainedWeight> weights) const {
     std::vector<std::string> names;
     for (const TrainedWeight& weight : weights) names.push_back(weight.name);
-    for (const std::string& pattern : recipe_.optimizer.exclude_from_weight_decay) {
-      if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return is_excluded({pattern}, name); })) continue;
-      std::vector<std::string> notes;
-      if (const auto near = nearest(pattern, names)) notes.push_back(fmt::format("did you mean \"{}\"?", *near));
-      notes.push_back("the weights that are trained: " + quoted_list(names));
-      throw Error(Code::kRecipeModel, fmt::format("optimizer.exclude_from_weight_decay: \"{}\" matches no weight that is trained", pattern), {}, std::move(notes));
-    }
-  }
-
-  /// `name`, or with as many underscores behind it as it takes to be no name of the model's.
-  std::string free_name(std::string name) const {
-    while (graph_.find_input(name) != nullptr) name += "_";
-    return name;
+    for (const std::string& pattern : recipe_.optimizer.exclude_from_weight_decay)
+      if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return matches_name(pattern, name); }))
+        refuse_pattern("optimizer.exclude_from_weight_decay", pattern, "weight that is trained", "the weights that are trained", names);
   }
 
   void update(const TrainedWeight& trained, Val gradient_sum, OptimizerOptions options) {

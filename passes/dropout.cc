@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/patterns.h"
 #include "base/text.h"
 #include "ir/ops/ops.h"
 #include "ir/ops/random.h"
@@ -74,19 +75,15 @@ void for_each_node(const Graph& graph, const Names& around, const Use& use) {
   }
 }
 
-bool matches(std::string_view pattern, std::string_view name) { return name == pattern or glob_match(pattern, name); }
-bool is_chosen(const Recipe& recipe, std::string_view name) {
-  const auto& patterns = recipe.model.dropout_after;
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) { return matches(pattern, name); });
-}
+bool is_chosen(const Recipe& recipe, std::string_view name) { return matches_any(recipe.model.dropout_after, name); }
 
 /// Throws Error kRecipeModel for a pattern that is no node's.
 void check_patterns(const Recipe& recipe, const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 20;
   for (const std::string& pattern : recipe.model.dropout_after) {
-    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches(pattern, name); })) continue;
+    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches_name(pattern, name); })) continue;
     std::vector<std::string> notes;
-    if (const auto near = nearest(pattern, names)) notes.push_back(fmt::format("did you mean {}?", quoted(*near)));
+    if (std::string hint = did_you_mean(pattern, names); not hint.empty()) notes.push_back(std::move(hint));
     const std::size_t more = names.size() - std::min(names.size(), kShown);
     notes.push_back(fmt::format("the nodes that make floats of what is fed: {}{}", quoted_list(std::span(names).first(names.size() - more)), more > 0 ? fmt::format(" and {} more", more) : ""));
     notes.emplace_back("a Dropout that was exported for inference does nothing and is no node any more: name the one before it");

@@ -6,6 +6,7 @@
 
 #include "ir/ops/ops.h"
 #include "ir/ops/random.h"
+#include "passes/names.h"
 #include "passes/passes.h"
 
 namespace hone {
@@ -55,11 +56,6 @@ bool draws_by_sample(const Graph& graph, const Dim& samples) {
     if (draws(*node.op)) return sample_axis(graph.type(node.results[0]).shape, samples).has_value();
     return std::any_of(node.bodies.begin(), node.bodies.end(), [&](const auto& body) { return draws_by_sample(*body, samples); });
   });
-}
-
-std::string unused_name(const Graph& graph, std::string name) {
-  while (graph.find_input(name) != nullptr) name += "_";
-  return name;
 }
 
 class Keyer {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/patterns.h"
 #include "base/text.h"
 #include "ir/ops/ops.h"
 #include "passes/passes.h"
@@ -39,11 +40,8 @@ std::vector<std::string> names_of(const std::vector<const Input*>& inputs) {
   return names;
 }
 
-[[noreturn]] void nothing_matches(std::string_view key, const std::string& pattern, const std::vector<std::string>& names) {
-  std::vector<std::string> notes;
-  if (const auto near = nearest(pattern, names)) notes.push_back(fmt::format("did you mean \"{}\"?", *near));
-  notes.push_back("the model's weights: " + quoted_list(names));
-  throw Error(Code::kRecipeModel, fmt::format("model.{}: \"{}\" matches no weight of the model", key, pattern), {}, std::move(notes));
+[[noreturn]] void nothing_matches(const char* key, const std::string& pattern, const std::vector<const Input*>& inputs) {
+  refuse_pattern(key, pattern, "weight of the model", "the model's weights", names_of(inputs));
 }
 
 }  // namespace
@@ -68,7 +66,7 @@ std::vector<TrainedWeight> select_weights(Graph& graph, const Recipe& recipe) {
     const Pattern pattern = whole ? Pattern{text, ""} : name_and_part(text);
     bool any = false;
     for (const Input* input : candidates) {
-      if (input->name != pattern.name and not glob_match(pattern.name, input->name)) continue;
+      if (not matches_name(pattern.name, input->name)) continue;
       any = true;
       if (chosen.insert(input->name).second) weights.push_back({input->value, input->name, pattern.part});
     }
@@ -77,13 +75,12 @@ std::vector<TrainedWeight> select_weights(Graph& graph, const Recipe& recipe) {
       if (matches and not statistics.contains(input.name) and chosen.insert(input.name).second) weights.push_back({input.value, input.name, pattern.part});
     }
     any = any or std::any_of(weights.begin(), weights.end(), [&](const TrainedWeight& weight) { return glob_match(pattern.name, weight.name); });
-    if (not any) nothing_matches("train_only", text, names_of(candidates));
+    if (not any) nothing_matches("model.train_only", text, candidates);
   }
   for (const std::string& pattern : recipe.model.freeze) {
-    const auto matches = [&](const std::string& name) { return name == pattern or glob_match(pattern, name); };
-    if (std::none_of(candidates.begin(), candidates.end(), [&](const Input* input) { return matches(input->name); }))
-      nothing_matches("freeze", pattern, names_of(candidates));
-    std::erase_if(weights, [&](const TrainedWeight& weight) { return matches(weight.name); });
+    if (std::none_of(candidates.begin(), candidates.end(), [&](const Input* input) { return matches_name(pattern, input->name); }))
+      nothing_matches("model.freeze", pattern, candidates);
+    std::erase_if(weights, [&](const TrainedWeight& weight) { return matches_name(pattern, weight.name); });
   }
   if (weights.empty() and not candidates.empty())
     throw Error(Code::kRecipeModel, "model.freeze names all weights: nothing is left to train", {}, {"the model's weights: " + quoted_list(names_of(candidates))});

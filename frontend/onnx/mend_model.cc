@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/patterns.h"
 #include "base/text.h"
 
 namespace hone::onnx {
@@ -78,7 +79,7 @@ bool MendModel::is_read_outside(const std::string& name) const {
 }
 
 const std::string* MendModel::tie_pattern(const std::string& name) const {
-  const auto found = std::find_if(tie_.begin(), tie_.end(), [&](const std::string& pattern) { return pattern == name or glob_match(pattern, name); });
+  const auto found = std::find_if(tie_.begin(), tie_.end(), [&](const std::string& pattern) { return matches_name(pattern, name); });
   return found == tie_.end() ? nullptr : &*found;
 }
 
@@ -86,13 +87,9 @@ void MendModel::check_patterns() const {
   std::vector<std::string> names = weights();
   for (const NodeProto& node : graph_.node())
     if (node.op_type() == "Identity" and node.input_size() == 1 and node.output_size() == 1 and is_weight(node.input(0))) names.push_back(node.output(0));
-  for (const std::string& pattern : tie_) {
-    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return name == pattern or glob_match(pattern, name); })) continue;
-    std::vector<std::string> notes;
-    if (const std::string hint = did_you_mean(pattern, names); not hint.empty()) notes.push_back(hint);
-    notes.push_back("the model's weights: " + quoted_list(names));
-    throw Error(Code::kRecipeModel, fmt::format("model.tie: {} matches no weight of the model", quoted(pattern)), {}, std::move(notes));
-  }
+  for (const std::string& pattern : tie_)
+    if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return matches_name(pattern, name); }))
+      refuse_pattern("model.tie", pattern, "weight of the model", "the model's weights", names);
 }
 
 void MendModel::copy_weight(const std::string& from, const std::string& name) {
