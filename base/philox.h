@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <numbers>
 #include <utility>
 
 namespace hone {
@@ -26,6 +28,12 @@ constexpr std::pair<double, double> philox_uniform(std::uint64_t key, std::uint6
   const auto r = philox(key, stream, element);
   const auto unit = [](std::uint32_t high, std::uint32_t low) { return static_cast<double>((std::uint64_t{high} << 21) ^ (low >> 11)) * 0x1p-53; };
   return {unit(r[0], r[1]), unit(r[2], r[3])};
+}
+
+/// A standard normal number (Box & Muller 1958).
+inline double philox_normal(std::uint64_t key, std::uint64_t stream, std::uint64_t element) {
+  const auto [radius, angle] = philox_uniform(key, stream, element);
+  return std::sqrt(-2 * std::log(1 - radius)) * std::cos(2 * std::numbers::pi * angle);
 }
 
 }  // namespace hone

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <numbers>
 #include <span>
 
 #include "base/philox.h"
@@ -20,16 +19,10 @@ double glorot_limit(const std::vector<std::int64_t>& shape) {
   return std::sqrt(6 / (in + out));
 }
 
-/// Box & Muller 1958.
-double standard_normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t element) {
-  const auto [radius, angle] = philox_uniform(seed, stream, element);
-  return std::sqrt(-2 * std::log(1 - radius)) * std::cos(2 * std::numbers::pi * angle);
-}
-
 /// Normal vectors made orthonormal one after another (Gram & Schmidt), the shorter axis of the matrix counting them.
 std::vector<double> orthonormal(std::size_t count, std::size_t length, std::uint64_t seed, std::uint64_t stream) {
   std::vector<double> vectors(count * length);
-  for (std::size_t i = 0; i < vectors.size(); ++i) vectors[i] = standard_normal(seed, stream, i);
+  for (std::size_t i = 0; i < vectors.size(); ++i) vectors[i] = philox_normal(seed, stream, i);
   for (std::size_t i = 0; i < count; ++i) {
     double* v = &vectors[i * length];
     for (std::size_t k = 0; k < i; ++k) {
@@ -64,7 +57,7 @@ Tensor draw(const Initializer& initializer, std::vector<std::int64_t> shape, std
     if (initializer.kind == Kind::kOrthogonal) return fill_orthogonal(values, shape, seed, stream);
     for (std::size_t i = 0; i < values.size(); ++i) {
       double value = limit;
-      if (initializer.kind == Kind::kNormal) value *= standard_normal(seed, stream, i);
+      if (initializer.kind == Kind::kNormal) value *= philox_normal(seed, stream, i);
       else if (initializer.kind != Kind::kConstant) value *= 2 * philox_uniform(seed, stream, i).first - 1;
       values[i] = static_cast<float>(value);
     }

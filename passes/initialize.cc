@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <numbers>
 #include <set>
 
 #include "base/philox.h"
@@ -79,8 +78,8 @@ void initialize_weights(Graph& graph, const Recipe& recipe, std::span<const Trai
     const std::vector<std::int64_t> shape = constant_shape(type.shape);
     const double scale = found->scale(fans_of(shape, transposed.contains(weights[w].value)));
     const auto element = [&](std::size_t i) {
-      const auto [a, b] = philox_uniform(static_cast<std::uint64_t>(recipe.train.seed), w, i);
-      return scale * (found->normal ? std::sqrt(-2 * std::log(1 - a)) * std::cos(2 * std::numbers::pi * b) : 2 * a - 1);  // Box-Muller
+      const auto seed = static_cast<std::uint64_t>(recipe.train.seed);
+      return scale * (found->normal ? philox_normal(seed, w, i) : 2 * philox_uniform(seed, w, i).first - 1);
     };
     builder.set_input_data(weights[w].value, type.dtype == DType::kF32 ? drawn<float>(shape, element) : drawn<double>(shape, element).cast(type.dtype));
   }
