@@ -22,13 +22,8 @@ ModelProto export_model(const Graph& graph) {
   Exporter exporter(graph, proto, kOpset);
   exporter.name_outputs();
   for (const Input& input : graph.inputs()) {
-    if (input.data) {
-      TensorProto& tensor = *proto.add_initializer();
-      store_tensor(&tensor, *input.data);
-      tensor.set_name(exporter.name(input.value));
-    } else {
-      write_value_info(*proto.add_input(), exporter.name(input.value), graph.type(input.value));
-    }
+    if (input.data) exporter.initializer(input.value, *input.data);
+    else write_value_info(*proto.add_input(), exporter.name(input.value), graph.type(input.value));
   }
   Diags problems;
   for (const Node& node : graph.nodes())

@@ -217,12 +217,8 @@ bool write_scan(Exporter& e, const Node& node) {
     if (i < states + scanned) write_value_info(*body.add_input(), inside.name(given[1 + i]), graph.type(given[1 + i]));
     else inside.rename(given[1 + i], e.name(node.operands[i]));  // bodies see the values around them
   }
-  for (const Input& input : graph.inputs()) {
-    if (not input.data) continue;
-    TensorProto& tensor = *body.add_initializer();
-    store_tensor(&tensor, *input.data);
-    tensor.set_name(inside.name(input.value));
-  }
+  for (const Input& input : graph.inputs())
+    if (input.data) inside.initializer(input.value, *input.data);
   inside.name_outputs();
   for (const Node& each : graph.nodes())
     if (not inside.write(each)) return false;

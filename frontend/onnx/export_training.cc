@@ -136,13 +136,9 @@ class TrainingExporter {
   }
 
   void write_input(const Input& input) {
-    const std::string& name = exporter_.name(input.value);
-    GraphProto& algorithm = *info_.mutable_algorithm();
     const bool is_rate = input.role == Role::kInput and input.name.starts_with("learning_rate");
-    if (input.role == Role::kInput and not is_rate) return write_value_info(*algorithm.add_input(), name, step_.type(input.value));
-    TensorProto& tensor = *algorithm.add_initializer();
-    store_tensor(&tensor, is_rate ? Tensor::scalar(learning_rate_) : *input.data);
-    tensor.set_name(name);
+    if (input.role == Role::kInput and not is_rate) return write_value_info(*info_.mutable_algorithm()->add_input(), exporter_.name(input.value), step_.type(input.value));
+    exporter_.initializer(input.value, is_rate ? Tensor::scalar(learning_rate_) : *input.data);
   }
 
   void rename_output(const Output& output) {

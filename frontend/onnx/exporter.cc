@@ -30,17 +30,18 @@ void set(NodeProto& node, const std::string& name, const Ints& values) {
 
 Exporter::Exporter(const Graph& graph, GraphProto& proto, std::int64_t opset, std::set<std::string> taken, const std::vector<std::string>& given)
     : graph(graph), opset(opset), proto_(proto), taken_(std::make_shared<Taken>(Taken{std::move(taken), {}})), names_(graph.value_count()) {
-  for (std::size_t i = 0; i < graph.value_count(); ++i) {
-    const std::string& own = graph.value(ValueId(i)).name;
-    names_[i] = i < given.size() and not given[i].empty() ? given[i] : fresh(own.empty() ? fmt::format("v{}", i) : own);
-  }
+  name_values(given);
 }
 
 Exporter::Exporter(const Graph& body, GraphProto& proto, const Exporter& outer)
     : graph(body), opset(outer.opset), proto_(proto), outer_(&outer), taken_(outer.taken_), names_(body.value_count()) {
-  for (std::size_t i = 0; i < body.value_count(); ++i) {
-    const std::string& own = body.value(ValueId(i)).name;
-    names_[i] = fresh(own.empty() ? fmt::format("v{}", i) : own);
+  name_values({});
+}
+
+void Exporter::name_values(const std::vector<std::string>& given) {
+  for (std::size_t i = 0; i < graph.value_count(); ++i) {
+    const std::string& own = graph.value(ValueId(i)).name;
+    names_[i] = i < given.size() and not given[i].empty() ? given[i] : fresh(own.empty() ? fmt::format("v{}", i) : own);
   }
 }
 
@@ -90,6 +91,12 @@ std::string Exporter::constant(const Tensor& tensor, const std::string& hint) {
   store_tensor(&proto, tensor);
   proto.set_name(fresh(hint));
   return proto.name();
+}
+
+void Exporter::initializer(ValueId value, const Tensor& tensor) {
+  TensorProto& proto = *proto_.add_initializer();
+  store_tensor(&proto, tensor);
+  proto.set_name(name(value));
 }
 
 std::string Exporter::ints(const Ints& values, const std::string& hint) {

@@ -41,6 +41,8 @@ class Exporter {
   std::string value(std::string_view type, const std::vector<std::string>& inputs, const std::string& hint, const Node& from);
   /// An initializer.
   std::string constant(const Tensor& tensor, const std::string& hint);
+  /// `value` as an initializer.
+  void initializer(ValueId value, const Tensor& tensor);
   /// An initializer holding small integers.
   std::string ints(const Ints& values, const std::string& hint);
   /// The sizes as a vector of i64; "" if some of them cannot be had from the shapes of the graph's inputs.
@@ -49,6 +51,7 @@ class Exporter {
   std::string fresh(const std::string& hint);
 
  private:
+  void name_values(const std::vector<std::string>& given);
   /// One symbolic size as a vector of one element; "" if it is no sum of a number and a product of sizes, nor the larger of that and 1.
   std::string size(const Dim& dim, const std::string& hint, const Node& from);
 

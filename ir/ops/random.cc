@@ -61,7 +61,7 @@ Words words_at(Compute& c, const Indices& at) {
   for (std::size_t i = 0; i < at.size(); ++i)
     if (i != samples) element = element * c.size(c.result_shape()[i]) + at[i];
   Scalar event = expr::constant_int(pool, DType::kU64, c.attrs[kStream] << kStepBits);
-  if (c.has(0)) event = event + number_or_zero(c, 0);
+  if (c.has(0)) event = event + expr::cast(c.load(0, {}), DType::kU64);
   element = expr::cast(element, DType::kU64);
   return philox(pool, static_cast<std::uint64_t>(c.attrs[kSeed]), {low(element), high(element), low(event), high(event)});
 }

@@ -32,10 +32,6 @@ std::array<double, 5> sums_of(std::span<const StepTime> times, const BenchResult
   return sums;
 }
 
-}  // namespace
-
-namespace {
-
 /// Lines of what took longest, of times that belong to steps.
 std::string longest_text(std::vector<StepTime> times, const BenchResult& result) {
   std::stable_sort(times.begin(), times.end(), [](const StepTime& a, const StepTime& b) { return a.seconds > b.seconds; });
