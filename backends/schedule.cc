@@ -132,8 +132,11 @@ class Scheduler {
 
   /// `values` are what the kernel's buffers hold.
   void add_kernel_step(Kernel kernel, const std::vector<ValueId>& values, const Node& node) {
+    const std::vector<KernelBuffer> buffers = kernel.buffers;
     const KernelCall call = kernels_.add(std::move(kernel));
     plan::KernelStep step{call.symbol, {}, call.sizes, call.range, call.work};
+    const auto is_written = [&](std::uint32_t i) { return buffers[i].access == Access::kWrite; };
+    step.read_only = static_cast<std::uint32_t>(std::ranges::find_if(call.buffers, is_written) - call.buffers.begin());
     for (const std::uint32_t i : call.buffers) step.buffers.push_back(buffer_of(values[i]));
     add_step(std::move(step), node);
   }

@@ -75,6 +75,7 @@ void write_what(const KernelStep& step, proto::Step* message) {
   write_dims(step.sizes, kernel.mutable_sizes());
   kernel.set_range(step.range.text());
   kernel.set_work(step.work.text());
+  kernel.set_read_only(step.read_only);
 }
 
 void write_what(const LibraryStep& step, proto::Step* message) {
@@ -264,7 +265,8 @@ Step read_step(const proto::Step& message) {
     case proto::Step::kKernel: {
       const proto::Kernel& kernel = message.kernel();
       step.what = KernelStep{
-          kernel.symbol(), {kernel.buffers().begin(), kernel.buffers().end()}, read_dims(kernel.sizes()), read_dim(kernel.range()), read_dim(kernel.work())};
+          kernel.symbol(), {kernel.buffers().begin(), kernel.buffers().end()}, read_dims(kernel.sizes()), read_dim(kernel.range()), read_dim(kernel.work()),
+          kernel.read_only()};
       break;
     }
     case proto::Step::kLibrary: step.what = read_library(message.library()); break;

@@ -51,6 +51,7 @@ struct KernelStep {
   std::vector<Dim> sizes;
   Dim range;  ///< number of outer points; may be split among threads at any place
   Dim work;   ///< scalar operations, roughly: tiny kernels are not worth a second thread
+  std::uint32_t read_only = 0;  ///< the first so many buffers are only read; it may write to the others
 };
 
 /// A call of a library row (runtime/library): a faster way to do what one op (or a few) means.
@@ -109,7 +110,7 @@ struct Step {
 
 enum class Access : std::uint8_t { kRead, kWrite, kReadWrite };
 
-/// Calls use(buffer, access) for every buffer of the step. A kernel's buffers are kRead: which of them it writes is known to its maker.
+/// Calls use(buffer, access) for every buffer of the step. A kernel's buffers are kRead: that it writes to none that it must not is its maker's to know.
 template <typename Use>
 void for_each_buffer(const Step& step, Use use) {
   const auto all = [&](const auto& buffers, Access access) {
