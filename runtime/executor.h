@@ -1,9 +1,11 @@
-// Executor: runs one entry point of a session's program, or one body of a loop or branch. For each set of sizes it prepares once (runtime/prepare.h), then steps.
+// Executor: runs one entry point of a session's program, or one body of a loop or branch. For each set of sizes it prepares once (runtime/prepare.h), then
+// steps.
 //
 // An entry is one segment, unless sizes are read from tensors on the way: then each segment is bound, and its memory placed, when the one before it has run.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,8 +39,11 @@ class Executor {
   const plan::Entry& entry() const { return entry_; }
   /// Session::run.
   void run(NamedFeeds feeds);
-  /// As a body: the feeds in the entry's order, of the types that `sizes` give them.
-  void run_body(std::span<const void* const> feeds, const DimBindings& sizes);
+  /// As a body: makes it ready for the sizes. The binding holds until another is asked for.
+  BoundSegment& bind_body(const DimBindings& sizes) { return bind(0, sizes); }
+  /// As a body: the feeds in the entry's order, of the types that the binding gives them. Result k is left at results[k] unless that is null; nothing
+  /// that is fed lies there.
+  void run_body(BoundSegment& bound, std::span<const void* const> feeds, std::span<void* const> results);
   /// The entry's result number `index`, of the last run; valid until any entry runs again.
   TensorView result(std::size_t index) const;
   /// Of the last bindings, bodies included, without persistents; zeros before the first.
@@ -54,13 +59,13 @@ class Executor {
   BoundSegment& keep(std::size_t segment, std::unique_ptr<BoundSegment> bound);
   bool is_bound_to_matched(const BoundSegment& bound) const;
   void run_segments(BoundSegment& first);
-  void start(std::size_t segment, const BoundSegment& bound);
+  void start(std::size_t segment, BoundSegment& bound);
+  void find_direct_results();
   DimBindings read_sizes(const plan::ReadSizesStep& step, const BoundSegment& bound) const;
   void execute_measured(BoundSegment& bound);
-  void execute(const BoundKernel& step);
+  void execute(KernelRun& run) { hone::execute(run, state_.team); }
   void execute(const BoundLibrary& step);
   void execute(BoundHost& step);
-  void execute(const BoundCopy& step);
   void execute(BoundRegion& step);
   void run_scan(BoundRegion& step);
   void run_while(BoundRegion& step);
@@ -78,13 +83,16 @@ class Executor {
   std::vector<const void*> feeds_;                              // where they lie
   const BoundSegment* current_ = nullptr;                       // what runs, or ran last
   std::vector<void*> pointers_;                                 // of the buffers
-  std::vector<void*> arguments_;                                // of one step
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> fed_;    // buffers that are feeds, and which
+  std::vector<void*> arguments_;                                // of one library call
+  std::span<void* const> wanted_;                               // as a body: where the results are wanted
+  std::vector<std::optional<std::uint32_t>> direct_;            // as a body: the buffer that can lie where that result is wanted
   std::byte* scratch_ = nullptr;                                // of the current segment's library calls
   struct Measured {
     std::int64_t runs = 0;
     double seconds = 0;
   };
-  std::vector<Measured> measured_;                              // by step of the entry; empty: nothing is measured
+  std::vector<Measured> measured_;  // by step of the entry; empty: nothing is measured
 };
 
 }  // namespace hone

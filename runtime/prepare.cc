@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
 
 #include "base/check.h"
 #include "base/checked.h"
@@ -14,16 +17,31 @@
 namespace hone {
 namespace {
 
-/// Scalar operations from which on a kernel is split among threads. Waking spinning threads and waiting for them takes 2 to 5 us, in which
-/// one core does about this many.
-constexpr std::int64_t kWorkWorthThreads = 32'768;
+/// Multiplications from which on a library call is made for all threads: what one core does in some 5 us. By size and not by trying, because sums in
+/// the library may depend on the number of threads.
+constexpr double kLibraryWorkWorthThreads = 1 << 18;
+
+/// Of a library call, roughly: m*n*k for a matrix product, for a convolution at most what it is.
+double multiplications(const LibrarySpec& spec) {
+  const auto count = [](const TensorType& type) { return static_cast<double>(checked_element_count(type.shape)); };
+  double product = 1;
+  std::size_t tensors = 0;
+  for (const auto& operand : spec.operands)
+    if (operand and tensors < 2) product *= count(*operand), ++tensors;
+  return std::sqrt(product * count(spec.results.at(0)));
+}
+
+/// A copy, as a kernel: buffers from and to, points are bytes.
+void copy_bytes(void* const* buffers, const std::int64_t*, std::int64_t begin, std::int64_t end) {
+  std::memcpy(static_cast<std::byte*>(buffers[1]) + begin, static_cast<const std::byte*>(buffers[0]) + begin, static_cast<std::size_t>(end - begin));
+}
 
 std::size_t aligned(std::size_t bytes, std::string_view what) { return checked_add(bytes, kTensorAlignment - 1, what) / kTensorAlignment * kTensorAlignment; }
 
 class Preparer {
  public:
-  Preparer(const plan::Entry& entry, Segment segment, const KernelTable& kernels, const DimBindings& sizes)
-      : entry_(entry), segment_(segment), kernels_(kernels), sizes_(sizes), bound_(std::make_unique<BoundSegment>()) {}
+  Preparer(const plan::Entry& entry, Segment segment, const KernelTable& kernels, const DimBindings& sizes, int threads)
+      : entry_(entry), segment_(segment), kernels_(kernels), sizes_(sizes), threads_(threads), bound_(std::make_unique<BoundSegment>()) {}
 
   std::unique_ptr<BoundSegment> prepare() {
     bound_->sizes = sizes_;
@@ -32,15 +50,22 @@ class Preparer {
       for (const plan::Feed& feed : entry_.feeds) bound_->feed_shapes.push_back(evaluate(feed.shape, sizes_));
     const std::vector<std::uint32_t> used = used_buffers();
     for (const std::uint32_t buffer : used) size_buffer(buffer);
-    for (const std::uint32_t buffer : used) check_view(buffer);
+    for (const std::uint32_t buffer : used) {
+      check_view(buffer);
+      if (bound_->buffers[buffer].root != buffer) bound_->views.emplace_back(buffer, bound_->buffers[buffer].root);
+    }
     std::size_t regions = 0;
     for (std::size_t i = 0; i < segment_.end; ++i) {
+      number_ = i;
       number_of_region_ = regions;
       regions += std::holds_alternative<plan::RegionStep>(entry_.steps[i].what);
       if (i >= segment_.first) std::visit([&](const auto& what) { add_step(what, entry_.steps[i].origin); }, entry_.steps[i].what);
       bound_->step_numbers.resize(bound_->steps.size(), static_cast<std::uint32_t>(i));
     }
     place();
+    const std::vector<MemoryRange> memory = memory_ranges();
+    for (BoundStep& step : bound_->steps)
+      if (auto* run = std::get_if<KernelRun>(&step)) share_out(*run, memory, threads_);
     return std::move(bound_);
   }
 
@@ -96,12 +121,23 @@ class Preparer {
   }
 
   void add_step(const plan::KernelStep& step, const std::string& origin) {
-    BoundKernel kernel{.function = kernels_.at(step.symbol), .buffers = step.buffers, .sizes = {}, .range = step.range.evaluate(sizes_), .split = false};
+    BoundKernel kernel{.function = kernels_.at(step.symbol),
+                       .buffers = step.buffers,
+                       .read_only = step.read_only,
+                       .range = step.range.evaluate(sizes_),
+                       .work = step.work.evaluate(sizes_)};
     HONE_CHECK(kernel.range >= 0, fmt::format("kernel \"{}\" of \"{}\" runs over {} points", step.symbol, origin, kernel.range));
     for (const Dim& size : step.sizes) kernel.sizes.push_back(size.evaluate(sizes_));
-    kernel.split = kernel.range > 1 and step.work.evaluate(sizes_) >= kWorkWorthThreads;
-    bound_->most_pointers = std::max(bound_->most_pointers, kernel.buffers.size());
-    if (kernel.range > 0) bound_->steps.emplace_back(std::move(kernel));
+    add_kernel(std::move(kernel));
+  }
+
+  /// To the run of kernels that the steps so far end with, or to a new one.
+  void add_kernel(BoundKernel kernel) {
+    if (kernel.range == 0) return;
+    kernel.step = static_cast<std::uint32_t>(number_);
+    kernel.arguments.resize(kernel.buffers.size());
+    if (bound_->steps.empty() or not std::holds_alternative<KernelRun>(bound_->steps.back())) bound_->steps.emplace_back(KernelRun{});
+    std::get<KernelRun>(bound_->steps.back()).kernels.push_back(std::move(kernel));
   }
 
   void add_step(const plan::LibraryStep& step, const std::string& origin) {
@@ -110,14 +146,18 @@ class Preparer {
     for (const std::int64_t operand : step.operands)
       spec.operands.push_back(operand < 0 ? std::nullopt : std::optional(bound_->buffers[static_cast<std::size_t>(operand)].type));
     for (const std::uint32_t result : step.results) spec.results.push_back(bound_->buffers[result].type);
-    BoundLibrary library{.call = make_call(step.row, spec, origin), .operands = step.operands, .results = step.results};
+    const bool on_one_thread = multiplications(spec) < kLibraryWorkWorthThreads;
+    BoundLibrary library{
+        .call = make_call(step.row, spec, on_one_thread, origin), .on_one_thread = on_one_thread, .operands = step.operands, .results = step.results};
     for (std::size_t i = 0; i < step.results.size(); ++i) set_opaque_bytes(step.results[i], library.call->description().result_bytes[i]);
     scratch_bytes_ = std::max(scratch_bytes_, library.call->description().scratch_bytes);
     bound_->most_pointers = std::max(bound_->most_pointers, step.operands.size() + step.results.size());
     bound_->steps.emplace_back(std::move(library));
   }
 
-  static std::unique_ptr<LibraryCall> make_call(const std::string& row, const LibrarySpec& spec, const std::string& origin) {
+  static std::unique_ptr<LibraryCall> make_call(const std::string& row, const LibrarySpec& spec, bool on_one_thread, const std::string& origin) {
+    std::optional<LibraryOnOneThread> one_thread;
+    if (on_one_thread) one_thread.emplace();
     try {
       return find_library_row(row)->make(spec);
     } catch (const InternalError& error) { throw InternalError(fmt::format("{}\n  in the step \"{}\"", error.what(), printable(origin))); }
@@ -153,7 +193,8 @@ class Preparer {
   void add_step(const plan::CopyStep& step, const std::string& origin) {
     const BoundBuffer &from = bound_->buffers[step.from], &to = bound_->buffers[step.to];
     HONE_CHECK(from.bytes == to.bytes, fmt::format("the copy \"{}\" is from {} bytes to {}", origin, from.bytes, to.bytes));
-    if (from.bytes > 0 and from.root != to.root) bound_->steps.emplace_back(BoundCopy{.from = step.from, .to = step.to, .bytes = from.bytes});
+    const auto bytes = static_cast<std::int64_t>(from.bytes);
+    if (from.root != to.root) add_kernel({.function = copy_bytes, .buffers = {step.from, step.to}, .read_only = 1, .range = bytes, .work = bytes / 8});
   }
 
   /// One replica has nobody to sum with.
@@ -170,7 +211,9 @@ class Preparer {
       if (buffer < 0) return std::size_t{0};
       const TensorType& type = bound_->buffers[static_cast<std::size_t>(buffer)].type;
       if (type.shape[0] != region.trips)
-        throw Error(Code::kDataShape, fmt::format("{} has {} slices, and the loop {} iterations", quoted(entry_.buffers[static_cast<std::size_t>(buffer)].name), type.shape[0], region.trips),
+        throw Error(Code::kDataShape,
+                    fmt::format("{} has {} slices, and the loop {} iterations", quoted(entry_.buffers[static_cast<std::size_t>(buffer)].name), type.shape[0],
+                                region.trips),
                     {}, {"in " + origin});
       return region.trips == 0 ? 0 : bytes_of(buffer) / static_cast<std::size_t>(region.trips);
     };
@@ -182,12 +225,11 @@ class Preparer {
     }
     for (std::size_t i = 0; i < step.scanned; ++i) region.scanned_bytes.push_back(slice_bytes(step.operands[step.states + i]));
     for (std::size_t i = step.states; is_scan and i < step.results.size(); ++i) region.stacked_bytes.push_back(slice_bytes(step.results[i]));
-    if (step.kind == plan::RegionStep::Kind::kBranch)
-      for (const std::int64_t result : step.results) region.result_bytes.push_back(bytes_of(result));
     total = checked_multiply(total, std::size_t{2}, "loop states");
     region.states = HostMemory(total, "the states of a loop");
     bound_->report.arena += checked_cast<std::int64_t>(total, "loop states");
     region.feeds.resize(step.bodies[0].feeds.size());
+    region.results.resize(step.bodies[0].results.size());
     bound_->steps.emplace_back(std::move(region));
   }
 
@@ -210,11 +252,27 @@ class Preparer {
     bound_->report.library = scratch;
   }
 
+  /// Where each buffer lies. Buffers that another segment placed are nobody else's memory.
+  std::vector<MemoryRange> memory_ranges() const {
+    const auto others = static_cast<std::uint32_t>(entry_.buffers.size());
+    std::vector<MemoryRange> ranges;
+    for (const BoundBuffer& buffer : bound_->buffers) {
+      const plan::Buffer& root = entry_.buffers[buffer.root];
+      const bool is_persistent = root.storage == plan::Buffer::Storage::kPersistent;
+      ranges.push_back({.space = 1 + (is_persistent ? others + root.index : buffer.root), .begin = 0, .end = bound_->buffers[buffer.root].bytes});
+    }
+    for (const auto& [buffer, offset] : bound_->placed) ranges[buffer] = {.space = 0, .begin = offset, .end = offset + bound_->buffers[buffer].bytes};
+    for (const auto& [view, root] : bound_->views) ranges[view] = ranges[root];
+    return ranges;
+  }
+
   const plan::Entry& entry_;
   Segment segment_;
   const KernelTable& kernels_;
   const DimBindings& sizes_;
+  int threads_;
   std::unique_ptr<BoundSegment> bound_;
+  std::size_t number_ = 0;  // of the step
   std::size_t number_of_region_ = 0;
   std::size_t scratch_bytes_ = 0;
 };
@@ -237,8 +295,8 @@ std::vector<Segment> segments_of(const plan::Entry& entry) {
   return segments;
 }
 
-std::unique_ptr<BoundSegment> prepare(const plan::Entry& entry, Segment segment, const KernelTable& kernels, const DimBindings& sizes) {
-  return Preparer(entry, segment, kernels, sizes).prepare();
+std::unique_ptr<BoundSegment> prepare(const plan::Entry& entry, Segment segment, const KernelTable& kernels, const DimBindings& sizes, int threads) {
+  return Preparer(entry, segment, kernels, sizes, threads).prepare();
 }
 
 namespace {

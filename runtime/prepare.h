@@ -11,6 +11,7 @@
 #include "host/host_function.h"
 #include "runtime/device/code_loader.h"
 #include "runtime/device/host_memory.h"
+#include "runtime/kernel_run.h"
 #include "runtime/library/rows.h"
 #include "runtime/plan/plan.h"
 #include "runtime/session.h"
@@ -26,16 +27,9 @@ struct BoundBuffer {
   std::uint32_t root = 0;  ///< the buffer whose memory it is: itself, or what it is a view of
 };
 
-struct BoundKernel {
-  KernelFunction function = nullptr;
-  std::vector<std::uint32_t> buffers;
-  std::vector<std::int64_t> sizes;
-  std::int64_t range = 0;
-  bool split = false;  ///< worth all threads
-};
-
 struct BoundLibrary {
   std::unique_ptr<LibraryCall> call;
+  bool on_one_thread = false;          ///< made for one, and to be run on one
   std::vector<std::int64_t> operands;  ///< -1: absent
   std::vector<std::uint32_t> results;
 };
@@ -47,33 +41,29 @@ struct BoundHost {
   std::vector<HostTensor> operands, results;
 };
 
-struct BoundCopy {
-  std::uint32_t from = 0, to = 0;
-  std::size_t bytes = 0;
-};
-
 /// A loop or a branch; the executor has an Executor for each body.
 struct BoundRegion {
   const plan::RegionStep* region = nullptr;
-  std::size_t number = 0;                 ///< among the entry's regions
+  std::size_t number = 0;  ///< among the entry's regions
   std::int64_t trips = 0;
   std::vector<std::size_t> state_bytes, state_offsets;    ///< of each, and where it lies in either half of `states`
   std::vector<std::size_t> scanned_bytes, stacked_bytes;  ///< of a slice
-  std::vector<std::size_t> result_bytes;  ///< of a branch
-  HostMemory states;                      ///< twice all states: what an iteration reads and what it leaves
-  std::vector<const void*> feeds;         ///< of a body, filled in for each run
+  HostMemory states;                                      ///< twice all states: what an iteration reads and what it leaves
+  std::vector<const void*> feeds;                         ///< of a body, filled in for each run
+  std::vector<void*> results;                             ///< of a body: where they are wanted
 };
 
-using BoundStep = std::variant<BoundKernel, BoundLibrary, BoundHost, BoundCopy, BoundRegion>;
+using BoundStep = std::variant<KernelRun, BoundLibrary, BoundHost, BoundRegion>;
 
 /// The steps between two reads of sizes, with everything that can be known then.
 struct BoundSegment {
   DimBindings sizes;
-  std::vector<std::vector<std::int64_t>> feed_shapes;  ///< of an entry's first segment: what it is bound to
-  std::vector<BoundBuffer> buffers;                    ///< those that the segment uses; others are empty
-  std::vector<BoundStep> steps;                        ///< those that have something to do
-  std::vector<std::uint32_t> step_numbers;             ///< of each, among the entry's
-  std::vector<std::pair<std::uint32_t, std::size_t>> placed;  ///< arena buffers that begin to live here, and where
+  std::vector<std::vector<std::int64_t>> feed_shapes;          ///< of an entry's first segment: what it is bound to
+  std::vector<BoundBuffer> buffers;                            ///< those that the segment uses; others are empty
+  std::vector<BoundStep> steps;                                ///< those that have something to do
+  std::vector<std::uint32_t> step_numbers;                     ///< of each, among the entry's; of neighbouring kernels that of the first
+  std::vector<std::pair<std::uint32_t, std::size_t>> placed;   ///< arena buffers that begin to live here, and where
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> views;  ///< and their roots
   std::size_t scratch_offset = 0;
   std::size_t memory_bytes = 0;   ///< arena and scratch
   MemoryReport report;            ///< but for `persistent`
@@ -88,9 +78,9 @@ struct Segment {
 /// A segment ends behind each ReadSizesStep. At least one.
 std::vector<Segment> segments_of(const plan::Entry& entry);
 
-/// For OpenMP's current number of threads. The entry has passed plan::check, its rows, host functions and kernels exist (check_steps).
+/// For a team of so many threads, which is in use. The entry has passed plan::check, its rows, host functions and kernels exist (check_steps).
 /// Throws Error kDataShape when a size becomes negative, kTooLarge, kMemory.
-std::unique_ptr<BoundSegment> prepare(const plan::Entry& entry, Segment segment, const KernelTable& kernels, const DimBindings& sizes);
+std::unique_ptr<BoundSegment> prepare(const plan::Entry& entry, Segment segment, const KernelTable& kernels, const DimBindings& sizes, int threads);
 
 /// Finds everything that the steps of `program` name, and returns its kernels.
 /// Throws Error kPlanMismatch for a kernel that the code lacks, a row or a host function that this version of Hone does not have.

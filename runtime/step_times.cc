@@ -40,13 +40,19 @@ void Executor::measure(bool on) {
 
 void Executor::execute_measured(BoundSegment& bound) {
   Clock::time_point begin = Clock::now();
-  for (std::size_t i = 0; i < bound.steps.size(); ++i) {
-    std::visit([this](auto& what) { execute(what); }, bound.steps[i]);
+  const auto done = [&](std::uint32_t step) {
     const Clock::time_point end = Clock::now();
-    Measured& measured = measured_[bound.step_numbers[i]];
-    measured.seconds += std::chrono::duration<double>(end - begin).count();
-    ++measured.runs;
+    measured_[step].seconds += std::chrono::duration<double>(end - begin).count();
+    ++measured_[step].runs;
     begin = end;
+  };
+  for (std::size_t i = 0; i < bound.steps.size(); ++i) {
+    if (const auto* run = std::get_if<KernelRun>(&bound.steps[i])) {
+      execute_one_by_one(*run, state_.team, [&](const BoundKernel& kernel) { done(kernel.step); });
+      continue;
+    }
+    std::visit([this](auto& what) { execute(what); }, bound.steps[i]);
+    done(bound.step_numbers[i]);
   }
 }
 

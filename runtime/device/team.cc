@@ -51,6 +51,19 @@ Team::InUse::~InUse() {
   _mm_setcsr(saved_control_);
 }
 
+LibraryOnOneThread::LibraryOnOneThread() : saved_threads_(0) {
+#if HONE_OPENMP
+  saved_threads_ = omp_get_max_threads();
+  omp_set_num_threads(1);
+#endif
+}
+
+LibraryOnOneThread::~LibraryOnOneThread() {
+#if HONE_OPENMP
+  omp_set_num_threads(saved_threads_);
+#endif
+}
+
 #if HONE_OPENMP
 
 struct Team::Pool {};
@@ -58,17 +71,11 @@ struct Team::Pool {};
 Team::Team(int threads) : threads_(threads) { HONE_CHECK(threads >= 1, "a team without threads"); }
 Team::~Team() = default;
 
-void Team::split(std::int64_t range, RangeFunction body, const void* context) {
-  if (threads_ == 1 or range <= 1) {
-    if (range > 0) body(context, 0, range);
-    return;
-  }
+void Team::run(MemberFunction body, const void* context) {
 #pragma omp parallel num_threads(threads_)
   {
     set_denormals_are_zero();  // OpenMP may have started this thread just now
-    // OpenMP may give fewer threads than asked for.
-    const RangePiece piece = piece_of(range, omp_get_num_threads(), omp_get_thread_num());
-    if (piece.begin < piece.end) body(context, piece.begin, piece.end);
+    body(context, Member(omp_get_thread_num(), omp_get_num_threads(), barrier_));
   }
 }
 
@@ -81,12 +88,11 @@ struct Team::Pool {
   std::uint64_t round = 0;
   int running = 0;
   bool stopping = false;
-  std::int64_t range = 0;
-  RangeFunction body = nullptr;
+  MemberFunction body = nullptr;
   const void* context = nullptr;
   std::vector<std::thread> threads;
 
-  void work(int number, int pieces) {
+  void work(const Member& member) {
     set_denormals_are_zero();
     std::uint64_t done = 0;
     std::unique_lock lock(mutex);
@@ -95,21 +101,16 @@ struct Team::Pool {
       if (stopping) return;
       done = round;
       lock.unlock();
-      run_piece(pieces, number);
+      body(context, member);
       lock.lock();
       if (--running == 0) finished.notify_one();
     }
-  }
-
-  void run_piece(int pieces, int number) const {
-    const RangePiece piece = piece_of(range, pieces, number);
-    if (piece.begin < piece.end) body(context, piece.begin, piece.end);
   }
 };
 
 Team::Team(int threads) : threads_(threads), pool_(std::make_unique<Pool>()) {
   HONE_CHECK(threads >= 1, "a team without threads");
-  for (int i = 1; i < threads; ++i) pool_->threads.emplace_back([this, i] { pool_->work(i, threads_); });
+  for (int i = 1; i < threads; ++i) pool_->threads.emplace_back([pool = pool_.get(), member = Member(i, threads, barrier_)] { pool->work(member); });
 }
 
 Team::~Team() {
@@ -121,19 +122,15 @@ Team::~Team() {
   for (std::thread& thread : pool_->threads) thread.join();
 }
 
-void Team::split(std::int64_t range, RangeFunction body, const void* context) {
-  if (threads_ == 1 or range <= 1) {
-    if (range > 0) body(context, 0, range);
-    return;
-  }
+void Team::run(MemberFunction body, const void* context) {
   {
     const std::lock_guard lock(pool_->mutex);
-    pool_->range = range, pool_->body = body, pool_->context = context;
+    pool_->body = body, pool_->context = context;
     pool_->running = threads_ - 1;
     ++pool_->round;
   }
   pool_->started.notify_all();
-  pool_->run_piece(threads_, 0);
+  body(context, Member(0, threads_, barrier_));
   std::unique_lock lock(pool_->mutex);
   pool_->finished.wait(lock, [this] { return pool_->running == 0; });
 }

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "runtime/device/barrier.h"
+
 namespace hone {
 
 class Team {
@@ -18,13 +20,30 @@ class Team {
 
   int threads() const { return threads_; }
 
-  /// Splits 0..range-1 into one contiguous piece a thread and calls body(begin, end) for each that is not empty, all at the same time; returns
-  /// when all are done. `body` must not throw. The calling thread must hold an InUse of this team.
+  /// One of the threads at work in run().
+  class Member {
+   public:
+    int number() const { return number_; }  ///< 0 is the calling thread
+    int count() const { return count_; }    ///< of the threads at work
+    /// Returns when all members have called it as often as this one; what they wrote before is then seen.
+    void wait() const { barrier_.wait(count_); }
+
+   private:
+    friend class Team;
+    Member(int number, int count, Barrier& barrier) : number_(number), count_(count), barrier_(barrier) {}
+    int number_, count_;
+    Barrier& barrier_;
+  };
+
+  /// Calls body(member) in each thread at the same time, normally in threads() of them, fewer if the system gives fewer; returns when all are done.
+  /// `body` must not throw. The calling thread must hold an InUse of this team. OpenMP, and so the library, has but one thread inside.
   template <typename Body>
-  void split(std::int64_t range, const Body& body) {
-    split(
-        range, [](const void* context, std::int64_t begin, std::int64_t end) { (*static_cast<const Body*>(context))(begin, end); }, &body);
+  void run(const Body& body) {
+    run([](const void* context, const Member& member) { (*static_cast<const Body*>(context))(member); }, &body);
   }
+
+  /// The calling thread by itself.
+  Member caller() { return {0, 1, barrier_}; }
 
   /// While it lives, the calling thread computes as the team's first: oneDNN uses as many threads as the team has, and denormal numbers are
   /// zero, as in all the team's threads. A sum that dies out would otherwise take a hundred times as long.
@@ -41,12 +60,25 @@ class Team {
   };
 
  private:
-  using RangeFunction = void (*)(const void* context, std::int64_t begin, std::int64_t end);
-  void split(std::int64_t range, RangeFunction body, const void* context);
+  using MemberFunction = void (*)(const void* context, const Member& member);
+  void run(MemberFunction body, const void* context);
 
   struct Pool;
   int threads_;
+  Barrier barrier_;
   std::unique_ptr<Pool> pool_;  // null with OpenMP
+};
+
+/// While it lives, what the library makes or runs in this thread is for one thread.
+class LibraryOnOneThread {
+ public:
+  LibraryOnOneThread();
+  ~LibraryOnOneThread();
+  LibraryOnOneThread(const LibraryOnOneThread&) = delete;
+  LibraryOnOneThread& operator=(const LibraryOnOneThread&) = delete;
+
+ private:
+  int saved_threads_;
 };
 
 /// Piece `i` of `pieces` of 0..range-1. Borders lie at multiples of 64 points, or of fewer when the range is short: so each thread writes its own

@@ -1,0 +1,44 @@
+#include "runtime/device/barrier.h"
+
+#include <immintrin.h>
+
+#include <chrono>
+
+namespace hone {
+namespace {
+
+/// A sleeping thread takes some 50 us to come back on the machines that we know.
+constexpr std::chrono::microseconds kLongestSpin{50};
+constexpr int kPausesBetweenLooksAtTheClock = 64;
+
+/// Does `word` change while this thread may spin?
+bool changes_soon(const std::atomic<std::uint32_t>& word, std::uint32_t from) {
+  const auto changed = [&] {
+    for (int i = 0; i < kPausesBetweenLooksAtTheClock; ++i) {
+      if (word.load(std::memory_order_acquire) != from) return true;
+      _mm_pause();
+    }
+    return false;
+  };
+  if (changed()) return true;  // most waits end here, and need no clock
+  const auto end = std::chrono::steady_clock::now() + kLongestSpin;
+  while (std::chrono::steady_clock::now() < end)
+    if (changed()) return true;
+  return false;
+}
+
+}  // namespace
+
+void Barrier::wait(int count) {
+  const std::uint32_t round = round_.load(std::memory_order_relaxed);  // it cannot change before this thread has arrived
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<std::uint32_t>(count)) {
+    arrived_.store(0, std::memory_order_relaxed);  // before anybody goes on to the next round
+    round_.store(round + 1, std::memory_order_release);
+    round_.notify_all();
+    return;
+  }
+  while (round_.load(std::memory_order_acquire) == round)
+    if (not changes_soon(round_, round)) round_.wait(round, std::memory_order_acquire);
+}
+
+}  // namespace hone

@@ -1,0 +1,21 @@
+// Where threads that work on one thing wait for each other.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace hone {
+
+/// A waiting thread spins for some microseconds, about what waking it up would take, and then sleeps: where another process has the core of a
+/// thread that is still to come, that process is not kept from finishing, and neither is the thread.
+class Barrier {
+ public:
+  /// Returns when `count` threads have called it as often as this one; what they wrote before is then seen. All give the same count.
+  void wait(int count);
+
+ private:
+  alignas(64) std::atomic<std::uint32_t> arrived_ = 0;
+  alignas(64) std::atomic<std::uint32_t> round_ = 0;
+};
+
+}  // namespace hone

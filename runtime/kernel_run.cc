@@ -1,0 +1,108 @@
+#include "runtime/kernel_run.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace hone {
+namespace {
+
+/// Scalar operations from which on a kernel is split among threads, and of all kernels of a run from which on a team is tried: what one core does
+/// in the time of a barrier, and of waking a team that spins.
+constexpr std::int64_t kWorkWorthSplitting = 8'192, kWorkWorthATeam = 16'384;
+
+/// Deals kernels out in order. What was touched since the last barrier, and by whom, decides where the next one is needed.
+class Dealer {
+ public:
+  Dealer(std::span<const MemoryRange> memory, int threads) : memory_(memory), loads_(static_cast<std::size_t>(threads)) {}
+
+  void deal(BoundKernel& kernel) {
+    const bool split = kernel.range > 1 and kernel.work >= kWorkWorthSplitting;
+    int owner = whom_it_needs(kernel);
+    if (split ? owner != kNobody : owner == kSeveral) {
+      kernel.waits = true;
+      touched_.clear();
+      std::ranges::fill(loads_, 0);
+      owner = kNobody;
+    }
+    if (not split and owner == kNobody) owner = least_loaded();
+    give(kernel, split ? kSeveral : owner);
+  }
+
+ private:
+  static constexpr int kNobody = -1, kSeveral = -2;  // else the number of a thread
+  struct Touch {
+    MemoryRange memory;
+    bool written;
+    int thread;
+  };
+
+  static bool overlap(const MemoryRange& a, const MemoryRange& b) { return a.space == b.space and std::max(a.begin, b.begin) < std::min(a.end, b.end); }
+
+  /// The threads without which this kernel must not begin.
+  int whom_it_needs(const BoundKernel& kernel) const {
+    int owner = kNobody;
+    for (std::size_t i = 0; i < kernel.buffers.size() and owner != kSeveral; ++i)
+      for (const Touch& touch : touched_) {
+        if ((i < kernel.read_only and not touch.written) or not overlap(memory_[kernel.buffers[i]], touch.memory)) continue;
+        owner = owner == kNobody or owner == touch.thread ? touch.thread : kSeveral;
+      }
+    return owner;
+  }
+
+  int least_loaded() const { return static_cast<int>(std::ranges::min_element(loads_) - loads_.begin()); }
+
+  /// To one thread, or to all.
+  void give(BoundKernel& kernel, int thread) {
+    const int threads = static_cast<int>(loads_.size());
+    for (int i = 0; i < threads; ++i) {
+      kernel.pieces.push_back(thread == kSeveral ? piece_of(kernel.range, threads, i) : RangePiece{0, thread == i ? kernel.range : 0});
+      if (thread == kSeveral or thread == i) loads_[static_cast<std::size_t>(i)] += thread == kSeveral ? kernel.work / threads : kernel.work;
+    }
+    for (std::size_t i = 0; i < kernel.buffers.size(); ++i) touched_.push_back({memory_[kernel.buffers[i]], i >= kernel.read_only, thread});
+  }
+
+  std::span<const MemoryRange> memory_;
+  std::vector<std::int64_t> loads_;  // of each thread since the last barrier
+  std::vector<Touch> touched_;       // since then
+};
+
+void execute_alone(const KernelRun& run) {
+  for (const BoundKernel& kernel : run.kernels) execute_piece(kernel, {0, kernel.range});
+}
+
+void execute_shared(const KernelRun& run, const Team::Member& member) {
+  const auto number = static_cast<std::size_t>(member.number());
+  for (const BoundKernel& kernel : run.kernels) {
+    if (kernel.waits) member.wait();
+    execute_piece(kernel, kernel.pieces[number]);
+  }
+}
+
+void execute_in_team(const KernelRun& run, Team& team) {
+  team.run([&](const Team::Member& member) {
+    if (member.count() == team.threads()) execute_shared(run, member);
+    else if (member.number() == 0) execute_alone(run);  // the system gave fewer threads
+  });
+}
+
+void execute(const KernelRun& run, Team& team, Trial::Way way) { way == Trial::Way::kAlone ? execute_alone(run) : execute_in_team(run, team); }
+
+}  // namespace
+
+void share_out(KernelRun& run, std::span<const MemoryRange> memory, int threads) {
+  std::int64_t work = 0;
+  for (const BoundKernel& kernel : run.kernels) work += std::min(kernel.work, kWorkWorthATeam);
+  if (threads == 1 or work < kWorkWorthATeam) return run.trial.decide(Trial::Way::kAlone);
+  Dealer dealer(memory, threads);
+  for (BoundKernel& kernel : run.kernels) dealer.deal(kernel);
+}
+
+void execute(KernelRun& run, Team& team) {
+  if (run.trial.is_over()) return execute(run, team, run.trial.winner());
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  execute(run, team, run.trial.next());
+  run.trial.add(std::chrono::duration<double>(Clock::now() - begin).count());
+}
+
+}  // namespace hone
