@@ -85,6 +85,20 @@ Val absorb_transpose(const Match& m) {
   return {};
 }
 
+/// sum over batches of a^T b, the gradient of a weight that all batches share, is one product whose inner axis runs over all batches.
+Val merge_batches_into_inner_axis(const Match& m) {
+  if (not m.is(0, op::matmul) or m.rewriter.uses(m.operand(0)) != 1) return {};
+  const Node& product = m.producer(0);
+  const Shape &a = m.old().type(product.operands[0]).shape, &b = m.old().type(product.operands[1]).shape;
+  const std::size_t batches = a.size() - 2;
+  const bool same_batches = a.size() == b.size() and std::equal(a.begin(), a.end() - 1, b.begin());
+  if (not product.attrs[kTransA] or product.attrs[kTransB] or not same_batches) return {};
+  if (batches == 0 or m.node.attrs[kAxes].size() != batches or m.node.attrs[kAxes].back() != static_cast<std::int64_t>(batches) - 1) return {};
+  const Dim inner = element_count(Shape(a.begin(), a.end() - 1));
+  const Val left = reshape(m.below(0, 0), {inner, a.back()}), right = reshape(m.below(0, 1), {inner, b.back()});
+  return reshape(op::matmul(left, right, {kTransA = true}), m.result_type().shape);
+}
+
 Val drop_full_slice(const Match& m) {
   const Ints& steps = m.node.attrs[kSteps];
   return std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step == 1; }) ? same_type(m, 0) : Val{};
@@ -124,6 +138,7 @@ constexpr Row kRules[] = {
     {&op::stop_gradient, stop, "stop_gradient(x) -> x, after autodiff"},
     {nullptr, absorb_broadcast, "f(broadcast_to(x), y) -> f(x, y)"},
     {&op::matmul, absorb_transpose, "matmul(transpose(a), b) -> matmul{ta}(a, b)"},
+    {&op::reduce_sum, merge_batches_into_inner_axis, "sum over batches of matmul{ta}(a, b) -> matmul{ta} of a and b with the batches in their inner axis"},
     {&op::slice, drop_full_slice, "slice of all of x -> x"},
     {&op::concat, drop_single_concat, "concat(x) -> x"},
     {&op::reduce_sum, drop_empty_reduction, "reduce_sum over no axis -> x"},

@@ -49,6 +49,10 @@ TEST(Simplify, MergesAndReplaces) {
       {"batches keep their axes", "input %x: f32[5,4,2], input %b: f32[4,3]", "%a = transpose(%x) {perm=[0,2,1]}; %y = matmul(%a, %b)",
        "matmul(x, b){ta=true}"},
       {"sum over axes of 1", "input %x: f32[2,1,3]", "%y = reduce_sum(%x) {axes=[1]}", "reshape(x){shape=[2,3]}"},
+      {"a weight's gradient over batches", "input %x: f32[N,4,2], input %b: f32[N,4,3]", "%a = matmul(%x, %b) {ta=true}; %y = reduce_sum(%a) {axes=[0]}",
+       "matmul(reshape(x){shape=[4*N,2]}, reshape(b){shape=[4*N,3]}){ta=true}"},
+      {"the same over two axes, kept", "input %x: f32[N,5,4,2], input %b: f32[N,5,4,3]", "%a = matmul(%x, %b) {ta=true}; %y = reduce_sum(%a) {axes=[0,1], keep_dims=true}",
+       "reshape(matmul(reshape(x){shape=[20*N,2]}, reshape(b){shape=[20*N,3]}){ta=true}){shape=[1,1,2,3]}"},
       {"largest over axes of 1, kept", "input %x: f32[2,1]", "%y = reduce_max(%x) {axes=[1], keep_dims=true}", "x"},
   };
   for (const PassCase& c : cases) expect_pass(simplify, c);
@@ -76,6 +80,10 @@ TEST(Simplify, LeavesWhatItMustNotTouch) {
        "%a = broadcast_to(%b) {shape=[3,4]}; %y = concat(%x, %a)"},
       {"a transpose of batch axes under a matmul", "input %x: f32[4,5,2], input %b: f32[2,3]", "%a = transpose(%x) {perm=[1,0,2]}; %y = matmul(%a, %b)"},
       {"sum over an axis of 2", kX, "%y = reduce_sum(%x) {axes=[0]}"},
+      {"a sum over some batches of a product", "input %x: f32[N,5,4,2], input %b: f32[N,5,4,3]", "%a = matmul(%x, %b) {ta=true}; %y = reduce_sum(%a) {axes=[0]}"},
+      {"a sum over batches and rows of a product", "input %x: f32[N,4,2], input %b: f32[N,4,3]", "%a = matmul(%x, %b) {ta=true}; %y = reduce_sum(%a) {axes=[0,1]}"},
+      {"a sum over batches of products with one matrix", "input %x: f32[N,4,2], input %b: f32[1,4,3]", "%a = matmul(%x, %b) {ta=true}; %y = reduce_sum(%a) {axes=[0]}"},
+      {"a sum over batches of a product that is not transposed", "input %x: f32[N,4,4], input %b: f32[N,4,3]", "%a = matmul(%x, %b); %y = reduce_sum(%a) {axes=[0]}"},
       {"sum over a symbolic axis", "input %x: f32[N,3]", "%y = reduce_sum(%x) {axes=[0]}"},
   };
   for (const PassCase& c : cases) expect_pass(simplify, c);
