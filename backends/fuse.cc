@@ -1,69 +1,250 @@
 #include "backends/fuse.h"
 
 #include <algorithm>
+#include <numeric>
+#include <set>
 
+#include "backends/cost_model.h"
+#include "ir/kernel/fused.h"
 #include "ir/op.h"
+#include "ir/ops/ops.h"
+#include "ir/rewriter.h"
 
 namespace hone {
 
 namespace {
 
-constexpr std::size_t kMostMembers = 48;  // longer kernels run out of registers and gain nothing
-
-class Fuser {
+/// Groups of nodes in an order in which they can run. D. Pearce, P. Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2006, for
+/// joining two groups rather than for adding an edge: only what stands between them is looked at and moved.
+class OrderedGroups {
  public:
-  explicit Fuser(const Graph& graph) : graph_(graph), first_outside_reader_(graph.node_count(), graph.node_count()) {}
-
-  Fusion run() {
-    for (std::size_t i = 0; i < graph_.node_count(); ++i) {
-      const NodeId id(i);
-      const std::uint32_t group = can_fuse(id) ? find_group(id) : kNone;
-      fusion_.group_of.push_back(group == kNone ? static_cast<std::uint32_t>(fusion_.groups.size()) : group);
-      if (group == kNone) fusion_.groups.emplace_back();
-      fusion_.groups[fusion_.group_of.back()].push_back(id);
-      note_reads(id);
+  explicit OrderedGroups(const Graph& graph) : graph_(graph), readers_(graph.value_count()), group_of_(graph.node_count()), at_(graph.node_count()) {
+    std::iota(group_of_.begin(), group_of_.end(), 0U);
+    std::iota(at_.begin(), at_.end(), 0U);
+    position_ = at_;
+    std::uint32_t segment = 0;
+    for (std::size_t i = 0; i < graph.node_count(); ++i) {
+      const Node& node = graph.node(NodeId(i));
+      members_.push_back({NodeId(i)});
+      segment_.push_back(segment);
+      segment += node.op->binds;
+      for (const ValueId operand : node.operands)
+        if (operand.valid()) readers_[operand.index].push_back(NodeId(i));
     }
-    return std::move(fusion_);
+  }
+
+  std::uint32_t group_of(NodeId node) const { return group_of_[node.index]; }
+  const std::vector<NodeId>& members(std::uint32_t group) const { return members_[group]; }
+  const std::vector<NodeId>& readers(ValueId value) const { return readers_[value.index]; }
+
+  /// Can the two run at once? Not if something between them reads from one and is read by the other, or binds sizes.
+  bool can_join(std::uint32_t a, std::uint32_t b) {
+    if (position_[a] > position_[b]) std::swap(a, b);
+    return segment_[members_[a].front().index] == segment_[members_[b].front().index] and find_behind(a, b);
+  }
+
+  /// Makes one group of two that can be joined: that of the smaller number.
+  void join(std::uint32_t a, std::uint32_t b) {
+    if (position_[a] > position_[b]) std::swap(a, b);
+    HONE_CHECK(find_behind(a, b), "joined groups would wait for each other");
+    const std::uint32_t first = position_[a], last = position_[b], joined = std::min(a, b);
+    std::vector<std::uint32_t> order;
+    const auto keep = [&](bool behind) {
+      for (std::uint32_t p = first; p <= last; ++p)
+        if (at_[p] != kNone and at_[p] != a and at_[p] != b and behind_.contains(at_[p]) == behind) order.push_back(at_[p]);
+    };
+    keep(false);
+    order.push_back(joined);
+    keep(true);
+    order.resize(last - first + 1, kNone);
+    for (std::uint32_t p = first; p <= last; ++p) {
+      at_[p] = order[p - first];
+      if (at_[p] != kNone) position_[at_[p]] = p;
+    }
+    const std::uint32_t other = joined == a ? b : a;
+    std::vector<NodeId> both;
+    std::ranges::merge(members_[a], members_[b], std::back_inserter(both));
+    for (const NodeId node : members_[other]) group_of_[node.index] = joined;
+    members_[other].clear();
+    members_[joined] = std::move(both);
+  }
+
+  /// The groups in their order.
+  std::vector<std::uint32_t> in_order() const {
+    std::vector<std::uint32_t> groups;
+    std::ranges::copy_if(at_, std::back_inserter(groups), [](std::uint32_t group) { return group != kNone; });
+    return groups;
   }
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
-  bool can_fuse(NodeId id) const { return graph_.node(id).op->scalar != nullptr; }
-
-  /// From now on the groups that `id` reads from, and is not a member of, cannot grow: their end would come after this reader.
-  void note_reads(NodeId id) {
-    for (const ValueId operand : graph_.node(id).operands) {
-      if (not operand.valid() or not graph_.value(operand).producer.valid()) continue;
-      const std::uint32_t group = fusion_.group_of[graph_.value(operand).producer.index];
-      if (group != fusion_.group_of[id.index]) first_outside_reader_[group] = std::min(first_outside_reader_[group], static_cast<std::size_t>(id.index));
+  /// Fills behind_ with what stands between a and b and needs a; false if b needs one of those. A reshape of a's result is no step: b sees through it.
+  bool find_behind(std::uint32_t a, std::uint32_t b) {
+    behind_.clear();
+    std::vector<std::uint32_t> open = {a};
+    std::set<std::uint32_t> transparent = {a};
+    while (not open.empty()) {
+      const std::uint32_t group = open.back();
+      open.pop_back();
+      for (const NodeId node : members_[group]) {
+        for (const ValueId result : graph_.node(node).results) {
+          for (const NodeId reader : readers_[result.index]) {
+            const std::uint32_t next = group_of_[reader.index];
+            if (next == b and not transparent.contains(group)) return false;
+            if (next == a or position_[next] >= position_[b] or behind_.contains(next)) continue;
+            behind_.insert(next);
+            if (transparent.contains(group) and *graph_.node(reader).op == op::reshape) transparent.insert(next);
+            open.push_back(next);
+          }
+        }
+      }
     }
-  }
-
-  bool may_join(NodeId id, std::uint32_t group) const {
-    const std::vector<NodeId>& members = fusion_.groups[group];
-    return can_fuse(members.front()) and members.size() < kMostMembers and first_outside_reader_[group] == graph_.node_count() and
-           graph_.type(graph_.node(members.front()).results[0]).shape == graph_.type(graph_.node(id).results[0]).shape;
-  }
-
-  /// The latest group that `id` reads from and may join.
-  std::uint32_t find_group(NodeId id) const {
-    std::uint32_t best = kNone;
-    for (const ValueId operand : graph_.node(id).operands) {
-      if (not operand.valid() or not graph_.value(operand).producer.valid()) continue;
-      const std::uint32_t group = fusion_.group_of[graph_.value(operand).producer.index];
-      if (may_join(id, group) and (best == kNone or fusion_.groups[group].back() > fusion_.groups[best].back())) best = group;
-    }
-    return best;
+    return true;
   }
 
   const Graph& graph_;
-  Fusion fusion_;
-  std::vector<std::size_t> first_outside_reader_;  // by group
+  std::vector<std::vector<NodeId>> readers_;  // by value
+  std::vector<std::uint32_t> group_of_;       // by node
+  std::vector<std::uint32_t> at_, position_;  // group by position, position by group
+  std::vector<std::vector<NodeId>> members_;  // by group
+  std::vector<std::uint32_t> segment_;        // by node: how many nodes before it bind sizes
+  std::set<std::uint32_t> behind_;
+};
+
+/// What one node alone would have to be worked out for again and again may be a row of the group that its reader has joined meanwhile.
+constexpr int kRounds = 2;
+
+class Grouper {
+ public:
+  explicit Grouper(const Graph& graph) : graph_(graph), kernels_(graph), groups_(graph), kept_(graph.value_count()) {
+    for (const Output& output : graph.outputs()) kept_[output.value.index] = true;
+    for (const Alias& alias : graph.aliases()) kept_[alias.value.index] = true;
+  }
+
+  Fusion run(FusionMode mode) {
+    if (mode == FusionMode::kFused) {
+      for (int round = 0; round < kRounds; ++round) {
+        decisions_.clear();
+        for (std::size_t i = 0; i < graph_.node_count(); ++i) join_with_producers(NodeId(i));
+        for (std::size_t i = 0; i < graph_.node_count(); ++i) join_with_siblings(NodeId(i));
+      }
+    }
+    return finish();
+  }
+
+ private:
+  /// A reshape is no work: members see through it.
+  bool can_fuse(NodeId id) {
+    const Node& node = graph_.node(id);
+    return *node.op != op::reshape and node.attrs[kRow].empty() and kernels_.of(id).kind != NodeKernel::Kind::kOther;
+  }
+
+  /// What makes the value, seen through reshapes; invalid for an input.
+  NodeId maker_of(ValueId value) const {
+    if (not value.valid()) return {};
+    while (graph_.is_op(value, op::reshape)) value = graph_.producer(value).operands[0];
+    return graph_.value(value).producer;
+  }
+
+  void join_with_producers(NodeId id) {
+    if (not can_fuse(id)) return;
+    std::vector<NodeId> makers;
+    for (const ValueId operand : graph_.node(id).operands)
+      if (const NodeId maker = maker_of(operand); maker.valid() and can_fuse(maker)) makers.push_back(maker);
+    std::ranges::sort(makers, std::greater<>());
+    for (const NodeId maker : makers) try_join(id, maker);
+  }
+
+  /// Reductions over the same rows of the same tensor.
+  void join_with_siblings(NodeId id) {
+    if (not can_fuse(id) or kernels_.of(id).kind != NodeKernel::Kind::kReduction) return;
+    for (const ValueId operand : graph_.node(id).operands) {
+      if (not operand.valid()) continue;
+      const std::vector<NodeId> readers = groups_.readers(operand);
+      for (const NodeId reader : readers)
+        if (reader < id and can_fuse(reader) and kernels_.of(reader).kind == NodeKernel::Kind::kReduction) try_join(id, reader);
+    }
+  }
+
+  void try_join(NodeId id, NodeId maker) {
+    const std::uint32_t a = groups_.group_of(id), b = groups_.group_of(maker);
+    if (a == b) return;
+    std::string why_not = why_not_join(a, b);
+    if (why_not.empty()) groups_.join(a, b);
+    decisions_.push_back({id, maker, std::move(why_not)});
+  }
+
+  std::string why_not_join(std::uint32_t a, std::uint32_t b) {
+    if (not groups_.can_join(a, b)) return "something between them needs one and is needed by the other";
+    std::vector<NodeId> both;
+    std::ranges::merge(groups_.members(a), groups_.members(b), std::back_inserter(both));
+    const std::vector<ValueId> stored = wanted_results(both);
+    if (stored.empty()) return "nobody reads their results";
+    const FusedKernel fused = fused_kernel(kernels_, both, stored);
+    return fused.why_not.empty() ? why_not_worth_fusing(kernels_, both, fused) : fused.why_not;
+  }
+
+  bool is_wanted(ValueId value, const std::vector<NodeId>& members) const {
+    if (kept_[value.index]) return true;
+    return std::ranges::any_of(groups_.readers(value), [&](NodeId reader) {
+      if (std::ranges::binary_search(members, reader)) return false;
+      const Node& node = graph_.node(reader);
+      return *node.op != op::reshape or is_wanted(node.results[0], members);
+    });
+  }
+
+  std::vector<ValueId> wanted_results(const std::vector<NodeId>& members) const {
+    std::vector<ValueId> wanted;
+    for (const NodeId member : members)
+      for (const ValueId result : graph_.node(member).results)
+        if (is_wanted(result, members)) wanted.push_back(result);
+    return wanted;
+  }
+
+  /// A reshape stands directly behind what it shows, so that members that see through it come later.
+  void append(NodeId id, std::vector<NodeId>& order, std::vector<bool>& placed) const {
+    if (placed[id.index]) return;
+    for (const ValueId operand : graph_.node(id).operands)
+      if (operand.valid() and graph_.is_op(operand, op::reshape)) append(graph_.value(operand).producer, order, placed);
+    placed[id.index] = true;
+    order.push_back(id);
+  }
+
+  Fusion finish() {
+    std::vector<NodeId> order, members;
+    std::vector<bool> placed(graph_.node_count());
+    const std::vector<std::uint32_t> groups = groups_.in_order();
+    for (const std::uint32_t group : groups)
+      for (const NodeId member : groups_.members(group)) append(member, order, placed);
+    Fusion fusion;
+    const std::vector<ValueId> values = Rewriter::reordered(graph_, order, fusion.graph);
+    std::vector<NodeId> nodes(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) nodes[order[i].index] = NodeId(i);
+    fusion.group_of.resize(order.size());
+    for (const std::uint32_t group : groups) {
+      Group& made = fusion.groups.emplace_back();
+      for (const ValueId value : wanted_results(groups_.members(group))) made.stored.push_back(values[value.index]);
+      for (const NodeId member : groups_.members(group)) {
+        made.members.push_back(nodes[member.index]);
+        fusion.group_of[nodes[member.index].index] = static_cast<std::uint32_t>(fusion.groups.size() - 1);
+      }
+      std::ranges::sort(made.members);
+    }
+    for (FusionDecision& decision : decisions_)
+      fusion.decisions.push_back({nodes[decision.node.index], nodes[decision.producer.index], std::move(decision.why_not)});
+    return fusion;
+  }
+
+  const Graph& graph_;
+  NodeKernels kernels_;
+  OrderedGroups groups_;
+  std::vector<bool> kept_;  // by value: an output, or what a state becomes
+  std::vector<FusionDecision> decisions_;
 };
 
 }  // namespace
 
-Fusion fuse_elementwise(const Graph& graph) { return Fuser(graph).run(); }
+Fusion fuse(const Graph& graph, FusionMode mode) { return Grouper(graph).run(mode); }
 
 }  // namespace hone

@@ -1,25 +1,37 @@
-// Which nodes become one kernel. Today: elementwise neighbours over the same index space (an optimizer's update is one kernel a weight, not twenty).
+// Which nodes become one kernel. ir/kernel/fused.h says what one kernel can be, backends/cost_model.h what is worth it; here is the grouping.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "ir/graph.h"
 
 namespace hone {
 
-struct Fusion {
-  /// By node: the members of its group in graph order, itself included; a group of one for what is not fused.
-  std::vector<std::vector<NodeId>> groups;
-  /// By node: the number of its group.
-  std::vector<std::uint32_t> group_of;
-
-  const std::vector<NodeId>& group(NodeId node) const { return groups[group_of[node.index]]; }
-  /// A group runs where its last member stands.
-  NodeId runs_at(NodeId node) const { return group(node).back(); }
+struct Group {
+  std::vector<NodeId> members;  ///< in graph order
+  std::vector<ValueId> stored;  ///< their results that something outside of the group wants
 };
 
-/// Groups nodes of meaning `scalar` whose results have one shape, where a node reads a member of the group and nothing outside of the group
-/// reads a member's result before the group's end. Depends on the graph alone.
-Fusion fuse_elementwise(const Graph& graph);
+/// What was decided about a node and one that it reads from, for --why.
+struct FusionDecision {
+  NodeId node, producer;
+  std::string why_not;  ///< empty: they are in one kernel
+};
+
+struct Fusion {
+  Graph graph;                            ///< the graph in the order of groups: the members of each lie side by side
+  std::vector<Group> groups;              ///< of `graph`, in order; of one node for what is not fused
+  std::vector<std::uint32_t> group_of;    ///< by node of `graph`
+  std::vector<FusionDecision> decisions;  ///< of `graph`
+
+  const Group& group(NodeId node) const { return groups[group_of[node.index]]; }
+};
+
+enum class FusionMode : std::uint8_t { kFused, kUnfused };
+
+/// Groups nodes that are cheaper as one kernel. Nothing outside of a group may need one of its results before all it reads are there. Depends on the graph
+/// alone. kUnfused: every node by itself, in the graph's order.
+Fusion fuse(const Graph& graph, FusionMode mode = FusionMode::kFused);
 
 }  // namespace hone

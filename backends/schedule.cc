@@ -7,9 +7,9 @@
 #include <map>
 #include <optional>
 
-#include "backends/fuse.h"
 #include "backends/llvm/emit.h"
-#include "ir/kernel/elementwise.h"
+#include "ir/kernel/compute.h"
+#include "ir/kernel/fused.h"
 #include "ir/op.h"
 #include "ir/ops/ops.h"
 
@@ -27,7 +27,9 @@ std::uint32_t PersistentSet::add(const Graph& graph, const Input& input) {
     return found->second;
   }
   const auto [found, is_new] = by_name_.try_emplace(input.name, static_cast<std::uint32_t>(persistents_.size()));
-  if (is_new) persistents_.push_back({input.name, input.role == Role::kWeight ? plan::Persistent::Role::kWeight : plan::Persistent::Role::kState, false, false, *input.data});
+  if (is_new)
+    persistents_.push_back(
+        {input.name, input.role == Role::kWeight ? plan::Persistent::Role::kWeight : plan::Persistent::Role::kState, false, false, *input.data});
   return found->second;
 }
 
@@ -35,8 +37,16 @@ namespace {
 
 class Scheduler {
  public:
-  Scheduler(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const DescribeFeed& describe_feed)
-      : graph_(graph), kernels_(kernels), persistents_(persistents), describe_feed_(describe_feed), fusion_(fuse_elementwise(graph)), buffers_(graph.value_count()), states_(graph.value_count()) {}
+  Scheduler(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const DescribeFeed& describe_feed, FusionMode mode)
+      : fusion_(fuse(graph, mode)),
+        graph_(fusion_.graph),
+        node_kernels_(graph_),
+        mode_(mode),
+        kernels_(kernels),
+        persistents_(persistents),
+        describe_feed_(describe_feed),
+        buffers_(graph_.value_count()),
+        states_(graph_.value_count()) {}
 
   plan::Entry run() {
     entry_.name = graph_.name;
@@ -66,7 +76,9 @@ class Scheduler {
     std::optional<std::uint32_t>& buffer = buffers_[value.index];
     if (buffer) return *buffer;
     const Input* input = graph_.input_of(value);
-    if (input == nullptr) {
+    if (graph_.is_op(value, op::reshape)) {
+      buffer = add_buffer(value, Buffer::Storage::kView, buffer_of(graph_.producer(value).operands[0]));
+    } else if (input == nullptr) {
       buffer = add_buffer(value, Buffer::Storage::kArena, 0);
     } else if (input->role == Role::kInput) {
       buffer = add_buffer(value, Buffer::Storage::kFeed, static_cast<std::uint32_t>(entry_.feeds.size()));
@@ -88,37 +100,25 @@ class Scheduler {
 
   void place(NodeId id) {
     const Node& node = graph_.node(id);
-    if (*node.op == op::reshape) return make_view(node.results[0], buffer_of(node.operands[0]));
+    if (*node.op == op::reshape) return;  // a view, made where it is read; between members of a group there is none
     if (node.op->collective) return place_all_reduce(node);
     if (not node.attrs[kRow].empty()) return place_library_call(id);
     if (node.op->host != nullptr) return place_host_call(id);
     if (node.op->binds) return place_read(node);
     if (node.op->region != Region::kNone) return place_region(node);
-    if (fusion_.runs_at(id) != id) return;  // its group's last member stands for it
-    if (node.op->scalar != nullptr) place_elementwise(fusion_.group(id));
-    else place_kernel(id);
+    const Group& group = fusion_.group(id);
+    if (group.members.back() != id) return;  // its last member stands for it
+    if (group.members.size() == 1 and node.op->scalar == nullptr) place_kernel(id);
+    else place_group(group);
   }
 
-  /// Results of members that someone outside of the group wants.
-  std::vector<ValueId> wanted_results(const std::vector<NodeId>& members) const {
-    std::map<ValueId, std::uint32_t> inside;
-    for (const NodeId member : members)
-      for (const ValueId operand : graph_.node(member).operands) ++inside[operand];
-    std::vector<ValueId> wanted;
-    for (const NodeId member : members) {
-      const ValueId result = graph_.node(member).results[0];
-      const auto found = inside.find(result);
-      if (uses_[result.index] > (found == inside.end() ? 0 : found->second)) wanted.push_back(result);
-    }
-    return wanted;
-  }
-
-  void place_elementwise(const std::vector<NodeId>& members) {
-    const std::vector<ValueId> stored = wanted_results(members);
-    if (stored.empty()) return;
-    ElementwiseKernel made = elementwise_kernel(graph_, members, stored);
-    update_in_place(members.back(), stored, made.buffers, &made.kernel);
-    add_kernel_step(std::move(made.kernel), made.buffers, graph_.node(members.back()));
+  void place_group(const Group& group) {
+    if (group.stored.empty()) return;
+    const NodeId last = group.members.back();
+    FusedKernel made = fused_kernel(node_kernels_, group.members, group.stored);
+    HONE_CHECK(made.why_not.empty(), "a group that cannot be one kernel: " + made.why_not);
+    update_in_place(last, group.stored, made.buffers, &made.kernel);
+    add_kernel_step(std::move(made.kernel), made.buffers, graph_.node(last));
   }
 
   void place_kernel(NodeId id) {
@@ -174,7 +174,8 @@ class Scheduler {
     const auto describe = [](const Graph& body, const Input& input) {
       return plan::Feed{.name = input.name, .dtype = body.type(input.value).dtype, .shape = body.type(input.value).shape};
     };
-    for (const auto& body : node.bodies) step.bodies.push_back(Scheduler(*body, kernels_, persistents_, describe).run());  // the verifier limits the depth
+    for (const auto& body : node.bodies)
+      step.bodies.push_back(Scheduler(*body, kernels_, persistents_, describe, mode_).run());  // the verifier limits the depth
     add_step(std::move(step), node);
   }
 
@@ -208,7 +209,7 @@ class Scheduler {
     last_read_.assign(graph_.value_count(), -1);
     for (std::size_t i = 0; i < graph_.node_count(); ++i)
       for (const ValueId operand : graph_.node(NodeId(i)).operands)
-        if (operand.valid()) last_read_[operand.index] = std::max<std::int64_t>(last_read_[operand.index], fusion_.runs_at(NodeId(i)).index);
+        if (operand.valid()) last_read_[operand.index] = std::max<std::int64_t>(last_read_[operand.index], fusion_.group(NodeId(i)).members.back().index);
     for (std::size_t i = graph_.node_count(); i-- > 0;) {  // what reads a view reads what it is a view of
       const Node& node = graph_.node(NodeId(i));
       if (*node.op != op::reshape and not node.op->collective and not node.op->binds) continue;
@@ -277,11 +278,13 @@ class Scheduler {
     for (const plan::Result& result : entry_.results) use(result.buffer, end);
   }
 
-  const Graph& graph_;
+  const Fusion fusion_;
+  const Graph& graph_;  ///< in the order of groups
+  NodeKernels node_kernels_;
+  const FusionMode mode_;
   KernelSet& kernels_;
   PersistentSet& persistents_;
   const DescribeFeed& describe_feed_;
-  const Fusion fusion_;
   plan::Entry entry_;
   std::vector<std::optional<std::uint32_t>> buffers_;  // by value
   std::vector<ValueId> states_;                        // by value: the state that it replaces
@@ -291,8 +294,8 @@ class Scheduler {
 
 }  // namespace
 
-plan::Entry schedule(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const DescribeFeed& describe_feed) {
-  return Scheduler(graph, kernels, persistents, describe_feed).run();
+plan::Entry schedule(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const DescribeFeed& describe_feed, FusionMode mode) {
+  return Scheduler(graph, kernels, persistents, describe_feed, mode).run();
 }
 
 }  // namespace hone

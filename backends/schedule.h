@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "backends/fuse.h"
 #include "backends/kernel_set.h"
 #include "ir/graph.h"
 #include "runtime/plan/plan.h"
@@ -30,7 +31,8 @@ class PersistentSet {
 using DescribeFeed = std::function<plan::Feed(const Graph&, const Input&)>;
 
 /// `graph` is optimized, its `lower` ops expanded, its library rows chosen (attribute kRow).
-plan::Entry schedule(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const DescribeFeed& describe_feed);
+plan::Entry schedule(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const DescribeFeed& describe_feed,
+                     FusionMode mode = FusionMode::kFused);
 
 /// The schedule as a person reads it: steps with their buffers, then buffers with their live ranges.
 std::string print(const plan::Entry& entry, const std::vector<plan::Persistent>& persistents);

@@ -150,4 +150,14 @@ Changed Rewriter::drop_unused(Graph& graph) {
   return Changed::kYes;
 }
 
+std::vector<ValueId> Rewriter::reordered(const Graph& graph, std::span<const NodeId> order, Graph& made) {
+  HONE_CHECK(order.size() == graph.node_count(), "an order that is not of all nodes");
+  Rewriter rewriter(graph);
+  for (const Input& input : graph.inputs()) rewriter.copy_input(input);
+  for (const NodeId id : order) rewriter.copy_node(graph.node(id));
+  rewriter.finish();
+  made = std::move(rewriter.made_);
+  return std::move(rewriter.map_);
+}
+
 }  // namespace hone

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 
 #include "ir/builder.h"
 
@@ -24,6 +25,8 @@ class Rewriter {
   static Changed in_bodies(Graph& graph, const std::function<Changed(Graph&)>& pass);
   /// Rebuilds the graph from what its outputs, aliases and fed inputs need.
   static Changed drop_unused(Graph& graph);
+  /// Makes `made` the graph with its nodes in `order`, in which operands come before their readers. Returns the new value of each old one.
+  static std::vector<ValueId> reordered(const Graph& graph, std::span<const NodeId> order, Graph& made);
 
   const Graph& old() const { return old_; }
   const Node& node(NodeId id) const { return old_.node(id); }

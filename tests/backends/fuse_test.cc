@@ -1,4 +1,4 @@
-// Elementwise fusion: what may be one kernel, what may not, and that a fused schedule computes what the graph says.
+// Fusion: what becomes one kernel, what may not, and that the schedule follows.
 #include "backends/fuse.h"
 
 #include <gtest/gtest.h>
@@ -6,20 +6,25 @@
 #include "backends/schedule.h"
 #include "ir/op.h"
 #include "ir/parse.h"
+#include "ir/verify.h"
 
 namespace hone {
 namespace {
 
-/// Sizes of the groups in the order in which they run, as "3 1 2".
-std::string group_sizes(const Graph& graph) {
-  const Fusion fusion = fuse_elementwise(graph);
+/// The groups in the order in which they run, each as its ops, joined by +; "" for reshapes, which are no work.
+std::string group_names(const Graph& graph) {
+  const Fusion fusion = fuse(graph);
   std::string text;
-  for (std::size_t i = 0; i < graph.node_count(); ++i)
-    if (fusion.runs_at(NodeId(i)) == NodeId(i)) text += (text.empty() ? "" : " ") + std::to_string(fusion.group(NodeId(i)).size());
+  for (const Group& group : fusion.groups) {
+    std::string ops;
+    for (const NodeId member : group.members) ops += (ops.empty() ? "" : "+") + std::string(fusion.graph.node(member).op->name);
+    if (ops != "reshape") text += (text.empty() ? "" : " ") + ops;
+  }
+  verify(fusion.graph);
   return text;
 }
 
-std::string groups_of(const std::string& body) { return group_sizes(parse_graph("graph g(input %x: f32[N,8], input %b: f32[8]) {\n" + body + "}\n", "test")); }
+std::string groups_of(const std::string& body) { return group_names(parse_graph("graph g(input %x: f32[N,8], input %b: f32[8]) {\n" + body + "}\n", "test")); }
 
 plan::Entry scheduled(const Graph& graph, KernelSet& kernels) {
   PersistentSet persistents;
@@ -33,38 +38,84 @@ plan::Entry scheduled(const Graph& graph, KernelSet& kernels) {
 }
 
 TEST(Fuse, AChainIsOneKernel) {
-  EXPECT_EQ(groups_of("%1: f32[N,8] = add(%x, %b)\n%2: f32[N,8] = relu(%1)\n%3: f32[N,8] = exp(%2)\noutput \"y\" %3\n"), "3");
+  EXPECT_EQ(groups_of("%1: f32[N,8] = add(%x, %b)\n%2: f32[N,8] = relu(%1)\n%3: f32[N,8] = exp(%2)\noutput \"y\" %3\n"), "add+relu+exp");
 }
 
-TEST(Fuse, AReductionEndsAGroup) {
-  EXPECT_EQ(groups_of("%1: f32[N,8] = exp(%x)\n%2: f32[N] = reduce_sum(%1) {axes=[1]}\n%3: f32[N] = log(%2)\noutput \"y\" %3\n"), "1 1 1");
+TEST(Fuse, AReductionTakesWhatFeedsItAndWhatFollowsPerRow) {
+  EXPECT_EQ(groups_of("%1: f32[N,8] = exp(%x)\n%2: f32[N] = reduce_sum(%1) {axes=[1]}\n%3: f32[N] = log(%2)\noutput \"y\" %3\n"), "exp+reduce_sum+log");
 }
 
-TEST(Fuse, ANodeThatAnOutsiderReadsFirstCannotBeExtended) {
-  // %2 stands between: were %1 and %3 one kernel, it would run after %2, which reads %1.
-  EXPECT_EQ(groups_of("%1: f32[N,8] = exp(%x)\n%2: f32[N] = reduce_sum(%1) {axes=[1]}\n%3: f32[N,8] = neg(%1)\noutput \"a\" %2\noutput \"b\" %3\n"), "1 1 1");
+constexpr const char* kSoftmax =
+    "%1: f32[N,1] = reduce_max(%x) {axes=[1], keep_dims=true}\n%2: f32[N,8] = sub(%x, %1)\n%3: f32[N,8] = exp(%2)\n"
+    "%4: f32[N,1] = reduce_sum(%3) {axes=[1], keep_dims=true}\n%5: f32[N,8] = div(%3, %4)\noutput \"y\" %5\n";
+
+TEST(Fuse, SoftmaxIsOneKernelOfThreePhases) {
+  EXPECT_EQ(groups_of(kSoftmax), "reduce_max+sub+exp+reduce_sum+div");
+  const Graph graph = parse_graph(std::string("graph g(input %x: f32[N,8], input %b: f32[8]) {\n") + kSoftmax + "}\n", "test");
+  KernelSet kernels;
+  EXPECT_EQ(scheduled(graph, kernels).steps.size(), 1U);
+  ASSERT_EQ(kernels.kernels().size(), 1U);
+  EXPECT_EQ(kernels.kernels()[0].phases.size(), 3U) << print(kernels.kernels()[0]);
 }
 
-TEST(Fuse, OtherIndexSpacesStayApart) {
-  EXPECT_EQ(groups_of("%1: f32[8] = exp(%b)\n%2: f32[N,8] = add(%x, %1)\noutput \"y\" %2\n"), "1 1");
+TEST(Fuse, RowsMaySeeEachOtherThroughReshapes) {
+  EXPECT_EQ(groups_of("%1: f32[N] = reduce_max(%x) {axes=[1]}\n%2: f32[N,1] = reshape(%1) {shape=[N,1]}\n%3: f32[N,8] = sub(%x, %2)\noutput \"y\" %3\n"),
+            "reduce_max+sub");
 }
 
-TEST(Fuse, IndependentNodesStayApart) {
-  EXPECT_EQ(groups_of("%1: f32[N,8] = exp(%x)\n%2: f32[N,8] = neg(%x)\noutput \"a\" %1\noutput \"b\" %2\n"), "1 1");
+TEST(Fuse, ANodeThatSomebodyWaitsForRunsBeforeHim) {
+  // %1 and %3 are one kernel, which must run before the matmul that reads %1.
+  EXPECT_EQ(
+      groups_of(
+          "%1: f32[N,8] = exp(%x)\n%2: f32[8,8] = matmul(%1, %1) {ta=true, row=\"onednn.matmul\"}\n%3: f32[N,8] = neg(%1)\noutput \"a\" %2\noutput \"b\" %3\n"),
+      "exp+neg matmul");
 }
+
+TEST(Fuse, NobodyWaitsForHimself) {
+  // The matmul needs %1 and is needed by %3.
+  EXPECT_EQ(group_names(parse_graph("graph g(input %x: f32[8,8]) {\n%1: f32[8,8] = exp(%x)\n%2: f32[8,8] = matmul(%1, %1) {row=\"onednn.matmul\"}\n"
+                                    "%3: f32[8,8] = sub(%1, %2)\noutput \"y\" %3\n}\n",
+                                    "test")),
+            "exp matmul sub");
+}
+
+TEST(Fuse, WhatWouldBeWorkedOutAgainStaysApart) { EXPECT_EQ(groups_of("%1: f32[8] = exp(%b)\n%2: f32[N,8] = add(%x, %1)\noutput \"y\" %2\n"), "exp add"); }
+
+TEST(Fuse, MovesAreIndices) {
+  EXPECT_EQ(groups_of("%1: f32[8,N] = transpose(%x) {perm=[1,0]}\n%2: f32[2,N] = slice(%1) {starts=[1,0], sizes=[2,N], steps=[1,1]}\n%3: f32[2,N] = "
+                      "neg(%2)\noutput \"y\" %3\n"),
+            "transpose+slice+neg");
+}
+
+TEST(Fuse, SumsOverTheSameRowsAreTakenTogether) {
+  EXPECT_EQ(groups_of("%1: f32[N] = reduce_sum(%x) {axes=[1]}\n%2: f32[N] = reduce_max(%x) {axes=[1]}\noutput \"a\" %1\noutput \"b\" %2\n"),
+            "reduce_sum+reduce_max");
+  EXPECT_EQ(groups_of("%1: f32[N] = reduce_sum(%x) {axes=[1]}\n%2: f32[8] = reduce_sum(%x) {axes=[0]}\noutput \"a\" %1\noutput \"b\" %2\n"),
+            "reduce_sum reduce_sum");
+}
+
+TEST(Fuse, FewLongRowsAreNotWalkedTwiceInOneKernel) {
+  const std::string body = "%1: f32[4,1] = reduce_max(%x) {axes=[1], keep_dims=true}\n%2: f32[4,N] = sub(%x, %1)\noutput \"y\" %2\n";
+  EXPECT_EQ(group_names(parse_graph("graph g(input %x: f32[4,N]) {\n" + body + "}\n", "test")), "reduce_max sub");
+}
+
+TEST(Fuse, IndependentNodesStayApart) { EXPECT_EQ(groups_of("%1: f32[N,8] = exp(%x)\n%2: f32[N,8] = neg(%x)\noutput \"a\" %1\noutput \"b\" %2\n"), "exp neg"); }
 
 TEST(Fuse, AMemberThatIsReadOutsideIsStoredToo) {
-  const Graph graph = parse_graph("graph g(input %x: f32[N,8]) {\n%1: f32[N,8] = exp(%x)\n%2: f32[N,8] = neg(%1)\noutput \"a\" %1\noutput \"b\" %2\n}\n", "test");
+  const Graph graph =
+      parse_graph("graph g(input %x: f32[N,8]) {\n%1: f32[N,8] = exp(%x)\n%2: f32[N,8] = neg(%1)\noutput \"a\" %1\noutput \"b\" %2\n}\n", "test");
   KernelSet kernels;
   const plan::Entry entry = scheduled(graph, kernels);
   ASSERT_EQ(entry.steps.size(), 1U);
   ASSERT_EQ(kernels.kernels().size(), 1U);
-  EXPECT_EQ(print(kernels.kernels()[0]).find("y1[") != std::string::npos and print(kernels.kernels()[0]).find("y2[") != std::string::npos, true) << print(kernels.kernels()[0]);
+  EXPECT_EQ(print(kernels.kernels()[0]).find("y1[") != std::string::npos and print(kernels.kernels()[0]).find("y2[") != std::string::npos, true)
+      << print(kernels.kernels()[0]);
 }
 
 TEST(Fuse, AStateIsUpdatedInPlaceByTheKernelThatReadsIt) {
   const Graph graph = parse_graph(
-      "graph g(input %x: f32[4], weight %w: f32[4] = [1, 2, 3, 4]) {\n%1: f32[4] = mul(%x, %w)\n%2: f32[4] = sub(%w, %1)\noutput \"y\" %1\nalias %w <- %2\n}\n", "test");
+      "graph g(input %x: f32[4], weight %w: f32[4] = [1, 2, 3, 4]) {\n%1: f32[4] = mul(%x, %w)\n%2: f32[4] = sub(%w, %1)\noutput \"y\" %1\nalias %w <- %2\n}\n",
+      "test");
   KernelSet kernels;
   const plan::Entry entry = scheduled(graph, kernels);
   EXPECT_EQ(entry.steps.size(), 1U) << "no copy at the end";
@@ -72,7 +123,9 @@ TEST(Fuse, AStateIsUpdatedInPlaceByTheKernelThatReadsIt) {
 
 TEST(Fuse, AStateThatIsReadLaterIsCopiedAtTheEnd) {
   const Graph graph = parse_graph(
-      "graph g(input %x: f32[4], weight %w: f32[4] = [1, 2, 3, 4]) {\n%1: f32[4] = sub(%w, %x)\n%2: f32[] = reduce_sum(%w) {axes=[0]}\noutput \"y\" %2\nalias %w <- %1\n}\n", "test");
+      "graph g(input %x: f32[4], weight %w: f32[4] = [1, 2, 3, 4]) {\n%1: f32[4] = sub(%w, %x)\n%2: f32[] = reduce_sum(%w) {axes=[0]}\noutput \"y\" %2\nalias "
+      "%w <- %1\n}\n",
+      "test");
   KernelSet kernels;
   const plan::Entry entry = scheduled(graph, kernels);
   ASSERT_EQ(entry.steps.size(), 3U);

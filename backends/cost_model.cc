@@ -1,0 +1,63 @@
+#include "backends/cost_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/op.h"
+
+namespace hone {
+
+namespace {
+
+constexpr std::size_t kMostMembers = 64;  // longer kernels run out of registers and gain nothing
+
+/// Rows that are worked on as a whole, several times over, are what threads share: with fewer than these there is too little to share.
+constexpr std::int64_t kFewestRows = 16;
+/// But rows of at most so many elements need no second thread.
+constexpr std::int64_t kShortRow = 4096;
+
+struct Space {
+  Dim outer = 1, inner = 1;
+  std::size_t reducing_phases = 0;
+  bool stores_elements = false;  ///< stores in the inner space: the rows are read again, or written, once their reductions are known
+};
+
+Space space_of(const Kernel& kernel) {
+  Space space;
+  space.outer = kernel.outer_size();
+  for (const Phase& phase : kernel.phases) {
+    space.reducing_phases += not phase.reductions.empty();
+    space.stores_elements = space.stores_elements or (not phase.inner.empty() and not phase.stores.empty());
+  }
+  for (std::size_t axis = kernel.outer_count; axis < kernel.axes.size(); ++axis) space.inner *= kernel.axes[axis].extent;
+  return space;
+}
+
+bool has_too_few_rows(const Space& space) {
+  const bool walks_rows_again = space.reducing_phases > 1 or (space.reducing_phases == 1 and space.stores_elements);
+  const bool is_short = space.inner.is_constant() and space.inner.value() <= kShortRow;
+  return walks_rows_again and not is_short and space.outer.is_constant() and space.outer.value() < kFewestRows;
+}
+
+}  // namespace
+
+std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> members, const FusedKernel& fused) {
+  if (members.size() > kMostMembers) return fmt::format("more than {} nodes would be one kernel", kMostMembers);
+  const Space space = space_of(fused.kernel);
+  if (has_too_few_rows(space)) return fmt::format("only {} rows, each read several times, would keep threads idle", space.outer.text());
+  const bool reduces = space.reducing_phases > 0;
+  for (const NodeId member : members) {
+    const Node& node = kernels.graph().node(member);
+    if (kernels.of(member).kind == NodeKernel::Kind::kReduction) continue;
+    const Dim count = element_count(kernels.graph().type(node.results[0]).shape);
+    const bool once_an_element = count == space.outer * space.inner, once_a_row = reduces and count == space.outer;
+    const bool only_moves = not reduces and node.op->scalar == nullptr;
+    if (not once_an_element and not once_a_row and not only_moves)
+      return fmt::format("{} would be worked out more than once an element: it has {}, the kernel runs over {}", node.op->name, count.text(),
+                         (space.outer * space.inner).text());
+  }
+  return "";
+}
+
+}  // namespace hone
