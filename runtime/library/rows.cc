@@ -24,6 +24,7 @@ constinit const LibraryRow kRows[] = {
             "1, or missing in front; bias is broadcast to y",
      .operands = {2, 3},
      .results = {1, 1},
+     .thread_sums = "over long columns of a transposed operand (ta): weights' gradients",
      .create = onednn::create_matmul},
     {.name = "onednn.conv",
      .doc = "y[N,O,..] = x[N,C,..] correlated with w[O,C/groups,k..], + bias[O]. Int groups (default 1), and a window",
@@ -39,6 +40,7 @@ constinit const LibraryRow kRows[] = {
      .doc = "dw from x and dy of onednn.conv with the same attributes",
      .operands = {2, 2},
      .results = {1, 1},
+     .thread_sums = "over samples: weights' gradients",
      .create = onednn::create_conv_weight_grad},
     {.name = "onednn.max_pool",
      .doc = "y[N,C,..] = the largest of each window of x; pads never win. Ints kernel, and a window. Result workspace, opaque and optional: where the first "

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "runtime/library/rows.h"
 
 namespace hone {
 
@@ -44,6 +45,16 @@ std::string longest_text(std::vector<StepTime> times, const BenchResult& result)
   return text;
 }
 
+/// The library calls of the steps whose results depend on the number of threads; every other step gives the same bits with any number.
+std::string thread_sums_text(const std::map<std::string, StepTime>& by_name) {
+  std::string text;
+  for (const auto& [name, time] : by_name) {
+    const LibraryRow* row = time.kind == StepTime::Kind::kLibrary ? find_library_row(name) : nullptr;
+    if (row != nullptr and not row->thread_sums.empty()) text += fmt::format("  {}: sums {}\n", name, row->thread_sums);
+  }
+  return "\nlast bits that may differ with the number of threads:\n" + (text.empty() ? "  none\n" : text);
+}
+
 }  // namespace
 
 std::string breakdown_text(std::span<const StepTime> times, const BenchResult& result) {
@@ -58,12 +69,13 @@ std::string breakdown_text(std::span<const StepTime> times, const BenchResult& r
     steps.push_back(time);
     StepTime& sum = by_name[time.what];
     sum.what = time.what;
+    sum.kind = time.kind;
     sum.runs += time.runs;
     sum.seconds += time.seconds;
   }
   std::vector<StepTime> names;
   for (const auto& [name, sum] : by_name) names.push_back(sum);
-  return text + "\n\nby kernel and library call:\n" + longest_text(std::move(names), result) + "\nby step:\n" + longest_text(std::move(steps), result);
+  return text + "\n\nby kernel and library call:\n" + longest_text(std::move(names), result) + "\nby step:\n" + longest_text(std::move(steps), result) + thread_sums_text(by_name);
 }
 
 JsonLine breakdown_json(std::span<const StepTime> times, const BenchResult& result) {

@@ -434,5 +434,50 @@ TEST(LibraryRows, SayWhichCallIsWrong) {
   EXPECT_THROW(find_library_row("onednn.matmul")->make(spec), InternalError);
 }
 
+// Numbers of threads
+
+/// The first result, with random operands.
+std::vector<std::byte> result_on(int threads, std::string_view row, const LibrarySpec& spec) {
+  Random random(5);
+  std::vector<Numbers> operands;
+  std::vector<const void*> pointers;
+  for (const auto& operand : spec.operands) operands.push_back(random.numbers(operand->shape));
+  for (const Numbers& operand : operands) pointers.push_back(operand.data());
+  const Team team(threads);
+  const Team::InUse in_use(team);
+  const std::unique_ptr<LibraryCall> call = find_library_row(row)->make(spec);
+  const HostMemory scratch(call->description().scratch_bytes, "scratch");
+  std::vector<std::byte> result(call->description().result_bytes[0]);
+  void* results[] = {result.data()};
+  call->execute(pointers, results, scratch.data());
+  return result;
+}
+
+/// Large enough for several threads.
+TEST(LibraryThreads, GiveTheSameBitsUnlessTheRowSaysOtherwise) {
+  Random random(11);
+  for (int i = 0; i < 6; ++i) {
+    const std::int64_t m = random.between(1, 300), n = random.between(1, 100), k = random.between(1500, 3000), batch = random.between(2, 9);
+    const std::int64_t samples = random.between(2, 9), channels = random.between(8, 40), y_channels = random.between(8, 40), extent = 2 * random.between(4, 12);
+    const TensorType x = f32({samples, channels, extent, extent}), w = f32({y_channels, channels, 3, 3}), y = f32({samples, y_channels, extent - 2, extent - 2});
+    const TensorType half = f32({samples, channels, extent / 2, extent / 2});
+    const std::map<std::string, Shape64, std::less<>> pool = {{"kernel", {2, 2}}, {"strides", {2, 2}}};
+    const std::pair<const char*, LibrarySpec> cases[] = {
+        {"onednn.matmul", {.attributes = {}, .operands = {f32({m, k}), f32({k, n})}, .results = {f32({m, n})}}},
+        {"onednn.matmul", {.attributes = {{"tb", {1}}}, .operands = {f32({m, k}), f32({n, k})}, .results = {f32({m, n})}}},
+        {"onednn.matmul", {.attributes = {}, .operands = {f32({batch, m, n}), f32({batch, n, m})}, .results = {f32({batch, m, m})}}},
+        {"onednn.conv", {.attributes = {}, .operands = {x, w}, .results = {y}}},
+        {"onednn.conv_input_grad", {.attributes = {}, .operands = {y, w}, .results = {x}}},
+        {"onednn.max_pool", {.attributes = pool, .operands = {x}, .results = {half}}},
+        {"onednn.avg_pool", {.attributes = pool, .operands = {x}, .results = {half}}},
+        {"onednn.avg_pool_grad", {.attributes = pool, .operands = {half}, .results = {x}}},
+    };
+    for (const auto& [row, spec] : cases) {
+      const std::vector<std::byte> alone = result_on(1, row, spec);
+      for (const int threads : {2, 3}) ASSERT_TRUE(result_on(threads, row, spec) == alone) << row << " " << text(spec) << " on " << threads << " threads";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hone
