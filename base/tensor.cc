@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <type_traits>
 
 #include "base/by_dtype.h"
@@ -49,10 +49,10 @@ Tensor Tensor::zeros(DType dtype, std::vector<std::int64_t> shape) {
   tensor.count_ = checked_element_count(shape);
   tensor.shape_ = std::move(shape);
   const std::size_t bytes = tensor.byte_count();
-  auto* memory = static_cast<std::byte*>(::operator new[](bytes + 1, std::align_val_t{kAlignment}, std::nothrow));
+  void* const memory = std::calloc(bytes + kAlignment, 1);  // a large one takes no memory as long as it is only read: moments begin as zeros
   if (memory == nullptr) throw Error(Code::kMemory, fmt::format("no memory for a tensor of {} bytes", bytes));
-  std::memset(memory, 0, bytes);
-  tensor.bytes_ = {memory, [](std::byte* p) { ::operator delete[](p, std::align_val_t{kAlignment}); }};
+  const std::size_t skipped = kAlignment - reinterpret_cast<std::uintptr_t>(memory) % kAlignment;
+  tensor.bytes_ = {static_cast<std::byte*>(memory) + skipped, [memory](std::byte*) { std::free(memory); }};
   return tensor;
 }
 

@@ -39,8 +39,8 @@ int thread_count(int asked) {
   return asked == 0 ? usable_cores() : asked;
 }
 
-/// Places the persistents one after the other and copies their initial contents.
-void initialize_persistents(const plan::Program& program, HostState& state) {
+/// Places the persistents one after the other, copies their initial contents, and lets go of these: zeros of the same type stand for them.
+void initialize_persistents(plan::Program& program, HostState& state) {
   std::vector<std::size_t> offsets;
   std::size_t total = 0;
   for (const plan::Persistent& persistent : program.persistents) {
@@ -50,8 +50,9 @@ void initialize_persistents(const plan::Program& program, HostState& state) {
   state.persistent_memory = HostMemory(total, "the memory for weights and optimizer state");
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     state.persistents.push_back(state.persistent_memory.data() + offsets[i]);
-    const std::span<const std::byte> bytes = program.persistents[i].initial.bytes();
-    if (not bytes.empty()) std::memcpy(state.persistents[i], bytes.data(), bytes.size());
+    Tensor& initial = program.persistents[i].initial;
+    if (not initial.bytes().empty()) std::memcpy(state.persistents[i], initial.bytes().data(), initial.byte_count());
+    initial = Tensor::zeros(initial.dtype(), initial.shape());
   }
 }
 

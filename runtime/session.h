@@ -49,6 +49,7 @@ class Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
+  /// Without its code and the persistents' contents: read() has them.
   const plan::Program& program() const;
   bool has_entry(std::string_view entry) const;
   /// Throws Error kPlanEntry.

@@ -58,9 +58,10 @@ struct Arguments {
 struct Job {
   explicit Job(const Arguments& arguments)
       : plan(plan::load(arguments.plan)), session(plan, {.device = arguments.device, .threads = static_cast<int>(arguments.threads)}), runner(session) {
+    plan.programs.clear();  // the session has what it needs of them
     if (not arguments.weights.empty()) load_weights(session, arguments.weights);
   }
-  plan::Plan plan;
+  plan::Plan plan;  // without its programs
   Session session;
   SessionRunner runner;
 };
