@@ -1,6 +1,5 @@
 // hone-run: trains, evaluates and calls a plan. Links no compiler.
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -17,6 +16,7 @@
 #include "runtime/train/breakdown.h"
 #include "runtime/train/export_onnx.h"
 #include "runtime/train/json_line.h"
+#include "runtime/train/machine_load.h"
 #include "runtime/train/predict.h"
 #include "runtime/train/trainer.h"
 #include "tools/command_line.h"
@@ -282,8 +282,6 @@ int bench_plan(const Arguments& arguments) {
                breakdown_text(times, result));
     return 0;
   }
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
   JsonLine line;
   line.text("workload", arguments.workload.empty() ? job.plan.model_name : arguments.workload)
       .text("framework", "hone")
@@ -293,7 +291,7 @@ int bench_plan(const Arguments& arguments) {
       .number("ms_p10", result.p10 * 1e3)
       .number("ms_p90", result.p90 * 1e3)
       .number("samples_per_s", per_second);
-  line.number("peak_rss_mb", static_cast<double>(usage.ru_maxrss) / 1024).number("first_loss", result.first_loss).number("final_loss", result.final_loss);
+  line.number("peak_rss_mb", static_cast<double>(peak_memory_bytes()) / (1 << 20)).number("first_loss", result.first_loss).number("final_loss", result.final_loss);
   line.integer("steps_per_chunk", 1).number("other_load", result.other_load).number("first_step_s", result.process_to_first_step);
   line.text("version", "hone " HONE_VERSION).text("cpu", fmt::format("{} x{} {}", host_cpu_model(), sysconf(_SC_NPROCESSORS_ONLN), to_string(host_cpu_level())));
   if (arguments.breakdown) line.object("breakdown", breakdown_json(times, result));

@@ -48,6 +48,15 @@ double seconds_since_process_start() {
   return fields ? std::max(0.0, clock_seconds(CLOCK_BOOTTIME) - ticks_to_seconds(ticks)) : 0;
 }
 
+std::uint64_t peak_memory_bytes() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  std::uint64_t kibibytes = 0;
+  while (status >> word)
+    if (word == "VmHWM:") return status >> kibibytes ? kibibytes << 10 : 0;
+  return 0;
+}
+
 OtherLoad::OtherLoad() : machine_(machine_seconds()), own_(clock_seconds(CLOCK_PROCESS_CPUTIME_ID)), begin_(clock_seconds(CLOCK_MONOTONIC)) {}
 
 double OtherLoad::cores() const {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/train/machine_load.h"
 #include "runtime/train/predict.h"
 #include "tests/support/temp_folder.h"
 
@@ -232,6 +233,17 @@ TEST(Schedule, FollowsItsFormula) {
   EXPECT_EQ(at("step", 9), 0.2);
   recipe.schedule.total_steps = 5;
   EXPECT_NEAR(at("linear", 7), 0.2, 1e-12);
+}
+
+TEST(MachineLoad, PeakMemoryGrowsWithWhatIsUsed) {
+  constexpr std::uint64_t kMore = 64 << 20;
+  const std::uint64_t before = peak_memory_bytes();
+  EXPECT_GT(before, 1 << 20);
+  {
+    const std::vector<char> used(before + kMore, 1);
+    EXPECT_EQ(used.back(), 1);
+  }
+  EXPECT_GE(peak_memory_bytes(), before + kMore);
 }
 
 TEST(Progress, SpeaksKerassWords) {
