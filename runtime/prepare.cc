@@ -21,13 +21,14 @@ namespace {
 /// the library may depend on the number of threads.
 constexpr double kLibraryWorkWorthThreads = 1 << 18;
 
-/// Of a library call, roughly: m*n*k for a matrix product, for a convolution at most what it is.
-double multiplications(const LibrarySpec& spec) {
+/// Of a library call, roughly: m*n*k for a matrix product, for a convolution at most what it is. The same for a pooling and its gradient, which read one
+/// workspace and so must be made for as many threads: what is opaque does not count.
+double multiplications(const LibraryRow& row, const LibrarySpec& spec) {
   const auto count = [](const TensorType& type) { return static_cast<double>(checked_element_count(type.shape)); };
   double product = 1;
   std::size_t tensors = 0;
-  for (const auto& operand : spec.operands)
-    if (operand and tensors < 2) product *= count(*operand), ++tensors;
+  for (std::size_t i = 0; i < spec.operands.size() and tensors < 2; ++i)
+    if (spec.operands[i] and static_cast<int>(i) != row.opaque_operand) product *= count(*spec.operands[i]), ++tensors;
   return std::sqrt(product * count(spec.results.at(0)));
 }
 
@@ -146,7 +147,7 @@ class Preparer {
     for (const std::int64_t operand : step.operands)
       spec.operands.push_back(operand < 0 ? std::nullopt : std::optional(bound_->buffers[static_cast<std::size_t>(operand)].type));
     for (const std::uint32_t result : step.results) spec.results.push_back(bound_->buffers[result].type);
-    const bool on_one_thread = multiplications(spec) < kLibraryWorkWorthThreads;
+    const bool on_one_thread = multiplications(*find_library_row(step.row), spec) < kLibraryWorkWorthThreads;
     BoundLibrary library{
         .call = make_call(step.row, spec, on_one_thread, origin), .on_one_thread = on_one_thread, .operands = step.operands, .results = step.results};
     for (std::size_t i = 0; i < step.results.size(); ++i) set_opaque_bytes(step.results[i], library.call->description().result_bytes[i]);
