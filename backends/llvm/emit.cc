@@ -16,8 +16,8 @@
 #include <mutex>
 #include <thread>
 
-#include "backends/llvm/loops.h"
 #include "backends/llvm/link.h"
+#include "backends/llvm/loops.h"
 #include "base/check.h"
 
 namespace hone {
@@ -58,11 +58,10 @@ class Code {
       : options_(options), machine_(target_machine(options)), module_(std::make_unique<llvm::Module>("hone", context_)) {
     module_->setTargetTriple(kTriple);
     module_->setDataLayout(machine_->createDataLayout());
-    const bool has_f16c = machine_->getMCSubtargetInfo()->checkFeatures("+f16c");
-    for (const Kernel* kernel : kernels) emit_kernel(*module_, *kernel, has_f16c ? HalfConversion::kInstruction : HalfConversion::kArithmetic);
+    for (const Kernel* kernel : kernels) emit_kernel(*module_, *kernel, emit_target());
     for (llvm::Function& function : *module_) {
       function.addFnAttr("target-cpu", options.cpu);
-      if (machine_->getMCSubtargetInfo()->checkFeatures("+avx512f")) function.addFnAttr("prefer-vector-width", "512");
+      if (has("+avx512f")) function.addFnAttr("prefer-vector-width", "512");
     }
     check();
   }
@@ -80,7 +79,8 @@ class Code {
     builder.registerFunctionAnalyses(functions);
     builder.registerLoopAnalyses(loops);
     builder.crossRegisterProxies(loops, functions, components, modules);
-    const llvm::OptimizationLevel levels[] = {llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1, llvm::OptimizationLevel::O2, llvm::OptimizationLevel::O3};
+    const llvm::OptimizationLevel levels[] = {llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1, llvm::OptimizationLevel::O2,
+                                              llvm::OptimizationLevel::O3};
     const auto level = levels[std::clamp(options_.opt_level, 0, 3)];
     llvm::ModulePassManager passes =
         level == llvm::OptimizationLevel::O0 ? builder.buildO0DefaultPipeline(level) : builder.buildPerModuleDefaultPipeline(level);
@@ -105,6 +105,15 @@ class Code {
   }
 
  private:
+  bool has(const char* feature) const { return machine_->getMCSubtargetInfo()->checkFeatures(feature); }
+
+  EmitTarget emit_target() const {
+    return {.half = has("+f16c") ? HalfConversion::kInstruction : HalfConversion::kArithmetic,
+            .vectors = has("+avx512f") ? VectorUnit{.lanes = 16, .registers = 32}
+                       : has("+avx2")  ? VectorUnit{.lanes = 8, .registers = 16}
+                                       : VectorUnit{.lanes = 4, .registers = 16}};
+  }
+
   void check() const {
     std::string problems;
     llvm::raw_string_ostream stream(problems);

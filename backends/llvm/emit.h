@@ -4,7 +4,8 @@
 //   buffers   one pointer per KernelBuffer, aligned to its elements (fed memory is the caller's own); a buffer without elements may be null
 //   aliasing  no buffer overlaps another, but a written buffer may *be* a read one where may_share_memory says so
 //   sizes     the values of size_arguments(kernel), each at least what its Dim says; every element count fits in 63 bits
-//   range     0 <= begin <= end <= the number of outer points; any split of the range gives bit for bit the same results
+//   range     0 <= begin <= end <= the number of outer points; any split of the range gives bit for bit the same results. A kernel that works in tiles
+//             does the tiles that fall to a share of the points: a call may write points of another call's range, and leave some of its own to that
 #pragma once
 
 #include <cstddef>

@@ -6,23 +6,30 @@
 #include <initializer_list>
 #include <limits>
 
+#include "backends/llvm/storage.h"
+
 namespace hone {
 
 namespace {
 
-/// float and i32 arithmetic in which a formula reads as one. No fast-math flags: these formulas rely on their roundings.
+/// float and i32 arithmetic on values shaped like `x` (scalars or vectors) in which a formula reads as one. No fast-math flags: these formulas rely on their
+/// roundings.
 class FloatMath {
  public:
-  explicit FloatMath(llvm::IRBuilder<>& ir) : ir(ir), guard_(ir) { ir.clearFastMathFlags(); }
+  FloatMath(llvm::IRBuilder<>& ir, llvm::Value* x) : ir(ir), float_(x->getType()), integer_(shaped_like(x, ir.getInt32Ty())), guard_(ir) {
+    ir.clearFastMathFlags();
+  }
 
   using Value = llvm::Value*;
-  Value number(float value) { return llvm::ConstantFP::get(ir.getFloatTy(), value); }
+  Value number(float value) { return llvm::ConstantFP::get(float_, value); }
+  Value integer(std::uint32_t value) { return llvm::ConstantInt::get(integer_, value); }
+  Value to_float(Value integer) { return ir.CreateSIToFP(integer, float_); }
   /// a * b + c, fused where the target can.
   Value multiply_add(Value a, Value b, Value c) { return ir.CreateIntrinsic(llvm::Intrinsic::fmuladd, {a->getType()}, {a, b, c}); }
   Value abs(Value x) { return ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
   Value with_sign_of(Value x, Value sign) { return ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
-  Value bits(Value x) { return ir.CreateBitCast(x, ir.getInt32Ty()); }
-  Value from_bits(Value x) { return ir.CreateBitCast(x, ir.getFloatTy()); }
+  Value bits(Value x) { return ir.CreateBitCast(x, integer_); }
+  Value from_bits(Value x) { return ir.CreateBitCast(x, float_); }
   /// NaN stays NaN.
   Value at_most(Value x, float limit) { return ir.CreateSelect(ir.CreateFCmpOGT(x, number(limit)), number(limit), x); }
   Value at_least(Value x, float limit) { return ir.CreateSelect(ir.CreateFCmpOLT(x, number(limit)), number(limit), x); }
@@ -37,11 +44,12 @@ class FloatMath {
   llvm::IRBuilder<>& ir;
 
  private:
+  llvm::Type *float_, *integer_;
   llvm::IRBuilder<>::FastMathFlagGuard guard_;
 };
 
 /// 2^n for integers n in [-126, 127].
-llvm::Value* power_of_two(FloatMath& m, llvm::Value* n) { return m.from_bits(m.ir.CreateShl(m.ir.CreateAdd(n, m.ir.getInt32(127)), 23)); }
+llvm::Value* power_of_two(FloatMath& m, llvm::Value* n) { return m.from_bits(m.ir.CreateShl(m.ir.CreateAdd(n, m.integer(127)), 23)); }
 
 // ln 2 in two parts: the first has 10 bits, so that its product with an exponent is exact.
 constexpr float kLn2High = 0x1.63p-1F, kLn2Low = -0x1.bd0106p-13F;
@@ -68,13 +76,13 @@ llvm::Value* log(FloatMath& m, llvm::Value* x) {
   llvm::IRBuilder<>& ir = m.ir;
   llvm::Value* denormal = ir.CreateFCmpOLT(x, m.number(0x1p-126F));
   llvm::Value* scaled = ir.CreateSelect(denormal, ir.CreateFMul(x, m.number(0x1p23F)), x);
-  llvm::Value* above = ir.CreateSub(m.bits(scaled), ir.getInt32(0x3f3504f3));  // the bits of sqrt(1/2)
+  llvm::Value* above = ir.CreateSub(m.bits(scaled), m.integer(0x3f3504f3));  // the bits of sqrt(1/2)
   llvm::Value* exponent = ir.CreateAShr(above, 23);
   llvm::Value* f = ir.CreateFSub(m.from_bits(ir.CreateSub(m.bits(scaled), ir.CreateShl(exponent, 23))), m.number(1));
-  llvm::Value* e = ir.CreateFAdd(ir.CreateSIToFP(exponent, ir.getFloatTy()), ir.CreateSelect(denormal, m.number(-23), m.number(0)));
+  llvm::Value* e = ir.CreateFAdd(m.to_float(exponent), ir.CreateSelect(denormal, m.number(-23), m.number(0)));
   // (log(1+f) - f + f^2/2) / f^3 on [sqrt(1/2) - 1, sqrt 2 - 1]: relative error of log(1+f) 5.8e-9
-  llvm::Value* p = m.polynomial(f, {0x1.555554p-2F, -0x1.000226p-2F, 0x1.99a008p-3F, -0x1.547246p-3F, 0x1.22da20p-3F, -0x1.0d8540p-3F, 0x1.055b5ap-3F,
-                                    -0x1.38b564p-4F});
+  llvm::Value* p =
+      m.polynomial(f, {0x1.555554p-2F, -0x1.000226p-2F, 0x1.99a008p-3F, -0x1.547246p-3F, 0x1.22da20p-3F, -0x1.0d8540p-3F, 0x1.055b5ap-3F, -0x1.38b564p-4F});
   llvm::Value* square = ir.CreateFMul(f, f);
   llvm::Value* r = ir.CreateFMul(ir.CreateFMul(square, f), p);
   r = m.multiply_add(e, m.number(kLn2Low), r);
@@ -113,18 +121,18 @@ llvm::Value* erf(FloatMath& m, llvm::Value* x) {
   llvm::Value* p = m.polynomial(square, {0x1.06eba8p-3F, -0x1.81273ep-2F, 0x1.ce2cf8p-4F, -0x1.b7f90ep-6F, 0x1.5405b2p-8F, -0x1.a3f700p-11F, 0x1.496a2ep-14F});
   llvm::Value* near_zero = m.multiply_add(x, p, x);
   // -log(erfc(x)) on [1, 4.05]: absolute error of erf 1.0e-9
-  llvm::Value* q = m.polynomial(m.at_most(a, 4.0F), {0x1.72ec90p-12F, 0x1.2085b0p0F, 0x1.46c58ap-1F, 0x1.a60a60p-4F, -0x1.6541dep-6F, 0x1.814c50p-9F,
-                                                     -0x1.852c64p-13F});
+  llvm::Value* q =
+      m.polynomial(m.at_most(a, 4.0F), {0x1.72ec90p-12F, 0x1.2085b0p0F, 0x1.46c58ap-1F, 0x1.a60a60p-4F, -0x1.6541dep-6F, 0x1.814c50p-9F, -0x1.852c64p-13F});
   llvm::Value* far = m.ir.CreateFSub(m.number(1), exp(m, m.ir.CreateFNeg(q)));
   return m.ir.CreateSelect(m.ir.CreateFCmpOLT(a, m.number(1)), near_zero, m.with_sign_of(far, x));
 }
 
 }  // namespace
 
-#define HONE_FLOAT_MATH(name)                                            \
-  llvm::Value* emit_##name(llvm::IRBuilder<>& ir, llvm::Value* x) {      \
-    FloatMath math(ir);                                                  \
-    return name(math, x);                                                \
+#define HONE_FLOAT_MATH(name)                                       \
+  llvm::Value* emit_##name(llvm::IRBuilder<>& ir, llvm::Value* x) { \
+    FloatMath math(ir, x);                                          \
+    return name(math, x);                                           \
   }
 HONE_FLOAT_MATH(exp) HONE_FLOAT_MATH(log) HONE_FLOAT_MATH(tanh) HONE_FLOAT_MATH(sigmoid) HONE_FLOAT_MATH(erf)
 #undef HONE_FLOAT_MATH

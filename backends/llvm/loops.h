@@ -1,11 +1,20 @@
 // The loops of a kernel, around the code of one point.
 #pragma once
 
-#include "backends/llvm/point.h"
+#include <llvm/IR/Module.h>
+
+#include "backends/llvm/blocking.h"
+#include "backends/llvm/storage.h"
 
 namespace hone {
 
+/// What the emitted code may rely on.
+struct EmitTarget {
+  HalfConversion half;
+  VectorUnit vectors;
+};
+
 /// Adds the kernel's function to `module`.
-void emit_kernel(llvm::Module& module, const Kernel& kernel, HalfConversion half);
+void emit_kernel(llvm::Module& module, const Kernel& kernel, const EmitTarget& target);
 
 }  // namespace hone

@@ -172,17 +172,6 @@ class Merger {
   std::set<std::uint32_t> pinned_;
 };
 
-/// How an access moves when one axis' index grows by one.
-enum class Stride { kNone, kOne, kOther };
-
-Stride stride_along(const Offset& offset, std::uint32_t axis, const std::vector<std::uint64_t>& axes_of) {
-  for (const auto& [id, coefficient] : offset.values)
-    if (axes_of[id.index] >> axis & 1) return Stride::kOther;
-  const auto at = offset.axes.find(axis);
-  if (at == offset.axes.end()) return Stride::kNone;
-  return at->second.is_constant(1) ? Stride::kOne : Stride::kOther;
-}
-
 /// What it costs, roughly, to make `axis` the innermost loop: scattered accesses, and a loop too short to be worth a vector.
 int cost_along(const Kernel& kernel, const Nest& nest, std::size_t phase, std::uint32_t axis, const std::vector<std::uint64_t>& axes_of) {
   int scattered = 0;
@@ -247,6 +236,14 @@ Nest make_nest(const Kernel& kernel) {
   }
   Merger(nest, pinned_axes(kernel, nest)).run();
   return nest;
+}
+
+Stride stride_along(const Offset& offset, std::uint32_t axis, const std::vector<std::uint64_t>& axes_of) {
+  for (const auto& [id, coefficient] : offset.values)
+    if (axes_of[id.index] >> axis & 1) return Stride::kOther;
+  const auto at = offset.axes.find(axis);
+  if (at == offset.axes.end()) return Stride::kNone;
+  return at->second.is_constant(1) ? Stride::kOne : Stride::kOther;
 }
 
 bool runs_across_outer(const Kernel& kernel, const Nest& nest) {

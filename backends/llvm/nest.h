@@ -13,8 +13,8 @@ namespace hone {
 /// The element number that an access touches: constant + sum of coefficient * axis index + sum of coefficient * value.
 struct Offset {
   Size constant;
-  std::map<std::uint32_t, Size> axes;   ///< by kernel axis
-  std::map<ExprId, Size> values;        ///< i64 expressions that are no linear form: loaded indices, quotients
+  std::map<std::uint32_t, Size> axes;  ///< by kernel axis
+  std::map<ExprId, Size> values;       ///< i64 expressions that are no linear form: loaded indices, quotients
 };
 
 struct Nest {
@@ -34,6 +34,10 @@ std::vector<ExprId> expressions_of(const Kernel& kernel, std::size_t phase);
 
 /// By expression: the kernel axes whose index its value depends on, as a bit set.
 std::vector<std::uint64_t> axes_of_expressions(const Kernel& kernel);
+
+/// How an access moves when one axis' index grows by one. `axes_of` is axes_of_expressions(kernel).
+enum class Stride : std::uint8_t { kNone, kOne, kOther };
+Stride stride_along(const Offset& offset, std::uint32_t axis, const std::vector<std::uint64_t>& axes_of);
 
 /// Should the points of the innermost outer axis be computed side by side, a block of them as vector lanes, with every inner loop outside?
 /// True where that makes accesses contiguous that the inner loops would walk with a stride: column sums, matmul, convolution.

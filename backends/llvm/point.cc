@@ -2,7 +2,10 @@
 
 #include <llvm/IR/MDBuilder.h>
 
+#include <algorithm>
+
 #include "backends/llvm/emit.h"
+#include "backends/llvm/reduction.h"
 #include "base/check.h"
 
 namespace hone {
@@ -16,20 +19,31 @@ llvm::FastMathFlags float_flags() {
   return flags;
 }
 
-}  // namespace
-
-DType accumulator_type(const Kernel& kernel, const Reduction& reduction) {
-  const DType dtype = kernel.exprs[reduction.value].dtype;
-  return reduction.kind == ReduceKind::kSum and dtype == DType::kF32 ? DType::kF64 : dtype;
+/// axes_of_expressions; a temporary depends on the outer point.
+std::vector<std::uint64_t> dependences(const Kernel& kernel) {
+  std::vector<std::uint64_t> sets = axes_of_expressions(kernel);
+  const std::uint64_t outer = kernel.outer_count == 0 ? 0 : ~std::uint64_t{0} >> (64 - kernel.outer_count);
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    const Expr& e = kernel.exprs[ExprId(i)];
+    if (e.op == ScalarOp::kTemp) sets[i] |= outer;
+    for (int k = 0; k < info(e.op).operands; ++k) sets[i] |= sets[e.operands[k].index];
+    for (const ExprId index : e.index) sets[i] |= sets[index.index];
+    if (e.guard.valid()) sets[i] |= sets[e.guard.index];
+  }
+  return sets;
 }
 
-Point::Point(llvm::Module& module, const Kernel& kernel, const Nest& nest, HalfConversion half, std::int64_t lanes)
-    : ir(module.getContext()), kernel_(kernel), nest_(nest), half_(half), lanes_(lanes), entry_(module.getContext()), values_(kernel.exprs.size()) {
+/// The alignment of elements: vectors begin anywhere.
+llvm::Align alignment(DType dtype) { return llvm::Align(size_of(dtype)); }
+
+}  // namespace
+
+Point::Point(llvm::Module& module, const Kernel& kernel, const Nest& nest, HalfConversion half)
+    : ir(module.getContext()), kernel_(kernel), nest_(nest), half_(half), entry_(module.getContext()), depends_(dependences(kernel)) {
   make_function(module);
   ir.setFastMathFlags(float_flags());
   load_arguments();
   make_alias_scopes();
-  make_temps();
   indices_.resize(kernel.axes.size());
   for (std::size_t axis = 0; axis < indices_.size(); ++axis)
     if (nest.dropped[axis]) indices_[axis] = ir.getInt64(0);
@@ -84,23 +98,44 @@ void Point::make_alias_scopes() {
 }
 
 void Point::make_temps() {
-  const auto variable = [this](DType dtype) {
-    llvm::Type* type = storage_type(ir.getContext(), dtype);
-    return entry_.CreateAlloca(lanes_ == 1 ? type : llvm::ArrayType::get(type, static_cast<std::uint64_t>(lanes_)));
+  const std::size_t cells = grid_.rows.size() * grid_.columns.size();
+  const auto variables = [&](DType dtype) {
+    std::vector<llvm::Value*> made;
+    for (std::size_t i = 0; i < cells; ++i) made.push_back(variable(cell_type(dtype)));
+    return made;
   };
+  temps_.clear();
   for (const Phase& phase : kernel_.phases) {
     for (const Reduction& reduction : phase.reductions) {
       Temp& temp = temps_.emplace_back();
       temp.result = kernel_.exprs[reduction.value].dtype;
       temp.dtype = accumulator_type(kernel_, reduction);
-      temp.value = variable(temp.dtype);
-      if (reduction.kind == ReduceKind::kArgMax or reduction.kind == ReduceKind::kArgMin) temp.position = variable(DType::kI64);
+      temp.cells = variables(temp.dtype);
+      if (reduction.kind == ReduceKind::kArgMax or reduction.kind == ReduceKind::kArgMin) temp.positions = variables(DType::kI64);
     }
   }
 }
 
+void Point::set_grid(PointGrid grid) {
+  grid_ = std::move(grid);
+  set_cell(0, 0);
+}
+
+llvm::Value* Point::index(std::uint32_t axis) const {
+  if (axis == grid_.row_axis) return grid_.rows[row_];
+  if (axis == grid_.column_axis) return grid_.columns[column_];
+  return indices_[axis];
+}
+
+llvm::Value* Point::spread(llvm::Value* value) { return grid_.lanes == 1 or value->getType()->isVectorTy() ? value : ir.CreateVectorSplat(grid_.lanes, value); }
+
+llvm::Type* Point::cell_type(DType dtype) {
+  llvm::Type* type = value_type(ir.getContext(), dtype);
+  return grid_.lanes == 1 ? type : llvm::FixedVectorType::get(type, grid_.lanes);
+}
+
 void Point::leave() {
-  for (std::size_t i = marks_.back(); i < computed_.size(); ++i) values_[computed_[i].index] = nullptr;
+  for (std::size_t i = marks_.back(); i < computed_.size(); ++i) values_.erase(computed_[i]);
   computed_.resize(marks_.back());
   marks_.pop_back();
 }
@@ -118,53 +153,68 @@ llvm::Value* Point::size(const Size& size) {
   return known = sum == nullptr ? entry_.getInt64(0) : sum;
 }
 
+/// The first of the cells at which the expression has the value that it has here.
+std::size_t Point::slot_of(ExprId id) const {
+  const auto depends_on = [&](std::uint32_t axis) { return axis != PointGrid::kNone and (depends_[id.index] >> axis & 1) != 0; };
+  return (depends_on(grid_.row_axis) ? row_ * grid_.columns.size() : 0) + (depends_on(grid_.column_axis) ? column_ : 0);
+}
+
 llvm::Value* Point::value(ExprId id) {
-  if (values_[id.index] == nullptr) {
-    llvm::Value* computed = compute(id);
-    values_[id.index] = computed;
-    computed_.push_back(id);
-  }
-  return values_[id.index];
+  const std::pair key(id.index, slot_of(id));
+  if (const auto known = values_.find(key); known != values_.end()) return known->second;
+  llvm::Value* computed = compute(id);
+  values_.emplace(key, computed);
+  computed_.push_back(key);
+  return computed;
 }
 
 llvm::Value* Point::compute(ExprId id) {
+  if (const auto replaced = replaced_.find(id); replaced != replaced_.end()) return replaced->second();
   const Expr& e = kernel_.exprs[id];
   switch (e.op) {
     case ScalarOp::kConstFloat:
     case ScalarOp::kConstInt: return emit_constant(ir, e.dtype, e.float_value, e.int_value);
-    case ScalarOp::kIndex: HONE_CHECK(indices_[e.slot] != nullptr, "kernel " + kernel_.name + " reads an index outside its loop"); return indices_[e.slot];
+    case ScalarOp::kIndex: {
+      llvm::Value* first = index(e.slot);
+      HONE_CHECK(first != nullptr, "kernel " + kernel_.name + " reads an index outside its loop");
+      return e.slot == grid_.lane_axis ? ir.CreateNSWAdd(spread(first), ir.CreateStepVector(cell_type(DType::kI64))) : first;
+    }
     case ScalarOp::kSize: return size(Size::of(e.size, nest_.arguments));
     case ScalarOp::kLoad: return load(e, nest_.loads.at(id));
     case ScalarOp::kTemp: {
       const Temp& temp = temps_[e.slot];
-      if (temp.position != nullptr) return read(temp.position, DType::kI64);
-      llvm::Value* sum = read(temp.value, temp.dtype);
-      return temp.dtype == temp.result ? sum : ir.CreateFPTrunc(sum, ir.getFloatTy());
+      if (not temp.positions.empty()) return read(temp.positions[cell()], DType::kI64);
+      llvm::Value* sum = read(temp.cells[cell()], temp.dtype);
+      return temp.dtype == temp.result ? sum : ir.CreateFPTrunc(sum, cell_type(temp.result));
     }
     case ScalarOp::kRoundTo: return round_to(ir, StorageRounding::unpacked(e.slot), value(e.operands[0]), half_);
-    default: break;
+    default: return operate(e);
   }
+}
+
+llvm::Value* Point::operate(const Expr& e) {
   const int count = info(e.op).operands;
   std::vector<llvm::Value*> operands;
-  for (int i = 0; i < count; ++i) operands.push_back(value(e.operands[i]));
+  bool any_vector = false;
+  for (int i = 0; i < count; ++i) {
+    operands.push_back(value(e.operands[i]));
+    any_vector = any_vector or operands.back()->getType()->isVectorTy();
+  }
+  if (any_vector)
+    for (llvm::Value*& operand : operands) operand = spread(operand);
   return emit_operation(ir, e.op, kernel_.exprs[e.operands[count - 1]].dtype, e.dtype, operands);
 }
 
 llvm::Value* Point::load(const Expr& load, const Offset& offset) {
-  const DType dtype = kernel_.buffers[load.slot].dtype;
-  const auto read_element = [&] {
-    llvm::Value* element = ir.CreateLoad(storage_type(ir.getContext(), dtype), address(load.slot, offset));
-    annotated(llvm::cast<llvm::LoadInst>(element), load.slot);
-    return widen(ir, dtype, element, half_);
-  };
-  if (not load.guard.valid()) return read_element();
-  llvm::Value* guard = value(load.guard);
-  for (const auto& [id, coefficient] : offset.values) value(id);  // before the branch, so that they stay known behind it
+  llvm::Value* guard = load.guard.valid() ? value(load.guard) : nullptr;
+  for (const auto& [id, coefficient] : offset.values) value(id);  // before a branch, so that they stay known behind it
+  if (guard == nullptr) return load_lanes(load.slot, offset, mask());
+  if (guard->getType()->isVectorTy()) return load_lanes(load.slot, offset, both_masks(guard, mask()));
   llvm::BasicBlock* before = ir.GetInsertBlock();
   llvm::Value* element = nullptr;
   llvm::BasicBlock* inside = nullptr;
   when(guard, [&] {
-    element = read_element();
+    element = load_lanes(load.slot, offset, mask());
     inside = ir.GetInsertBlock();
   });
   llvm::PHINode* result = ir.CreatePHI(element->getType(), 2);
@@ -173,11 +223,59 @@ llvm::Value* Point::load(const Expr& load, const Offset& offset) {
   return result;
 }
 
-void Point::store(const Store& store, const Offset& offset, llvm::Value* value) {
+llvm::Value* Point::both_masks(llvm::Value* a, llvm::Value* b) { return b == nullptr ? a : ir.CreateAnd(a, b); }
+
+bool Point::has_vector_value(const Offset& offset) {
+  return std::ranges::any_of(offset.values, [&](const auto& term) { return value(term.first)->getType()->isVectorTy(); });
+}
+
+/// Do the lanes touch neighbouring elements?
+bool Point::is_contiguous(const Offset& offset) {
+  const auto step = offset.axes.find(grid_.lane_axis);
+  return step != offset.axes.end() and step->second.is_constant(1) and not has_vector_value(offset);
+}
+
+/// A scalar, where the lanes do not differ and there is no mask of this load's own; elements that are not loaded are 0.
+llvm::Value* Point::load_lanes(std::uint32_t buffer, const Offset& offset, llvm::Value* mask) {
+  const DType dtype = kernel_.buffers[buffer].dtype;
+  llvm::Type* element = storage_type(ir.getContext(), dtype);
+  const bool differs = offset.axes.contains(grid_.lane_axis) or has_vector_value(offset);
+  llvm::Value* loaded = nullptr;
+  if (not differs and mask == this->mask()) {
+    loaded = annotated(ir.CreateLoad(element, ir.CreateInBoundsGEP(element, buffers_[buffer], offset_value(offset))), buffer);
+  } else {
+    auto* type = llvm::FixedVectorType::get(element, grid_.lanes);
+    llvm::Value* zero = llvm::Constant::getNullValue(type);
+    if (not is_contiguous(offset)) {
+      llvm::Value* at = ir.CreateGEP(element, buffers_[buffer], scattered_offset(offset));
+      loaded = annotated(ir.CreateMaskedGather(type, at, alignment(dtype), mask, zero), buffer);
+    } else if (mask == nullptr) {
+      loaded = annotated(ir.CreateAlignedLoad(type, ir.CreateInBoundsGEP(element, buffers_[buffer], offset_value(offset)), alignment(dtype)), buffer);
+    } else {
+      loaded = annotated(ir.CreateMaskedLoad(type, ir.CreateGEP(element, buffers_[buffer], offset_value(offset)), alignment(dtype), mask, zero), buffer);
+    }
+  }
+  return widen(ir, dtype, loaded, half_);
+}
+
+void Point::store(const Store& store, const Offset& offset, llvm::Value* value, llvm::Value* mask) {
   const DType dtype = kernel_.buffers[store.buffer].dtype;
-  llvm::Value* at = address(store.buffer, offset);
+  llvm::Type* element = storage_type(ir.getContext(), dtype);
+  if (grid_.lanes > 1) {
+    value = narrow(ir, dtype, spread(value), half_);
+    if (not is_contiguous(offset)) {
+      llvm::Value* at = ir.CreateGEP(element, buffers_[store.buffer], scattered_offset(offset));
+      annotated(ir.CreateMaskedScatter(value, at, alignment(dtype), mask), store.buffer);
+      return;
+    }
+    llvm::Value* at = ir.CreateGEP(element, buffers_[store.buffer], offset_value(offset));
+    if (mask == nullptr) annotated(ir.CreateAlignedStore(value, at, alignment(dtype)), store.buffer);
+    else annotated(ir.CreateMaskedStore(value, at, alignment(dtype), mask), store.buffer);
+    return;
+  }
+  llvm::Value* at = ir.CreateInBoundsGEP(element, buffers_[store.buffer], offset_value(offset));
   if (store.combine != Combine::kReplace) {
-    llvm::LoadInst* old = annotated(ir.CreateLoad(storage_type(ir.getContext(), dtype), at), store.buffer);
+    llvm::LoadInst* old = annotated(ir.CreateLoad(element, at), store.buffer);
     llvm::Value* const both[] = {widen(ir, dtype, old, half_), value};
     const DType type = kernel_.exprs[store.value].dtype;
     value = emit_operation(ir, operation_of(store.combine), type, type, both);
@@ -185,6 +283,7 @@ void Point::store(const Store& store, const Offset& offset, llvm::Value* value) 
   annotated(ir.CreateStore(narrow(ir, dtype, value, half_), at), store.buffer);
 }
 
+/// Of the first lane.
 llvm::Value* Point::offset_value(const Offset& offset) {
   llvm::Value* sum = nullptr;
   const auto add = [&](llvm::Value* value, const Size& coefficient) {
@@ -192,31 +291,25 @@ llvm::Value* Point::offset_value(const Offset& offset) {
     sum = sum == nullptr ? term : ir.CreateNSWAdd(sum, term);
   };
   if (not offset.constant.is_constant(0)) sum = size(offset.constant);
-  for (const auto& [id, coefficient] : offset.values) add(value(id), coefficient);
-  const std::uint32_t last = lanes_ > 1 ? nest_.outer.back() : UINT32_MAX;  // what changes most often is added last
-  for (const auto& [axis, coefficient] : offset.axes)
-    if (axis != last) add(indices_[axis], coefficient);
-  if (const auto at = offset.axes.find(last); at != offset.axes.end()) add(indices_[last], at->second);
+  for (const auto& [id, coefficient] : offset.values)
+    if (not value(id)->getType()->isVectorTy()) add(value(id), coefficient);
+  for (const auto& [axis, coefficient] : offset.axes) add(index(axis), coefficient);
   return sum == nullptr ? ir.getInt64(0) : sum;
 }
 
-llvm::Value* Point::address(std::uint32_t buffer, const Offset& offset) {
-  return ir.CreateInBoundsGEP(storage_type(ir.getContext(), kernel_.buffers[buffer].dtype), buffers_[buffer], offset_value(offset));
+/// Of every lane.
+llvm::Value* Point::scattered_offset(const Offset& offset) {
+  llvm::Value* sum = spread(offset_value(offset));
+  const auto add = [&](llvm::Value* value, const Size& coefficient) { sum = ir.CreateNSWAdd(sum, ir.CreateNSWMul(value, spread(size(coefficient)))); };
+  for (const auto& [id, coefficient] : offset.values)
+    if (value(id)->getType()->isVectorTy()) add(value(id), coefficient);
+  if (const auto step = offset.axes.find(grid_.lane_axis); step != offset.axes.end()) add(ir.CreateStepVector(cell_type(DType::kI64)), step->second);
+  return sum;
 }
 
-llvm::Value* Point::variable_address(llvm::AllocaInst* variable) {
-  if (lanes_ == 1) return variable;
-  return ir.CreateInBoundsGEP(variable->getAllocatedType(), variable, {ir.getInt64(0), lane_});
-}
+llvm::Value* Point::read(llvm::Value* variable, DType dtype) { return in_group(ir.CreateLoad(cell_type(dtype), variable)); }
 
-llvm::Value* Point::read(llvm::AllocaInst* variable, DType dtype) {
-  llvm::LoadInst* stored = in_group(ir.CreateLoad(storage_type(ir.getContext(), dtype), variable_address(variable)));
-  return dtype == DType::kBool ? widen(ir, dtype, stored, half_) : stored;
-}
-
-void Point::write(llvm::AllocaInst* variable, DType dtype, llvm::Value* value) {
-  in_group(ir.CreateStore(dtype == DType::kBool ? narrow(ir, dtype, value, half_) : value, variable_address(variable)));
-}
+void Point::write(llvm::Value* variable, llvm::Value* value) { in_group(ir.CreateStore(spread(value), variable)); }
 
 template <typename Access>
 Access* Point::in_group(Access* access) {

@@ -29,6 +29,7 @@ struct Operation {
 
   Value* operator[](std::size_t i) const { return operands[i]; }
   llvm::Type* llvm_type() const { return operands[0]->getType(); }
+  llvm::Type* llvm_result_type() const { return shaped_like(operands[0], value_type(ir.getContext(), result_type)); }
   bool is_signed() const { return info(type).is_signed; }
   bool is_bool() const { return type == DType::kBool; }
   Value* number(double value) const { return llvm::ConstantFP::get(llvm_type(), value); }
@@ -37,17 +38,35 @@ struct Operation {
   llvm::ArrayRef<Value*> arguments() const { return {operands.data(), operands.size()}; }
 };
 
+/// What has no vector form is done element by element: `function` takes scalar operands.
+template <typename Function>
+Value* per_lane(const Operation& o, Function function) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(o.llvm_type());
+  if (vector == nullptr) return function(o);
+  Value* result = nullptr;
+  for (unsigned lane = 0; lane < vector->getNumElements(); ++lane) {
+    std::vector<Value*> elements;
+    for (Value* operand : o.operands) elements.push_back(o.ir.CreateExtractElement(operand, lane));
+    Value* element = function({o.ir, elements, o.type, o.result_type});
+    if (result == nullptr) result = llvm::PoisonValue::get(llvm::FixedVectorType::get(element->getType(), vector));
+    result = o.ir.CreateInsertElement(result, element, lane);
+  }
+  return result;
+}
+
 /// Calls NAME(double...) or NAMEf(float...) of libm. It has no effect but its result: nobody reads errno.
-Value* call_libm(const Operation& o, std::string_view name) {
-  llvm::Module& module = *o.ir.GetInsertBlock()->getModule();
-  std::vector<llvm::Type*> types(o.operands.size(), o.llvm_type());
-  auto* type = llvm::FunctionType::get(o.llvm_type(), types, false);
-  llvm::FunctionCallee callee = module.getOrInsertFunction(std::string(name) + (o.type == DType::kF64 ? "" : "f"), type);
-  auto* function = llvm::cast<llvm::Function>(callee.getCallee());
-  function->setDoesNotAccessMemory();
-  function->setDoesNotThrow();
-  function->addFnAttr(llvm::Attribute::WillReturn);
-  return o.ir.CreateCall(callee, o.arguments());
+Value* call_libm(const Operation& all, std::string_view name) {
+  return per_lane(all, [name](const Operation& o) -> Value* {
+    llvm::Module& module = *o.ir.GetInsertBlock()->getModule();
+    std::vector<llvm::Type*> types(o.operands.size(), o.llvm_type());
+    auto* type = llvm::FunctionType::get(o.llvm_type(), types, false);
+    llvm::FunctionCallee callee = module.getOrInsertFunction(std::string(name) + (o.type == DType::kF64 ? "" : "f"), type);
+    auto* function = llvm::cast<llvm::Function>(callee.getCallee());
+    function->setDoesNotAccessMemory();
+    function->setDoesNotThrow();
+    function->addFnAttr(llvm::Attribute::WillReturn);
+    return o.ir.CreateCall(callee, o.arguments());
+  });
 }
 
 Value* select_nonzero(const Operation& o, Value* divisor, Value* result) { return o.ir.CreateSelect(o.ir.CreateICmpEQ(divisor, o.integer(0)), o.integer(0), result); }
@@ -97,7 +116,7 @@ Value* float_mod(const Operation& o) {
 /// floor of the quotient itself: a quotient rounded to float may have been rounded up to an integer.
 Value* float_floor_quotient(const Operation& o) {
   if (o.type == DType::kF64) return o.ir.CreateUnaryIntrinsic(intrinsic::floor, o.ir.CreateFDiv(o[0], o[1]));
-  const auto wide = [&o](Value* x) { return o.ir.CreateFPExt(x, o.ir.getDoubleTy()); };
+  const auto wide = [&o](Value* x) { return o.ir.CreateFPExt(x, shaped_like(x, o.ir.getDoubleTy())); };
   return o.ir.CreateFPTrunc(o.ir.CreateUnaryIntrinsic(intrinsic::floor, o.ir.CreateFDiv(wide(o[0]), wide(o[1]))), o.llvm_type());
 }
 
@@ -119,7 +138,7 @@ Value* integer_extreme(const Operation& o, bool is_max) {
 
 template <typename Shift>
 Value* bounded_shift(const Operation& o, Shift shift) {
-  Value* inside = o.ir.CreateICmpULT(o[1], o.integer(static_cast<std::int64_t>(o.llvm_type()->getIntegerBitWidth())));
+  Value* inside = o.ir.CreateICmpULT(o[1], o.integer(static_cast<std::int64_t>(o.llvm_type()->getScalarSizeInBits())));
   Value* result = shift(o.ir.CreateSelect(inside, o[1], o.integer(0)));
   return o.ir.CreateSelect(inside, result, o.integer(0));
 }
@@ -131,14 +150,14 @@ template <llvm::CmpInst::Predicate kSigned, llvm::CmpInst::Predicate kUnsigned>
 Value* compare_integers(const Operation& o) { return o.ir.CreateICmp(o.is_signed() ? kSigned : kUnsigned, o[0], o[1]); }
 
 Value* cast_from_float(const Operation& o) {
-  llvm::Type* to = value_type(o.ir.getContext(), o.result_type);
+  llvm::Type* to = o.llvm_result_type();
   if (o.result_type == DType::kBool) return o.ir.CreateFCmpUNE(o[0], o.number(0));
   if (is_float(o.result_type)) return o.ir.CreateFPCast(o[0], to);
   return o.ir.CreateIntrinsic(info(o.result_type).is_signed ? intrinsic::fptosi_sat : intrinsic::fptoui_sat, {to, o.llvm_type()}, {o[0]});
 }
 
 Value* cast_from_integer(const Operation& o) {
-  llvm::Type* to = value_type(o.ir.getContext(), o.result_type);
+  llvm::Type* to = o.llvm_result_type();
   if (o.result_type == DType::kBool) return o.ir.CreateICmpNE(o[0], o.integer(0));
   if (is_float(o.result_type)) return o.is_signed() ? o.ir.CreateSIToFP(o[0], to) : o.ir.CreateUIToFP(o[0], to);
   return o.ir.CreateIntCast(o[0], to, o.is_signed());
@@ -146,10 +165,12 @@ Value* cast_from_integer(const Operation& o) {
 
 Value* choose(const Operation& o) { return o.ir.CreateSelect(o[0], o[1], o[2]); }
 
-Value* integer_power(const Operation& o) {
-  const auto widened = [&o](Value* x) { return o.ir.CreateIntCast(x, o.ir.getInt64Ty(), o.is_signed()); };
-  Value* power = call_integer_power(o.ir, widened(o[0]), widened(o[1]), o.type == DType::kU64 ? ExponentSign::kUnsigned : ExponentSign::kSigned);
-  return o.ir.CreateTrunc(power, o.llvm_type());
+Value* integer_power(const Operation& all) {
+  return per_lane(all, [](const Operation& o) {
+    const auto widened = [&o](Value* x) { return o.ir.CreateIntCast(x, o.ir.getInt64Ty(), o.is_signed()); };
+    Value* power = call_integer_power(o.ir, widened(o[0]), widened(o[1]), o.type == DType::kU64 ? ExponentSign::kUnsigned : ExponentSign::kSigned);
+    return o.ir.CreateTrunc(power, o.llvm_type());
+  });
 }
 
 /// 1 / (1 + exp(-|x|)), or exp(-|x|) times that.

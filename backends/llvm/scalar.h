@@ -11,7 +11,7 @@
 namespace hone {
 
 /// The value of an operation, with the meaning that ir/kernel/expr.h gives it. `operand_type` is the type of the operation's operands
-/// (for select: of what is selected). Leaves (constants, indices, loads, temporaries) are the caller's.
+/// (for select: of what is selected). Operands are scalars, or vectors of one length (a select's condition may be a scalar all the same). Leaves (constants, indices, loads, temporaries) are the caller's.
 llvm::Value* emit_operation(llvm::IRBuilder<>& ir, ScalarOp op, DType operand_type, DType result_type, std::span<llvm::Value* const> operands);
 
 llvm::Value* emit_constant(llvm::IRBuilder<>& ir, DType dtype, double float_value, std::int64_t int_value);

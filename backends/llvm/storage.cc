@@ -12,14 +12,19 @@ using llvm::Value;
 constexpr int kF32MantissaBits = 23, kF32Bias = 127;
 constexpr std::uint32_t kF32Infinity = 0x7f800000;
 
-/// One conversion under construction. Denormals of f32 never meet float arithmetic here: threads may run with denormals as zero.
+/// One conversion of values shaped like `like` under construction. Denormals of f32 never meet float arithmetic here: threads may run with denormals as zero.
 class Conversion {
  public:
-  Conversion(llvm::IRBuilder<>& ir, const FloatFormat& format)
-      : ir_(ir), format_(format), shift_(kF32MantissaBits - format.mantissa_bits), sign_bit_(1U << format.magnitude_bits()) {}
+  Conversion(llvm::IRBuilder<>& ir, const FloatFormat& format, const Value* like)
+      : ir_(ir),
+        format_(format),
+        bits_(shaped_like(like, ir.getInt32Ty())),
+        float_(shaped_like(like, ir.getFloatTy())),
+        shift_(kF32MantissaBits - format.mantissa_bits),
+        sign_bit_(1U << format.magnitude_bits()) {}
 
   Value* widen(Value* loaded) {
-    Value* code = ir_.CreateZExt(loaded, ir_.getInt32Ty());
+    Value* code = ir_.CreateZExt(loaded, bits_);
     if (like_f32()) return as_float(ir_.CreateShl(code, shift_));
     Value* magnitude = ir_.CreateAnd(code, sign_bit_ - 1);
     Value* normal = ir_.CreateAdd(ir_.CreateShl(magnitude, shift_), number(static_cast<std::uint32_t>(rebias()) << kF32MantissaBits));
@@ -27,7 +32,8 @@ class Conversion {
     Value* special = number(kF32Infinity | 0x400000);
     if (format_.has_infinity()) special = ir_.CreateSelect(ir_.CreateICmpEQ(magnitude, number(format_.beyond)), number(kF32Infinity), special);
     Value* is_special = ir_.CreateICmpUGT(magnitude, number(format_.max));
-    if (format_.sign == FloatFormat::Sign::kSignedWithoutMinusZero) is_special = ir_.CreateOr(is_special, ir_.CreateICmpEQ(ir_.CreateAnd(code, sign_bit_ * 2 - 1), number(sign_bit_)));
+    if (format_.sign == FloatFormat::Sign::kSignedWithoutMinusZero)
+      is_special = ir_.CreateOr(is_special, ir_.CreateICmpEQ(ir_.CreateAnd(code, sign_bit_ * 2 - 1), number(sign_bit_)));
     result = ir_.CreateSelect(is_special, special, result);
     if (format_.sign == FloatFormat::Sign::kUnsigned) return as_float(result);
     return as_float(ir_.CreateOr(result, ir_.CreateShl(ir_.CreateAnd(code, sign_bit_), 31 - format_.magnitude_bits())));
@@ -35,7 +41,7 @@ class Conversion {
 
   /// The code of an f32, as an i32.
   Value* narrow(Value* value, Rounding rounding, bool saturate) {
-    Value* bits = ir_.CreateBitCast(value, ir_.getInt32Ty());
+    Value* bits = as_bits(value);
     Value* magnitude = ir_.CreateAnd(bits, 0x7fffffff);
     Value* rounded = ir_.CreateAdd(magnitude, addend(magnitude, rounding));
     Value* code = ir_.CreateLShr(ir_.CreateSub(rounded, number(static_cast<std::uint32_t>(rebias()) << kF32MantissaBits)), shift_);
@@ -50,19 +56,20 @@ class Conversion {
   int rebias() const { return kF32Bias - format_.bias; }
   /// The exponents and denormals of f32 itself: only the mantissa is shorter.
   bool like_f32() const { return rebias() == 0 and format_.has_zero(); }
-  llvm::ConstantInt* number(std::uint32_t value) const { return ir_.getInt32(value); }
-  Value* as_float(Value* bits) const { return ir_.CreateBitCast(bits, ir_.getFloatTy()); }
-  Value* as_bits(Value* value) const { return ir_.CreateBitCast(value, ir_.getInt32Ty()); }
+  llvm::Constant* number(std::uint32_t value) const { return llvm::ConstantInt::get(bits_, value); }
+  Value* as_float(Value* bits) const { return ir_.CreateBitCast(bits, float_); }
+  Value* as_bits(Value* value) const { return ir_.CreateBitCast(value, bits_); }
   static std::uint32_t f32_bits(int exponent) { return static_cast<std::uint32_t>(exponent + kF32Bias) << kF32MantissaBits; }
-  Value* power_of_two(int exponent) const { return llvm::ConstantFP::get(ir_.getFloatTy(), std::ldexp(1.0, exponent)); }
+  Value* power_of_two(int exponent) const { return llvm::ConstantFP::get(float_, std::ldexp(1.0, exponent)); }
 
   /// What codes with exponent 0 stand for: denormals, or the smallest number of a format that has no zero, which is a denormal of f32.
   Value* lowest_codes(Value* magnitude) {
     if (not format_.has_zero()) return number(0x400000);
-    return as_bits(ir_.CreateFMul(ir_.CreateUIToFP(magnitude, ir_.getFloatTy()), power_of_two(1 - format_.bias - format_.mantissa_bits)));
+    return as_bits(ir_.CreateFMul(ir_.CreateUIToFP(magnitude, float_), power_of_two(1 - format_.bias - format_.mantissa_bits)));
   }
 
-  /// What to add before the low bits fall off. Half a unit less one, and one for odd values, rounds to nearest even; a mantissa that is nothing but its leading 1 is odd.
+  /// What to add before the low bits fall off. Half a unit less one, and one for odd values, rounds to nearest even; a mantissa that is nothing but its leading
+  /// 1 is odd.
   Value* addend(Value* magnitude, Rounding rounding) {
     const std::uint32_t unit = 1U << shift_;
     if (rounding != Rounding::kNearest) return number(rounding == Rounding::kUp ? unit - 1 : 0);
@@ -80,7 +87,7 @@ class Conversion {
   Value* without_zero(Value* magnitude, Value* code, Rounding rounding, bool saturate) {
     const std::uint32_t smallest = 0x400000, next = 2 * smallest;
     const std::uint32_t first_up = rounding == Rounding::kNearest ? smallest + smallest / 2 : rounding == Rounding::kUp ? smallest + 1 : next;
-    Value* low = ir_.CreateZExt(ir_.CreateICmpUGE(magnitude, number(first_up)), ir_.getInt32Ty());
+    Value* low = ir_.CreateZExt(ir_.CreateICmpUGE(magnitude, number(first_up)), bits_);
     Value* result = ir_.CreateSelect(ir_.CreateICmpULT(magnitude, number(next)), low, code);
     return ir_.CreateSelect(ir_.CreateICmpULT(magnitude, number(smallest)), number(saturate ? 0 : format_.nan), result);
   }
@@ -95,23 +102,26 @@ class Conversion {
 
   llvm::IRBuilder<>& ir_;
   const FloatFormat& format_;
+  llvm::Type *bits_, *float_;
   int shift_;
   std::uint32_t sign_bit_;
 };
 
-/// The f32 next to an f64 (infinity from 2^128 on) whose last bit is 1 where it is not the same number: rounding that again, to fewer bits, gives what rounding the f64 would have given.
+/// The f32 next to an f64 (infinity from 2^128 on) whose last bit is 1 where it is not the same number: rounding that again, to fewer bits, gives what rounding
+/// the f64 would have given.
 Value* to_odd(llvm::IRBuilder<>& ir, Value* value) {
-  Value* nearest = ir.CreateFPTrunc(value, ir.getFloatTy());
-  Value* bits = ir.CreateBitCast(nearest, ir.getInt32Ty());
-  Value* back = ir.CreateFPExt(nearest, ir.getDoubleTy());
+  llvm::Type *i32 = shaped_like(value, ir.getInt32Ty()), *f32 = shaped_like(value, ir.getFloatTy());
+  Value* nearest = ir.CreateFPTrunc(value, f32);
+  Value* bits = ir.CreateBitCast(nearest, i32);
+  Value* back = ir.CreateFPExt(nearest, value->getType());
   Value* magnitude = ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value);
   Value* in_range = ir.CreateFCmpOLT(magnitude, llvm::ConstantFP::get(value->getType(), 0x1p128));
   Value* inexact = ir.CreateAnd(ir.CreateFCmpONE(back, value), in_range);
-  Value* even = ir.CreateICmpEQ(ir.CreateAnd(bits, 1), ir.getInt32(0));
+  Value* even = ir.CreateICmpEQ(ir.CreateAnd(bits, 1), llvm::ConstantInt::get(i32, 0));
   Value* too_large = ir.CreateFCmpOGT(ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back), magnitude);
-  Value* step = ir.CreateSelect(too_large, ir.getInt32(-1), ir.getInt32(1));
+  Value* step = ir.CreateSelect(too_large, llvm::ConstantInt::getAllOnesValue(i32), llvm::ConstantInt::get(i32, 1));
   Value* moved = ir.CreateSelect(ir.CreateAnd(inexact, even), ir.CreateAdd(bits, step), bits);
-  return ir.CreateBitCast(moved, ir.getFloatTy());
+  return ir.CreateBitCast(moved, f32);
 }
 
 Value* low_bits(llvm::IRBuilder<>& ir, DType dtype, Value* value) {
@@ -135,28 +145,36 @@ llvm::Type* storage_type(llvm::LLVMContext& context, DType dtype) {
   return value_type(context, dtype);
 }
 
+llvm::Type* shaped_like(const Value* like, llvm::Type* element) {
+  const auto* vector = llvm::dyn_cast<llvm::VectorType>(like->getType());
+  return vector == nullptr ? element : llvm::VectorType::get(element, vector->getElementCount());
+}
+
 Value* widen(llvm::IRBuilder<>& ir, DType storage, Value* loaded, HalfConversion half) {
-  if (storage == DType::kBool) return ir.CreateICmpNE(loaded, ir.getInt8(0));
+  if (storage == DType::kBool) return ir.CreateICmpNE(loaded, llvm::ConstantInt::get(loaded->getType(), 0));
   if (not is_storage_only(storage)) return loaded;
-  if (not is_float(storage)) return ir.CreateIntCast(loaded, ir.getInt32Ty(), info(storage).is_signed);
-  if (by_instruction(storage, half)) return ir.CreateFPExt(ir.CreateBitCast(loaded, ir.getHalfTy()), ir.getFloatTy());
-  return Conversion(ir, float_format(storage)).widen(loaded);
+  if (not is_float(storage)) return ir.CreateIntCast(loaded, shaped_like(loaded, ir.getInt32Ty()), info(storage).is_signed);
+  if (by_instruction(storage, half)) {
+    Value* as_half = ir.CreateBitCast(loaded, shaped_like(loaded, ir.getHalfTy()));
+    return ir.CreateFPExt(as_half, shaped_like(loaded, ir.getFloatTy()));
+  }
+  return Conversion(ir, float_format(storage), loaded).widen(loaded);
 }
 
 Value* narrow(llvm::IRBuilder<>& ir, DType storage, Value* value, HalfConversion half) {
-  if (storage == DType::kBool) return ir.CreateZExt(value, ir.getInt8Ty());
+  if (storage == DType::kBool) return ir.CreateZExt(value, shaped_like(value, ir.getInt8Ty()));
   if (not is_storage_only(storage)) return value;
-  llvm::Type* memory = storage_type(ir.getContext(), storage);
+  llvm::Type* memory = shaped_like(value, storage_type(ir.getContext(), storage));
   if (not is_float(storage)) return ir.CreateTrunc(low_bits(ir, storage, value), memory);
-  if (by_instruction(storage, half)) return ir.CreateBitCast(ir.CreateFPTrunc(value, ir.getHalfTy()), memory);
-  return ir.CreateTrunc(Conversion(ir, float_format(storage)).narrow(value, Rounding::kNearest, false), memory);
+  if (by_instruction(storage, half)) return ir.CreateBitCast(ir.CreateFPTrunc(value, shaped_like(value, ir.getHalfTy())), memory);
+  return ir.CreateTrunc(Conversion(ir, float_format(storage), value).narrow(value, Rounding::kNearest, false), memory);
 }
 
 Value* round_to(llvm::IRBuilder<>& ir, StorageRounding to, Value* value, HalfConversion half) {
   if (not is_float(to.dtype)) return low_bits(ir, to.dtype, value);
-  if (value->getType()->isDoubleTy()) value = to_odd(ir, value);
+  if (value->getType()->getScalarType()->isDoubleTy()) value = to_odd(ir, value);
   if (by_instruction(to.dtype, half)) return widen(ir, to.dtype, narrow(ir, to.dtype, value, half), half);
-  Conversion conversion(ir, float_format(to.dtype));
+  Conversion conversion(ir, float_format(to.dtype), value);
   return conversion.widen(conversion.narrow(value, to.rounding, to.saturate));
 }
 

@@ -12,9 +12,13 @@ llvm::Type* value_type(llvm::LLVMContext& context, DType dtype);
 /// In memory: integers of the element's bytes for types that are storage only, i8 for bool.
 llvm::Type* storage_type(llvm::LLVMContext& context, DType dtype);
 
+/// `element`, or where `like` is a vector, a vector of as many.
+llvm::Type* shaped_like(const llvm::Value* like, llvm::Type* element);
+
 /// Does the target convert f16 by an instruction? If not, integer arithmetic does it.
 enum class HalfConversion : std::uint8_t { kInstruction, kArithmetic };
 
+// These take scalars and vectors alike.
 llvm::Value* widen(llvm::IRBuilder<>& ir, DType storage, llvm::Value* loaded, HalfConversion half);
 /// Floats are rounded to nearest even, integers keep their low bits.
 llvm::Value* narrow(llvm::IRBuilder<>& ir, DType storage, llvm::Value* value, HalfConversion half);

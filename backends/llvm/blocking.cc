@@ -1,0 +1,187 @@
+#include "backends/llvm/blocking.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "backends/llvm/reduction.h"
+
+namespace hone {
+
+namespace {
+
+// What is not known when compiling is taken to be of this size: a batch, and anything else.
+constexpr std::int64_t kTypicalRows = 64, kTypicalExtent = 256;
+constexpr double kDotCost = 1.3;                   ///< loads of dot products cross cache lines
+constexpr double kTileCycles = 30;                 ///< to find a tile's place, and to fill and empty the pipeline
+constexpr std::int64_t kMaxPackedBytes = 1 << 19;  ///< they lie on the stack
+constexpr std::int64_t kPanelBytes = 1 << 20;      ///< of the rows' factor: it stays in the second level cache
+constexpr std::int64_t kMaxRows = 16, kMaxVectors = 4, kMaxDots = 8;
+
+/// Cycles of one step of the inner loops: two multiply-adds or two loads each, a chain of additions of latency 4, the loop itself.
+double step_cycles(std::int64_t rows, std::int64_t columns) {
+  const auto sums = static_cast<double>(rows * columns), loads = static_cast<double>(rows + columns);
+  return std::max({sums / 2, loads / 2, 4.0}) + 0.5;
+}
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+class Chooser {
+ public:
+  Chooser(const Kernel& kernel, const Nest& nest, const VectorUnit& unit) : kernel_(kernel), nest_(nest), unit_(unit), axes_of_(axes_of_expressions(kernel)) {}
+
+  std::optional<Blocking> run() {
+    if (std::ranges::any_of(kernel_.phases, &Phase::scatter)) return std::nullopt;
+    if (is_contraction_with_stores()) {
+      for (const std::uint32_t axis : nest_.outer)
+        if (is_contiguous_in_stores(axis)) try_columns(axis);
+      if (best_) return best_;
+    }
+    return runs_across_outer(kernel_, nest_) ? std::optional(across()) : std::nullopt;
+  }
+
+ private:
+  // ---- what the kernel is
+
+  bool is_contraction_with_stores() {
+    if (kernel_.phases.empty() or nest_.inner[0].empty() or kernel_.phases[0].reductions.empty() or not kernel_.phases[0].stores.empty()) return false;
+    for (std::size_t p = 1; p < kernel_.phases.size(); ++p)
+      if (not nest_.inner[p].empty() or not kernel_.phases[p].reductions.empty()) return false;
+    if (not std::ranges::all_of(kernel_.phases[0].reductions, [&](const Reduction& reduction) { return is_contraction(kernel_, reduction, axes_of_); }))
+      return false;
+    for (const ExprId id : expressions_of(kernel_, 0))
+      if (kernel_.exprs[id].op == ScalarOp::kLoad) loads_.push_back(id);
+    return true;
+  }
+
+  bool is_contiguous_in_stores(std::uint32_t axis) const {
+    return std::ranges::all_of(nest_.stores, [&](const std::vector<Offset>& offsets) {
+      return std::ranges::all_of(offsets, [&](const Offset& offset) { return stride_along(offset, axis, axes_of_) == Stride::kOne; });
+    });
+  }
+
+  Stride stride(ExprId load, std::uint32_t axis) const { return stride_along(nest_.loads.at(load), axis, axes_of_); }
+  bool depends(ExprId load, std::uint32_t axis) const { return (axes_of_[load.index] >> axis & 1) != 0; }
+  bool contiguous_or_constant(std::uint32_t axis) const {
+    return std::ranges::all_of(loads_, [&](ExprId load) { return stride(load, axis) == Stride::kOne or not depends(load, axis); });
+  }
+
+  /// Axes along which what is loaded for a column serves again.
+  std::vector<std::uint32_t> row_axes(std::uint32_t columns) const {
+    std::vector<std::uint32_t> axes;
+    for (const std::uint32_t axis : nest_.outer) {
+      const bool shared = std::ranges::none_of(loads_, [&](ExprId load) { return depends(load, axis) and depends(load, columns); });
+      if (axis != columns and shared) axes.push_back(axis);
+    }
+    return axes;
+  }
+
+  std::int64_t expected(std::uint32_t axis, std::int64_t typical) const { return nest_.extents[axis].is_constant() ? nest_.extents[axis].value() : typical; }
+
+  // ---- candidates
+
+  void try_columns(std::uint32_t columns) {
+    const std::uint32_t inner = nest_.inner[0].back();
+    const bool vectors = contiguous_or_constant(columns), dots = contiguous_or_constant(inner);
+    for (const std::uint32_t rows : row_axes(columns)) {
+      if (vectors) try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(columns)});
+      if (const ExprId factor = factor_to_pack(columns, rows); factor.valid() and not vectors)
+        try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(columns), .packed = factor});
+      if (dots) try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(inner), .dots = true});
+    }
+    if (vectors and not best_) try_tiles({.columns = columns, .lanes = lanes_for(columns)});
+  }
+
+  /// The factor that depends on the columns, if its vectors along the innermost inner axis can be transposed.
+  ExprId factor_to_pack(std::uint32_t columns, std::uint32_t rows) const {
+    const std::vector<std::uint32_t>& inner = nest_.inner[0];
+    if (kernel_.phases[0].reductions.size() != 1 or not std::ranges::all_of(inner, [&](std::uint32_t axis) { return nest_.extents[axis].is_constant(); }))
+      return {};
+    std::int64_t points = 1;
+    for (const std::uint32_t axis : inner) points *= nest_.extents[axis].value();
+    if (points * kMaxVectors * unit_.lanes * 4 > kMaxPackedBytes) return {};
+    const Expr& product = kernel_.exprs[kernel_.phases[0].reductions[0].value];
+    const bool first = (axes_of_[product.operands[0].index] >> columns & 1) != 0;
+    const ExprId factor = product.operands[first ? 0 : 1], other = product.operands[first ? 1 : 0];
+    const auto depends_on = [&](ExprId id, std::uint32_t axis) { return (axes_of_[id.index] >> axis & 1) != 0; };
+    if (depends_on(factor, rows) or depends_on(other, columns)) return {};
+    const bool along = std::ranges::all_of(loads_, [&](ExprId load) { return not depends(load, columns) or stride(load, inner.back()) == Stride::kOne; });
+    return along ? factor : ExprId();
+  }
+
+  std::int64_t lanes_for(std::uint32_t axis) const {
+    const auto extent = static_cast<std::uint64_t>(expected(axis, kTypicalExtent));
+    return std::min(unit_.lanes, std::max<std::int64_t>(4, static_cast<std::int64_t>(std::bit_ceil(std::max<std::uint64_t>(extent, 1)))));
+  }
+
+  void try_tiles(Blocking blocking) {
+    const std::int64_t columns = expected(blocking.columns, kTypicalExtent), rows = blocking.rows ? expected(*blocking.rows, kTypicalRows) : 1;
+    const std::int64_t most_columns = blocking.dots ? std::min({columns, kMaxDots, blocking.lanes}) : std::min(ceil_div(columns, blocking.lanes), kMaxVectors);
+    const auto sums = static_cast<std::int64_t>(kernel_.phases[0].reductions.size());
+    for (blocking.column_count = 1; blocking.column_count <= most_columns; ++blocking.column_count) {
+      for (blocking.row_count = 1; blocking.row_count <= std::min(rows, kMaxRows); ++blocking.row_count) {
+        if (blocking.row_count * blocking.column_count * sums + blocking.column_count + 1 > unit_.registers) break;
+        const double cycles = cycles_per_point(blocking, columns, rows);
+        if (best_ and cycles >= best_cycles_) continue;
+        best_ = blocking;
+        best_->panel_rows = std::max<std::int64_t>(4, kPanelBytes / (4 * inner_points() * blocking.row_count));
+        best_cycles_ = cycles;
+      }
+    }
+  }
+
+  /// Of one point of the outer space.
+  double cycles_per_point(const Blocking& blocking, std::int64_t columns, std::int64_t rows) const {
+    const std::int64_t inner = inner_points();
+    double steps = static_cast<double>(inner);
+    if (blocking.dots) {
+      const std::int64_t along = std::max<std::int64_t>(1, expected(nest_.inner[0].back(), kTypicalExtent));
+      steps = static_cast<double>(inner / along * ceil_div(along, blocking.lanes));
+    }
+    const bool clamped = blocking.rows and not nest_.extents[*blocking.rows].is_constant();  // the last tile computes rows that are not there
+    const std::int64_t last_columns = columns % blocking.width(),
+                       last_rows = clamped and rows % blocking.row_count != 0 ? blocking.row_count : rows % blocking.row_count;
+    const auto tile = [&](std::int64_t tile_rows, std::int64_t tile_width) {
+      const std::int64_t cells = blocking.dots ? tile_width : ceil_div(tile_width, blocking.lanes);
+      const double tail = blocking.dots ? 3.0 * static_cast<double>(tile_rows * cells) : 0;
+      return step_cycles(tile_rows, cells) * steps * (blocking.dots ? kDotCost : 1) + tail + kTileCycles;
+    };
+    const auto strip = [&](std::int64_t tile_rows) {
+      return static_cast<double>(columns / blocking.width()) * tile(tile_rows, blocking.width()) + (last_columns > 0 ? tile(tile_rows, last_columns) : 0);
+    };
+    const double all = static_cast<double>(rows / blocking.row_count) * strip(blocking.row_count) + (last_rows > 0 ? strip(last_rows) : 0);
+    const double packing = blocking.packed.valid() ? 0.5 * static_cast<double>(columns * inner) : 0;
+    return (all + packing) / static_cast<double>(std::max<std::int64_t>(1, columns * rows));
+  }
+
+  std::int64_t inner_points() const {
+    std::int64_t points = 1;
+    for (const std::uint32_t axis : nest_.inner[0]) points *= std::max<std::int64_t>(1, expected(axis, kTypicalExtent));
+    return points;
+  }
+
+  // ---- other kernels
+
+  Blocking across() const {
+    constexpr std::size_t kFewExpressions = 24;  // larger bodies are written down once
+    Blocking blocking{.columns = nest_.outer.back(), .lanes = lanes_for(nest_.outer.back())};
+    std::size_t expressions = 0;
+    for (std::size_t p = 0; p < kernel_.phases.size(); ++p) expressions += expressions_of(kernel_, p).size();
+    if (expressions <= kFewExpressions)
+      blocking.column_count = std::clamp<std::int64_t>(ceil_div(expected(blocking.columns, kTypicalExtent), blocking.lanes), 1, kMaxVectors);
+    return blocking;
+  }
+
+  const Kernel& kernel_;
+  const Nest& nest_;
+  const VectorUnit& unit_;
+  const std::vector<std::uint64_t> axes_of_;
+  std::vector<ExprId> loads_;  ///< of the contraction
+  std::optional<Blocking> best_;
+  double best_cycles_ = 0;
+};
+
+}  // namespace
+
+std::optional<Blocking> choose_blocking(const Kernel& kernel, const Nest& nest, const VectorUnit& unit) { return Chooser(kernel, nest, unit).run(); }
+
+}  // namespace hone

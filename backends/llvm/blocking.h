@@ -1,0 +1,38 @@
+// Blocking: which points of a kernel are computed side by side, in registers.
+#pragma once
+
+#include <optional>
+
+#include "backends/llvm/nest.h"
+
+namespace hone {
+
+/// The vector registers of a processor.
+struct VectorUnit {
+  std::int64_t lanes;  ///< f32 elements in one
+  std::int64_t registers;
+};
+
+/// A tile: `row_count` points along the outer axis `rows` times some along the outer axis `columns`. Sums of the tile's points stay in registers.
+struct Blocking {
+  std::uint32_t columns = 0;
+  std::optional<std::uint32_t> rows = {};
+  std::int64_t row_count = 1;
+  std::int64_t column_count = 1;  ///< vectors along `columns`; of dot products, columns
+  std::int64_t lanes = 1;         ///< points of a vector
+  bool dots = false;              ///< lanes run along the innermost inner axis, and each point of the tile has a vector of partial sums; else along `columns`
+
+  /// The factor that depends on the columns, for all inner points, as vectors in an array: made once for all rows of a panel of tiles. The factor is contiguous
+  /// along the innermost inner axis, or along the columns.
+  ExprId packed = {};
+  std::int64_t panel_rows = 1;  ///< tiles below each other that are done before those of the next columns
+
+  std::int64_t width() const { return dots ? column_count : column_count * lanes; }
+};
+
+/// For kernels that are contractions with stores behind them, tiles that cost the fewest cycles by a count of instructions: vectors along the axis in which
+/// the result is contiguous, if each factor is contiguous or constant along it, or dot products. For others a block of vectors where runs_across_outer
+/// says so. Nothing: one point after the other.
+std::optional<Blocking> choose_blocking(const Kernel& kernel, const Nest& nest, const VectorUnit& unit);
+
+}  // namespace hone

@@ -1,0 +1,425 @@
+#include "backends/llvm/blocks.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "backends/llvm/loop_builder.h"
+#include "backends/llvm/phase_code.h"
+
+namespace hone {
+
+namespace {
+
+using llvm::Value;
+
+class BlockCode {
+ public:
+  BlockCode(const Kernel& kernel, const Nest& nest, const Blocking& blocking, Point& point)
+      : kernel_(kernel), nest_(nest), blocking_(blocking), point_(point), ir_(point.ir), loops_(point), code_(point, kernel, nest) {}
+
+  /// Tile t is the work of the call in whose range point t * points / tiles lies, so every tile is done once however the points are split.
+  void run() {
+    Value* points = number(1);
+    for (const std::uint32_t axis : nest_.outer) points = ir_.CreateNUWMul(points, extent(axis));
+    points = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, points, number(1));
+    column_blocks_ = block_count(blocking_.columns, blocking_.width(), column_tail_width());
+    row_blocks_ = blocking_.rows ? block_count(*blocking_.rows, blocking_.row_count, blocking_.row_count) : number(1);
+    panel_rows_ = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, row_blocks_, number(blocking_.panel_rows));
+    row_panels_ = ir_.CreateUDiv(ir_.CreateNSWAdd(row_blocks_, number(blocking_.panel_rows - 1)), number(blocking_.panel_rows));
+    Value* tiles = ir_.CreateNUWMul(panel_rows_, ir_.CreateNUWMul(column_blocks_, row_panels_));
+    for (const std::uint32_t axis : other_axes()) tiles = ir_.CreateNUWMul(tiles, extent(axis));
+    const auto tile_at = [&](Value* point) { return ir_.CreateUDiv(ir_.CreateNUWMul(point, tiles), points); };
+    panels(tile_at(point_.begin()), tile_at(point_.end()));
+  }
+
+ private:
+  /// Part of an axis: `count` of its indices, or vectors of them, in code; `left` says how many are there (nullptr: all).
+  struct Side {
+    Value* first;
+    std::int64_t count;
+    Value* left;
+  };
+
+  // ---- where a tile lies
+
+  Value* number(std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); }
+  Value* extent(std::uint32_t axis) { return point_.size(nest_.extents[axis]); }
+  bool is_constant(std::uint32_t axis) const { return nest_.extents[axis].is_constant(); }
+
+  std::vector<std::uint32_t> other_axes() const {
+    std::vector<std::uint32_t> axes = nest_.outer;
+    std::erase_if(axes, [&](std::uint32_t axis) { return axis == blocking_.columns or axis == blocking_.rows; });
+    return axes;
+  }
+
+  /// Columns of a block behind the last full one, where the extent is not known: they are worked off vector by vector.
+  std::int64_t column_tail_width() const { return blocking_.dots ? blocking_.width() : blocking_.lanes; }
+
+  Value* block_count(std::uint32_t axis, std::int64_t width, std::int64_t tail_width) {
+    if (is_constant(axis)) return number((nest_.extents[axis].value() + width - 1) / width);
+    Value* full = ir_.CreateUDiv(extent(axis), number(width));
+    Value* rest = ir_.CreateNSWSub(extent(axis), ir_.CreateNSWMul(full, number(width)));
+    return ir_.CreateNSWAdd(full, ir_.CreateUDiv(ir_.CreateNSWAdd(rest, number(tail_width - 1)), number(tail_width)));
+  }
+
+  /// The tiles [first, last), panel by panel: tiles of the same columns, whose factor stays in the cache.
+  void panels(Value* first, Value* last) {
+    Value* height = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, panel_rows_, number(1));
+    Value* end = ir_.CreateUDiv(ir_.CreateNSWAdd(last, ir_.CreateNSWSub(height, number(1))), height);
+    loops_.loop(ir_.CreateUDiv(first, height), end, {.unroll = 1}, [&](Value* panel) {
+      Value* start = ir_.CreateNSWMul(panel, height);
+      Value* from = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, ir_.CreateNSWSub(first, start), number(0));
+      Value* to = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateNSWSub(last, start), height);
+      this->panel(panel, from, to);
+    });
+  }
+
+  /// Its tiles [from, to).
+  void panel(Value* panel, Value* from, Value* to) {
+    Value* column_block = split_off(panel, column_blocks_);
+    Value* above = ir_.CreateNSWMul(split_off(panel, row_panels_), panel_rows_);
+    const std::vector<std::uint32_t> others = other_axes();
+    for (std::size_t i = others.size(); i-- > 0;) point_.set_index(others[i], i == 0 ? panel : split_off(panel, extent(others[i])));
+    columns(column_block, [&](const Side& columns) {
+      if (not blocking_.rows) return cells({nullptr, 1, nullptr}, columns);
+      if (blocking_.packed.valid()) pack(columns);
+      Value* below = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateNSWAdd(above, to), row_blocks_);  // the last panel may have fewer rows
+      loops_.loop(ir_.CreateNSWAdd(above, from), below, {.unroll = 1}, [&](Value* block) { rows(block, [&](const Side& rows) { cells(rows, columns); }); });
+    });
+  }
+
+  Value* split_off(Value*& number, Value* extent) {
+    Value* last = ir_.CreateURem(number, extent);
+    number = ir_.CreateUDiv(number, extent);
+    return last;
+  }
+
+  template <typename Body>
+  void columns(Value* block, Body body) {
+    const std::uint32_t axis = blocking_.columns;
+    const std::int64_t width = blocking_.width();
+    const auto full = [&] { body({ir_.CreateNSWMul(block, number(width)), blocking_.column_count, nullptr}); };
+    if (is_constant(axis)) {
+      const std::int64_t rest = nest_.extents[axis].value() % width, count = nest_.extents[axis].value() / width;
+      const auto last = [&] { body({number(count * width), blocking_.dots ? rest : (rest + blocking_.lanes - 1) / blocking_.lanes, number(rest)}); };
+      return either(ir_.CreateICmpSLT(block, number(count)), count > 0, rest > 0, full, last);
+    }
+    Value* count = ir_.CreateUDiv(extent(axis), number(width));
+    const auto tail = [&] {
+      Value* behind = ir_.CreateNSWMul(ir_.CreateNSWSub(block, count), number(column_tail_width()));
+      Value* first = ir_.CreateNSWAdd(ir_.CreateNSWMul(count, number(width)), behind);
+      body({first, blocking_.dots ? blocking_.column_count : 1, ir_.CreateNSWSub(extent(axis), first)});
+    };
+    either(ir_.CreateICmpSLT(block, count), true, true, full, tail);
+  }
+
+  template <typename Body>
+  void rows(Value* block, Body body) {
+    const std::uint32_t axis = *blocking_.rows;
+    const std::int64_t height = blocking_.row_count;
+    Value* first = ir_.CreateNSWMul(block, number(height));
+    const auto full = [&] { body({first, height, nullptr}); };
+    if (is_constant(axis)) {
+      const std::int64_t rest = nest_.extents[axis].value() % height, count = nest_.extents[axis].value() / height;
+      return either(ir_.CreateICmpSLT(block, number(count)), count > 0, rest > 0, full, [&] { body({first, rest, nullptr}); });
+    }
+    Value* left = ir_.CreateNSWSub(extent(axis), first);
+    either(ir_.CreateICmpSGE(left, number(height)), true, height > 1, full, [&] { body({first, height, left}); });
+  }
+
+  /// A branch between two codes of which one may never be wanted.
+  template <typename Then, typename Otherwise>
+  void either(Value* condition, bool has_then, bool has_otherwise, Then then, Otherwise otherwise) {
+    if (has_then and has_otherwise) return loops_.branch(condition, then, otherwise);
+    if (has_then) then();
+    else if (has_otherwise) otherwise();
+  }
+
+  // ---- a tile
+
+  void cells(const Side& rows, const Side& columns) {
+    if (not blocking_.rows and not blocking_.dots) {
+      point_.set_grid(along_columns({}, columns));
+      point_.make_temps();
+      for (std::size_t p = 0; p < kernel_.phases.size(); ++p) phase(p);
+    } else {
+      PointGrid grid = blocking_.dots ? dot_products(columns) : along_columns({}, columns);
+      grid.row_axis = *blocking_.rows;
+      grid.rows = indices(rows, *blocking_.rows);
+      point_.set_grid(grid);
+      point_.make_temps();
+      phase(0);
+      finish(rows, columns);
+    }
+    point_.set_grid({});
+  }
+
+  /// The index of each row or column.
+  std::vector<Value*> indices(const Side& side, std::uint32_t axis) {
+    if (side.left != nullptr and not is_constant(axis)) return inside(side, axis);
+    std::vector<Value*> made;
+    for (std::int64_t i = 0; i < side.count; ++i) made.push_back(ir_.CreateNSWAdd(side.first, number(i)));
+    return made;
+  }
+
+  /// The same, where there may be fewer: behind the last one it is the last one's, computed again for nothing.
+  std::vector<Value*> inside(const Side& side, std::uint32_t axis) {
+    Value* last = ir_.CreateNSWSub(extent(axis), number(1));
+    std::vector<Value*> made;
+    for (std::int64_t i = 0; i < side.count; ++i)
+      made.push_back(ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateNSWAdd(side.first, number(i)), last));
+    return made;
+  }
+
+  PointGrid along_columns(PointGrid grid, const Side& columns) {
+    grid.column_axis = grid.lane_axis = blocking_.columns;
+    grid.lanes = static_cast<std::uint32_t>(blocking_.lanes);
+    grid.columns.clear();
+    for (std::int64_t i = 0; i < columns.count; ++i) {
+      Value* skipped = number(i * blocking_.lanes);
+      grid.columns.push_back(ir_.CreateNSWAdd(columns.first, skipped));
+      grid.masks.push_back(columns.left == nullptr ? nullptr : lanes_below(ir_.CreateNSWSub(columns.left, skipped), blocking_.lanes));
+    }
+    return grid;
+  }
+
+  PointGrid dot_products(const Side& columns) {
+    PointGrid grid;
+    grid.column_axis = blocking_.columns;
+    grid.columns = indices(columns, blocking_.columns);
+    grid.lane_axis = nest_.inner[0].back();
+    grid.lanes = static_cast<std::uint32_t>(blocking_.lanes);
+    return grid;
+  }
+
+  /// The first `count` of the lanes; nullptr if that is known to be all.
+  Value* lanes_below(Value* count, std::int64_t lanes) {
+    if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(count); constant != nullptr and constant->getSExtValue() >= lanes) return nullptr;
+    auto* type = llvm::FixedVectorType::get(ir_.getInt32Ty(), static_cast<unsigned>(lanes));
+    Value* bound = ir_.CreateTrunc(ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, count, number(lanes)), ir_.getInt32Ty());
+    return ir_.CreateICmpULT(ir_.CreateStepVector(type), ir_.CreateVectorSplat(static_cast<unsigned>(lanes), bound));
+  }
+
+  void phase(std::size_t p) {
+    code_.start(p);
+    inner_loops(p, 0);
+  }
+
+  void inner_loops(std::size_t phase, std::size_t depth) {
+    const std::vector<std::uint32_t>& axes = nest_.inner[phase];
+    if (depth == axes.size()) return code_.run(phase, PhaseCode::Order::kAsWritten);
+    const bool innermost = depth + 1 == axes.size();
+    if (innermost and blocking_.dots) return lanes_along(phase, axes[depth]);
+    loops_.loop(number(0), extent(axes[depth]), {.unroll = innermost ? unrolling(nest_.extents[axes[depth]]) : 1}, [&](Value* i) {
+      point_.set_index(axes[depth], i);
+      inner_loops(phase, depth + 1);
+    });
+  }
+
+  /// Steps of an innermost loop that are written one after the other: enough to hide the loop, and all of a short one.
+  std::int64_t unrolling(const Size& extent) const {
+    constexpr std::int64_t kFewCells = 8, kManyCells = 200;
+    if (not blocking_.rows) return 1;
+    const std::int64_t cells = blocking_.row_count * blocking_.column_count;
+    if (extent.is_constant() and extent.value() <= 8 and extent.value() * cells <= kManyCells) return std::max<std::int64_t>(1, extent.value());
+    return cells <= kFewCells ? 4 : 1;
+  }
+
+  /// The innermost axis of dot products: whole vectors, and what is left under a mask.
+  void lanes_along(std::size_t phase, std::uint32_t axis) {
+    Value* lanes = number(blocking_.lanes);
+    Value* rest = ir_.CreateURem(extent(axis), lanes);
+    Value* whole = ir_.CreateNSWSub(extent(axis), rest);
+    loops_.strided(number(0), whole, lanes, {.unroll = 1}, [&](Value* i) {
+      point_.set_index(axis, i);
+      code_.run(phase, PhaseCode::Order::kAsWritten);
+    });
+    if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(rest); constant != nullptr and constant->isZero()) return;
+    point_.when(ir_.CreateICmpSGT(rest, number(0)), [&] {
+      PointGrid grid = point_.grid();
+      grid.masks.assign(grid.columns.size(), lanes_below(rest, blocking_.lanes));
+      point_.set_grid(grid);
+      point_.set_index(axis, whole);
+      code_.run(phase, PhaseCode::Order::kAsWritten);
+      grid.masks.clear();
+      point_.set_grid(grid);
+    });
+  }
+
+  // ---- packing
+
+  /// Lays out the factor of these columns: for each inner point, in order, one vector after the other.
+  void pack(const Side& columns) {
+    const std::vector<std::uint32_t>& inner = nest_.inner[0];
+    std::int64_t points = 1;
+    for (const std::uint32_t axis : inner) points *= nest_.extents[axis].value();
+    const auto vectors = static_cast<std::uint64_t>(columns.count);
+    llvm::Type* type = llvm::FixedVectorType::get(ir_.getFloatTy(), static_cast<unsigned>(blocking_.lanes));
+    llvm::AllocaInst* array = point_.variable(llvm::ArrayType::get(type, static_cast<std::uint64_t>(points) * vectors));
+    array->setAlignment(llvm::Align(64));
+    const auto place = [this, type, array, vectors](Value* point, Value* column) {
+      return ir_.CreateInBoundsGEP(type, array, ir_.CreateNSWAdd(ir_.CreateNSWMul(point, number(static_cast<std::int64_t>(vectors))), column));
+    };
+    point_.restore(blocking_.packed);
+    pack_loops(columns, 0, place);
+    point_.replace(blocking_.packed,
+                   [this, type, place] { return ir_.CreateLoad(type, place(inner_point(), number(static_cast<std::int64_t>(point_.column())))); });
+  }
+
+  /// The number of the inner point.
+  Value* inner_point() {
+    Value* point = number(0);
+    for (const std::uint32_t axis : nest_.inner[0]) point = ir_.CreateNSWAdd(ir_.CreateNSWMul(point, extent(axis)), point_.index(axis));
+    return point;
+  }
+
+  template <typename Place>
+  void pack_loops(const Side& columns, std::size_t depth, Place place) {
+    const std::uint32_t axis = nest_.inner[0][depth];
+    if (depth + 1 < nest_.inner[0].size()) {
+      return loops_.loop(number(0), extent(axis), {.unroll = 1}, [&](Value* i) {
+        point_.set_index(axis, i);
+        pack_loops(columns, depth + 1, place);
+      });
+    }
+    const std::int64_t lanes = blocking_.lanes, rest = nest_.extents[axis].value() % lanes, whole = nest_.extents[axis].value() - rest;
+    loops_.loop(number(0), number(columns.count), {.unroll = 1}, [&](Value* column) {
+      loops_.strided(number(0), number(whole), number(lanes), {.unroll = 1}, [&](Value* i) { transpose(columns, column, axis, i, lanes, place); });
+      if (rest > 0) transpose(columns, column, axis, number(whole), rest, place);
+    });
+  }
+
+  /// `count` inner points from `first` on: vectors along the inner axis, one for each lane, turned into vectors along the columns.
+  template <typename Place>
+  void transpose(const Side& columns, Value* column, std::uint32_t axis, Value* first, std::int64_t count, Place place) {
+    const Side lanes{ir_.CreateNSWAdd(columns.first, ir_.CreateNSWMul(column, number(blocking_.lanes))), blocking_.lanes, columns.left};
+    PointGrid grid;
+    grid.column_axis = blocking_.columns;
+    grid.columns = inside(lanes, blocking_.columns);
+    grid.lane_axis = axis;
+    grid.lanes = static_cast<std::uint32_t>(blocking_.lanes);
+    if (count < blocking_.lanes) grid.masks.assign(grid.columns.size(), lanes_below(number(count), blocking_.lanes));
+    point_.set_grid(grid);
+    point_.set_index(axis, first);
+    point_.enter();
+    std::vector<Value*> vectors;
+    point_.each_cell([&] { vectors.push_back(point_.spread(point_.value(blocking_.packed))); });
+    point_.leave();
+    vectors = transposed(std::move(vectors));
+    Value* point = inner_point();
+    for (std::int64_t i = 0; i < count; ++i) ir_.CreateStore(vectors[static_cast<std::size_t>(i)], place(ir_.CreateNSWAdd(point, number(i)), column));
+    point_.set_grid({});
+  }
+
+  /// The square matrix whose rows are `vectors`, transposed: log2(n) times, rows i and i + n/2 are interleaved.
+  std::vector<Value*> transposed(std::vector<Value*> vectors) {
+    const std::size_t n = vectors.size();
+    std::vector<int> low, high;
+    for (std::size_t i = 0; i < n; ++i) {
+      low.push_back(static_cast<int>(i / 2 + i % 2 * n));
+      high.push_back(static_cast<int>(n / 2 + i / 2 + i % 2 * n));
+    }
+    for (std::size_t step = 1; step < n; step *= 2) {
+      std::vector<Value*> next;
+      for (std::size_t i = 0; i < n / 2; ++i) {
+        next.push_back(ir_.CreateShuffleVector(vectors[i], vectors[i + n / 2], low));
+        next.push_back(ir_.CreateShuffleVector(vectors[i], vectors[i + n / 2], high));
+      }
+      vectors = std::move(next);
+    }
+    return vectors;
+  }
+
+  // ---- behind the sums
+
+  /// The phases behind the contraction, row by row, from sums that lie in memory: registers again, where LLVM unrolls the loop.
+  void finish(const Side& rows, const Side& columns) {
+    PointGrid grid = blocking_.dots ? dots_as_lanes(columns) : along_columns({}, columns);
+    grid.row_axis = *blocking_.rows;
+    const std::vector<Value*> sums = collect(columns.count);
+    loops_.loop(number(0), rows.left == nullptr ? number(rows.count) : rows.left, {.unroll = rows.left == nullptr ? 0 : 1}, [&](Value* row) {
+      grid.rows = {ir_.CreateNSWAdd(rows.first, row)};
+      point_.set_grid(grid);
+      for (std::size_t t = 0; t < sums.size(); ++t) {
+        std::vector<Value*>& variables = point_.temp(static_cast<std::uint32_t>(t)).cells;
+        variables.clear();
+        for (std::size_t i = 0; i < grid.columns.size(); ++i) {
+          Value* at = ir_.CreateNSWAdd(ir_.CreateNSWMul(row, number(static_cast<std::int64_t>(grid.columns.size()))), number(static_cast<std::int64_t>(i)));
+          variables.push_back(ir_.CreateInBoundsGEP(point_.cell_type(DType::kF32), sums[t], at));
+        }
+      }
+      for (std::size_t p = 1; p < kernel_.phases.size(); ++p) phase(p);
+    });
+  }
+
+  /// The columns of dot products as the lanes of one vector.
+  PointGrid dots_as_lanes(const Side& columns) {
+    const auto lanes = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(columns.count)));
+    PointGrid grid;
+    grid.column_axis = blocking_.columns;
+    grid.columns = {columns.first};
+    if (lanes == 1) return grid;
+    grid.lane_axis = blocking_.columns;
+    grid.lanes = static_cast<std::uint32_t>(lanes);
+    grid.masks = {lanes_below(columns.left == nullptr ? number(columns.count) : columns.left, lanes)};
+    return grid;
+  }
+
+  /// An array of all sums for each temporary, by row and then by column: of dot products one vector a row.
+  std::vector<Value*> collect(std::int64_t columns) {
+    std::vector<Value*> arrays;
+    for (std::uint32_t t = 0; t < point_.temp_count(); ++t) {
+      std::vector<Value*> sums;
+      for (Value* variable : point_.temp(t).cells) sums.push_back(point_.read(variable, DType::kF32));
+      if (blocking_.dots) sums = totals(sums, columns);
+      llvm::Type* type = sums.front()->getType();
+      llvm::AllocaInst* array = point_.variable(llvm::ArrayType::get(type, sums.size()));
+      for (std::size_t i = 0; i < sums.size(); ++i) ir_.CreateStore(sums[i], ir_.CreateConstInBoundsGEP1_64(type, array, i));
+      arrays.push_back(array);
+    }
+    return arrays;
+  }
+
+  /// For each row, the sums of its `columns` vectors as the lanes of one.
+  std::vector<Value*> totals(const std::vector<Value*>& partial, std::int64_t columns) {
+    std::vector<Value*> result;
+    for (auto row = partial.begin(); row != partial.end(); row += columns) {
+      std::vector<Value*> vectors(row, row + columns);
+      vectors.resize(std::bit_ceil(vectors.size()), llvm::Constant::getNullValue(vectors.front()->getType()));
+      const std::size_t lanes = vectors.size();
+      while (vectors.size() > 1) {
+        for (std::size_t i = 0; i < vectors.size() / 2; ++i) vectors[i] = sum_of_neighbours(vectors[2 * i], vectors[2 * i + 1]);
+        vectors.resize(vectors.size() / 2);
+      }
+      Value* sums = vectors.front();
+      for (std::size_t length = static_cast<std::size_t>(blocking_.lanes); length > lanes; length /= 2) sums = sum_of_neighbours(sums, nullptr);
+      result.push_back(lanes == 1 ? ir_.CreateExtractElement(sums, std::uint64_t{0}) : sums);
+    }
+    return result;
+  }
+
+  /// The sums of a's lanes 0 and 1, 2 and 3, ..., and then of b's.
+  Value* sum_of_neighbours(Value* a, Value* b) {
+    const auto length = static_cast<int>(llvm::cast<llvm::FixedVectorType>(a->getType())->getNumElements()) * (b == nullptr ? 1 : 2);
+    std::vector<int> even, odd;
+    for (int i = 0; i < length; i += 2) even.push_back(i), odd.push_back(i + 1);
+    if (b == nullptr) b = llvm::PoisonValue::get(a->getType());
+    return ir_.CreateFAdd(ir_.CreateShuffleVector(a, b, even), ir_.CreateShuffleVector(a, b, odd));
+  }
+
+  const Kernel& kernel_;
+  const Nest& nest_;
+  const Blocking& blocking_;
+  Point& point_;
+  llvm::IRBuilder<>& ir_;
+  LoopBuilder loops_;
+  PhaseCode code_;
+  Value *row_blocks_ = nullptr, *column_blocks_ = nullptr;  ///< of the whole axes
+  Value *panel_rows_ = nullptr, *row_panels_ = nullptr;
+};
+
+}  // namespace
+
+void emit_blocks(const Kernel& kernel, const Nest& nest, const Blocking& blocking, Point& point) { BlockCode(kernel, nest, blocking, point).run(); }
+
+}  // namespace hone

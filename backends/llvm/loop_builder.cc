@@ -1,0 +1,22 @@
+#include "backends/llvm/loop_builder.h"
+
+namespace hone {
+
+llvm::MDNode* LoopBuilder::metadata(LoopTraits traits, llvm::MDNode* group) const {
+  llvm::LLVMContext& context = ir_.getContext();
+  const auto property = [&context](const char* name, llvm::Metadata* value) {
+    std::vector<llvm::Metadata*> fields = {llvm::MDString::get(context, name)};
+    if (value != nullptr) fields.push_back(value);
+    return llvm::MDNode::get(context, fields);
+  };
+  std::vector<llvm::Metadata*> properties = {nullptr, property("llvm.loop.mustprogress", nullptr)};
+  if (group != nullptr) properties.push_back(property("llvm.loop.parallel_accesses", group));
+  if (traits.unroll == 1) properties.push_back(property("llvm.loop.unroll.disable", nullptr));
+  if (traits.unroll > 1)
+    properties.push_back(property("llvm.loop.unroll.count", llvm::ConstantAsMetadata::get(ir_.getInt32(static_cast<std::uint32_t>(traits.unroll)))));
+  llvm::MDNode* loop = llvm::MDNode::getDistinct(context, properties);
+  loop->replaceOperandWith(0, loop);
+  return loop;
+}
+
+}  // namespace hone

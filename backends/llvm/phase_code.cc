@@ -1,0 +1,73 @@
+#include "backends/llvm/phase_code.h"
+
+namespace hone {
+
+using llvm::Value;
+
+void PhaseCode::start(std::size_t phase) {
+  point_.each_cell([&] {
+    for (const Reduction& reduction : kernel_.phases[phase].reductions) {
+      const Point::Temp& temp = point_.temp(reduction.temp);
+      point_.write(temp.cells[point_.cell()], reduction_start(ir_, reduction.kind, temp.dtype));
+      if (not temp.positions.empty()) point_.write(temp.positions[point_.cell()], ir_.getInt64(0));
+    }
+  });
+}
+
+void PhaseCode::run(std::size_t phase, Order order) {
+  const Phase& p = kernel_.phases[phase];
+  point_.enter();
+  point_.each_cell([&] {
+    for (const Reduction& reduction : p.reductions) accumulate(reduction, phase, order);
+    for (const Store& store : p.stores) {
+      point_.value(store.value);
+      if (store.guard.valid()) point_.value(store.guard);
+    }
+    for (std::size_t s = 0; s < p.stores.size(); ++s) perform(p.stores[s], nest_.stores[phase][s], nullptr);
+  });
+  point_.leave();
+}
+
+void PhaseCode::perform(const Store& store, const Offset& offset, Value* owned) {
+  Value* guard = store.guard.valid() ? point_.value(store.guard) : nullptr;
+  if (owned != nullptr) guard = guard == nullptr ? owned : ir_.CreateAnd(owned, guard);
+  for (const auto& [id, coefficient] : offset.values) point_.value(id);
+  Value* value = point_.value(store.value);
+  const bool by_lane = guard != nullptr and guard->getType()->isVectorTy();
+  Value* mask = point_.mask();
+  if (by_lane) mask = mask == nullptr ? guard : ir_.CreateAnd(mask, guard);
+  point_.when(by_lane ? nullptr : guard, [&] { point_.store(store, offset, value, mask); });
+}
+
+void PhaseCode::accumulate(const Reduction& reduction, std::size_t phase, Order order) {
+  const Point::Temp& temp = point_.temp(reduction.temp);
+  Value* value = point_.spread(point_.value(reduction.value));
+  if (temp.dtype != temp.result) value = ir_.CreateFPExt(value, point_.cell_type(temp.dtype));
+  if (point_.mask() != nullptr and point_.grid().lane_axis != point_.grid().column_axis)  // lanes of one sum: those that are no points add nothing
+    value = ir_.CreateSelect(point_.mask(), value, point_.spread(reduction_start(ir_, reduction.kind, temp.dtype)));
+  Value* variable = temp.cells[point_.cell()];
+  Value* const operands[] = {point_.read(variable, temp.dtype), value};
+  if (not temp.positions.empty()) return accumulate_position(reduction, phase, operands[0], operands[1]);
+  constexpr ScalarOp kOps[] = {ScalarOp::kAdd, ScalarOp::kMul, ScalarOp::kMax, ScalarOp::kMin};
+  const llvm::IRBuilder<>::FastMathFlagGuard guard(ir_);
+  llvm::FastMathFlags flags = ir_.getFastMathFlags();
+  flags.setAllowReassoc(order == Order::kAny);
+  ir_.setFastMathFlags(flags);
+  point_.write(variable, emit_operation(ir_, kOps[static_cast<std::size_t>(reduction.kind)], temp.dtype, temp.dtype, operands));
+}
+
+void PhaseCode::accumulate_position(const Reduction& reduction, std::size_t phase, Value* best, Value* value) {
+  const Point::Temp& temp = point_.temp(reduction.temp);
+  const ScalarOp compare = reduction.kind == ReduceKind::kArgMax ? ScalarOp::kGt : ScalarOp::kLt;
+  Value* const operands[] = {value, best};
+  Value* better = emit_operation(ir_, compare, temp.dtype, DType::kBool, operands);
+  if (is_float(temp.dtype)) better = ir_.CreateOr(better, ir_.CreateAnd(ir_.CreateFCmpUNO(value, value), ir_.CreateFCmpORD(best, best)));  // the first NaN wins
+  Value* position = ir_.getInt64(0);
+  for (const std::uint32_t axis : nest_.inner[phase])
+    position = ir_.CreateNSWAdd(ir_.CreateNSWMul(position, point_.size(nest_.extents[axis])), point_.index(axis));
+  point_.write(temp.cells[point_.cell()], ir_.CreateSelect(better, value, best));
+  Value* variable = temp.positions[point_.cell()];
+  point_.write(variable, ir_.CreateSelect(better, point_.spread(position), point_.read(variable, DType::kI64)));
+}
+
+}  // namespace hone

@@ -1,0 +1,23 @@
+#include "backends/llvm/reduction.h"
+
+#include "backends/llvm/nest.h"
+
+namespace hone {
+
+bool is_contraction(const Kernel& kernel, const Reduction& reduction, const std::vector<std::uint64_t>& axes_of) {
+  const Expr& product = kernel.exprs[reduction.value];
+  if (reduction.kind != ReduceKind::kSum or product.op != ScalarOp::kMul or product.dtype != DType::kF32) return false;
+  std::uint64_t outer = 0;
+  for (std::uint32_t axis = 0; axis < kernel.outer_count; ++axis)
+    if (not kernel.axes[axis].extent.is_constant(1)) outer |= std::uint64_t{1} << axis;
+  const std::uint64_t a = axes_of[product.operands[0].index] & outer, b = axes_of[product.operands[1].index] & outer;
+  return (a & ~b) != 0 and (b & ~a) != 0;
+}
+
+DType accumulator_type(const Kernel& kernel, const Reduction& reduction) {
+  const DType dtype = kernel.exprs[reduction.value].dtype;
+  if (reduction.kind != ReduceKind::kSum or dtype != DType::kF32) return dtype;
+  return is_contraction(kernel, reduction, axes_of_expressions(kernel)) ? DType::kF32 : DType::kF64;
+}
+
+}  // namespace hone

@@ -1,0 +1,19 @@
+// How a kernel's reductions accumulate.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/kernel/kernel.h"
+
+namespace hone {
+
+/// Is it a sum of f32 products in which each factor varies along an outer axis along which the other does not: matmul, convolution?
+/// `axes_of` is axes_of_expressions(kernel).
+bool is_contraction(const Kernel& kernel, const Reduction& reduction, const std::vector<std::uint64_t>& axes_of);
+
+/// In what a reduction accumulates: its value's type, but sums of f32 in f64, so that long ones (batch statistics, losses) lose nothing.
+/// Contractions stay in f32, as in every library's matmul.
+DType accumulator_type(const Kernel& kernel, const Reduction& reduction);
+
+}  // namespace hone

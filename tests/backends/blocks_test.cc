@@ -1,0 +1,233 @@
+// Kernels that are computed in tiles: every form of product, sizes that fill no vector and no tile, what fusion puts in front of the sums and behind them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backends/llvm/emit.h"
+#include "ir/kernel/compute.h"
+#include "ir/parse.h"
+#include "tests/backends/kernel_case.h"
+
+namespace hone {
+namespace {
+
+const Dim N = Dim::symbol("N");
+const Dim M = Dim::symbol("M");
+const Dim K = Dim::symbol("K");
+
+constexpr double kSumTolerance = 3e-5;  // sums of f32 products, in another order than the interpreter's
+
+struct Form {
+  bool ta, tb;
+};
+constexpr Form kForms[] = {{false, false}, {true, false}, {false, true}, {true, true}};
+
+/// The sum over k of a[row, k] * b[k, column], as a phase; what is stored is the caller's.
+struct Product {
+  Product(const Dim& rows, const Dim& depth, const Dim& columns, Form form) : writer("product") {
+    const auto a = writer.operand(DType::kF32, form.ta ? Shape{depth, rows} : Shape{rows, depth}),
+               b = writer.operand(DType::kF32, form.tb ? Shape{columns, depth} : Shape{depth, columns});
+    result = writer.result(DType::kF32, {rows, columns});
+    row = writer.outer(rows), column = writer.outer(columns);
+    writer.phase();
+    const Scalar k = writer.inner(depth);
+    sum = writer.reduce(ReduceKind::kSum, writer.load(a, form.ta ? std::vector{k, row} : std::vector{row, k}) *
+                                              writer.load(b, form.tb ? std::vector{column, k} : std::vector{k, column}));
+    writer.phase();
+  }
+
+  KernelWriter writer;
+  Scalar row, column, sum;
+  std::uint32_t result = 0;
+};
+
+Kernel matmul(const Dim& rows, const Dim& depth, const Dim& columns, Form form) {
+  Product p(rows, depth, columns, form);
+  p.writer.store(p.result, {p.row, p.column}, p.sum);
+  return std::move(p.writer.kernel);
+}
+
+std::vector<DimBindings> all_sizes() {
+  std::vector<DimBindings> sizes;
+  for (const std::int64_t n : {0, 1, 5, 33})
+    for (const std::int64_t k : {0, 1, 7, 40})
+      for (const std::int64_t m : {1, 3, 17, 70, 130}) sizes.push_back({{"N", n}, {"K", k}, {"M", m}});
+  return sizes;
+}
+
+TEST(Blocks, MatmulOfSymbolicSizes) {
+  for (const Form form : kForms) expect_agrees(matmul(N, K, M, form), {.tolerance = kSumTolerance, .sizes = all_sizes()});
+}
+
+TEST(Blocks, MatmulOfASymbolicBatch) {
+  const std::vector<DimBindings> batches = {{{"N", 0}}, {{"N", 1}}, {{"N", 11}}, {{"N", 64}}};
+  for (const Form form : kForms) {
+    for (const std::int64_t depth : {1, 37})
+      for (const std::int64_t columns : {2, 46, 100}) expect_agrees(matmul(N, depth, columns, form), {.tolerance = kSumTolerance, .sizes = batches});
+    expect_agrees(matmul(40, N, 50, form), {.tolerance = kSumTolerance, .sizes = batches});
+  }
+}
+
+TEST(Blocks, MatmulOfKnownSizes) {
+  for (const Form form : kForms)
+    for (const std::int64_t rows : {2, 13, 65})
+      for (const std::int64_t columns : {5, 33, 129}) expect_agrees(matmul(rows, 23, columns, form), {.tolerance = kSumTolerance});
+}
+
+TEST(Blocks, ALongPanelOfTiles) {
+  for (const bool tb : {false, true}) expect_agrees(matmul(N, 1030, 20, {.ta = false, .tb = tb}), {.tolerance = 2e-4, .sizes = {{{"N", 300}}}});
+}
+
+TEST(Blocks, BatchedMatmulWithABroadcastOperand) {
+  KernelWriter w("batched");
+  const auto a = w.operand(DType::kF32, {N, 3, 9, 12}), b = w.operand(DType::kF32, {3, 20, 12}), y = w.result(DType::kF32, {N, 3, 9, 20});
+  const Scalar n = w.outer(N), h = w.outer(3), i = w.outer(9), j = w.outer(20);
+  w.phase();
+  const Scalar k = w.inner(12);
+  const Scalar sum = w.reduce(ReduceKind::kSum, w.load(a, {n, h, i, k}) * w.load(b, {h, j, k}));
+  w.phase();
+  w.store(y, {n, h, i, j}, sum);
+  expect_agrees(w.kernel, {.tolerance = kSumTolerance, .sizes = {{{"N", 0}}, {{"N", 1}}, {{"N", 4}}}});
+}
+
+TEST(Blocks, BiasAndActivationBehindTheSum) {
+  for (const Form form : kForms) {
+    Product p(N, 21, 34, form);
+    KernelWriter& w = p.writer;
+    const auto bias = w.operand(DType::kF32, {34}), scale = w.operand(DType::kF32, {N, 1}), mask = w.result(DType::kBool, {N, 34}),
+               half = w.result(DType::kBF16, {N, 34});
+    const Scalar shifted = p.sum + w.load(bias, {p.column}), positive = expr::greater(shifted, w.number(DType::kF32, 0));
+    w.store(p.result, {p.row, p.column}, expr::select(positive, expr::erf(shifted), w.number(DType::kF32, 0)) * w.load(scale, {p.row, w.number(0)}));
+    w.store(mask, {p.row, p.column}, positive);
+    w.store(half, {p.row, p.column}, w.number(DType::kF32, 1.5));
+    expect_agrees(w.kernel, {.tolerance = kSumTolerance, .sizes = {{{"N", 1}}, {{"N", 19}}}});
+  }
+}
+
+TEST(Blocks, ResultsOnlyWhereAGuardHolds) {
+  Product p(N, 6, 40, {});
+  KernelWriter& w = p.writer;
+  w.store(p.result, {p.row, p.column}, p.sum).guard = expr::less(p.column + p.row, w.number(30)).id();
+  expect_agrees(w.kernel, {.tolerance = kSumTolerance, .sizes = {{{"N", 35}}}});
+}
+
+TEST(Blocks, TwoProductsOfOneOperand) {
+  KernelWriter w("gates");
+  const auto a = w.operand(DType::kF32, {N, 15}), b = w.operand(DType::kF32, {15, 50}), c = w.operand(DType::kF32, {15, 50}),
+             y = w.result(DType::kF32, {N, 50});
+  const Scalar n = w.outer(N), m = w.outer(50);
+  w.phase();
+  const Scalar k = w.inner(15);
+  const Scalar left = w.reduce(ReduceKind::kSum, w.load(a, {n, k}) * w.load(b, {k, m})),
+               right = w.reduce(ReduceKind::kSum, w.load(a, {n, k}) * w.load(c, {k, m}));
+  w.phase();
+  w.store(y, {n, m}, left * expr::sigmoid(right));
+  expect_agrees(w.kernel, {.tolerance = kSumTolerance, .sizes = {{{"N", 20}}}});
+}
+
+TEST(Blocks, ExpressionsAsFactors) {
+  for (const bool transposed : {false, true}) {
+    KernelWriter w("prologue");
+    const auto dy = w.operand(DType::kF32, {N, 30}), x = w.operand(DType::kF32, {N, 30}),
+               b = w.operand(DType::kF32, transposed ? Shape{45, 30} : Shape{30, 45}), y = w.result(DType::kF32, {N, 45});
+    const Scalar n = w.outer(N), m = w.outer(45);
+    w.phase();
+    const Scalar k = w.inner(30), zero = w.number(DType::kF32, 0);
+    const Scalar factor = expr::select(expr::greater(w.load(x, {n, k}), zero), w.load(dy, {n, k}), zero);
+    const Scalar sum = w.reduce(ReduceKind::kSum, factor * expr::exp(transposed ? w.load(b, {m, k}) : w.load(b, {k, m})));
+    w.phase();
+    w.store(y, {n, m}, sum);
+    expect_agrees(w.kernel, {.tolerance = 1e-4, .sizes = {{{"N", 1}}, {{"N", 26}}}});
+  }
+}
+
+TEST(Blocks, TheResultMayOverwriteWhatTheEpilogueReads) {
+  Product p(40, 9, 70, {});
+  KernelWriter& w = p.writer;
+  const auto old = w.operand(DType::kF32, {40, 70});
+  w.store(p.result, {p.row, p.column}, w.load(old, {p.row, p.column}) - p.sum * 0.1);
+  ASSERT_TRUE(may_share_memory(w.kernel, p.result, old));
+  const Kernel* const kernels[] = {&w.kernel};
+  const LoadedKernels loaded(compile_shared_object(kernels, {.cpu = runnable_cpus().back()}));
+  const GuardedMemory a(40 * 9 * 4), b(9 * 70 * 4), x(40 * 70 * 4), y(40 * 70 * 4);
+  for (int i = 0; i < 360; ++i) a.as<float>()[i] = static_cast<float>(i % 7);
+  for (int i = 0; i < 630; ++i) b.as<float>()[i] = static_cast<float>(i % 5);
+  for (int i = 0; i < 2800; ++i) x.as<float>()[i] = static_cast<float>(i % 11);
+  void* apart[] = {a.data(), b.data(), y.data(), x.data()};
+  loaded["product"](apart, nullptr, 0, 2800);
+  void* shared[] = {a.data(), b.data(), x.data(), x.data()};
+  loaded["product"](shared, nullptr, 0, 2800);
+  for (int i = 0; i < 2800; ++i) ASSERT_EQ(x.as<float>()[i], y.as<float>()[i]) << i;
+}
+
+// Convolutions, of the op's own formulas.
+
+void expect_convolution(const std::string& x, const std::string& w, const std::string& y, const std::string& window, const std::string& attributes,
+                        const std::string& spatial) {
+  const auto expect = [&](const std::string& op, const std::string& a, const std::string& b, const std::string& result, const std::string& more) {
+    const Graph graph = parse_graph("graph g(input %a: f32" + a + ", input %b: f32" + b + ") {\n%1: f32" + result + " = " + op + "(%a, %b) {" + attributes +
+                                        more + "}\noutput \"y\" %1\n}\n",
+                                    "test");
+    Kernel kernel = kernel_of(graph, NodeId(0));
+    kernel.name = op;
+    SCOPED_TRACE(x + " " + w + " " + attributes);
+    expect_agrees(kernel, {.tolerance = 2e-4, .sizes = {{{"N", 0}}, {{"N", 3}}}});
+  };
+  expect("conv", x, w, y, "");
+  expect("conv_input_grad", y, w, x, ", spatial=" + spatial);
+  expect("conv_weight_grad", x, y, w, ", kernel=" + window);
+}
+
+TEST(Blocks, ConvolutionsAlongOneAxis) {
+  expect_convolution("[N,7,40]", "[20,7,5]", "[N,20,36]", "[5]", "dilations=[1], groups=1, pads_begin=[0], pads_end=[0], strides=[1]", "[40]");
+  expect_convolution("[N,4,9]", "[3,4,3]", "[N,3,9]", "[3]", "dilations=[1], groups=1, pads_begin=[1], pads_end=[1], strides=[1]", "[9]");
+  expect_convolution("[N,4,50]", "[6,4,3]", "[N,6,25]", "[3]", "dilations=[1], groups=1, pads_begin=[1], pads_end=[1], strides=[2]", "[50]");
+}
+
+TEST(Blocks, ConvolutionsOverImages) {
+  expect_convolution("[N,3,12,19]", "[9,3,3,3]", "[N,9,10,17]", "[3,3]", "dilations=[1,1], groups=1, pads_begin=[0,0], pads_end=[0,0], strides=[1,1]",
+                     "[12,19]");
+  expect_convolution("[N,5,6,6]", "[17,5,3,3]", "[N,17,6,6]", "[3,3]", "dilations=[1,1], groups=1, pads_begin=[1,1], pads_end=[1,1], strides=[1,1]", "[6,6]");
+  expect_convolution("[N,8,6,7]", "[5,8,1,1]", "[N,5,6,7]", "[1,1]", "dilations=[1,1], groups=1, pads_begin=[0,0], pads_end=[0,0], strides=[1,1]", "[6,7]");
+  expect_convolution("[N,4,8,20]", "[6,2,3,3]", "[N,6,8,20]", "[3,3]", "dilations=[1,1], groups=2, pads_begin=[1,1], pads_end=[1,1], strides=[1,1]", "[8,20]");
+}
+
+// Blocks of points side by side that are no contractions: every operation on vectors.
+
+TEST(Blocks, ColumnsOfEveryReduction) {
+  for (const ReduceKind kind : {ReduceKind::kSum, ReduceKind::kProd, ReduceKind::kMax, ReduceKind::kMin, ReduceKind::kArgMax, ReduceKind::kArgMin}) {
+    for (const DType dtype : {DType::kF32, DType::kI32, DType::kBF16}) {
+      KernelWriter w("columns");
+      const auto x = w.operand(dtype, {K, M});
+      const Scalar m = w.outer(M);
+      w.phase();
+      const Scalar k = w.inner(K);
+      const Scalar result = w.reduce(kind, w.load(x, {k, m}));
+      w.phase();
+      w.store(w.result(result.dtype(), {M}), {m}, result);
+      expect_agrees(w.kernel, {.tolerance = kSumTolerance, .sizes = {{{"K", 0}, {"M", 5}}, {{"K", 9}, {"M", 0}}, {{"K", 9}, {"M", 100}}}});
+    }
+  }
+}
+
+TEST(Blocks, FunctionsWithoutVectorFormAndGatheredOperands) {
+  KernelWriter w("gathered");
+  const auto x = w.operand(DType::kF32, {K, 50}), at = w.operand(DType::kI64, {50}), table = w.operand(DType::kF32, {16, 7}), y = w.result(DType::kF32, {50}),
+             z = w.result(DType::kI64, {50});
+  const Scalar m = w.outer(50);
+  w.phase();
+  const Scalar k = w.inner(K), row = expr::bit_and(w.load(at, {m}), w.number(15));
+  const Scalar sum = w.reduce(ReduceKind::kSum, w.load(x, {k, m}) + expr::sin(w.load(table, {row, expr::mod(k, w.number(7))})));
+  w.phase();
+  w.store(y, {m}, expr::pow(expr::abs(sum), w.number(DType::kF32, 1.7)));
+  w.store(z, {m}, expr::pow(m, w.number(2)) + expr::floordiv(m, w.number(7)));
+  expect_agrees(w.kernel, {.tolerance = kSumTolerance, .sizes = {{{"K", 0}}, {{"K", 13}}}});
+}
+
+TEST(Blocks, VectorsOfTheWholeRegister) {
+  EXPECT_THAT(optimized(matmul(N, 32, 64, {}), "x86-64-v3"), testing::HasSubstr("fmul nsz contract <8 x float>"));
+  EXPECT_THAT(optimized(matmul(N, 32, 64, {}), "x86-64-v4"), testing::HasSubstr("fmul nsz contract <16 x float>"));
+  EXPECT_THAT(optimized(matmul(N, 32, 64, {false, true}), "x86-64-v4"), testing::HasSubstr("fmul nsz contract <16 x float>"));
+}
+
+}  // namespace
+}  // namespace hone
