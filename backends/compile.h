@@ -23,7 +23,7 @@ struct ModelSource {
 
 struct CompileOptions {
   std::vector<std::string> targets = {"cpu"};
-  std::vector<std::string> cpu_levels = {"x86-64-v3"};  ///< code levels to emit
+  std::vector<std::string> cpu_levels = {"x86-64-v3", "x86-64-v4"};  ///< code levels to emit; the best that the processor has is loaded
   bool explain = false;                                 ///< fill Compiled::why
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/cpu/own_kernels.h"
 #include "ir/ops/ops.h"
 
 namespace hone {
@@ -105,6 +106,7 @@ RowChoice CpuTarget::choose_row(const Graph& graph, NodeId id) const {
   for (const Row& row : kRows) {
     if (*row.op != *node.op) continue;
     reasons = row.accepts(graph, node);
+    if (reasons.empty()) reasons = better_as_kernel(graph, node);
     if (reasons.empty()) return {std::string(row.row), ""};
     reasons = fmt::format("{}: {}", row.row, reasons);
   }

@@ -5,6 +5,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <memory>
 
 #include "backends/llvm/emit.h"
@@ -103,17 +104,22 @@ void run_library(benchmark::State& state, const Case& c) {
   count_operations(state, c.operations);
 }
 
-/// y[m,n] = a[m,k] b[k,n], or with an operand transposed. Where `batch` names an extent, it is symbolic.
-Case matmul(std::int64_t m, std::int64_t k, std::int64_t n, const std::string& form, char batch) {
+std::string shape(const std::string& leading, const std::string& a, const std::string& b) { return "f32[" + leading + a + "," + b + "]"; }
+
+/// y[m,n] = a[m,k] b[k,n], or with an operand transposed, under the axes `leading` ("" or "N,4,"). Where `batch` names an extent, it is symbolic.
+Case matmul(const std::string& leading, std::int64_t products, std::int64_t m, std::int64_t k, std::int64_t n, const std::string& form, char batch) {
   const auto dim = [&](char name, std::int64_t value) { return name == batch ? std::string("N") : std::to_string(value); };
-  const std::string M = dim('m', m), K = dim('k', k), N = dim('n', n);
+  const std::string rows = dim('m', m), depth = dim('k', k), columns = dim('n', n);
   const bool ta = form == "ta", tb = form == "tb";
-  const std::string a = ta ? K + "," + M : M + "," + K, b = tb ? N + "," + K : K + "," + N;
-  return {.name = fmt::format("matmul/{}x{}x{}{}", m, k, n, form.empty() ? "" : "/" + form),
-          .graph = fmt::format("graph g(input %a: f32[{}], input %b: f32[{}]) {{\n%1: f32[{},{}] = matmul(%a, %b) {{ta={}, tb={}}}\noutput \"y\" %1\n}}\n", a,
-                               b, M, N, ta, tb),
-          .batch = batch == 'm' ? m : k,
-          .operations = 2.0 * static_cast<double>(m * k * n)};
+  const std::string a = ta ? shape(leading, depth, rows) : shape(leading, rows, depth),
+                    b = tb ? shape(leading, columns, depth) : shape(leading, depth, columns);
+  return {.name = fmt::format("matmul/{}{}x{}x{}{}", products == 1 ? "" : fmt::format("{}x", products), m, k, n, form.empty() ? "" : "/" + form),
+          .graph = fmt::format("graph g(input %a: {}, input %b: {}) {{\n%1: {} = matmul(%a, %b) {{ta={}, tb={}}}\noutput \"y\" %1\n}}\n", a, b,
+                               shape(leading, rows, columns), ta, tb),
+          .batch = batch == 'm'   ? m
+                   : batch == 'k' ? k
+                                  : products / 4,
+          .operations = 2.0 * static_cast<double>(products * m * k * n)};
 }
 
 struct ConvSizes {
@@ -148,9 +154,16 @@ std::vector<Case> cases() {
                                          {768, 128, 512}, {768, 512, 128},  {768, 128, 65},  {2048, 384, 1152}, {2048, 384, 1536}, {2048, 1536, 384},
                                          {2048, 384, 65}, {32, 128, 512},   {32, 64, 512},   {64, 64, 10}};
   for (const auto& [batch, inputs, outputs] : kLayers) {
-    list.push_back(matmul(batch, inputs, outputs, "", 'm'));
-    list.push_back(matmul(batch, outputs, inputs, "tb", 'm'));
-    list.push_back(matmul(inputs, batch, outputs, "ta", 'k'));
+    list.push_back(matmul("", 1, batch, inputs, outputs, "", 'm'));
+    list.push_back(matmul("", 1, batch, outputs, inputs, "tb", 'm'));
+    list.push_back(matmul("", 1, inputs, batch, outputs, "ta", 'k'));
+  }
+  for (const auto& [heads, steps, width] :
+       {std::array<std::int64_t, 3>{48, 64, 32}, std::array<std::int64_t, 3>{48, 256, 64}}) {  // attention: scores, values, gradients
+    for (const std::string form : {"", "tb", "ta"}) {
+      list.push_back(matmul("N,4,", heads, steps, steps, width, form, ' '));
+      list.push_back(matmul("N,4,", heads, steps, width, steps, form, ' '));
+    }
   }
   const ConvSizes kConvolutions[] = {
       {"reuters_1", 32, 7, 64, 1, 300, 1, 5, 0, 1},         {"reuters_2", 32, 64, 32, 1, 148, 1, 3, 0, 1},    {"mnist_1", 128, 1, 32, 28, 28, 3, 3, 0, 1},

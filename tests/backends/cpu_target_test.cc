@@ -16,8 +16,33 @@ RowChoice choice(const std::string& text, std::size_t node = 0) { return CpuTarg
 
 constexpr std::string_view kPool = "{kernel=[2,2], strides=[2,2], dilations=[1,1], pads_begin=[0,0], pads_end=[0,0], spatial=";
 
-TEST(CpuTarget, MatmulOfFloatsIsACall) {
-  EXPECT_EQ(choice("input %a: f32[N,4], input %b: f32[4,3]) {\n%1: f32[N,3] = matmul(%a, %b)\noutput \"y\" %1\n").row, "onednn.matmul");
+std::string product(const std::string& a, const std::string& b, const std::string& y, const std::string& attributes = "") {
+  return "input %a: f32[" + a + "], input %b: f32[" + b + "]) {\n%1: f32[" + y + "] = matmul(%a, %b)" + attributes + "\noutput \"y\" %1\n";
+}
+
+TEST(CpuTarget, MatmulWithLongSumsIsACall) {
+  EXPECT_EQ(choice(product("N,9000", "9000,30", "N,30")).row, "onednn.matmul");
+  EXPECT_EQ(choice(product("256*N,50", "256*N,30", "50,30", " {ta=true, tb=false}")).row, "onednn.matmul") << "a sum over all tokens";
+  EXPECT_EQ(choice(product("N,6,256,64", "N,6,64,256", "N,6,256,256")).row, "onednn.matmul");
+}
+
+TEST(CpuTarget, OtherMatmulsOfFloatsAreKernels) {
+  EXPECT_THAT(choice(product("N,784", "784,256", "N,256")).reason, HasSubstr("784 products"));
+  EXPECT_EQ(choice(product("N,50", "N,30", "50,30", " {ta=true, tb=false}")).row, "");
+  EXPECT_EQ(choice(product("N,50", "30,50", "N,30", " {ta=false, tb=true}")).row, "");
+  EXPECT_EQ(choice(product("N,4,64,32", "N,4,32,64", "N,4,64,64")).row, "");
+}
+
+RowChoice conv(const std::string& x, const std::string& w, const std::string& y, const std::string& stride) {
+  return choice("input %x: f32[" + x + "], input %w: f32[" + w + "]) {\n%1: f32[" + y +
+                "] = conv(%x, %w) {dilations=[1,1], groups=1, pads_begin=[0,0], pads_end=[0,0], strides=[" + stride + "]}\noutput \"y\" %1\n");
+}
+
+TEST(CpuTarget, ConvolutionsWithLongRowsAreKernels) {
+  EXPECT_THAT(conv("N,3,32,32", "8,3,3,3", "N,8,30,30", "1,1").reason, HasSubstr("rows of 30"));
+  EXPECT_EQ(conv("N,3,16,16", "8,3,3,3", "N,8,14,14", "1,1").row, "onednn.conv") << "short rows";
+  EXPECT_EQ(conv("N,3,65,65", "8,3,3,3", "N,8,32,32", "2,2").row, "onednn.conv") << "strides";
+  EXPECT_EQ(conv("N,64,32,32", "8,64,3,3", "N,8,30,30", "1,1").row, "onednn.conv") << "many channels";
 }
 
 TEST(CpuTarget, MatmulOfOtherTypesIsAKernel) {
@@ -35,7 +60,8 @@ TEST(CpuTarget, MaxPoolWhoseWindowNumbersAreAnOutputIsAKernel) {
 }
 
 TEST(CpuTarget, PoolingThatHangsOverItsInputIsAKernel) {
-  const RowChoice made = choice("input %x: f32[N,3,7,7]) {\n%1: f32[N,3,4,4], %2: i32[N,3,4,4] = max_pool(%x) " + std::string(kPool) + "[4,4]}\noutput \"y\" %1\n");
+  const RowChoice made =
+      choice("input %x: f32[N,3,7,7]) {\n%1: f32[N,3,4,4], %2: i32[N,3,4,4] = max_pool(%x) " + std::string(kPool) + "[4,4]}\noutput \"y\" %1\n");
   EXPECT_EQ(made.row, "");
   EXPECT_THAT(made.reason, HasSubstr("ceil_mode"));
 }

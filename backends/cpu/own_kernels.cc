@@ -1,0 +1,64 @@
+#include "backends/cpu/own_kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/op.h"
+#include "ir/ops/ops.h"
+
+namespace hone {
+
+namespace {
+
+/// The extent where every symbol is 1: of a batch's samples, one.
+std::int64_t per_sample(const Dim& extent) {
+  DimBindings ones;
+  for (const std::string& symbol : extent.symbols()) ones[symbol] = 1;
+  return extent.evaluate(ones);
+}
+
+std::string better_matmul(const Graph& graph, const Node& node) {
+  // Factors of the longest sum: packed on the stack where b is transposed, else in the second level cache together with the rows.
+  constexpr std::int64_t kLongestSum = 4096, kLongestPackedSum = 2048, kLongestSumPerSample = 64, kLargestOfMany = 64 * 64 * 64;
+  const Shape &a = graph.type(node.operands[0]).shape, &b = graph.type(node.operands[1]).shape, &y = graph.type(node.results[0]).shape;
+  const bool ta = node.attrs[kTransA], tb = node.attrs[kTransB];
+  if (ta and tb) return "";
+  const Dim sum = a[a.size() - (ta ? 2 : 1)];
+  if (sum.is_constant() ? sum.value() > (tb ? kLongestPackedSum : kLongestSum) : tb or per_sample(sum) > kLongestSumPerSample) return "";
+  const bool many = not element_count(Shape(a.begin(), a.end() - 2)).is_constant(1) and not element_count(Shape(b.begin(), b.end() - 2)).is_constant(1);
+  if (many and per_sample(y[y.size() - 2]) * per_sample(sum) * per_sample(y.back()) > kLargestOfMany) return "";
+  return fmt::format("sums of {} products fit a tile in registers", sum.text());
+}
+
+bool all_are(const Ints& values, std::int64_t value) {
+  return std::ranges::all_of(values, [value](std::int64_t one) { return one == value; });
+}
+
+/// Convolutions of stride 1 with rows long enough to be vectors.
+std::string better_conv(const Graph& graph, const Node& node) {
+  constexpr std::int64_t kShortestRow = 24, kMostProducts = 512, kFewChannels = 16;
+  if (node.attrs[kGroups] != 1 or not all_are(node.attrs[kStrides], 1)) return "";
+  const bool of_weight = *node.op == op::conv_weight_grad;
+  const Shape& rows = graph.type(of_weight ? node.operands[1] : node.results[0]).shape;  // what a vector runs along
+  const Shape& weight = graph.type(of_weight ? node.results[0] : node.operands[1]).shape;
+  if (not rows.back().is_constant() or rows.back().value() < kShortestRow or not is_constant(weight)) return "";
+  const std::int64_t window = element_count(Shape(weight.begin() + 2, weight.end())).value(), inputs = weight[1].value(), outputs = weight[0].value();
+  if (of_weight) {
+    const bool along_one_axis = rows.size() == 3;
+    if (inputs > (along_one_axis ? kFewChannels : 1)) return "";
+  } else if ((*node.op == op::conv ? inputs : outputs) * window > kMostProducts) {
+    return "";
+  }
+  return fmt::format("rows of {} fill vectors without being reordered", rows.back().text());
+}
+
+}  // namespace
+
+std::string better_as_kernel(const Graph& graph, const Node& node) {
+  if (*node.op == op::matmul) return better_matmul(graph, node);
+  if (*node.op == op::conv or *node.op == op::conv_input_grad or *node.op == op::conv_weight_grad) return better_conv(graph, node);
+  return "";
+}
+
+}  // namespace hone
