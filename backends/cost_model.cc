@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/kernel/scalar_math.h"
 #include "ir/op.h"
 
 namespace hone {
@@ -40,6 +41,19 @@ bool has_too_few_rows(const Space& space) {
   return walks_rows_again and not is_short and space.outer.is_constant() and space.outer.value() < kFewestRows;
 }
 
+/// In additions, for vectors of f32; what goes to libm is out of proportion.
+int cost_of(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::kConstFloat: case ScalarOp::kConstInt: case ScalarOp::kIndex: case ScalarOp::kSize: case ScalarOp::kLoad: case ScalarOp::kTemp: return 0;
+    case ScalarOp::kDiv: case ScalarOp::kSqrt: return 4;
+    case ScalarOp::kExp: case ScalarOp::kLog: case ScalarOp::kTanh: case ScalarOp::kSigmoid: case ScalarOp::kErf: return 16;
+    case ScalarOp::kSin: case ScalarOp::kCos: case ScalarOp::kTan: case ScalarOp::kAsin: case ScalarOp::kAcos: case ScalarOp::kAtan: case ScalarOp::kSinh: case ScalarOp::kCosh:
+    case ScalarOp::kAsinh: case ScalarOp::kAcosh: case ScalarOp::kAtanh: case ScalarOp::kLog1p: case ScalarOp::kExpm1: case ScalarOp::kPow: case ScalarOp::kFmod: case ScalarOp::kMod:
+    case ScalarOp::kFloorDiv: return 100;
+    default: return 1;
+  }
+}
+
 }  // namespace
 
 std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> members, const FusedKernel& fused) {
@@ -58,6 +72,25 @@ std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> m
                          (space.outer * space.inner).text());
   }
   return "";
+}
+
+int cost_of(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  ExprPool pool;
+  std::vector<Scalar> operands;
+  for (std::size_t i = 0; i < node.operands.size(); ++i)
+    operands.emplace_back(pool, pool.add({.op = ScalarOp::kLoad, .dtype = arithmetic_type(graph.type(node.operands[i]).dtype), .slot = static_cast<std::uint32_t>(i)}));
+  (void)node.op->scalar({operands, node.attrs, graph.type(node.results[0]).dtype, pool});
+  int cost = 0;
+  for (std::size_t i = 0; i < pool.size(); ++i) cost += cost_of(pool[ExprId(i)].op);
+  return cost;
+}
+
+bool is_much_less(Dim few, Dim many) {
+  constexpr std::int64_t kTimes = 8;
+  if (few.is_constant() and not many.is_constant()) return true;
+  const Dim times = floordiv(many, few);
+  return times.is_constant() and times.value() >= kTimes and times * few == many;
 }
 
 }  // namespace hone

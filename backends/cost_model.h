@@ -1,4 +1,4 @@
-// The one place that decides whether nodes are better off in one kernel. Every answer is a sentence, which --why prints.
+// The one place that decides what is cheaper: one kernel or two, a value kept or worked out again. Reasons are sentences, which --why prints.
 #pragma once
 
 #include <span>
@@ -10,5 +10,14 @@ namespace hone {
 
 /// Why these members should not be one kernel though they could be; empty: they should.
 std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> members, const FusedKernel& fused);
+
+/// Operations of a node of meaning `scalar` for one element, where 1 is an addition.
+int cost_of(const Graph& graph, NodeId node);
+
+/// As many operations on an element cost what it costs to write it, keep it and read it again.
+inline constexpr int kMostRecomputation = 8;
+
+/// Is a tensor of `few` elements as good as nothing beside one of `many`?
+bool is_much_less(Dim few, Dim many);
 
 }  // namespace hone

@@ -170,9 +170,25 @@ class Grouper {
   void try_join(NodeId id, NodeId maker) {
     const std::uint32_t a = groups_.group_of(id), b = groups_.group_of(maker);
     if (a == b) return;
-    std::string why_not = why_not_join(a, b);
+    std::string why_not = runs_too_early(id, maker) ? "it belongs to the backward pass, and what it reads of the forward pass is in memory anyway, or small" : why_not_join(a, b);
     if (why_not.empty()) groups_.join(a, b);
     decisions_.push_back({id, maker, std::move(why_not)});
+  }
+
+  /// A node of the backward pass that reads what the forward pass writes down anyway, or what is as good as nothing to keep: with the forward kernel its own
+  /// result would have to be kept.
+  bool runs_too_early(NodeId id, NodeId maker) const {
+    const std::vector<NodeId>& early = groups_.members(groups_.group_of(maker));
+    const auto is_late = [this](NodeId node) { return graph_.node(node).part >= Part::kBackward; };
+    if (not is_late(id) or std::ranges::any_of(early, is_late)) return false;
+    const std::vector<NodeId>& late = groups_.members(groups_.group_of(id));
+    const Dim count = element_count(graph_.type(graph_.node(id).results[0]).shape);
+    return std::ranges::all_of(graph_.node(maker).results, [&](ValueId result) {
+      if (is_much_less(element_count(graph_.type(result).shape), count)) return true;
+      return kept_[result.index] or std::ranges::any_of(groups_.readers(result), [&](NodeId reader) {
+               return not std::ranges::binary_search(early, reader) and not std::ranges::binary_search(late, reader);
+             });
+    });
   }
 
   std::string why_not_join(std::uint32_t a, std::uint32_t b) {

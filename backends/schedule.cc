@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "backends/llvm/emit.h"
+#include "backends/recompute.h"
 #include "ir/kernel/compute.h"
 #include "ir/kernel/fused.h"
 #include "ir/op.h"
@@ -38,7 +39,7 @@ namespace {
 class Scheduler {
  public:
   Scheduler(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const DescribeFeed& describe_feed, FusionMode mode)
-      : fusion_(fuse(graph, mode)),
+      : fusion_(fused(graph, mode)),
         graph_(fusion_.graph),
         node_kernels_(graph_),
         mode_(mode),
@@ -63,6 +64,12 @@ class Scheduler {
   }
 
  private:
+  static Fusion fused(const Graph& graph, FusionMode mode) {
+    Fusion fusion = fuse(graph, mode);
+    if (Graph changed; mode == FusionMode::kFused and recompute_cheap_values(fusion, changed)) return fuse(changed, mode);
+    return fusion;
+  }
+
   // --- Buffers ---
 
   std::uint32_t add_buffer(ValueId value, Buffer::Storage storage, std::uint32_t index) {

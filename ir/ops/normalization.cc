@@ -55,7 +55,8 @@ Ints normalized_axes(const Attrs& attrs, std::size_t rank) {
   return axes;
 }
 
-/// What flows back through x_hat = x * inverse (x already without its mean, if that is taken off): dx_hat less its part along x_hat, times inverse.
+/// dx_hat less its part along x_hat. What flows back through x_hat = x * inverse is that, times inverse; where x's mean is taken off first, less dx_hat's mean, too
+/// (x_hat then sums to 0, so its part is the same with the mean and without, and both sums are taken in one walk).
 Val without_part_along(Val dx_hat, Val x_hat, const Ints& axes) { return dx_hat - x_hat * mean_over(dx_hat * x_hat, axes); }
 
 }  // namespace
@@ -101,7 +102,7 @@ constinit const OpDef layer_norm = {
           const Ints axes = normalized_axes(g.attrs, g.x(0).rank());
           const Moments m = moments(g.x(0), axes, g.attrs[kEpsilon]);
           const Val x_hat = m.deviation * m.inverse, dx_hat = g.has(1) ? g.dy() * g.x(1) : g.dy();
-          g.flow(0, m.inverse * without_part_along(dx_hat - mean_over(dx_hat, axes), x_hat, axes));
+          g.flow(0, m.inverse * (without_part_along(dx_hat, x_hat, axes) - mean_over(dx_hat, axes)));
           g.flow(1, g.dy() * x_hat);
           g.flow(2, g.dy());
         },
@@ -158,12 +159,22 @@ constinit const OpDef batch_norm_train = {
           infer_batch_norm(infer);
           return std::vector<Type>{infer.type(0), infer.type(3), infer.type(4)};
         },
+    .grad =
+        [](Grad& g) {  // nothing flows through the running statistics
+          const std::size_t rank = g.x(0).rank();
+          const Ints axes = all_axes_but(rank, 1);
+          const Moments m = moments(g.x(0), axes, g.attrs[kEpsilon]);
+          const Val x_hat = m.deviation * m.inverse, dy = g.dy();
+          g.flow(0, per_channel(g.x(1), rank) * m.inverse * (without_part_along(dy, x_hat, axes) - mean_over(dy, axes)));
+          g.flow(1, hone::sum(dy * x_hat, axes, false));
+          g.flow(2, hone::sum(dy, axes, false));
+        },
     .lower =
         [](const Lower& l) {
           const Val x = l.x(0);
           const Ints axes = all_axes_but(x.rank(), 1);
-          const Val mean = op::reduce_mean(x, {kAxes = axes, kKeepDims = false});
-          const Val variance = op::reduce_mean(square(x - per_channel(mean, x.rank())), {kAxes = axes, kKeepDims = false});
+          const Moments m = moments(x, axes, l.attrs[kEpsilon]);  // as in the gradient, which then takes them from here
+          const Val variance = mean_over(square(m.deviation), axes);
           Val observed = variance;
           if (not l.attrs[kKeras]) {
             Dim count = 1;
@@ -171,9 +182,11 @@ constinit const OpDef batch_norm_train = {
             observed = variance * size_value(l.builder, count, x.dtype()) / size_value(l.builder, max(count - 1, 1), x.dtype());
           }
           const double momentum = l.attrs[kMomentum];
-          const auto moved = [&](Val old, Val batch) { return op::stop_gradient(old * momentum + batch * (1 - momentum)); };
-          return std::vector<Val>{normalized(l, mean, variance), moved(l.x(3), mean), moved(l.x(4), observed)};
+          const auto moved = [&](Val old, Val batch) { return op::stop_gradient(old * momentum + hone::reshape(batch, old.shape()) * (1 - momentum)); };
+          const Val y = m.deviation * (m.inverse * per_channel(l.x(1), x.rank())) + per_channel(l.x(2), x.rank());
+          return std::vector<Val>{y, moved(l.x(3), m.mean), moved(l.x(4), observed)};
         },
+    .keep = true,
 };
 
 }  // namespace hone::op

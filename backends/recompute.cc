@@ -1,0 +1,120 @@
+#include "backends/recompute.h"
+
+#include <algorithm>
+#include <map>
+
+#include "backends/cost_model.h"
+#include "ir/op.h"
+#include "ir/ops/ops.h"
+#include "ir/rewriter.h"
+
+namespace hone {
+
+namespace {
+
+class Recomputer {
+ public:
+  explicit Recomputer(const Fusion& fusion) : fusion_(fusion), graph_(fusion.graph), in_memory_(graph_.value_count()), chosen_(graph_.value_count()) {
+    for (const Input& input : graph_.inputs()) in_memory_[input.value.index] = true;
+    for (const Group& group : fusion.groups)
+      for (const ValueId value : group.stored) in_memory_[value.index] = true;
+    for (std::size_t i = 0; i < graph_.node_count(); ++i) {
+      if (*graph_.node(NodeId(i)).op == op::reshape) in_memory_[graph_.node(NodeId(i)).results[0].index] = in_memory_[graph_.node(NodeId(i)).operands[0].index];
+    }
+  }
+
+  bool run(Graph& graph) {
+    find_readers();
+    bool any = false;
+    for (const Group& group : fusion_.groups) {
+      if (std::ranges::all_of(group.members, [this](NodeId member) { return is_late(member); })) continue;
+      for (const ValueId value : group.stored)
+        if (is_kept_for_backward(value) and is_cheap(value)) any = chosen_[value.index] = true;
+    }
+    if (not any) return false;
+    Graph changed = graph_.clone();
+    const Changed really = Rewriter::rewrite(changed, [this](Rewriter& rewriter, NodeId id) { return rebuild(rewriter, id); });
+    (void)Rewriter::drop_unused(changed);
+    graph = std::move(changed);
+    return really == Changed::kYes;
+  }
+
+ private:
+  bool is_late(NodeId id) const { return graph_.node(id).part >= Part::kBackward; }
+
+  void find_readers() {
+    readers_.resize(graph_.value_count());
+    wanted_.resize(graph_.value_count());
+    for (std::size_t i = 0; i < graph_.node_count(); ++i)
+      for (const ValueId operand : graph_.node(NodeId(i)).operands)
+        if (operand.valid()) readers_[operand.index].emplace_back(i);
+    for (const Output& output : graph_.outputs()) wanted_[output.value.index] = true;
+    for (const Alias& alias : graph_.aliases()) wanted_[alias.value.index] = true;
+  }
+
+  /// Do all readers outside of its own group run in the backward pass, as kernels?
+  bool is_kept_for_backward(ValueId value) const {
+    const NodeId maker = graph_.value(value).producer;
+    if (wanted_[value.index]) return false;
+    return std::ranges::all_of(readers_[value.index], [&](NodeId reader) {
+      const bool inside = fusion_.group_of[reader.index] == fusion_.group_of[maker.index];
+      return inside or (is_late(reader) and graph_.node(reader).op->scalar != nullptr);
+    });
+  }
+
+  /// Is the value a few operations on what is in memory without it, or is as good as nothing to keep?
+  bool is_cheap(ValueId value) const {
+    int left = kMostRecomputation;
+    return can_make(value, value, left);
+  }
+
+  bool can_make(ValueId value, ValueId wanted, int& left) const {  // its depth is bounded by the group's size
+    if (value != wanted and in_memory_[value.index] and not chosen_[value.index]) return true;
+    if (value != wanted and is_small_beside(value, wanted)) return true;
+    const NodeId maker = graph_.value(value).producer;
+    const bool same_kernel = maker.valid() and fusion_.group_of[maker.index] == fusion_.group_of[graph_.value(wanted).producer.index];
+    if (not same_kernel or graph_.node(maker).op->scalar == nullptr) return false;
+    if (not is_late(maker)) left -= cost_of(graph_, maker);  // what belongs to the backward pass is moved, not done twice
+    if (left < 0) return false;
+    return std::ranges::all_of(graph_.node(maker).operands, [&](ValueId operand) { return can_make(operand, wanted, left); });
+  }
+
+  bool is_small_beside(ValueId value, ValueId wanted) const {
+    return is_much_less(element_count(graph_.type(value).shape), element_count(graph_.type(wanted).shape));
+  }
+
+  bool rebuild(Rewriter& rewriter, NodeId id) {
+    const Node& node = graph_.node(id);
+    if (not is_late(id) or std::ranges::none_of(node.operands, [this](ValueId operand) { return operand.valid() and chosen_[operand.index]; })) return false;
+    std::vector<Val> operands;
+    for (std::size_t i = 0; i < node.operands.size(); ++i)
+      operands.push_back(node.operands[i].valid() and chosen_[node.operands[i].index] ? again(rewriter, node.operands[i], node.operands[i]) : rewriter.operand(node, i));
+    const std::vector<Val> results = node.op->build_all(std::move(operands), node.attrs);
+    for (std::size_t i = 0; i < results.size(); ++i) rewriter.replace(node.results[i], results[i]);
+    return true;
+  }
+
+  /// The value made again for the backward pass, once for all its readers.
+  Val again(Rewriter& rewriter, ValueId value, ValueId wanted) {
+    if (value != wanted and ((in_memory_[value.index] and not chosen_[value.index]) or is_small_beside(value, wanted))) return rewriter.mapped(value);
+    if (const auto found = again_.find(value); found != again_.end()) return found->second;
+    const Node& node = graph_.node(graph_.value(value).producer);
+    std::vector<Val> operands;
+    for (const ValueId operand : node.operands) operands.push_back(again(rewriter, operand, wanted));
+    return again_[value] = node.op->build(std::move(operands), node.attrs);
+  }
+
+  const Fusion& fusion_;
+  const Graph& graph_;
+  std::vector<bool> in_memory_;  // by value
+  std::vector<bool> chosen_;     // by value: worked out again
+  std::vector<bool> wanted_;
+  std::vector<std::vector<NodeId>> readers_;
+  std::map<ValueId, Val> again_;
+};
+
+}  // namespace
+
+bool recompute_cheap_values(const Fusion& fusion, Graph& graph) { return Recomputer(fusion).run(graph); }
+
+}  // namespace hone
