@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "backends/llvm/blocking.h"
 #include "ir/kernel/scalar_math.h"
+#include "ir/kernel/rebuild.h"
 #include "ir/op.h"
 
 namespace hone {
@@ -54,6 +56,28 @@ int cost_of(ScalarOp op) {
   }
 }
 
+/// Is the result a strided view of the operand: a transpose, a slice, a broadcast?
+bool is_view(const NodeKernel& node) {
+  const Kernel& kernel = node.kernel;
+  if (node.kind != NodeKernel::Kind::kMap or kernel.phases.size() != 1 or kernel.phases[0].stores.size() != 1) return false;
+  const Expr& value = kernel.exprs[kernel.phases[0].stores[0].value];
+  if (value.op != ScalarOp::kLoad or value.guard.valid()) return false;
+  const std::vector<bool> live = reachable(kernel);
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    const ScalarOp op = kernel.exprs[ExprId(i)].op;
+    const bool is_linear = op == ScalarOp::kLoad or op == ScalarOp::kIndex or op == ScalarOp::kConstInt or op == ScalarOp::kSize or op == ScalarOp::kAdd or op == ScalarOp::kSub or op == ScalarOp::kMul;
+    if (live[i] and not is_linear) return false;
+  }
+  return true;
+}
+
+/// Does the emitter compute it in register tiles?
+bool is_tiled(const Kernel& kernel) {
+  constexpr VectorUnit kAvx2 = {.lanes = 8, .registers = 16};
+  const std::optional<Blocking> blocking = choose_blocking(kernel, make_nest(kernel), kAvx2);
+  return blocking and (blocking->rows or blocking->dots);
+}
+
 }  // namespace
 
 std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> members, const FusedKernel& fused) {
@@ -61,16 +85,23 @@ std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> m
   const Space space = space_of(fused.kernel);
   if (has_too_few_rows(space)) return fmt::format("only {} rows, each read several times, would keep threads idle", space.outer.text());
   const bool reduces = space.reducing_phases > 0;
-  for (const NodeId member : members) {
+  bool reads_through_views = false;
+  const std::uint64_t inner_axes = ~std::uint64_t{0} << fused.kernel.outer_count;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const NodeId member = members[i];
     const Node& node = kernels.graph().node(member);
     if (kernels.of(member).kind == NodeKernel::Kind::kReduction) continue;
     const Dim count = element_count(kernels.graph().type(node.results[0]).shape);
-    const bool once_an_element = count == space.outer * space.inner, once_a_row = reduces and count == space.outer;
+    const bool in_rows = reduces and (fused.axes[i] & inner_axes) == 0;
+    const bool once_a_row = in_rows and count == space.outer, once_an_element = not in_rows and count == space.outer * space.inner;
     const bool only_moves = not reduces and node.op->scalar == nullptr;
-    if (not once_an_element and not once_a_row and not only_moves)
+    if (once_an_element or once_a_row or only_moves) continue;
+    if (not reduces or not is_view(kernels.of(member)))
       return fmt::format("{} would be worked out more than once an element: it has {}, the kernel runs over {}", node.op->name, count.text(),
                          (space.outer * space.inner).text());
+    reads_through_views = true;
   }
+  if (reads_through_views and not is_tiled(fused.kernel)) return "read through it, this would be no product of contiguous factors";
   return "";
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "backends/cost_model.h"
 #include "ir/kernel/fused.h"
@@ -18,7 +17,8 @@ namespace {
 /// joining two groups rather than for adding an edge: only what stands between them is looked at and moved.
 class OrderedGroups {
  public:
-  explicit OrderedGroups(const Graph& graph) : graph_(graph), readers_(graph.value_count()), group_of_(graph.node_count()), at_(graph.node_count()) {
+  explicit OrderedGroups(const Graph& graph)
+      : graph_(graph), readers_(graph.value_count()), group_of_(graph.node_count()), at_(graph.node_count()), behind_(graph.node_count()), transparent_(graph.node_count()) {
     std::iota(group_of_.begin(), group_of_.end(), 0U);
     std::iota(at_.begin(), at_.end(), 0U);
     position_ = at_;
@@ -51,7 +51,7 @@ class OrderedGroups {
     std::vector<std::uint32_t> order;
     const auto keep = [&](bool behind) {
       for (std::uint32_t p = first; p <= last; ++p)
-        if (at_[p] != kNone and at_[p] != a and at_[p] != b and behind_.contains(at_[p]) == behind) order.push_back(at_[p]);
+        if (at_[p] != kNone and at_[p] != a and at_[p] != b and is_behind(at_[p]) == behind) order.push_back(at_[p]);
     };
     keep(false);
     order.push_back(joined);
@@ -79,11 +79,13 @@ class OrderedGroups {
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
 
-  /// Fills behind_ with what stands between a and b and needs a; false if b needs one of those. A reshape of a's result is no step: b sees through it.
+  bool is_behind(std::uint32_t group) const { return behind_[group] == search_; }
+
+  /// Marks what stands between a and b and needs a as behind; false if b needs one of those. A reshape of a's result is no step: b sees through it.
   bool find_behind(std::uint32_t a, std::uint32_t b) {
-    behind_.clear();
+    ++search_;
+    transparent_[a] = search_;
     std::vector<std::uint32_t> open = {a};
-    std::set<std::uint32_t> transparent = {a};
     while (not open.empty()) {
       const std::uint32_t group = open.back();
       open.pop_back();
@@ -91,10 +93,10 @@ class OrderedGroups {
         for (const ValueId result : graph_.node(node).results) {
           for (const NodeId reader : readers_[result.index]) {
             const std::uint32_t next = group_of_[reader.index];
-            if (next == b and not transparent.contains(group)) return false;
-            if (next == a or position_[next] >= position_[b] or behind_.contains(next)) continue;
-            behind_.insert(next);
-            if (transparent.contains(group) and *graph_.node(reader).op == op::reshape) transparent.insert(next);
+            if (next == b and transparent_[group] != search_) return false;
+            if (next == a or position_[next] >= position_[b] or is_behind(next)) continue;
+            behind_[next] = search_;
+            if (transparent_[group] == search_ and *graph_.node(reader).op == op::reshape) transparent_[next] = search_;
             open.push_back(next);
           }
         }
@@ -109,7 +111,8 @@ class OrderedGroups {
   std::vector<std::uint32_t> at_, position_;  // group by position, position by group
   std::vector<std::vector<NodeId>> members_;  // by group
   std::vector<std::uint32_t> segment_;        // by node: how many nodes before it bind sizes
-  std::set<std::uint32_t> behind_;
+  std::vector<std::uint32_t> behind_, transparent_;  // by group: the number of the search that marked it
+  std::uint32_t search_ = 0;
 };
 
 /// What one node alone would have to be worked out for again and again may be a row of the group that its reader has joined meanwhile.

@@ -109,7 +109,7 @@ void Point::make_temps() {
     for (const Reduction& reduction : phase.reductions) {
       Temp& temp = temps_.emplace_back();
       temp.result = kernel_.exprs[reduction.value].dtype;
-      temp.dtype = accumulator_type(kernel_, reduction);
+      temp.dtype = accumulator_type(kernel_, phase, reduction);
       temp.cells = variables(temp.dtype);
       if (reduction.kind == ReduceKind::kArgMax or reduction.kind == ReduceKind::kArgMin) temp.positions = variables(DType::kI64);
     }

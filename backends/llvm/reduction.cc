@@ -4,6 +4,13 @@
 
 namespace hone {
 
+namespace {
+
+/// Rounding errors of a sum of n terms of one size grow with the root of n: of so many they stay below 32 units in the last place.
+constexpr std::int64_t kLongestF32Sum = 1024;
+
+}  // namespace
+
 bool is_contraction(const Kernel& kernel, const Reduction& reduction, const std::vector<std::uint64_t>& axes_of) {
   const Expr& product = kernel.exprs[reduction.value];
   if (reduction.kind != ReduceKind::kSum or product.op != ScalarOp::kMul or product.dtype != DType::kF32) return false;
@@ -14,10 +21,13 @@ bool is_contraction(const Kernel& kernel, const Reduction& reduction, const std:
   return (a & ~b) != 0 and (b & ~a) != 0;
 }
 
-DType accumulator_type(const Kernel& kernel, const Reduction& reduction) {
+DType accumulator_type(const Kernel& kernel, const Phase& phase, const Reduction& reduction) {
   const DType dtype = kernel.exprs[reduction.value].dtype;
   if (reduction.kind != ReduceKind::kSum or dtype != DType::kF32) return dtype;
-  return is_contraction(kernel, reduction, axes_of_expressions(kernel)) ? DType::kF32 : DType::kF64;
+  Dim terms = 1;
+  for (const std::uint32_t axis : phase.inner) terms *= kernel.axes[axis].extent;
+  const bool is_short = terms.is_constant() and terms.value() <= kLongestF32Sum;
+  return is_short or is_contraction(kernel, reduction, axes_of_expressions(kernel)) ? DType::kF32 : DType::kF64;
 }
 
 }  // namespace hone

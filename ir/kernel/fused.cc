@@ -83,7 +83,7 @@ Indices through_reshape(const Shape& from, const Shape& to, const Indices& at, E
 
 class Fuser {
  public:
-  Fuser(NodeKernels& kernels, std::span<const NodeId> members) : kernels_(kernels), graph_(kernels.graph()), members_(members), pool_(made_.kernel.exprs) {}
+  Fuser(NodeKernels& kernels, std::span<const NodeId> members) : kernels_(kernels), graph_(kernels.graph()), members_(members), pool_(made_.kernel.exprs) { made_.axes.resize(members.size()); }
 
   FusedKernel run(std::span<const ValueId> stored) {
     set_domain(stored);
@@ -197,6 +197,8 @@ class Fuser {
 
   Scalar result_of(NodeId member, ValueId value, const Indices& at, Scalar guard) {
     const Node& node = graph_.node(member);
+    std::uint64_t& axes = made_.axes[static_cast<std::size_t>(std::ranges::lower_bound(members_, member) - members_.begin())];
+    for (const Scalar& index : at) axes |= needs_of(index.id()).axes;
     if (node.op->scalar != nullptr) {
       std::vector<Scalar> operands;
       for (const ValueId operand : node.operands)
@@ -337,18 +339,28 @@ class Fuser {
 
   // --- Phases
 
-  /// The number of phases with reductions that must have run before the expression can be evaluated.
-  std::size_t level_of(ExprId id) {
-    for (std::size_t i = levels_.size(); i < pool_.size(); ++i) {
+  /// What must be there before an expression can be evaluated.
+  struct Needs {
+    std::size_t level = 0;   ///< phases with reductions that must have run
+    std::uint64_t axes = 0;  ///< whose index it depends on, as a bit set
+  };
+
+  const Needs& needs_of(ExprId id) {
+    for (std::size_t i = needs_.size(); i < pool_.size(); ++i) {
       const Expr& e = pool_[ExprId(i)];
-      std::size_t level = e.op == ScalarOp::kTemp ? reductions_[e.slot].level + 1 : 0;
-      for (int k = 0; k < info(e.op).operands; ++k) level = std::max(level, levels_[e.operands[k].index]);
-      for (const ExprId index : e.index) level = std::max(level, levels_[index.index]);
-      if (e.guard.valid()) level = std::max(level, levels_[e.guard.index]);
-      levels_.push_back(level);
+      Needs needs{e.op == ScalarOp::kTemp ? reductions_[e.slot].level + 1 : 0, e.op == ScalarOp::kIndex ? std::uint64_t{1} << e.slot : 0};
+      const auto add = [&](ExprId other) {
+        needs.level = std::max(needs.level, needs_[other.index].level);
+        needs.axes |= needs_[other.index].axes;
+      };
+      for (int k = 0; k < info(e.op).operands; ++k) add(e.operands[k]);
+      for (const ExprId index : e.index) add(index);
+      if (e.guard.valid()) add(e.guard);
+      needs_.push_back(needs);
     }
-    return levels_[id.index];
+    return needs_[id.index];
   }
+  std::size_t level_of(ExprId id) { return needs_of(id).level; }
 
   void add_phases() {
     std::size_t count = 0;
@@ -397,7 +409,7 @@ class Fuser {
   std::vector<LeveledReduction> reductions_;
   std::vector<Store> row_stores_;
   std::vector<std::pair<Store, std::size_t>> inner_stores_;
-  std::vector<std::size_t> levels_;
+  std::vector<Needs> needs_;  // by expression
 };
 
 }  // namespace
@@ -419,7 +431,7 @@ const NodeKernel& NodeKernels::of(NodeId id) {
 FusedKernel fused_kernel(NodeKernels& kernels, std::span<const NodeId> members, std::span<const ValueId> stored) {
   try {
     return Fuser(kernels, members).run(stored);
-  } catch (const CannotFuse& reason) { return {{}, {}, reason.why}; }
+  } catch (const CannotFuse& reason) { return {{}, {}, {}, reason.why}; }
 }
 
 }  // namespace hone

@@ -41,8 +41,9 @@ class NodeKernels {
 
 struct FusedKernel {
   Kernel kernel;
-  std::vector<ValueId> buffers;  ///< what each of the kernel's buffers holds
-  std::string why_not;           ///< not empty: the members cannot be one kernel, and the rest is empty
+  std::vector<ValueId> buffers;     ///< what each of the kernel's buffers holds
+  std::vector<std::uint64_t> axes;  ///< by member: the kernel's axes that move the index at which it is worked out, as a bit set
+  std::string why_not;              ///< not empty: the members cannot be one kernel, and the rest is empty
 };
 
 /// `members` are nodes of kind kMap or kReduction in graph order; `stored` are the results that are written to memory. A reshape between two members is seen

@@ -87,6 +87,24 @@ TEST(Fuse, MovesAreIndices) {
             "transpose+slice+neg");
 }
 
+TEST(Fuse, AProductReadsThroughViewsThatLeaveItsFactorsContiguous) {
+  EXPECT_EQ(group_names(parse_graph("graph g(input %q: f32[N,64,4,32], input %k: f32[N,4,64,32]) {\n%1: f32[N,4,64,32] = transpose(%q) {perm=[0,2,1,3]}\n"
+                                    "%2: f32[N,4,64,64] = matmul(%1, %k) {tb=true}\noutput \"y\" %2\n}\n", "test")),
+            "transpose+matmul");
+  EXPECT_EQ(group_names(parse_graph("graph g(input %a: f32[N,64], input %b: f32[64,128]) {\n%1: f32[64,64] = slice(%b) {starts=[0,0], sizes=[64,64], steps=[1,2]}\n"
+                                    "%2: f32[N,64] = matmul(%a, %1)\noutput \"y\" %2\n}\n", "test")),
+            "slice matmul");
+  EXPECT_EQ(group_names(parse_graph("graph g(input %a: f32[N,64], input %b: f32[64,64]) {\n%1: f32[N,64] = exp(%a)\n%2: f32[N,64] = matmul(%1, %b)\noutput \"y\" %2\n}\n", "test")),
+            "exp matmul")
+      << "an element of %a is a factor of 64 sums";
+}
+
+TEST(Fuse, AProductTakesWhatFollowsItAnElement) {
+  EXPECT_EQ(group_names(parse_graph("graph g(input %a: f32[N,64], input %b: f32[64,32], input %c: f32[32]) {\n%1: f32[N,32] = matmul(%a, %b)\n%2: f32[N,32] = add(%1, %c)\n"
+                                    "%3: f32[N,32] = relu(%2)\noutput \"y\" %3\n}\n", "test")),
+            "matmul+add+relu");
+}
+
 TEST(Fuse, SumsOverTheSameRowsAreTakenTogether) {
   EXPECT_EQ(groups_of("%1: f32[N] = reduce_sum(%x) {axes=[1]}\n%2: f32[N] = reduce_max(%x) {axes=[1]}\noutput \"a\" %1\noutput \"b\" %2\n"),
             "reduce_sum+reduce_max");
