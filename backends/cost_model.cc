@@ -43,19 +43,6 @@ bool has_too_few_rows(const Space& space) {
   return walks_rows_again and not is_short and space.outer.is_constant() and space.outer.value() < kFewestRows;
 }
 
-/// In additions, for vectors of f32; what goes to libm is out of proportion.
-int cost_of(ScalarOp op) {
-  switch (op) {
-    case ScalarOp::kConstFloat: case ScalarOp::kConstInt: case ScalarOp::kIndex: case ScalarOp::kSize: case ScalarOp::kLoad: case ScalarOp::kTemp: return 0;
-    case ScalarOp::kDiv: case ScalarOp::kSqrt: return 4;
-    case ScalarOp::kExp: case ScalarOp::kLog: case ScalarOp::kTanh: case ScalarOp::kSigmoid: case ScalarOp::kErf: return 16;
-    case ScalarOp::kSin: case ScalarOp::kCos: case ScalarOp::kTan: case ScalarOp::kAsin: case ScalarOp::kAcos: case ScalarOp::kAtan: case ScalarOp::kSinh: case ScalarOp::kCosh:
-    case ScalarOp::kAsinh: case ScalarOp::kAcosh: case ScalarOp::kAtanh: case ScalarOp::kLog1p: case ScalarOp::kExpm1: case ScalarOp::kPow: case ScalarOp::kFmod: case ScalarOp::kMod:
-    case ScalarOp::kFloorDiv: return 100;
-    default: return 1;
-  }
-}
-
 /// Is the result a strided view of the operand: a transpose, a slice, a broadcast?
 bool is_view(const NodeKernel& node) {
   const Kernel& kernel = node.kernel;
@@ -103,6 +90,18 @@ std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> m
   }
   if (reads_through_views and not is_tiled(fused.kernel)) return "read through it, this would be no product of contiguous factors";
   return "";
+}
+
+int cost_of(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::kConstFloat: case ScalarOp::kConstInt: case ScalarOp::kIndex: case ScalarOp::kSize: case ScalarOp::kLoad: case ScalarOp::kTemp: return 0;
+    case ScalarOp::kDiv: case ScalarOp::kSqrt: return 4;
+    case ScalarOp::kExp: case ScalarOp::kLog: case ScalarOp::kTanh: case ScalarOp::kSigmoid: case ScalarOp::kErf: return 16;
+    case ScalarOp::kSin: case ScalarOp::kCos: case ScalarOp::kTan: case ScalarOp::kAsin: case ScalarOp::kAcos: case ScalarOp::kAtan: case ScalarOp::kSinh: case ScalarOp::kCosh:
+    case ScalarOp::kAsinh: case ScalarOp::kAcosh: case ScalarOp::kAtanh: case ScalarOp::kLog1p: case ScalarOp::kExpm1: case ScalarOp::kPow: case ScalarOp::kFmod: case ScalarOp::kMod:
+    case ScalarOp::kFloorDiv: return 100;
+    default: return 1;
+  }
 }
 
 int cost_of(const Graph& graph, NodeId id) {

@@ -11,6 +11,9 @@ namespace hone {
 /// Why these members should not be one kernel though they could be; empty: they should.
 std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> members, const FusedKernel& fused);
 
+/// In additions, for vectors of f32; what goes to libm is out of proportion.
+int cost_of(ScalarOp op);
+
 /// Operations of a node of meaning `scalar` for one element, where 1 is an addition.
 int cost_of(const Graph& graph, NodeId node);
 

@@ -22,8 +22,11 @@ bool expand_but_gradients(Rewriter& rewriter, NodeId id) { return *rewriter.node
 
 bool expand_node_without_gradient(Rewriter& rewriter, NodeId id) { return not rewriter.node(id).op->keep and expand_but_gradients(rewriter, id); }
 
-/// What is drawn has no form anywhere else, but dropout has one as a whole.
-bool expand_node_for_export(Rewriter& rewriter, NodeId id) { return *rewriter.node(id).op != op::dropout and expand_node_without_gradient(rewriter, id); }
+/// What is drawn has no form anywhere else, but dropout has one as a whole. A normalization that moves its statistics as the recipe's convention says has none.
+bool expand_node_for_export(Rewriter& rewriter, NodeId id) {
+  const OpDef& op = *rewriter.node(id).op;
+  return op == op::batch_norm_train ? expand_node(rewriter, id) : op != op::dropout and expand_node_without_gradient(rewriter, id);
+}
 
 /// What an op lowers to may have to be lowered, too.
 Changed to_fixpoint(Graph& graph, bool (*visit)(Rewriter&, NodeId)) {

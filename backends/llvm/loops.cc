@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "backends/llvm/blocks.h"
+#include "backends/llvm/kept_rows.h"
 #include "backends/llvm/loop_builder.h"
 #include "backends/llvm/phase_code.h"
 
@@ -20,7 +21,7 @@ constexpr std::int64_t kVectorReduction = 16;
 class PointByPoint {
  public:
   PointByPoint(const Kernel& kernel, const Nest& nest, Point& point)
-      : kernel_(kernel), nest_(nest), axes_of_(axes_of_expressions(kernel)), point_(point), ir_(point.ir), loops_(point), code_(point, kernel, nest) {}
+      : kernel_(kernel), nest_(nest), axes_of_(axes_of_expressions(kernel)), point_(point), ir_(point.ir), loops_(point), code_(point, kernel, nest), kept_(kernel, nest, point) {}
 
   /// Runs of phases that go point by point, and scatter phases between them.
   void run() {
@@ -113,6 +114,7 @@ class PointByPoint {
   void one_point(Phases phases) {
     for (std::size_t p = phases.first; p < phases.last; ++p) {
       point_.enter();
+      kept_.begin(p);
       code_.start(p);
       inner_loops(p, 0);
       point_.leave();
@@ -191,6 +193,7 @@ class PointByPoint {
   llvm::IRBuilder<>& ir_;
   LoopBuilder loops_;
   PhaseCode code_;
+  KeptRows kept_;
 };
 
 }  // namespace

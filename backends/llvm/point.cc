@@ -169,7 +169,11 @@ llvm::Value* Point::value(ExprId id) {
 }
 
 llvm::Value* Point::compute(ExprId id) {
-  if (const auto replaced = replaced_.find(id); replaced != replaced_.end()) return replaced->second();
+  const auto replaced = replaced_.find(id);
+  return replaced != replaced_.end() ? replaced->second() : formula(id);
+}
+
+llvm::Value* Point::formula(ExprId id) {
   const Expr& e = kernel_.exprs[id];
   switch (e.op) {
     case ScalarOp::kConstFloat:

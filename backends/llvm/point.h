@@ -64,6 +64,8 @@ class Point {
   /// From here on the expression's value at a cell is what `by` gives, which depends on what the expression depends on.
   void replace(ExprId id, std::function<llvm::Value*()> by) { replaced_[id] = std::move(by); }
   void restore(ExprId id) { replaced_.erase(id); }
+  /// An expression's value as it is written down, whatever replaces it.
+  llvm::Value* formula(ExprId id);
   /// Runs `body` only where `condition`, a scalar, holds (nullptr: always).
   template <typename Body>
   void when(llvm::Value* condition, Body body);

@@ -58,6 +58,8 @@ NodeKernel::Kind kind_of(const Kernel& kernel) {
   return reducing != nullptr ? NodeKernel::Kind::kReduction : NodeKernel::Kind::kMap;
 }
 
+constexpr std::uint32_t kMostAxes = 64;  // as many as a bit set has
+
 /// Thrown and caught in this file: the members cannot be one kernel.
 struct CannotFuse {
   std::string why;
@@ -123,6 +125,7 @@ class Fuser {
   void add_axes(const Shape& extents, Indices& indices, std::string_view name) {
     for (const Dim& extent : extents) {
       const auto axis = static_cast<std::uint32_t>(made_.kernel.axes.size());
+      if (axis == kMostAxes) throw CannotFuse{"they run over too many axes"};
       made_.kernel.axes.push_back({fmt::format("{}{}", name, indices.size()), extent});
       indices.emplace_back(pool_, pool_.add({.op = ScalarOp::kIndex, .dtype = DType::kI64, .slot = axis}));
     }
