@@ -1,16 +1,18 @@
 // Convolution (really cross-correlation) over any number of spatial axes, and its two gradients. Convolution is bilinear in (x, w), so the three ops are
 // each other's gradients: conv gives y from x and w, conv_input_grad gives x from y and w (ONNX's ConvTranspose), conv_weight_grad gives w from x and y.
-// Layouts: x[N,C,s...], w[O,C/groups,k...], y[N,O,o...]. Position along a spatial axis: s = o * stride + k * dilation - pad_begin.
+// Layouts: x[N,C,s...], w[O,C/groups,k...], y[N,O,o...]; with channels_last x[N,s...,C] and y[N,o...,O], while w stays. Position along a spatial axis:
+// s = o * stride + k * dilation - pad_begin.
 #include <fmt/format.h>
 
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
+#include "ir/ops/window.h"
 
 namespace hone::op {
 
 namespace {
 
-constexpr FixedList<AttrRef, 12> kConvAttrs = {kStrides, kDilations, kPadsBegin, kPadsEnd, kGroups, kSpatial, kKernel};
+constexpr FixedList<AttrRef, 12> kConvAttrs = {kStrides, kDilations, kPadsBegin, kPadsEnd, kGroups, kSpatial, kKernel, kChannelsLast};
 
 std::size_t spatial_rank(const Attrs& attrs) { return attrs[kStrides].size(); }
 
@@ -25,35 +27,38 @@ void require_attributes(const Infer& infer) {
     infer.require(infer.attrs[kStrides][i] >= 1 and infer.attrs[kDilations][i] >= 1, Code::kBadAttribute, "strides and dilations must be at least 1");
 }
 
+/// The channels of an activation.
+Dim channels(const Attrs& attrs, const Shape& shape) { return shape[channel_axis(attrs, shape.size())]; }
+
 std::vector<Type> infer_conv(Infer& infer) {
   require_attributes(infer);
   const Shape &x = infer.shape(0), &w = infer.shape(1);
-  infer.unify(x[1], w[1] * infer.attrs[kGroups], "channels of the input, and of the weight times groups,");
+  const std::span<const Dim> inputs = spatial(infer.attrs, x);
+  infer.unify(channels(infer.attrs, x), w[1] * infer.attrs[kGroups], "channels of the input, and of the weight times groups,");
   infer.require(not w[0].is_constant() or w[0].value() % infer.attrs[kGroups] == 0, Code::kShape, "the output channels are no multiple of groups");
-  Shape shape = {x[0], w[0]};
+  Shape outputs;
   for (std::size_t i = 0; i < spatial_rank(infer.attrs); ++i) {
     const Dim window = (w[i + 2] - 1) * Dim(infer.attrs[kDilations][i]) + 1;
-    const Dim room = x[i + 2] + infer.attrs[kPadsBegin][i] + infer.attrs[kPadsEnd][i] - window;
-    infer.require(not room.is_constant() or room.value() >= 0, Code::kShape, fmt::format("the window ({}) is larger than spatial axis {} ({})", window.text(), i, x[i + 2].text()));
-    shape.push_back(floordiv(room, infer.attrs[kStrides][i]) + 1);
+    const Dim room = inputs[i] + infer.attrs[kPadsBegin][i] + infer.attrs[kPadsEnd][i] - window;
+    infer.require(not room.is_constant() or room.value() >= 0, Code::kShape,
+                  fmt::format("the window ({}) is larger than spatial axis {} ({})", window.text(), i, inputs[i].text()));
+    outputs.push_back(floordiv(room, infer.attrs[kStrides][i]) + 1);
   }
-  return {{infer.dtype(0), shape}};
+  return {{infer.dtype(0), activation<Dim>(infer.attrs, x[0], w[0], outputs)}};
 }
 
 std::vector<Type> infer_conv_input_grad(Infer& infer) {
   require_attributes(infer);
   const Shape &y = infer.shape(0), &w = infer.shape(1);
-  infer.unify(y[1], w[0], "channels");
-  Shape shape = {y[0], w[1] * infer.attrs[kGroups]};
-  shape.insert(shape.end(), infer.attrs[kSpatial].begin(), infer.attrs[kSpatial].end());
-  infer.require(shape.size() == y.size(), Code::kBadAttribute, "spatial needs one extent a spatial axis");
-  return {{infer.dtype(0), shape}};
+  infer.unify(channels(infer.attrs, y), w[0], "channels");
+  infer.require(infer.attrs[kSpatial].size() + 2 == y.size(), Code::kBadAttribute, "spatial needs one extent a spatial axis");
+  return {{infer.dtype(0), activation<Dim>(infer.attrs, y[0], w[1] * infer.attrs[kGroups], infer.attrs[kSpatial])}};
 }
 
 std::vector<Type> infer_conv_weight_grad(Infer& infer) {
   require_attributes(infer);
   infer.unify(infer.shape(0)[0], infer.shape(1)[0], "batch sizes");
-  Shape shape = {infer.shape(1)[1], floordiv(infer.shape(0)[1], infer.attrs[kGroups])};
+  Shape shape = {channels(infer.attrs, infer.shape(1)), floordiv(channels(infer.attrs, infer.shape(0)), infer.attrs[kGroups])};
   for (const std::int64_t extent : infer.attrs[kKernel]) shape.push_back(extent);
   infer.require(shape.size() == infer.rank(0), Code::kBadAttribute, "kernel needs one extent a spatial axis");
   return {{infer.dtype(0), shape}};
@@ -65,8 +70,8 @@ Attrs with(const Attrs& attrs, Attr attr) {
   return changed;
 }
 
-Shape spatial_of(const Shape& shape) { return Shape(shape.begin() + 2, shape.end()); }
-Ints kernel_of_weight(const Shape& shape) { return constant_shape(spatial_of(shape)); }
+Shape window_of_weight(const Shape& shape) { return Shape(shape.begin() + 2, shape.end()); }
+Ints kernel_of_weight(const Shape& shape) { return constant_shape(window_of_weight(shape)); }
 
 /// group * extent + i, without the arithmetic for one group.
 Scalar in_group(Compute& c, Scalar channel, Dim channels_per_group, Dim other_per_group, Scalar i) {
@@ -74,72 +79,62 @@ Scalar in_group(Compute& c, Scalar channel, Dim channels_per_group, Dim other_pe
   return expr::floordiv(channel, c.size(channels_per_group)) * c.size(other_per_group) + i;
 }
 
-/// s = o * stride + k * dilation - pad for every spatial axis; `inside` says whether all are within x.
-struct Positions {
-  Indices at;
-  Scalar inside;
-};
-Positions input_positions(Compute& c, const Shape& x, const Scalar* output, const Scalar* window) {
-  Positions positions;
-  for (std::size_t i = 0; i < spatial_rank(c.attrs); ++i) {
-    const Scalar at = output[i] * static_cast<double>(c.attrs[kStrides][i]) + window[i] * static_cast<double>(c.attrs[kDilations][i]) - c.size(c.attrs[kPadsBegin][i]);
-    positions.at.push_back(at);
-    if (c.attrs[kPadsBegin][i].is_constant(0) and c.attrs[kPadsEnd][i].is_constant(0)) continue;
-    positions.inside = both(positions.inside, expr::logical_and(expr::greater_equal(at, c.index_constant(0)), expr::less(at, c.size(x[i + 2]))));
-  }
-  return positions;
-}
-
-Indices joined(Scalar a, Scalar b, const Scalar* rest, std::size_t count) {
-  Indices index = {a, b};
-  index.insert(index.end(), rest, rest + count);
+Indices weight_index(Scalar output, Scalar input, std::span<const Scalar> window) {
+  Indices index = {output, input};
+  index.insert(index.end(), window.begin(), window.end());
   return index;
 }
 
 void compute_conv(Compute& c) {
-  const std::size_t n = spatial_rank(c.attrs);
-  const Shape &x = c.shape(0), &w = c.shape(1);
-  const Indices y = c.outer(c.result_shape());
+  const Shape &x = c.shape(0), &w = c.shape(1), &result = c.result_shape();
+  const Indices y = c.outer(result);
   const Indices k = c.inner(Shape(w.begin() + 1, w.end()));
-  const Positions from = input_positions(c, x, &y[2], &k[1]);
-  const Scalar channel = in_group(c, y[1], floordiv(w[0], c.attrs[kGroups]), w[1], k[0]);
-  c.store(0, y, c.sum(c.load_if(from.inside, 0, joined(y[0], channel, from.at.data(), n)) * c.load(1, joined(y[1], k[0], &k[1], n))));
+  const Window from = window_at(c, spatial(c.attrs, x), spatial(c.attrs, result), window_of_weight(w), &y[first_spatial_axis(c.attrs)], &k[1]);
+  const Scalar output = y[channel_axis(c.attrs, y.size())];
+  const Scalar channel = in_group(c, output, floordiv(w[0], c.attrs[kGroups]), w[1], k[0]);
+  c.store(
+      0, y,
+      c.sum(c.load_if(from.inside, 0, activation<Scalar>(c.attrs, y[0], channel, from.at)) * c.load(1, weight_index(output, k[0], std::span(k).subspan(1)))));
 }
 
 void compute_conv_input_grad(Compute& c) {
-  const std::size_t n = spatial_rank(c.attrs);
   const Shape &dy = c.shape(0), &w = c.shape(1);
   const Dim outputs = floordiv(w[0], c.attrs[kGroups]);  // per group
   const Indices x = c.outer(c.result_shape());
   Shape inner = {outputs};
   inner.insert(inner.end(), w.begin() + 2, w.end());
   const Indices k = c.inner(inner);
+  const std::span<const Dim> extents = spatial(c.attrs, dy);
   Indices from;
   Scalar inside;
-  for (std::size_t i = 0; i < n; ++i) {  // o * stride = s + pad - k * dilation
+  for (std::size_t i = 0; i < extents.size(); ++i) {  // o * stride = s + pad - k * dilation
     const std::int64_t stride = c.attrs[kStrides][i];
-    const Scalar scaled = x[i + 2] + c.size(c.attrs[kPadsBegin][i]) - k[i + 1] * static_cast<double>(c.attrs[kDilations][i]);
+    const Scalar scaled = x[first_spatial_axis(c.attrs) + i] + c.size(c.attrs[kPadsBegin][i]) - k[i + 1] * static_cast<double>(c.attrs[kDilations][i]);
     const Scalar at = stride == 1 ? scaled : expr::floordiv(scaled, c.index_constant(stride));
-    Scalar fits = expr::logical_and(expr::greater_equal(at, c.index_constant(0)), expr::less(at, c.size(dy[i + 2])));
+    Scalar fits = expr::logical_and(expr::greater_equal(at, c.index_constant(0)), expr::less(at, c.size(extents[i])));
     if (stride != 1) fits = expr::logical_and(fits, expr::equal(at * static_cast<double>(stride), scaled));
     inside = both(inside, fits);
     from.push_back(at);
   }
-  const Scalar channel = in_group(c, x[1], w[1], outputs, k[0]);
-  const Scalar within = c.attrs[kGroups] == 1 ? x[1] : expr::mod(x[1], c.size(w[1]));
-  c.store(0, x, c.sum(c.load_if(inside, 0, joined(x[0], channel, from.data(), n)) * c.load(1, joined(channel, within, &k[1], n))));
+  const Scalar input = x[channel_axis(c.attrs, x.size())];
+  const Scalar channel = in_group(c, input, w[1], outputs, k[0]);
+  const Scalar within = c.attrs[kGroups] == 1 ? input : expr::mod(input, c.size(w[1]));
+  c.store(0, x,
+          c.sum(c.load_if(inside, 0, activation<Scalar>(c.attrs, x[0], channel, from)) * c.load(1, weight_index(channel, within, std::span(k).subspan(1)))));
 }
 
 void compute_conv_weight_grad(Compute& c) {
-  const std::size_t n = spatial_rank(c.attrs);
   const Shape &x = c.shape(0), &dy = c.shape(1), &w = c.result_shape();
+  const std::span<const Dim> outputs = spatial(c.attrs, dy);
   const Indices at = c.outer(w);
   Shape inner = {dy[0]};
-  inner.insert(inner.end(), dy.begin() + 2, dy.end());
+  inner.insert(inner.end(), outputs.begin(), outputs.end());
   const Indices o = c.inner(inner);
-  const Positions from = input_positions(c, x, &o[1], &at[2]);
+  const Window from = window_at(c, spatial(c.attrs, x), outputs, window_of_weight(w), &o[1], &at[2]);
   const Scalar channel = in_group(c, at[0], floordiv(w[0], c.attrs[kGroups]), w[1], at[1]);
-  c.store(0, at, c.sum(c.load_if(from.inside, 0, joined(o[0], channel, from.at.data(), n)) * c.load(1, joined(o[0], at[0], &o[1], n))));
+  c.store(0, at,
+          c.sum(c.load_if(from.inside, 0, activation<Scalar>(c.attrs, o[0], channel, from.at)) *
+                c.load(1, activation<Scalar>(c.attrs, o[0], at[0], std::span(o).subspan(1)))));
 }
 
 }  // namespace
@@ -152,7 +147,7 @@ constinit const OpDef conv = {
     .infer = infer_conv,
     .grad =
         [](Grad& g) {
-          g.flow(0, op::conv_input_grad(g.dy(), g.x(1), with(g.attrs, kSpatial = spatial_of(g.x(0).shape()))));
+          g.flow(0, op::conv_input_grad(g.dy(), g.x(1), with_spatial(g.attrs, g.x(0).shape())));
           g.flow(1, op::conv_weight_grad(g.x(0), g.dy(), with(g.attrs, kKernel = kernel_of_weight(g.x(1).shape()))));
         },
     .compute = compute_conv,
@@ -180,7 +175,7 @@ constinit const OpDef conv_weight_grad = {
     .infer = infer_conv_weight_grad,
     .grad =
         [](Grad& g) {
-          g.flow(0, op::conv_input_grad(g.x(1), g.dy(), with(g.attrs, kSpatial = spatial_of(g.x(0).shape()))));
+          g.flow(0, op::conv_input_grad(g.x(1), g.dy(), with_spatial(g.attrs, g.x(0).shape())));
           g.flow(1, op::conv(g.x(0), g.dy(), g.attrs));
         },
     .compute = compute_conv_weight_grad,

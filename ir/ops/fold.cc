@@ -16,8 +16,9 @@ std::size_t spatial_rank(const Attrs& attrs) { return attrs[kKernel].size(); }
 void require_attributes(const Infer& infer, std::size_t rank) {
   const std::size_t n = spatial_rank(infer.attrs);
   infer.require(infer.rank(0) == rank, Code::kShape, fmt::format("the operand needs {} axes", rank));
-  infer.require(infer.attrs[kStrides].size() == n and infer.attrs[kDilations].size() == n and infer.attrs[kPadsBegin].size() == n and infer.attrs[kSpatial].size() == n,
-                Code::kBadAttribute, "strides, dilations, pads and spatial need one entry a spatial axis");
+  infer.require(
+      infer.attrs[kStrides].size() == n and infer.attrs[kDilations].size() == n and infer.attrs[kPadsBegin].size() == n and infer.attrs[kSpatial].size() == n,
+      Code::kBadAttribute, "strides, dilations, pads and spatial need one entry a spatial axis");
   for (std::size_t i = 0; i < n; ++i)
     infer.require(infer.attrs[kKernel][i] >= 1 and infer.attrs[kStrides][i] >= 1 and infer.attrs[kDilations][i] >= 1, Code::kBadAttribute,
                   "kernel, strides and dilations must be at least 1");
@@ -51,7 +52,8 @@ constinit const OpDef im2col = {
     .compute =
         [](Compute& c) {
           const Indices at = c.outer(c.result_shape());
-          const Window window = window_at(c, spatial(c.shape(0)), &at[2 + spatial_rank(c.attrs)], &at[2]);
+          const Window window =
+              window_at(c, spatial(c.attrs, c.shape(0)), c.attrs[kSpatial], shape_of(c.attrs[kKernel]), &at[2 + spatial_rank(c.attrs)], &at[2]);
           c.store(0, at, c.load_if(window.inside, 0, joined(at, window.at)));
         },
 };
@@ -80,10 +82,10 @@ constinit const OpDef col2im = {
     .compute =
         [](Compute& c) {
           const Indices at = c.outer(c.result_shape());
-          const Indices k = c.inner(shape_of(c.attrs[kKernel]));
+          const Indices j = c.inner(shape_of(covers(c.attrs)));
           const Shape blocks = blocks_of(c, c.shape(0));
-          const Window from = output_at(c, blocks, &at[2], k.data());
-          c.store(0, at, c.sum(c.load_if(from.inside, 0, joined(at, k, from.at))));
+          const Cover from = cover_at(c, spatial(c.attrs, c.result_shape()), blocks, &at[2], j.data());
+          c.store(0, at, c.sum(c.load_if(from.inside, 0, joined(at, from.window, from.output))));
         },
 };
 

@@ -1,6 +1,8 @@
 // Matrix products, convolution and pooling. Cases of gradient ops follow from those of the op they belong to.
+#include <algorithm>
 #include <limits>
 
+#include "ir/ops/window.h"
 #include "tests/ops/op_cases.h"
 
 namespace hone::test {
@@ -45,6 +47,16 @@ Attrs attributes_of(const ConvCase& c) {
 
 Shape spatial_of(const Shape& shape) { return Shape(shape.begin() + 2, shape.end()); }
 
+/// An activation of this shape with its channels last.
+Shape channels_last(Shape shape) {
+  std::rotate(shape.begin() + 1, shape.begin() + 2, shape.end());
+  return shape;
+}
+Attrs channels_last(Attrs attrs) {
+  attrs.set(kChannelsLast = true);
+  return attrs;
+}
+
 void add_conv(Cases& cases, const ConvCase& c) {
   cases.add(op::conv, c.says, {f32(c.x), f32(c.w)}, attributes_of(c)).gives(c.y);
   Attrs input_grad = attributes_of(c), weight_grad = attributes_of(c);
@@ -52,6 +64,11 @@ void add_conv(Cases& cases, const ConvCase& c) {
   weight_grad.set(kKernel = constant_shape(spatial_of(c.w)));
   cases.add(op::conv_input_grad, c.says, {f32(c.y), f32(c.w)}, input_grad).gives(c.x);
   cases.add(op::conv_weight_grad, c.says, {f32(c.x), f32(c.y)}, weight_grad).gives(c.w);
+  const Shape x = channels_last(c.x), y = channels_last(c.y);
+  const std::string says = c.says + ", channels last";
+  cases.add(op::conv, says, {f32(x), f32(c.w)}, channels_last(attributes_of(c))).gives(y);
+  cases.add(op::conv_input_grad, says, {f32(y), f32(c.w)}, channels_last(input_grad)).gives(x);
+  cases.add(op::conv_weight_grad, says, {f32(x), f32(y)}, channels_last(weight_grad)).gives(c.w);
 }
 
 }  // namespace
@@ -91,7 +108,10 @@ void add_conv_cases(Cases& cases) {
   cases
       .add(op::conv, "by hand", {given({1, 1, 4}, {1, 2, 3, 4}), given({1, 1, 2}, {10, 1})},
            {kStrides = Ints{1}, kDilations = Ints{1}, kPadsBegin = Shape{1}, kPadsEnd = Shape{0}, kGroups = 1})
-      .equals({1, 12, 23, 34});
+      .equals({1, 12, 23, 34})
+      .add(op::conv, "by hand, channels last", {given({1, 2, 2}, {1, 2, 3, 4}), given({1, 2, 1}, {10, 1})},
+           channels_last({kStrides = Ints{1}, kDilations = Ints{1}, kPadsBegin = Shape{0}, kPadsEnd = Shape{0}, kGroups = 1}))
+      .equals({12, 34});
 }
 
 namespace {
@@ -116,6 +136,12 @@ void add_max_pool(Cases& cases, const PoolCase& c) {
   cases.add(op::max_pool, c.says, {f32(c.x)}, attributes_of(c, c.y)).gives(c.y).gives(c.y);
   cases.add(op::max_pool_grad, c.says, {f32(c.y), taken}, attributes_of(c, c.x)).gives(c.x);
   cases.add(op::max_pool_pick, c.says, {f32(c.x), taken}, attributes_of(c, c.y)).gives(c.y);
+  const Shape x = channels_last(c.x), y = channels_last(c.y);
+  const Operand taken_last = whole(DType::kI32, y, 0, window - 1);
+  const std::string says = c.says + ", channels last";
+  cases.add(op::max_pool, says, {f32(x)}, channels_last(attributes_of(c, c.y))).gives(y).gives(y);
+  cases.add(op::max_pool_grad, says, {f32(y), taken_last}, channels_last(attributes_of(c, c.x))).gives(x);
+  cases.add(op::max_pool_pick, says, {f32(x), taken_last}, channels_last(attributes_of(c, c.y))).gives(y);
   for (const bool column_major : {false, true}) {
     Attrs attrs = attributes_of(c, c.y);
     attrs.set(kSizes = spatial_of(c.x));
@@ -127,6 +153,9 @@ void add_max_pool(Cases& cases, const PoolCase& c) {
 void add_avg_pool(Cases& cases, const PoolCase& c) {
   cases.add(op::avg_pool, c.says, {f32(c.x)}, attributes_of(c, c.y)).gives(c.y);
   cases.add(op::avg_pool_grad, c.says, {f32(c.y)}, attributes_of(c, c.x)).gives(c.x);
+  const Shape x = channels_last(c.x), y = channels_last(c.y);
+  cases.add(op::avg_pool, c.says + ", channels last", {f32(x)}, channels_last(attributes_of(c, c.y))).gives(y);
+  cases.add(op::avg_pool_grad, c.says + ", channels last", {f32(y)}, channels_last(attributes_of(c, c.x))).gives(x);
 }
 
 }  // namespace
@@ -141,6 +170,7 @@ void add_pool_cases(Cases& cases) {
       {"a rest that does not count", {1, 1, 5, 5}, {1, 1, 2, 2}, {2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}},
       {"ceil mode: windows over the edge", {1, 1, 5, 5}, {1, 1, 3, 3}, {2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}},
       {"one axis", {kN, 2, 7}, {kN, 2, 3}, {3}, {2}, {1}, {0}, {0}},
+      {"more positions than are written out", {kN, 2, 6, 6}, {kN, 2, 2, 2}, {5, 5}, {1, 1}, {1, 1}, {0, 0}, {0, 0}},
       {"three axes", {1, 1, 4, 2, 4}, {1, 1, 2, 1, 2}, {2, 2, 2}, {2, 2, 2}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
       {"the whole image", {kN, 3, 3, 2}, {kN, 3, 1, 1}, {3, 2}, {1, 1}, {1, 1}, {0, 0}, {0, 0}},
       {"an empty batch", {kEmpty, 1, 4, 4}, {kEmpty, 1, 2, 2}, {2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}},
@@ -162,9 +192,14 @@ void add_pool_cases(Cases& cases) {
     cases.add(op::max_pool, "integers, " + std::string(to_string(dtype)), {given(dtype, {1, 1, 4}, {0, 3, 100, 7})}, pairs).equals({3, 100});
   const Attrs padded = {kKernel = Ints{2}, kStrides = Ints{2}, kDilations = Ints{1}, kPadsBegin = Shape{1}, kPadsEnd = Shape{1}, kSpatial = Shape{3}};
   cases.add(op::max_pool, "lowest integers beside a pad", {given(DType::kI8, {1, 1, 4}, {-128, -128, -128, 5})}, padded).equals({-128, -128, 5});
+  const Attrs long_padded = {kKernel = Ints{17}, kStrides = Ints{17}, kDilations = Ints{1}, kPadsBegin = Shape{15}, kPadsEnd = Shape{15}, kSpatial = Shape{2}};
+  cases.add(op::max_pool, "-inf beside many pads takes the gradient", {given({1, 1, 4}, {-inf, -inf, 2, 3})}, long_padded)
+      .equals({-inf, 3})
+      .slopes({1, 0, 0, 1});
   cases.add(op::max_pool, "-inf beside a pad takes the gradient", {given({1, 1, 4}, {-inf, 1, 2, 3})}, padded).equals({-inf, 2, 3}).slopes({1, 0, 1, 1});
-  cases.add(op::window_position, "by hand", {given(DType::kI32, {1, 2, 2}, {1, 0, 0, 1})},
-            {kKernel = Ints{2}, kStrides = Ints{2}, kDilations = Ints{1}, kPadsBegin = Shape{0}, kPadsEnd = Shape{0}, kSpatial = Shape{2}, kSizes = Shape{4}})
+  cases
+      .add(op::window_position, "by hand", {given(DType::kI32, {1, 2, 2}, {1, 0, 0, 1})},
+           {kKernel = Ints{2}, kStrides = Ints{2}, kDilations = Ints{1}, kPadsBegin = Shape{0}, kPadsEnd = Shape{0}, kSpatial = Shape{2}, kSizes = Shape{4}})
       .equals({1, 2, 4, 7});
   cases.add(op::avg_pool, "by hand", {given({1, 1, 4}, {2, 4, -1, 3})}, pairs).equals({3, 1});
 }
