@@ -4,6 +4,7 @@
 
 #include "backends/cpu/own_kernels.h"
 #include "ir/ops/ops.h"
+#include "ir/ops/window.h"
 
 namespace hone {
 
@@ -42,14 +43,14 @@ std::string accepts_conv(const Graph& graph, const Node& node) {
 
 /// Pooling of x to y: windows must not hang over the padded input (ONNX's ceil_mode), nor leave gaps in themselves.
 std::string fits_pooling(const Attrs& attrs, const Shape& x, const Shape& y) {
-  const std::size_t spatial = attrs[kKernel].size();
-  if (spatial < 1 or spatial > 3) return fmt::format("{} spatial axes: the row has 1 to 3", spatial);
-  for (std::size_t i = 0; i < spatial; ++i) {
+  const std::span<const Dim> inputs = spatial(attrs, x), outputs = spatial(attrs, y);
+  if (inputs.empty() or inputs.size() > 3) return fmt::format("{} spatial axes: the row has 1 to 3", inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (attrs[kDilations][i] != 1) return "dilated windows";
     const Dim begin = attrs[kPadsBegin][i], end = attrs[kPadsEnd][i], window = attrs[kKernel][i];
     if (not begin.is_constant() or not end.is_constant() or begin.value() < 0 or end.value() < 0 or begin.value() >= window.value() or end.value() >= window.value())
       return "pads that are not known, negative, or as large as the window";
-    if (floordiv(x[i + 2] + begin + end - window, attrs[kStrides][i]) + 1 != y[i + 2]) return "windows that hang over the padded input (ceil_mode)";
+    if (floordiv(inputs[i] + begin + end - window, attrs[kStrides][i]) + 1 != outputs[i]) return "windows that hang over the padded input (ceil_mode)";
   }
   return "";
 }

@@ -21,6 +21,14 @@ dnnl::memory::data_type data_type(DType dtype);
 
 /// Plain row-major.
 dnnl::memory::desc plain(const dnnl::memory::dims& dims, DType dtype);
+/// The attribute channels_last: activations are stored as [N,s..,C], not [N,C,s..].
+bool has_channels_last(const LibrarySpec& spec);
+/// The sizes of an activation as oneDNN counts them, [N,C,s..].
+dnnl::memory::dims activation_dims(const LibrarySpec& spec, const TensorType& type);
+/// [N,s..,C] for `dims` [N,C,s..].
+dnnl::memory::desc channels_last(const dnnl::memory::dims& dims, DType dtype);
+/// As the activation lies in memory.
+dnnl::memory::desc given_activation(const LibrarySpec& spec, const dnnl::memory::dims& dims, DType dtype);
 /// Whatever layout the primitive likes best.
 dnnl::memory::desc any(const dnnl::memory::dims& dims, DType dtype);
 

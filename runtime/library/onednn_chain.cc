@@ -35,6 +35,28 @@ dnnl::memory::data_type data_type(DType dtype) {
 }
 
 dnnl::memory::desc plain(const dnnl::memory::dims& dims, DType dtype) { return {dims, data_type(dtype), row_major_strides(dims)}; }
+
+bool has_channels_last(const LibrarySpec& spec) { return attribute_or(spec, "channels_last", 0) != 0; }
+
+dnnl::memory::dims activation_dims(const LibrarySpec& spec, const TensorType& type) {
+  dnnl::memory::dims dims = type.shape;
+  if (has_channels_last(spec) and dims.size() > 2) std::rotate(dims.begin() + 1, dims.end() - 1, dims.end());
+  return dims;
+}
+
+dnnl::memory::desc channels_last(const dnnl::memory::dims& dims, DType dtype) {
+  dnnl::memory::dims stored = dims;
+  std::rotate(stored.begin() + 1, stored.begin() + 2, stored.end());
+  std::vector<int> permutation(dims.size());  // where each stored axis belongs
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) permutation[axis] = static_cast<int>(axis == 0 ? 0 : axis + 1);
+  permutation.back() = 1;
+  return plain(stored, dtype).permute_axes(permutation);
+}
+
+dnnl::memory::desc given_activation(const LibrarySpec& spec, const dnnl::memory::dims& dims, DType dtype) {
+  return has_channels_last(spec) ? channels_last(dims, dtype) : plain(dims, dtype);
+}
+
 dnnl::memory::desc any(const dnnl::memory::dims& dims, DType dtype) { return {dims, data_type(dtype), dnnl::memory::format_tag::any}; }
 
 MemoryId Chain::operand(std::size_t index, const dnnl::memory::desc& given, const dnnl::memory::desc& wanted) {

@@ -13,22 +13,28 @@ using Desc = dnnl::memory::desc;
 struct Problem {
   enum class Pass : std::uint8_t { kForward, kInputGrad, kWeightGrad };
   Pass pass;
-  Dims x, weight, y;  ///< weight: [O, C/g, k..], or [g, O/g, C/g, k..] with more than one group
+  Dims x, weight, y;  ///< [N,C,s..]; weight: [O, C/g, k..], or [g, O/g, C/g, k..] with more than one group
   Window window;
   DType x_type, weight_type, y_type;
+  bool channels_last;
+  Desc given_x, given_y;
 };
 
 Problem problem_of(Problem::Pass pass, const LibrarySpec& spec, const TensorType& x, const TensorType& weight, const TensorType& y) {
   HONE_CHECK(x.shape.size() >= 3 and x.shape.size() == weight.shape.size() and x.shape.size() == y.shape.size(), "a convolution of tensors of different ranks");
-  const auto spatial = [](const std::vector<std::int64_t>& shape) { return std::span(shape).subspan(2); };
+  const auto spatial = [](const Dims& dims) { return std::span(dims).subspan(2); };
+  const Dims x_dims = activation_dims(spec, x), y_dims = activation_dims(spec, y);
   Problem problem{.pass = pass,
-                  .x = x.shape,
+                  .x = x_dims,
                   .weight = weight.shape,
-                  .y = y.shape,
-                  .window = window_of(spec, spatial(x.shape), spatial(weight.shape), spatial(y.shape)),
+                  .y = y_dims,
+                  .window = window_of(spec, spatial(x_dims), spatial(weight.shape), spatial(y_dims)),
                   .x_type = x.dtype,
                   .weight_type = weight.dtype,
-                  .y_type = y.dtype};
+                  .y_type = y.dtype,
+                  .channels_last = has_channels_last(spec),
+                  .given_x = given_activation(spec, x_dims, x.dtype),
+                  .given_y = given_activation(spec, y_dims, y.dtype)};
   const std::int64_t groups = attribute_or(spec, "groups", 1);
   HONE_CHECK(groups >= 1 and weight.shape[0] % groups == 0, fmt::format("{} output channels in {} groups", weight.shape[0], groups));
   if (groups > 1) {
@@ -38,7 +44,7 @@ Problem problem_of(Problem::Pass pass, const LibrarySpec& spec, const TensorType
   return problem;
 }
 
-/// How the activations lie for oneDNN. They are plain outside, so anything but kPlain copies them in and out, which nearly always pays off.
+/// How activations that are plain outside lie for oneDNN: anything but kPlain copies them in and out, which nearly always pays off.
 enum class Activations : std::uint8_t {
   kPlain,         ///< NCHW: a matrix product over unfolded windows
   kBlocked,       ///< what oneDNN likes best, sixteen channels together
@@ -72,27 +78,23 @@ Activations activations_of(const Problem& problem) {
   return Activations::kBlocked;
 }
 
-Desc activation(const Problem& problem, const Dims& dims, DType dtype) {
+/// Activations that are stored channels last are taken as they are.
+Desc activation(const Problem& problem, const Dims& dims, DType dtype, const Desc& given) {
+  if (problem.channels_last) return given;
   switch (activations_of(problem)) {
-    case Activations::kPlain: return plain(dims, dtype);
+    case Activations::kPlain: break;
     case Activations::kBlocked: return any(dims, dtype);
-    case Activations::kChannelsLast: break;
+    case Activations::kChannelsLast: return channels_last(dims, dtype);
   }
-  Dims stored = dims;  // [N, spatial.., C]
-  stored.erase(stored.begin() + 1);
-  stored.push_back(dims[1]);
-  std::vector<int> permutation(dims.size());  // where each stored axis belongs
-  for (std::size_t axis = 0; axis < dims.size(); ++axis) permutation[axis] = static_cast<int>(axis == 0 ? 0 : axis + 1);
-  permutation.back() = 1;
-  return plain(stored, dtype).permute_axes(permutation);
+  return plain(dims, dtype);
 }
 
 /// What oneDNN is asked for: activations as above, the weight as it likes.
 struct Layouts {
   explicit Layouts(const Problem& problem)
-      : x(activation(problem, problem.x, problem.x_type)),
+      : x(activation(problem, problem.x, problem.x_type, problem.given_x)),
         weight(any(problem.weight, problem.weight_type)),
-        y(activation(problem, problem.y, problem.y_type)) {}
+        y(activation(problem, problem.y, problem.y_type, problem.given_y)) {}
   Desc x, weight, y;
 };
 
@@ -120,9 +122,9 @@ std::unique_ptr<LibraryCall> create_conv(const LibrarySpec& spec) {
   const auto primitive_desc = forward(problem, has_bias ? &bias : nullptr);
   auto chain = std::make_unique<Chain>(1);
   std::vector<std::pair<int, MemoryId>> arguments = {
-      {DNNL_ARG_SRC, chain->operand(0, plain(problem.x, problem.x_type), primitive_desc.src_desc())},
+      {DNNL_ARG_SRC, chain->operand(0, problem.given_x, primitive_desc.src_desc())},
       {DNNL_ARG_WEIGHTS, chain->operand(1, plain(problem.weight, problem.weight_type), primitive_desc.weights_desc())},
-      {DNNL_ARG_DST, chain->result(0, plain(problem.y, problem.y_type), primitive_desc.dst_desc())}};
+      {DNNL_ARG_DST, chain->result(0, problem.given_y, primitive_desc.dst_desc())}};
   if (has_bias) arguments.emplace_back(DNNL_ARG_BIAS, chain->operand(2, bias));
   chain->add(dnnl::convolution_forward(primitive_desc), arguments, primitive_desc.scratchpad_desc());
   return chain;
@@ -132,14 +134,14 @@ std::unique_ptr<LibraryCall> create_conv_input_grad(const LibrarySpec& spec) {
   const Problem problem = problem_of(Problem::Pass::kInputGrad, spec, spec.results[0], *spec.operands[1], *spec.operands[0]);
   const Window& window = problem.window;
   const Layouts layouts(problem);
-  const dnnl::convolution_backward_data::desc desc(kAlgorithm, any(problem.x, problem.x_type), any(problem.weight, problem.weight_type),
-                                                   any(problem.y, problem.y_type), window.strides, window.dilations, window.pads_begin, window.pads_end);
+  const dnnl::convolution_backward_data::desc desc(kAlgorithm, layouts.x, layouts.weight, layouts.y, window.strides, window.dilations, window.pads_begin,
+                                                   window.pads_end);
   const dnnl::convolution_backward_data::primitive_desc primitive_desc(desc, attributes(), engine(), forward(problem));
   auto chain = std::make_unique<Chain>(1);
   const std::pair<int, MemoryId> arguments[] = {
-      {DNNL_ARG_DIFF_DST, chain->operand(0, plain(problem.y, problem.y_type), primitive_desc.diff_dst_desc())},
+      {DNNL_ARG_DIFF_DST, chain->operand(0, problem.given_y, primitive_desc.diff_dst_desc())},
       {DNNL_ARG_WEIGHTS, chain->operand(1, plain(problem.weight, problem.weight_type), primitive_desc.weights_desc())},
-      {DNNL_ARG_DIFF_SRC, chain->result(0, plain(problem.x, problem.x_type), primitive_desc.diff_src_desc())}};
+      {DNNL_ARG_DIFF_SRC, chain->result(0, problem.given_x, primitive_desc.diff_src_desc())}};
   chain->add(dnnl::convolution_backward_data(primitive_desc), arguments, primitive_desc.scratchpad_desc());
   return chain;
 }
@@ -148,13 +150,13 @@ std::unique_ptr<LibraryCall> create_conv_weight_grad(const LibrarySpec& spec) {
   const Problem problem = problem_of(Problem::Pass::kWeightGrad, spec, *spec.operands[0], spec.results[0], *spec.operands[1]);
   const Window& window = problem.window;
   const Layouts layouts(problem);
-  const dnnl::convolution_backward_weights::desc desc(kAlgorithm, any(problem.x, problem.x_type), any(problem.weight, problem.weight_type),
-                                                      any(problem.y, problem.y_type), window.strides, window.dilations, window.pads_begin, window.pads_end);
+  const dnnl::convolution_backward_weights::desc desc(kAlgorithm, layouts.x, layouts.weight, layouts.y, window.strides, window.dilations, window.pads_begin,
+                                                      window.pads_end);
   const dnnl::convolution_backward_weights::primitive_desc primitive_desc(desc, attributes(), engine(), forward(problem));
   auto chain = std::make_unique<Chain>(1);
   const std::pair<int, MemoryId> arguments[] = {
-      {DNNL_ARG_SRC, chain->operand(0, plain(problem.x, problem.x_type), primitive_desc.src_desc())},
-      {DNNL_ARG_DIFF_DST, chain->operand(1, plain(problem.y, problem.y_type), primitive_desc.diff_dst_desc())},
+      {DNNL_ARG_SRC, chain->operand(0, problem.given_x, primitive_desc.src_desc())},
+      {DNNL_ARG_DIFF_DST, chain->operand(1, problem.given_y, primitive_desc.diff_dst_desc())},
       {DNNL_ARG_DIFF_WEIGHTS, chain->result(0, plain(problem.weight, problem.weight_type), primitive_desc.diff_weights_desc())}};
   chain->add(dnnl::convolution_backward_weights(primitive_desc), arguments, primitive_desc.scratchpad_desc());
   return chain;

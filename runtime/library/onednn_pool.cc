@@ -10,31 +10,31 @@ using Desc = dnnl::memory::desc;
 
 /// A pooling seen from the forward direction.
 struct Problem {
-  TensorType x, y;
   dnnl::memory::dims kernel;
   Window window;
+  Desc x, y;
 };
 
 Problem problem_of(const LibrarySpec& spec, const TensorType& x, const TensorType& y) {
   HONE_CHECK(x.shape.size() >= 3 and x.shape.size() == y.shape.size() and x.dtype == y.dtype, "a pooling between tensors of different ranks or types");
-  const auto spatial = [](const TensorType& type) { return std::span(type.shape).subspan(2); };
-  Problem problem{.x = x, .y = y, .kernel = attribute_or(spec, "kernel", std::vector<std::int64_t>(x.shape.size() - 2, 0)), .window = {}};
-  problem.window = window_of(spec, spatial(x), problem.kernel, spatial(y));
-  return problem;
+  const dnnl::memory::dims x_dims = activation_dims(spec, x), y_dims = activation_dims(spec, y);
+  const dnnl::memory::dims kernel = attribute_or(spec, "kernel", std::vector<std::int64_t>(x.shape.size() - 2, 0));
+  return {.kernel = kernel,
+          .window = window_of(spec, std::span(x_dims).subspan(2), kernel, std::span(y_dims).subspan(2)),
+          .x = given_activation(spec, x_dims, x.dtype),
+          .y = given_activation(spec, y_dims, y.dtype)};
 }
-
-Desc plain(const TensorType& type) { return onednn::plain(type.shape, type.dtype); }
 
 dnnl::pooling_v2_forward::primitive_desc forward(const Problem& problem, dnnl::prop_kind kind, dnnl::algorithm algorithm) {
   const Window& window = problem.window;
-  const dnnl::pooling_v2_forward::desc desc(kind, algorithm, plain(problem.x), plain(problem.y), window.strides, problem.kernel, window.dilations,
-                                            window.pads_begin, window.pads_end);
+  const dnnl::pooling_v2_forward::desc desc(kind, algorithm, problem.x, problem.y, window.strides, problem.kernel, window.dilations, window.pads_begin,
+                                            window.pads_end);
   return {desc, attributes(), engine()};
 }
 
 dnnl::pooling_v2_backward::primitive_desc backward(const Problem& problem, dnnl::algorithm algorithm, const dnnl::pooling_v2_forward::primitive_desc& hint) {
   const Window& window = problem.window;
-  const dnnl::pooling_v2_backward::desc desc(algorithm, plain(problem.x), plain(problem.y), window.strides, problem.kernel, window.dilations, window.pads_begin,
+  const dnnl::pooling_v2_backward::desc desc(algorithm, problem.x, problem.y, window.strides, problem.kernel, window.dilations, window.pads_begin,
                                              window.pads_end);
   return {desc, attributes(), engine(), hint};
 }
@@ -47,7 +47,7 @@ std::unique_ptr<LibraryCall> create_pool(const LibrarySpec& spec, dnnl::algorith
   const Problem problem = problem_of(spec, *spec.operands[0], spec.results[0]);
   const auto primitive_desc = forward(problem, with_workspace ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference, algorithm);
   auto chain = std::make_unique<Chain>(spec.results.size());
-  std::vector<std::pair<int, MemoryId>> arguments = {{DNNL_ARG_SRC, chain->operand(0, plain(problem.x))}, {DNNL_ARG_DST, chain->result(0, plain(problem.y))}};
+  std::vector<std::pair<int, MemoryId>> arguments = {{DNNL_ARG_SRC, chain->operand(0, problem.x)}, {DNNL_ARG_DST, chain->result(0, problem.y)}};
   if (with_workspace) arguments.emplace_back(DNNL_ARG_WORKSPACE, chain->result(1, primitive_desc.workspace_desc()));
   chain->add(dnnl::pooling_v2_forward(primitive_desc), arguments, primitive_desc.scratchpad_desc());
   return chain;
@@ -58,8 +58,7 @@ std::unique_ptr<LibraryCall> create_pool_grad(const LibrarySpec& spec, dnnl::alg
   const auto forward_desc = forward(problem, dnnl::prop_kind::forward_training, algorithm);
   const auto primitive_desc = backward(problem, algorithm, forward_desc);
   auto chain = std::make_unique<Chain>(1);
-  std::vector<std::pair<int, MemoryId>> arguments = {{DNNL_ARG_DIFF_DST, chain->operand(0, plain(problem.y))},
-                                                     {DNNL_ARG_DIFF_SRC, chain->result(0, plain(problem.x))}};
+  std::vector<std::pair<int, MemoryId>> arguments = {{DNNL_ARG_DIFF_DST, chain->operand(0, problem.y)}, {DNNL_ARG_DIFF_SRC, chain->result(0, problem.x)}};
   // The forward row made it from this very descriptor, so both know its layout.
   if (with_workspace) arguments.emplace_back(DNNL_ARG_WORKSPACE, chain->operand(1, forward_desc.workspace_desc(), primitive_desc.workspace_desc()));
   chain->add(dnnl::pooling_v2_backward(primitive_desc), arguments, primitive_desc.scratchpad_desc());

@@ -16,7 +16,7 @@ namespace hone {
 namespace {
 
 // A window: ints strides, dilations (default 1) and dims pads_begin, pads_end (default 0), a number for each of the 1 to 3 spatial axes. How far the
-// last window reaches follows from the tensors' extents, so pads_end is for readers only.
+// last window reaches follows from the tensors' extents, so pads_end is for readers only. With int channels_last activations are [N,..,C].
 constinit const LibraryRow kRows[] = {
     {.name = "onednn.matmul",
      .doc = "y[..,m,n] = sum over k of a[..,m,k] * b[..,k,n] + bias. Ints ta, tb: the operand is stored with its last two axes swapped. Each batch axis of a, "

@@ -217,6 +217,7 @@ struct Geometry {
   std::int64_t batch = 1, channels = 1, outputs = 1, groups = 1;
   std::array<std::int64_t, 3> input = {1, 1, 1}, kernel = {1, 1, 1}, output = {1, 1, 1}, stride = {1, 1, 1}, dilation = {1, 1, 1}, begin = {}, end = {};
   std::size_t space = 3;
+  bool channels_last = false;
 
   Shape64 spatial(const std::array<std::int64_t, 3>& extents) const { return {extents.end() - static_cast<std::ptrdiff_t>(space), extents.end()}; }
   Shape64 shape(std::int64_t first, std::int64_t second, const std::array<std::int64_t, 3>& extents) const {
@@ -224,13 +225,27 @@ struct Geometry {
     shape.insert(shape.begin(), {first, second});
     return shape;
   }
-  Shape64 x() const { return shape(batch, channels, input); }
-  Shape64 y() const { return shape(batch, outputs, output); }
+  Shape64 activation(std::int64_t channels_of, const std::array<std::int64_t, 3>& extents) const {
+    Shape64 axes = shape(batch, channels_of, extents);
+    if (channels_last) std::rotate(axes.begin() + 1, axes.begin() + 2, axes.end());
+    return axes;
+  }
+  Shape64 x() const { return activation(channels, input); }
+  Shape64 y() const { return activation(outputs, output); }
+  /// What the loops computed channels first, as the activation lies.
+  Numbers stored(const Numbers& plain, std::int64_t channels_of) const {
+    if (not channels_last) return plain;
+    Numbers moved(plain.size());
+    const std::size_t count = static_cast<std::size_t>(channels_of), positions = plain.size() / count / static_cast<std::size_t>(batch);
+    for (std::size_t i = 0; i < plain.size(); ++i) moved[(i / positions / count * positions + i % positions) * count + i / positions % count] = plain[i];
+    return moved;
+  }
   Shape64 w() const { return shape(outputs, channels / groups, kernel); }
 
   LibrarySpec spec(bool convolution) const {
     LibrarySpec spec;
     spec.attributes = {{"strides", spatial(stride)}, {"dilations", spatial(dilation)}, {"pads_begin", spatial(begin)}, {"pads_end", spatial(end)}};
+    if (channels_last) spec.attributes["channels_last"] = {1};
     if (convolution) spec.attributes["groups"] = {groups};
     if (not convolution) spec.attributes["kernel"] = spatial(kernel);
     return spec;
@@ -277,6 +292,7 @@ void for_products(const Geometry& g, Visit visit) {
 Geometry random_geometry(Random& random, bool convolution) {
   Geometry g;
   g.space = static_cast<std::size_t>(random.between(1, 3));
+  g.channels_last = random.flip();
   g.batch = random.between(1, 4);
   g.groups = convolution and random.flip() ? random.between(1, 3) : 1;
   const bool depthwise = g.groups > 1 and random.flip();
@@ -309,10 +325,11 @@ TEST(LibraryConv, AgreesWithLoops) {
     const Numbers x = random.numbers(g.x()), w = random.numbers(g.w()), bias = random.numbers({g.outputs});
     Numbers y(static_cast<std::size_t>(count_of(g.y())));
     for_products(g, [&](std::size_t at_y, std::size_t at_x, std::size_t at_w) { y[at_y] += x[at_x] * w[at_w]; });
-    expect_near(run_f32("onednn.conv", spec, {&x, &w}), y, 1e-4F, text(spec));
+    const Numbers stored = g.stored(x, g.channels);
+    expect_near(run_f32("onednn.conv", spec, {&stored, &w}), g.stored(y, g.outputs), 1e-4F, text(spec));
     spec.operands.push_back(f32({g.outputs}));
     for (std::size_t i = 0; i < y.size(); ++i) y[i] += bias[i / static_cast<std::size_t>(volume(g.output)) % static_cast<std::size_t>(g.outputs)];
-    expect_near(run_f32("onednn.conv", spec, {&x, &w, &bias}), y, 1e-4F, text(spec));
+    expect_near(run_f32("onednn.conv", spec, {&stored, &w, &bias}), g.stored(y, g.outputs), 1e-4F, text(spec));
   }
 }
 
@@ -329,10 +346,11 @@ TEST(LibraryConv, GradientsAgreeWithLoops) {
     LibrarySpec input = g.spec(true), weight = g.spec(true);
     input.operands = {f32(g.y()), f32(g.w())};
     input.results = {f32(g.x())};
-    expect_near(run_f32("onednn.conv_input_grad", input, {&dy, &w}), dx, 1e-4F, text(input));
+    const Numbers stored_x = g.stored(x, g.channels), stored_dy = g.stored(dy, g.outputs);
+    expect_near(run_f32("onednn.conv_input_grad", input, {&stored_dy, &w}), g.stored(dx, g.channels), 1e-4F, text(input));
     weight.operands = {f32(g.x()), f32(g.y())};
     weight.results = {f32(g.w())};
-    expect_near(run_f32("onednn.conv_weight_grad", weight, {&x, &dy}), dw, 1e-4F, text(weight));
+    expect_near(run_f32("onednn.conv_weight_grad", weight, {&stored_x, &stored_dy}), dw, 1e-4F, text(weight));
   }
 }
 
@@ -362,14 +380,16 @@ TEST(LibraryPool, MaximumAgreesWithLoops) {
     LibrarySpec forward = g.spec(false), backward = g.spec(false);
     forward.operands = {f32(g.x())};
     forward.results = {f32(g.y())};
-    expect_near(run_f32("onednn.max_pool", forward, {&x}), y, 0, text(forward));
+    const Numbers stored_x = g.stored(x, g.channels), stored_y = g.stored(y, g.channels), stored_dy = g.stored(dy, g.channels);
+    expect_near(run_f32("onednn.max_pool", forward, {&stored_x}), stored_y, 0, text(forward));
     forward.results.push_back({DType::kU8, {0}});
-    const auto results = run_row("onednn.max_pool", forward, {x.data()});
-    expect_near(floats_of(results[0]), y, 0, text(forward));
+    const auto results = run_row("onednn.max_pool", forward, {stored_x.data()});
+    expect_near(floats_of(results[0]), stored_y, 0, text(forward));
     EXPECT_EQ(find_library_row("onednn.max_pool")->describe(forward).result_bytes[1], results[1].size());
     backward.operands = {f32(g.y()), TensorType{DType::kU8, {0}}};
     backward.results = {f32(g.x())};
-    expect_near(floats_of(run_row("onednn.max_pool_grad", backward, {dy.data(), results[1].data()})[0]), dx, 1e-5F, text(backward));
+    expect_near(floats_of(run_row("onednn.max_pool_grad", backward, {stored_dy.data(), results[1].data()})[0]), g.stored(dx, g.channels), 1e-5F,
+                text(backward));
   }
 }
 
@@ -394,10 +414,11 @@ TEST(LibraryPool, MeanAgreesWithLoops) {
     forward.attributes["count_pads"] = backward.attributes["count_pads"] = {count_pads};
     forward.operands = {f32(g.x())};
     forward.results = {f32(g.y())};
-    expect_near(run_f32("onednn.avg_pool", forward, {&x}), y, 1e-5F, text(forward));
+    const Numbers stored_x = g.stored(x, g.channels), stored_dy = g.stored(dy, g.channels);
+    expect_near(run_f32("onednn.avg_pool", forward, {&stored_x}), g.stored(y, g.channels), 1e-5F, text(forward));
     backward.operands = {f32(g.y())};
     backward.results = {f32(g.x())};
-    expect_near(run_f32("onednn.avg_pool_grad", backward, {&dy}), dx, 1e-5F, text(backward));
+    expect_near(run_f32("onednn.avg_pool_grad", backward, {&stored_dy}), g.stored(dx, g.channels), 1e-5F, text(backward));
   }
 }
 
