@@ -10,6 +10,7 @@
 #include "backends/schedule.h"
 #include "base/text.h"
 #include "ir/ops/ops.h"
+#include "ir/ops/window.h"
 #include "ir/print.h"
 #include "ir/verify.h"
 
@@ -62,6 +63,7 @@ std::vector<EntryGraph> prepared_entries(const Graph& imported, const Recipe& re
   for (EntryGraph& entry : entries) {
     verify(entry.graph);  // cheap next to code generation, and a wrong graph must not become a plan
     optimize(entry.graph);
+    if (choose_layout(entry.graph) == Changed::kYes) optimize(entry.graph);  // because transposes meet, and cancel, only now
     (void)select_library(entry.graph, target);
     derive_index_bounds(entry.graph);
     verify(entry.graph);
@@ -144,9 +146,11 @@ std::string explain(const Target& target, const std::vector<EntryGraph>& entries
     for (std::size_t i = 0; i < entry.graph.node_count(); ++i) {
       const Node& node = entry.graph.node(NodeId(i));
       const RowChoice choice = target.choose_row(entry.graph, NodeId(i));
-      const std::string what = *node.op == op::reshape ? "a view, no work" : not choice.row.empty() ? choice.row : "generated kernel; " + choice.reason;
+      std::string what = *node.op == op::reshape ? "a view, no work" : not choice.row.empty() ? choice.row : "generated kernel; " + choice.reason;
+      if (node.attrs[kChannelsLast]) what += ", channels last";
       text += fmt::format("  {:<18} {:<44} {}\n", node.op->name, what, to_string(node.loc));
     }
+    for (const std::string& reason : explain_layout(entry.graph)) text += fmt::format("  {}\n", reason);
   }
   return text;
 }

@@ -13,6 +13,7 @@ constexpr std::array kNamedPasses = {
     NamedPass{"expand", expand, "ops of meaning `lower` become ordinary ops"},
     NamedPass{"fold", fold_constants, "nodes over constants become constants"},
     NamedPass{"simplify", simplify, "algebraic rules"},
+    NamedPass{"layout", choose_layout, "activations of convolution and pooling lie channels last where that is cheaper"},
     NamedPass{"cse", eliminate_common_subexpressions, "equal nodes become one"},
     NamedPass{"dce", eliminate_dead_code, "nodes that nobody reads go"},
 };

@@ -32,6 +32,11 @@ class Target;
 /// Gives each node for which the target has a library row that row (attribute kRow).
 Changed select_library(Graph& graph, const Target& target);
 
+/// Activations that convolution and pooling read and write lie channels last where that moves fewer elements (passes/layout.cc).
+Changed choose_layout(Graph& graph);
+/// A line for each group of activations whose layout choose_layout would decide, with what decides.
+std::vector<std::string> explain_layout(const Graph& graph);
+
 /// A pass that runs on a graph alone.
 struct NamedPass {
   std::string_view name;

@@ -3,6 +3,7 @@
 
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
+#include "passes/axis_order.h"
 #include "passes/passes.h"
 
 namespace hone {
@@ -32,14 +33,8 @@ Val same_type(const Match& m, std::size_t i) { return m.type(i) == m.result_type
 Val drop_reshape(const Match& m) { return same_type(m, 0); }
 Val merge_reshapes(const Match& m) { return m.is(0, op::reshape) ? reshape(m.below(0, 0), m.node.attrs[kShape]) : Val{}; }
 
-bool is_identity(const Ints& perm) { return std::is_sorted(perm.begin(), perm.end()); }
-Val drop_transpose(const Match& m) { return is_identity(m.node.attrs[kPerm]) ? m.built(0) : Val{}; }
-Val merge_transposes(const Match& m) {
-  if (not m.is(0, op::transpose)) return {};
-  Ints perm;
-  for (const std::int64_t axis : m.node.attrs[kPerm]) perm.push_back(m.producer(0).attrs[kPerm][static_cast<std::size_t>(axis)]);
-  return transpose(m.below(0, 0), perm);
-}
+Val merge_transposes(const Match& m) { return m.is(0, op::transpose) ? transpose(m.below(0, 0), then(m.producer(0).attrs[kPerm], m.node.attrs[kPerm])) : Val{}; }
+Val transpose_of_unit_axes(const Match& m) { return moves_elements(m.type(0).shape, m.node.attrs[kPerm]) ? Val{} : reshape(m.built(0), m.result_type().shape); }
 
 Val drop_cast(const Match& m) { return same_type(m, 0); }
 Val drop_broadcast(const Match& m) { return same_type(m, 0); }
@@ -123,7 +118,7 @@ struct Row {
 constexpr Row kRules[] = {
     {&op::reshape, drop_reshape, "reshape(x) to x's shape -> x"},
     {&op::reshape, merge_reshapes, "reshape(reshape(x)) -> reshape(x)"},
-    {&op::transpose, drop_transpose, "transpose(x) by the identity -> x"},
+    {&op::transpose, transpose_of_unit_axes, "transpose(x) that moves nothing but axes of extent 1 -> reshape(x)"},
     {&op::transpose, merge_transposes, "transpose(transpose(x)) -> transpose(x)"},
     {&op::cast, drop_cast, "cast(x) to x's type -> x"},
     {&op::broadcast_to, drop_broadcast, "broadcast_to(x) to x's shape -> x"},

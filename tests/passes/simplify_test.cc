@@ -39,6 +39,7 @@ TEST(Simplify, MergesAndReplaces) {
       {"two reshapes that cancel", kX, "%a = reshape(%x) {shape=[6]}; %y = reshape(%a) {shape=[2,3]}", "x"},
       {"two transposes", "input %x: f32[2,3,4]", "%a = transpose(%x) {perm=[1,2,0]}; %y = transpose(%a) {perm=[0,2,1]}", "transpose(x){perm=[1,0,2]}"},
       {"two transposes that cancel", "input %x: f32[2,3,4]", "%a = transpose(%x) {perm=[1,2,0]}; %y = transpose(%a) {perm=[2,0,1]}", "x"},
+      {"a transpose of axes of 1", "input %x: f32[N,3,1]", "%y = transpose(%x) {perm=[0,2,1]}", "reshape(x){shape=[N,1,3]}"},
       {"two broadcasts", "input %x: f32[1,3]", "%a = broadcast_to(%x) {shape=[2,3]}; %y = broadcast_to(%a) {shape=[4,2,3]}", "broadcast_to(x){shape=[4,2,3]}"},
       {"the square", kNumber, "%y = pow(%x, %two)", "mul(x, x)"},
       {"a broadcast operand", "input %x: f32[2,3], input %b: f32[3]", "%a = broadcast_to(%b) {shape=[2,3]}; %y = add(%x, %a)", "add(x, b)"},
