@@ -78,9 +78,14 @@ Activations activations_of(const Problem& problem) {
   return Activations::kBlocked;
 }
 
-/// Activations that are stored channels last are taken as they are.
+/// Forward on channels last, oneDNN works along rows of outputs: short ones it does three times faster when sixteen channels lie together, and they are quickly
+/// copied. Milliseconds as they are / copied: 512 to 512 channels, 2x2 outputs: 51 / 15; 256 to 512, 2x2: 30 / 8.6; 256 to 256, 4x4: 27 / 9.2; 128 to 128,
+/// 8x8: 9.2 / 9.9.
+bool has_short_rows(const Problem& problem) { return problem.pass == Problem::Pass::kForward and problem.y.back() <= 4; }
+
+/// Activations that are stored channels last are taken as they are, where that is not slow.
 Desc activation(const Problem& problem, const Dims& dims, DType dtype, const Desc& given) {
-  if (problem.channels_last) return given;
+  if (problem.channels_last) return has_short_rows(problem) ? any(dims, dtype) : given;
   switch (activations_of(problem)) {
     case Activations::kPlain: break;
     case Activations::kBlocked: return any(dims, dtype);
