@@ -1,5 +1,6 @@
 // Algebraic rules. Each is one function from a node to the value that may stand for it; the table names what it says.
 #include <algorithm>
+#include <optional>
 
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
@@ -22,7 +23,14 @@ struct Match {
   const Type& result_type() const { return old().type(node.results[0]); }
   bool is(std::size_t i, const OpDef& op) const { return old().is_op(operand(i), op); }
   const Node& producer(std::size_t i) const { return old().producer(operand(i)); }
-  bool is_number(std::size_t i, double value) const { return old().scalar_constant(operand(i)) == value; }
+  /// Is it a constant whose elements are all this number?
+  bool is_number(std::size_t i, double value) const {
+    const Tensor* tensor = old().constant_of(operand(i));
+    if (tensor == nullptr) return is(i, op::broadcast_to) and old().scalar_constant(producer(i).operands[0]) == value;
+    for (std::int64_t k = 0; k < tensor->element_count(); ++k)
+      if (tensor->at(k) != value) return false;
+    return true;
+  }
   Val below(std::size_t i, std::size_t j) const { return rewriter.mapped(producer(i).operands[j]); }
 };
 
@@ -99,6 +107,99 @@ Val drop_full_slice(const Match& m) {
   return std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step == 1; }) ? same_type(m, 0) : Val{};
 }
 
+/// The one axis along which a pad places its operand, at a distance of 1; nothing if there are several.
+std::optional<std::size_t> padded_axis(const Graph& graph, const Node& pad) {
+  const Shape &from = graph.type(pad.operands[0]).shape, &to = pad.attrs[kSizes];
+  std::optional<std::size_t> axis;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    if (pad.attrs[kSteps][i] != 1) return {};
+    if (pad.attrs[kStarts][i].is_constant(0) and from[i] == to[i]) continue;
+    if (axis) return {};
+    axis = i;
+  }
+  return axis;
+}
+
+/// The pads that an add sums up, through adds that nothing else reads; none if there is anything else among them.
+std::vector<const Node*> summed_pads(const Match& m) {
+  constexpr std::size_t kMost = 64;
+  std::vector<const Node*> pads;
+  std::vector<ValueId> open = {m.node.results[0]};
+  while (not open.empty()) {
+    const ValueId value = open.back();
+    open.pop_back();
+    if (m.old().is_op(value, op::pad)) {
+      pads.push_back(&m.old().producer(value));
+      continue;
+    }
+    if (not m.old().is_op(value, op::add) or (value != m.node.results[0] and m.rewriter.uses(value) != 1) or pads.size() + open.size() > kMost) return {};
+    const std::vector<ValueId>& operands = m.old().producer(value).operands;
+    if (m.old().type(operands[0]) != m.result_type() or m.old().type(operands[1]) != m.result_type()) return {};
+    open.insert(open.end(), operands.begin(), operands.end());
+  }
+  return pads;
+}
+
+/// Parts that are put side by side by adding zeros to each: what the gradients of the parts of a split come to.
+Val join_pads(const Match& m) {
+  std::vector<const Node*> pads = summed_pads(m);
+  if (pads.empty()) return {};
+  const auto axis = padded_axis(m.old(), *pads[0]);
+  if (not axis or std::any_of(pads.begin(), pads.end(), [&](const Node* pad) { return padded_axis(m.old(), *pad) != axis; })) return {};
+  std::vector<Val> parts;
+  for (Dim end = 0; end != m.result_type().shape[*axis];) {
+    const auto next = std::find_if(pads.begin(), pads.end(), [&](const Node* pad) { return pad->attrs[kStarts][*axis] == end; });
+    if (next == pads.end()) return {};
+    parts.push_back(m.rewriter.mapped((*next)->operands[0]));
+    end += parts.back().shape()[*axis];
+    pads.erase(next);
+  }
+  return pads.empty() ? op::concat.build(std::move(parts), {kAxis = static_cast<std::int64_t>(*axis)}) : Val{};
+}
+
+/// Does a permutation leave all axes from `first` on where they are?
+bool keeps_axes_from(const Ints& perm, std::size_t first) {
+  for (std::size_t i = first; i < perm.size(); ++i)
+    if (perm[i] != static_cast<std::int64_t>(i)) return false;
+  return true;
+}
+
+/// Rows gathered in another order are the rows of an index in that order.
+Val transpose_index(const Match& m) {
+  if (not m.is(0, op::gather) or m.rewriter.uses(m.operand(0)) != 1) return {};
+  const Node& gather = m.producer(0);
+  const std::size_t index_rank = m.old().type(gather.operands[1]).shape.size();
+  const Ints& perm = m.node.attrs[kPerm];
+  if (gather.attrs[kAxis] != 0 or not keeps_axes_from(perm, index_rank)) return {};
+  return op::gather(m.below(0, 0), transpose(m.below(0, 1), Ints(perm.begin(), perm.begin() + static_cast<std::ptrdiff_t>(index_rank))), gather.attrs);
+}
+
+/// The same for rows that are added up.
+Val transpose_scattered(const Match& m) {
+  if (not m.is(0, op::transpose) or m.node.attrs[kAxis] != 0) return {};
+  const std::size_t index_rank = m.type(1).shape.size();
+  const Ints& perm = m.producer(0).attrs[kPerm];
+  if (not keeps_axes_from(perm, index_rank)) return {};
+  Ints inverse(index_rank);
+  for (std::size_t i = 0; i < index_rank; ++i) inverse[static_cast<std::size_t>(perm[i])] = static_cast<std::int64_t>(i);
+  return op::scatter_add(m.below(0, 0), transpose(m.built(1), inverse), m.node.attrs);
+}
+
+/// The axes that both sum over, in terms of what the inner one reads.
+Val merge_sums(const Match& m) {
+  if (not m.is(0, op::reduce_sum) or m.rewriter.uses(m.operand(0)) != 1) return {};
+  const Node& inner = m.producer(0);
+  if (inner.attrs[kKeepDims] != m.node.attrs[kKeepDims]) return {};
+  Ints axes = inner.attrs[kAxes], outer = m.node.attrs[kAxes];
+  if (not inner.attrs[kKeepDims])
+    for (std::int64_t& axis : outer)
+      for (const std::int64_t gone : inner.attrs[kAxes]) axis += gone <= axis;
+  for (const std::int64_t axis : outer)
+    if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
+  std::sort(axes.begin(), axes.end());
+  return sum(m.below(0, 0), std::move(axes), m.node.attrs[kKeepDims]);
+}
+
 Val drop_single_concat(const Match& m) { return m.node.operands.size() == 1 ? m.built(0) : Val{}; }
 Val drop_empty_reduction(const Match& m) { return m.node.attrs[kAxes].empty() ? m.built(0) : Val{}; }
 
@@ -120,11 +221,14 @@ constexpr Row kRules[] = {
     {&op::reshape, merge_reshapes, "reshape(reshape(x)) -> reshape(x)"},
     {&op::transpose, transpose_of_unit_axes, "transpose(x) that moves nothing but axes of extent 1 -> reshape(x)"},
     {&op::transpose, merge_transposes, "transpose(transpose(x)) -> transpose(x)"},
+    {&op::transpose, transpose_index, "transpose(gather(x, index)) by the index's axes -> gather(x, transpose(index))"},
+    {&op::scatter_add, transpose_scattered, "scatter_add(transpose(x), index) by the index's axes -> scatter_add(x, transpose(index))"},
     {&op::cast, drop_cast, "cast(x) to x's type -> x"},
     {&op::broadcast_to, drop_broadcast, "broadcast_to(x) to x's shape -> x"},
     {&op::broadcast_to, merge_broadcasts, "broadcast_to(broadcast_to(x)) -> broadcast_to(x)"},
     {&op::mul, times_one, "x * 1 -> x"},
     {&op::add, plus_zero, "x + 0 -> x"},
+    {&op::add, join_pads, "pad(a) + pad(b) + .., side by side -> concat(a, b, ..)"},
     {&op::sub, minus_zero, "x - 0 -> x"},
     {&op::div, over_one, "x / 1 -> x"},
     {&op::pow, power_one, "x^1 -> x"},
@@ -137,6 +241,7 @@ constexpr Row kRules[] = {
     {&op::slice, drop_full_slice, "slice of all of x -> x"},
     {&op::concat, drop_single_concat, "concat(x) -> x"},
     {&op::reduce_sum, drop_empty_reduction, "reduce_sum over no axis -> x"},
+    {&op::reduce_sum, merge_sums, "reduce_sum(reduce_sum(x)) -> reduce_sum(x)"},
     {&op::reduce_sum, drop_unit_reduction, "reduce_sum over axes of extent 1 -> reshape(x)"},
     {&op::reduce_max, drop_unit_reduction, "reduce_max over axes of extent 1 -> reshape(x)"},
 };

@@ -54,6 +54,20 @@ TEST(Simplify, MergesAndReplaces) {
        "matmul(reshape(x){shape=[4*N,2]}, reshape(b){shape=[4*N,3]}){ta=true}"},
       {"the same over two axes, kept", "input %x: f32[N,5,4,2], input %b: f32[N,5,4,3]", "%a = matmul(%x, %b) {ta=true}; %y = reduce_sum(%a) {axes=[0,1], keep_dims=true}",
        "reshape(matmul(reshape(x){shape=[20*N,2]}, reshape(b){shape=[20*N,3]}){ta=true}){shape=[1,1,2,3]}"},
+      {"times a tensor of 1s", "input %x: f32[2,3], constant %o: f32[2,3] = [1, 1, 1, 1, 1, 1]", "%y = mul(%x, %o)", "x"},
+      {"plus 0s of the shape", "input %x: f32[N,3], constant %zero: f32[] = 0", "%a = broadcast_to(%zero) {shape=[N,3]}; %y = add(%a, %x)", "x"},
+      {"two sums", "input %x: f32[2,3,4,5]", "%a = reduce_sum(%x) {axes=[1]}; %y = reduce_sum(%a) {axes=[0,2]}", "reduce_sum(x){axes=[0,1,3]}"},
+      {"two sums that keep axes", "input %x: f32[2,3,4]", "%a = reduce_sum(%x) {axes=[0], keep_dims=true}; %y = reduce_sum(%a) {axes=[0,2], keep_dims=true}",
+       "reduce_sum(x){axes=[0,2], keep_dims=true}"},
+      {"parts side by side", "input %a: f32[2,3], input %b: f32[2,1], input %c: f32[2,2]",
+       "%d = pad(%a) {starts=[0,3], sizes=[2,6], steps=[1,1]}; %e = pad(%b) {starts=[0,0], sizes=[2,6], steps=[1,1]}; %f = pad(%c) {starts=[0,1], sizes=[2,6], "
+       "steps=[1,1]}; "
+       "%g = add(%d, %e); %y = add(%g, %f)",
+       "concat(b, c, a){axis=1}"},
+      {"gathered rows in another order", "input %x: f32[9,4], input %i: i32[2,3]", "%a = gather(%x, %i); %y = transpose(%a) {perm=[1,0,2]}",
+       "gather(x, transpose(i){perm=[1,0]})"},
+      {"scattered rows in another order", "input %x: f32[3,4,2,5], input %i: i32[2,3,4]",
+       "%a = transpose(%x) {perm=[2,0,1,3]}; %y = scatter_add(%a, %i) {shape=[9,5]}", "scatter_add(x, transpose(i){perm=[1,2,0]}){shape=[9,5]}"},
       {"largest over axes of 1, kept", "input %x: f32[2,1]", "%y = reduce_max(%x) {axes=[1], keep_dims=true}", "x"},
   };
   for (const PassCase& c : cases) expect_pass(simplify, c);
@@ -80,6 +94,18 @@ TEST(Simplify, LeavesWhatItMustNotTouch) {
       {"a broadcast operand of an op that is not elementwise", "input %x: f32[3,4], input %b: f32[1,4]",
        "%a = broadcast_to(%b) {shape=[3,4]}; %y = concat(%x, %a)"},
       {"a transpose of batch axes under a matmul", "input %x: f32[4,5,2], input %b: f32[2,3]", "%a = transpose(%x) {perm=[1,0,2]}; %y = matmul(%a, %b)"},
+      {"times a tensor of 1s and others", "input %x: f32[2], constant %o: f32[2] = [1, 2]", "%y = mul(%x, %o)"},
+      {"two sums of which one keeps axes", "input %x: f32[2,3,4]", "%a = reduce_sum(%x) {axes=[0], keep_dims=true}; %y = reduce_sum(%a) {axes=[2]}"},
+      {"parts that overlap", "input %a: f32[2], input %b: f32[2]",
+       "%d = pad(%a) {starts=[0], sizes=[3], steps=[1]}; %e = pad(%b) {starts=[1], sizes=[3], steps=[1]}; %y = add(%d, %e)"},
+      {"parts with a gap", "input %a: f32[2], input %b: f32[2]",
+       "%d = pad(%a) {starts=[0], sizes=[5], steps=[1]}; %e = pad(%b) {starts=[3], sizes=[5], steps=[1]}; %y = add(%d, %e)"},
+      {"parts that are read on their way", "input %a: f32[2], input %b: f32[2], input %c: f32[2]",
+       "%d = pad(%a) {starts=[0], sizes=[6], steps=[1]}; %e = pad(%b) {starts=[2], sizes=[6], steps=[1]}; %f = pad(%c) {starts=[4], sizes=[6], steps=[1]}; %g "
+       "= add(%d, %e); "
+       "%h = add(%g, %f); %y = mul(%g, %h)"},
+      {"gathered columns in another order", "input %x: f32[9,4], input %i: i32[2]", "%a = gather(%x, %i); %y = transpose(%a) {perm=[1,0]}"},
+      {"scattered columns in another order", "input %x: f32[4,2], input %i: i32[2]", "%a = transpose(%x) {perm=[1,0]}; %y = scatter_add(%a, %i) {shape=[9,4]}"},
       {"sum over an axis of 2", kX, "%y = reduce_sum(%x) {axes=[0]}"},
       {"a sum over some batches of a product", "input %x: f32[N,5,4,2], input %b: f32[N,5,4,3]", "%a = matmul(%x, %b) {ta=true}; %y = reduce_sum(%a) {axes=[0]}"},
       {"a sum over batches and rows of a product", "input %x: f32[N,4,2], input %b: f32[N,4,3]", "%a = matmul(%x, %b) {ta=true}; %y = reduce_sum(%a) {axes=[0,1]}"},
