@@ -16,6 +16,11 @@ constexpr std::array kNamedPasses = {
     NamedPass{"layout", choose_layout, "activations of convolution and pooling lie channels last where that is cheaper"},
     NamedPass{"cse", eliminate_common_subexpressions, "equal nodes become one"},
     NamedPass{"dce", eliminate_dead_code, "nodes that nobody reads go"},
+    NamedPass{"prune_loops", prune_loops, "loops lose what nobody reads"},
+    NamedPass{"hoist_invariants", hoist_invariants, "what is the same in all iterations goes before the loop"},
+    NamedPass{"reuse_iterations", reuse_iterations, "loops read what an earlier one computed in the same iteration"},
+    NamedPass{"hoist_from_loops", hoist_from_loops, "what needs slices alone goes before the loop, for all iterations at once"},
+    NamedPass{"sink_from_loops", sink_from_loops, "what the loop itself does not need goes behind it, for all iterations at once"},
 };
 
 }  // namespace

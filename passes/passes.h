@@ -28,6 +28,18 @@ Changed fold_constants(Graph& graph);
 /// Algebraic rules (passes/simplify.cc), to a fixpoint.
 Changed simplify(Graph& graph);
 
+// Loops (scan). What a loop's body computes moves out of it where nothing in it waits for that; random numbers, host functions and control flow stay.
+/// Drops states that only feed themselves, stacked results that nobody reads, and operands of loops that nothing in them reads.
+Changed prune_loops(Graph& graph);
+/// What is the same in all iterations is computed before the loop.
+Changed hoist_invariants(Graph& graph);
+/// What an earlier loop computes in the same iteration and is dear, is stacked there and read.
+Changed reuse_iterations(Graph& graph);
+/// Matrix products and reductions of slices, and what is only stacked, are computed for all iterations at once, before the loop.
+Changed hoist_from_loops(Graph& graph);
+/// What only results and sums over the iterations need is computed for all iterations at once, after the loop.
+Changed sink_from_loops(Graph& graph);
+
 class Target;
 /// Gives each node for which the target has a library row that row (attribute kRow).
 Changed select_library(Graph& graph, const Target& target);

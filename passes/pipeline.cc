@@ -185,14 +185,38 @@ ExportedStep build_exported_step(const Graph& imported, const Recipe& recipe) {
   return {std::move(graph), std::move(forward)};
 }
 
-void optimize(Graph& graph) {
-  (void)Rewriter::in_bodies(graph, [](Graph& body) { return optimize(body), Changed::kYes; });
-  (void)eliminate_dead_code(graph);              // because what import and autodiff left behind need not be looked at
+namespace {
+
+void clean(Graph& graph) {
+  (void)eliminate_dead_code(graph);              // because what import, autodiff and other passes left behind need not be looked at
   (void)fold_constants(graph);                   // because rules look for constants
   (void)simplify(graph);                         // because gradients of reshapes and broadcasts come in pairs that cancel
   (void)eliminate_common_subexpressions(graph);  // because updates share their step scalars
   (void)fold_constants(graph);                   // because rules leave constants behind
   (void)eliminate_dead_code(graph);              // because rules and merging leave nodes that nobody reads
+}
+
+/// Takes out of loops what need not be done one iteration after the other.
+void rearrange_loops(Graph& graph) {
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.op->region == Region::kScan; })) return;
+  Changed changed = prune_loops(graph);                // because a sum that something seems to read stays in its loop
+  changed |= hoist_invariants(graph);                  // because loops can be compared if what they share is an operand of both
+  changed |= eliminate_common_subexpressions(graph);   // because it must be the same one
+  changed |= reuse_iterations(graph);                  // because what it stacks may come from slices alone
+  changed |= hoist_from_loops(graph);                  // because what is known before a loop need not wait for its end
+  changed |= sink_from_loops(graph);                   // because the loops compute by now what they must
+  changed |= prune_loops(graph);                       // because nobody in them reads the operands of what moved
+  if (changed == Changed::kNo) return;
+  (void)Rewriter::in_bodies(graph, [](Graph& body) { return clean(body), Changed::kYes; });  // because what is fed may be what was made there
+  clean(graph);                                        // because sums over iterations of products become one product
+}
+
+}  // namespace
+
+void optimize(Graph& graph) {
+  (void)Rewriter::in_bodies(graph, [](Graph& body) { return optimize(body), Changed::kYes; });
+  clean(graph);
+  rearrange_loops(graph);
 }
 
 }  // namespace hone
