@@ -58,13 +58,14 @@ plan::Feed describe_feed(const Graph& imported, const Recipe& recipe, const OwnT
 }
 
 /// The graphs of all entries, ready to be scheduled for the target.
-std::vector<EntryGraph> prepared_entries(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const Target& target, TrainingReport& report) {
+std::vector<EntryGraph> prepared_entries(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const Target& target, const PassChoice& passes,
+                                         TrainingReport& report) {
   std::vector<EntryGraph> entries = build_entries(imported, recipe, report, own);
   for (EntryGraph& entry : entries) {
     verify(entry.graph);  // cheap next to code generation, and a wrong graph must not become a plan
-    optimize(entry.graph);
-    if (choose_layout(entry.graph) == Changed::kYes) optimize(entry.graph);  // because transposes meet, and cancel, only now
-    (void)select_library(entry.graph, target);
+    optimize(entry.graph, passes);
+    if (passes.runs("layout") and choose_layout(entry.graph) == Changed::kYes) optimize(entry.graph, passes);  // because transposes meet, and cancel, only now
+    if (passes.runs("library")) (void)select_library(entry.graph, target);
     derive_index_bounds(entry.graph);
     verify(entry.graph);
   }
@@ -83,10 +84,10 @@ struct Scheduled {
   }
 };
 
-Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const std::vector<EntryGraph>& graphs) {
+Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const PassChoice& passes, const std::vector<EntryGraph>& graphs) {
   Scheduled scheduled;
   for (const EntryGraph& entry : graphs)
-    scheduled.entries.push_back(schedule(entry.graph, scheduled.kernels, scheduled.persistents,
+    scheduled.entries.push_back(schedule(entry.graph, scheduled.kernels, scheduled.persistents, passes,
                                          [&](const Graph& graph, const Input& input) { return describe_feed(imported, recipe, own, graph, input); }));
   return scheduled;
 }
@@ -163,8 +164,8 @@ Compiled compile(const ModelSource& model, const Recipe& recipe, const CompileOp
   const CpuTarget target;
   Compiled compiled;
   const bool own_training = not recipe.can_train() and model.own != nullptr and model.own->step;
-  const std::vector<EntryGraph> graphs = prepared_entries(model.graph, recipe, model.own, target, compiled.training);
-  Scheduled scheduled = schedule_all(model.graph, recipe, own_training ? model.own : nullptr, graphs);
+  const std::vector<EntryGraph> graphs = prepared_entries(model.graph, recipe, model.own, target, options.passes, compiled.training);
+  Scheduled scheduled = schedule_all(model.graph, recipe, own_training ? model.own : nullptr, options.passes, graphs);
 
   plan::Program program;
   program.target = target.name();
@@ -214,12 +215,13 @@ struct StageContext {
   const Graph& imported;
   const Recipe& recipe;
   const OwnTraining* own;
+  const PassChoice& passes;
   TrainingReport report = {};
   const CpuTarget target = {};
 
   std::vector<EntryGraph> raw() { return build_entries(imported, recipe, report, own); }
-  std::vector<EntryGraph> prepared() { return prepared_entries(imported, recipe, own, target, report); }
-  Scheduled scheduled() { return schedule_all(imported, recipe, recipe.can_train() ? nullptr : own, prepared()); }
+  std::vector<EntryGraph> prepared() { return prepared_entries(imported, recipe, own, target, passes, report); }
+  Scheduled scheduled() { return schedule_all(imported, recipe, recipe.can_train() ? nullptr : own, passes, prepared()); }
 };
 
 struct Stage {
@@ -260,10 +262,10 @@ const std::vector<std::string>& stage_names() {
   return names;
 }
 
-std::string emit_stage(const Graph& imported, const Recipe& recipe, const std::string& wanted, const OwnTraining* own) {
+std::string emit_stage(const Graph& imported, const Recipe& recipe, const std::string& wanted, const OwnTraining* own, const PassChoice& passes) {
   for (const Stage& stage : kStages) {
     if (stage.name != wanted) continue;
-    StageContext context{imported, recipe, own};
+    StageContext context{imported, recipe, own, passes};
     return stage.text(context);
   }
   throw Error(Code::kUsage, fmt::format("--emit {}: no such stage", quoted(wanted)), {}, {did_you_mean(wanted, stage_names()), "stages: " + quoted_list(stage_names())});

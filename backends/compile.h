@@ -24,6 +24,7 @@ struct ModelSource {
 struct CompileOptions {
   std::vector<std::string> targets = {"cpu"};
   std::vector<std::string> cpu_levels = {"x86-64-v3", "x86-64-v4"};  ///< code levels to emit; the best that the processor has is loaded
+  PassChoice passes = {};                               ///< of those that may be left out
   bool explain = false;                                 ///< fill Compiled::why
 };
 
@@ -41,7 +42,7 @@ Compiled compile(const ModelSource& model, const Recipe& recipe, const CompileOp
 std::string summary(const Compiled& compiled, const std::string& path, std::int64_t batch);
 
 /// Text of one stage of the compilation: imported, training, optimized, kernels, schedule, llvm, asm. Throws Error kUsage for another name.
-std::string emit_stage(const Graph& imported, const Recipe& recipe, const std::string& stage, const OwnTraining* own = nullptr);
+std::string emit_stage(const Graph& imported, const Recipe& recipe, const std::string& stage, const OwnTraining* own = nullptr, const PassChoice& passes = {});
 const std::vector<std::string>& stage_names();
 
 }  // namespace hone

@@ -38,11 +38,11 @@ namespace {
 
 class Scheduler {
  public:
-  Scheduler(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const DescribeFeed& describe_feed, FusionMode mode)
-      : fusion_(fused(graph, mode)),
+  Scheduler(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed)
+      : fusion_(fused(graph, passes.runs("fuse") ? FusionMode::kFused : FusionMode::kUnfused)),
         graph_(fusion_.graph),
         node_kernels_(graph_),
-        mode_(mode),
+        passes_(passes),
         kernels_(kernels),
         persistents_(persistents),
         describe_feed_(describe_feed),
@@ -57,8 +57,10 @@ class Scheduler {
     find_last_reads();
     for (const Alias& alias : graph_.aliases()) states_[alias.value.index] = alias.state;
     for (std::size_t i = 0; i < graph_.node_count(); ++i) place(NodeId(i));
-    for (const Alias& alias : graph_.aliases()) finish_alias(alias);
-    for (const Output& output : graph_.outputs()) entry_.results.push_back({output.name, buffer_of(output.value)});
+    std::vector<std::uint32_t> new_values;
+    for (const Alias& alias : graph_.aliases()) new_values.push_back(kept(alias.value));
+    for (const Output& output : graph_.outputs()) entry_.results.push_back({output.name, kept(output.value)});
+    for (std::size_t i = 0; i < new_values.size(); ++i) finish_alias(graph_.aliases()[i], new_values[i]);
     find_live_ranges();
     return std::move(entry_);
   }
@@ -182,7 +184,7 @@ class Scheduler {
       return plan::Feed{.name = input.name, .dtype = body.type(input.value).dtype, .shape = body.type(input.value).shape};
     };
     for (const auto& body : node.bodies)
-      step.bodies.push_back(Scheduler(*body, kernels_, persistents_, describe, mode_).run());  // the verifier limits the depth
+      step.bodies.push_back(Scheduler(*body, kernels_, persistents_, passes_, describe).run());  // the verifier limits the depth
     add_step(std::move(step), node);
   }
 
@@ -210,6 +212,9 @@ class Scheduler {
 
   // --- States ---
 
+  /// May its result lie where its operand does?
+  static bool is_view(const Node& node) { return *node.op == op::reshape or node.op->collective or node.op->binds; }
+
   /// For each value, the last node that reads its memory (directly or through a view), and how often it is read.
   void find_last_reads() {
     uses_ = count_uses(graph_);
@@ -219,16 +224,32 @@ class Scheduler {
         if (operand.valid()) last_read_[operand.index] = std::max<std::int64_t>(last_read_[operand.index], fusion_.group(NodeId(i)).members.back().index);
     for (std::size_t i = graph_.node_count(); i-- > 0;) {  // what reads a view reads what it is a view of
       const Node& node = graph_.node(NodeId(i));
-      if (*node.op != op::reshape and not node.op->collective and not node.op->binds) continue;
+      if (not is_view(node)) continue;
       auto& last = last_read_[node.operands[0].index];
       last = std::max(last, last_read_[node.results[0].index]);
     }
   }
 
+  /// What `value` shows, through views.
+  ValueId shown(ValueId value) const {
+    while (graph_.value(value).producer.valid() and is_view(graph_.producer(value))) value = graph_.producer(value).operands[0];
+    return value;
+  }
+
   /// Its value from before the step is wanted after it.
   bool outlives_step(ValueId state) const {
-    return std::any_of(graph_.outputs().begin(), graph_.outputs().end(), [&](const Output& output) { return output.value == state; }) or
-           std::any_of(graph_.aliases().begin(), graph_.aliases().end(), [&](const Alias& alias) { return alias.value == state; });
+    return std::any_of(graph_.outputs().begin(), graph_.outputs().end(), [&](const Output& output) { return shown(output.value) == state; }) or
+           std::any_of(graph_.aliases().begin(), graph_.aliases().end(), [&](const Alias& alias) { return shown(alias.value) == state; });
+  }
+
+  /// The buffer of what the step leaves; of a copy where that is a state's old value, which is overwritten.
+  std::uint32_t kept(ValueId value) {
+    const std::uint32_t buffer = buffer_of(value);
+    const auto replaces = [&](const Alias& alias) { return alias.state == shown(value) and shown(alias.value) != alias.state; };
+    if (std::none_of(graph_.aliases().begin(), graph_.aliases().end(), replaces)) return buffer;
+    const std::uint32_t copy = add_buffer(value, Buffer::Storage::kArena, 0);
+    entry_.steps.push_back({plan::CopyStep{buffer, copy}, "kept as it was: " + graph_.value(value).name});
+    return copy;
   }
 
   /// If what runs at `id` makes the new value of a state that nobody reads afterwards, lets it write where the state lies.
@@ -256,8 +277,8 @@ class Scheduler {
     return true;
   }
 
-  void finish_alias(const Alias& alias) {
-    const std::uint32_t state = buffer_of(alias.state), value = buffer_of(alias.value);
+  void finish_alias(const Alias& alias, std::uint32_t value) {
+    const std::uint32_t state = buffer_of(alias.state);
     persistents_.mark_trained(entry_.buffers[state].index);
     if (root(value) == root(state)) return;
     entry_.steps.push_back({plan::CopyStep{value, state}, "update: copy of " + graph_.value(alias.state).name});
@@ -288,7 +309,7 @@ class Scheduler {
   const Fusion fusion_;
   const Graph& graph_;  ///< in the order of groups
   NodeKernels node_kernels_;
-  const FusionMode mode_;
+  const PassChoice& passes_;
   KernelSet& kernels_;
   PersistentSet& persistents_;
   const DescribeFeed& describe_feed_;
@@ -301,8 +322,8 @@ class Scheduler {
 
 }  // namespace
 
-plan::Entry schedule(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const DescribeFeed& describe_feed, FusionMode mode) {
-  return Scheduler(graph, kernels, persistents, describe_feed, mode).run();
+plan::Entry schedule(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed) {
+  return Scheduler(graph, kernels, persistents, passes, describe_feed).run();
 }
 
 }  // namespace hone

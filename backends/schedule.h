@@ -7,6 +7,7 @@
 #include "backends/fuse.h"
 #include "backends/kernel_set.h"
 #include "ir/graph.h"
+#include "passes/choice.h"
 #include "runtime/plan/plan.h"
 
 namespace hone {
@@ -30,9 +31,8 @@ class PersistentSet {
 /// What the schedule cannot know of an input that is fed.
 using DescribeFeed = std::function<plan::Feed(const Graph&, const Input&)>;
 
-/// `graph` is optimized, its `lower` ops expanded, its library rows chosen (attribute kRow).
-plan::Entry schedule(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const DescribeFeed& describe_feed,
-                     FusionMode mode = FusionMode::kFused);
+/// `graph` is optimized, its `lower` ops expanded, its library rows chosen (attribute kRow). Without the pass "fuse" each node is a kernel of its own.
+plan::Entry schedule(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed);
 
 /// The schedule as a person reads it: steps with their buffers, then buffers with their live ranges.
 std::string print(const plan::Entry& entry, const std::vector<plan::Persistent>& persistents);

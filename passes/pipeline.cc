@@ -187,17 +187,20 @@ ExportedStep build_exported_step(const Graph& imported, const Recipe& recipe) {
 
 namespace {
 
-void clean(Graph& graph) {
-  (void)eliminate_dead_code(graph);              // because what import, autodiff and other passes left behind need not be looked at
-  (void)fold_constants(graph);                   // because rules look for constants
-  (void)simplify(graph);                         // because gradients of reshapes and broadcasts come in pairs that cancel
-  (void)eliminate_common_subexpressions(graph);  // because updates share their step scalars
-  (void)fold_constants(graph);                   // because rules leave constants behind
-  (void)eliminate_dead_code(graph);              // because rules and merging leave nodes that nobody reads
+void clean(Graph& graph, const PassChoice& passes) {
+  const auto run = [&](std::string_view name, Changed (*pass)(Graph&)) {
+    if (passes.runs(name)) (void)pass(graph);
+  };
+  run("dce", eliminate_dead_code);              // because what import, autodiff and other passes left behind need not be looked at
+  run("fold", fold_constants);                  // because rules look for constants
+  run("simplify", simplify);                    // because gradients of reshapes and broadcasts come in pairs that cancel
+  run("cse", eliminate_common_subexpressions);  // because updates share their step scalars
+  run("fold", fold_constants);                  // because rules leave constants behind
+  run("dce", eliminate_dead_code);              // because rules and merging leave nodes that nobody reads
 }
 
 /// Takes out of loops what need not be done one iteration after the other.
-void rearrange_loops(Graph& graph) {
+void rearrange_loops(Graph& graph, const PassChoice& passes) {
   if (std::none_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.op->region == Region::kScan; })) return;
   Changed changed = prune_loops(graph);                // because a sum that something seems to read stays in its loop
   changed |= hoist_invariants(graph);                  // because loops can be compared if what they share is an operand of both
@@ -207,16 +210,16 @@ void rearrange_loops(Graph& graph) {
   changed |= sink_from_loops(graph);                   // because the loops compute by now what they must
   changed |= prune_loops(graph);                       // because nobody in them reads the operands of what moved
   if (changed == Changed::kNo) return;
-  (void)Rewriter::in_bodies(graph, [](Graph& body) { return clean(body), Changed::kYes; });  // because what is fed may be what was made there
-  clean(graph);                                        // because sums over iterations of products become one product
+  (void)Rewriter::in_bodies(graph, [&](Graph& body) { return clean(body, passes), Changed::kYes; });  // because what is fed may be what was made there
+  clean(graph, passes);                                // because sums over iterations of products become one product
 }
 
 }  // namespace
 
-void optimize(Graph& graph) {
-  (void)Rewriter::in_bodies(graph, [](Graph& body) { return optimize(body), Changed::kYes; });
-  clean(graph);
-  rearrange_loops(graph);
+void optimize(Graph& graph, const PassChoice& passes) {
+  (void)Rewriter::in_bodies(graph, [&](Graph& body) { return optimize(body, passes), Changed::kYes; });
+  clean(graph, passes);
+  if (passes.runs("loops")) rearrange_loops(graph, passes);
 }
 
 }  // namespace hone

@@ -7,6 +7,7 @@
 #include "base/recipe.h"
 #include "ir/own_training.h"
 #include "ir/samples.h"
+#include "passes/choice.h"
 #include "passes/passes.h"
 
 namespace hone {
@@ -37,7 +38,7 @@ struct ExportedStep {
 /// Throws what build_entries() does.
 ExportedStep build_exported_step(const Graph& imported, const Recipe& recipe);
 
-/// What every target wants: constants folded, rules applied, equal nodes merged, dead ones dropped.
-void optimize(Graph& graph);
+/// What every target wants: constants folded, rules applied, equal nodes merged, dead ones dropped; as far as those passes are chosen.
+void optimize(Graph& graph, const PassChoice& passes = {});
 
 }  // namespace hone

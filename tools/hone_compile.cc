@@ -60,7 +60,14 @@ void write_text(const std::string& item, const std::string& text) {
   else write_file_atomically(item.substr(colon + 1), std::as_bytes(std::span(text)));
 }
 
-/// --passes a,b,c with --emit: just these passes over the imported graph.
+std::string stage_of(const std::string& item) { return item.substr(0, item.find(':')); }
+
+/// Are --passes to run over the imported graph and nothing else? With a plan, or a stage on the way to one, they are those that it is made with.
+bool runs_passes_alone(const Arguments& arguments) {
+  return arguments.out.empty() and not arguments.why and (arguments.emit.empty() or stage_of(arguments.emit[0]) == "hir");
+}
+
+/// --passes a,b,c with --emit hir: just these passes over the imported graph.
 void emit_passes(const onnx::Imported& model, const Arguments& arguments) {
   Graph graph = model.graph.clone();
   run_named_passes(graph, arguments.passes);
@@ -129,12 +136,13 @@ int run(const Arguments& arguments) {
     print_data(report.text);
     if (not report.ok) return exit_code(Code::kGradientMismatch);
   }
-  if (not arguments.passes.empty()) emit_passes(model, arguments);
-  else
-    for (const std::string& item : arguments.emit) write_text(item, emit_stage(model.graph, recipe, item.substr(0, item.find(':')), &model.own_training));
+  if (not arguments.passes.empty() and runs_passes_alone(arguments)) return emit_passes(model, arguments), 0;
+  const PassChoice passes = arguments.passes.empty() ? PassChoice() : PassChoice(arguments.passes);
+  for (const std::string& item : arguments.emit) write_text(item, emit_stage(model.graph, recipe, stage_of(item), &model.own_training, passes));
   if (arguments.out.empty() and not arguments.why) return 0;
   const std::string name = arguments.model.substr(arguments.model.rfind('/') + 1);
-  const Compiled compiled = compile({model.graph, model.model, name, &model.own_training}, recipe, {.targets = split(arguments.target, ','), .explain = arguments.why});
+  const Compiled compiled = compile({model.graph, model.model, name, &model.own_training}, recipe,
+                                    {.targets = split(arguments.target, ','), .passes = passes, .explain = arguments.why});
   for (const Diag& warning : compiled.warnings) print_message(to_string(warning));
   if (arguments.why) print_data(compiled.why);
   if (arguments.out.empty()) return 0;
@@ -155,7 +163,7 @@ Tool make_tool(Arguments& a) {
       {"--check-grad", "", "the model's own gradients against central differences in double, node by node", &a.check_grad},
       {"--why", "", "which kernel each node got, and why not a faster one", &a.why},
       {"--emit", "STAGE[:FILE]", "print a stage: " + join(stage_names(), ", "), &a.emit},
-      {"--passes", "a,b,c", "run just these passes over the imported graph and print it", &a.passes},
+      {"--passes", "a,b,c", "run just these: of the passes that make the plan, or, with --emit hir, over the imported graph, which is printed", &a.passes},
       {"--no-training-info", "", "leave aside what the model says of its own training (TrainingInfoProto)", &a.no_training_info},
       {"--batch", "N", "batch size to report for and to check gradients with", &a.batch},
       {"--dim", "NAME=N", "fix a symbolic size; may be given several times", &a.dim},

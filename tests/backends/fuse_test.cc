@@ -26,9 +26,9 @@ std::string group_names(const Graph& graph) {
 
 std::string groups_of(const std::string& body) { return group_names(parse_graph("graph g(input %x: f32[N,8], input %b: f32[8]) {\n" + body + "}\n", "test")); }
 
-plan::Entry scheduled(const Graph& graph, KernelSet& kernels) {
+plan::Entry scheduled(const Graph& graph, KernelSet& kernels, const PassChoice& passes = {}) {
   PersistentSet persistents;
-  return schedule(graph, kernels, persistents, [](const Graph& g, const Input& input) {
+  return schedule(graph, kernels, persistents, passes, [](const Graph& g, const Input& input) {
     plan::Feed feed;
     feed.name = input.name;
     feed.dtype = g.type(input.value).dtype;
@@ -148,6 +148,33 @@ TEST(Fuse, AStateThatIsReadLaterIsCopiedAtTheEnd) {
   const plan::Entry entry = scheduled(graph, kernels);
   ASSERT_EQ(entry.steps.size(), 3U);
   EXPECT_TRUE(std::holds_alternative<plan::CopyStep>(entry.steps.back().what));
+}
+
+TEST(Fuse, WhatAStateWasBeforeTheStepIsCopiedBeforeItIsOverwritten) {
+  const Graph graph = parse_graph(
+      "graph g(input %x: f32[4], weight %w: f32[4] = [1, 2, 3, 4]) {\n%1: f32[4] = sub(%w, %x)\n%2: f32[2,2] = reshape(%w) {shape=[2,2]}\noutput \"y\" "
+      "%2\nalias %w <- %1\n}\n",
+      "test");
+  KernelSet kernels;
+  const plan::Entry entry = scheduled(graph, kernels);
+  ASSERT_EQ(entry.steps.size(), 3U) << "the kernel, then two copies";
+  EXPECT_EQ(std::get<plan::CopyStep>(entry.steps[1].what).to, entry.results[0].buffer);
+  EXPECT_EQ(entry.buffers[std::get<plan::CopyStep>(entry.steps[2].what).to].storage, plan::Buffer::Storage::kPersistent);
+}
+
+TEST(Fuse, StatesThatChangePlacesAreCopiedFirst) {
+  const Graph graph = parse_graph("graph g(state %a: f32[2] = [1, 2], state %b: f32[2] = [3, 4]) {\nalias %a <- %b\nalias %b <- %a\n}\n", "test");
+  KernelSet kernels;
+  const plan::Entry entry = scheduled(graph, kernels);
+  ASSERT_EQ(entry.steps.size(), 4U);
+  for (const std::size_t i : {0, 1}) EXPECT_EQ(entry.buffers[std::get<plan::CopyStep>(entry.steps[i].what).to].storage, plan::Buffer::Storage::kArena);
+}
+
+TEST(Fuse, WithoutItEachNodeIsAKernel) {
+  const Graph graph = parse_graph("graph g(input %x: f32[N,8]) {\n%1: f32[N,8] = exp(%x)\n%2: f32[N,8] = relu(%1)\noutput \"y\" %2\n}\n", "test");
+  KernelSet kernels;
+  EXPECT_EQ(scheduled(graph, kernels).steps.size(), 1U);
+  EXPECT_EQ(scheduled(graph, kernels, PassChoice("none")).steps.size(), 2U);
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ const ErrorCase kCases[] = {
     {"NoModel", "hone-compile", 2, {"MODEL is required", "hone-compile --help"}},
     {"MisspelledStage", "hone-compile mlp.onnx --emit kernles", 2, {"\"kernles\"", "did you mean \"kernels\"?", "\"schedule\""}, write_mlp},
     {"MisspelledPass", "hone-compile mlp.onnx --emit hir --passes simplfy,cse", 2, {"\"simplfy\"", "did you mean \"simplify\"?"}, write_mlp},
+    {"MisspelledPassOfAPlan", "hone-compile mlp.onnx -o plan.hone --passes fold,fus", 2, {"\"fus\"", "did you mean \"fuse\"?", "\"library\""}, write_mlp},
     {"UnknownTarget", "hone-compile mlp.onnx -r train.toml --target tpu -o plan.hone", 2, {"\"tpu\"", "cpu"}, write_mlp},
     {"DimWithoutANumber", "hone-compile mlp.onnx -o plan.hone --dim N", 2, {"--dim", "expected NAME=NUMBER"}, write_mlp},
     {"MisspelledFlagOfTheCompiler", "hone-compile mlp.onnx -o plan.hone --recip train.toml", 2, {"\"--recip\"", "did you mean \"--recipe\"?"}, write_mlp},

@@ -1,4 +1,4 @@
-// The larger of the recorded training runs, and every recorded model's own gradients.
+// Every recorded training run, fused and unfused, on one thread and on two; and every recorded model's own gradients.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,12 +12,34 @@ using ::testing::ContainsRegex;
 
 class Golden : public testing::TestWithParam<std::string> {};
 
-TEST_P(Golden, TrainsAsItsFramework) {
+const PassChoice kUnfused("fold,simplify,cse,dce,loops,layout,library"), kNoPass("none");
+
+TEST_P(Golden, TrainsAsItsFrameworkOnOneThread) {
   if (not is_recorded(GetParam())) GTEST_SKIP() << kNotRecorded;
-  expect_trains_as_recorded(GetParam(), 2);
+  expect_trains_as_recorded(GetParam(), {.threads = 1});
 }
 
-INSTANTIATE_TEST_SUITE_P(Large, Golden, testing::ValuesIn(recorded(Recorded::kLarge)), [](const auto& info) { return info.param; });
+TEST_P(Golden, TrainsAsItsFrameworkOnTwoThreads) {
+  if (not is_recorded(GetParam())) GTEST_SKIP() << kNotRecorded;
+  expect_trains_as_recorded(GetParam(), {.threads = 2});
+}
+
+TEST_P(Golden, TrainsUnfusedAsItsFrameworkOnOneThread) {
+  if (not is_recorded(GetParam())) GTEST_SKIP() << kNotRecorded;
+  expect_trains_as_recorded(GetParam(), {.threads = 1, .passes = kUnfused});
+}
+
+TEST_P(Golden, TrainsUnfusedAsItsFrameworkOnTwoThreads) {
+  if (not is_recorded(GetParam())) GTEST_SKIP() << kNotRecorded;
+  expect_trains_as_recorded(GetParam(), {.threads = 2, .passes = kUnfused});
+}
+
+TEST_P(Golden, TrainsAsItsFrameworkWithoutAnyPass) {
+  if (not is_recorded(GetParam())) GTEST_SKIP() << kNotRecorded;
+  expect_trains_as_recorded(GetParam(), {.threads = 2, .passes = kNoPass});
+}
+
+INSTANTIATE_TEST_SUITE_P(, Golden, testing::ValuesIn(recorded(Recorded::kRuns)), [](const auto& info) { return info.param; });
 
 class GoldenModel : public testing::TestWithParam<std::string> {};
 

@@ -14,7 +14,7 @@ class Golden : public testing::TestWithParam<std::string> {};
 
 TEST_P(Golden, TrainsAsItsFramework) {
   if (not is_recorded(GetParam())) GTEST_SKIP() << kNotRecorded;
-  expect_trains_as_recorded(GetParam(), 1);
+  expect_trains_as_recorded(GetParam(), {.threads = 1});
 }
 
 INSTANTIATE_TEST_SUITE_P(Small, Golden, testing::ValuesIn(recorded(Recorded::kSmall)), [](const auto& info) { return info.param; });

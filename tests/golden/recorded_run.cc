@@ -37,7 +37,7 @@ bool is_of_kind(const Json& golden, Recorded kind) {
   int nodes = 0;
   for (const auto& [op_type, count] : golden["op_types"].items())
     if (op_type != "Constant") nodes += count.get<int>();
-  return golden.contains("loss_f64") and (nodes <= kSmallNodes) == (kind == Recorded::kSmall);
+  return golden.contains("loss_f64") and (nodes <= kSmallNodes or kind == Recorded::kRuns);
 }
 
 /// The recipe that golden.json describes, as TOML.
@@ -72,10 +72,21 @@ Arrays arrays_in(const std::string& path) {
 /// A compiled model and what its framework made of it.
 class Run {
  public:
-  Run(const std::string& name, int threads) : golden_(read_golden(name)), folder_(kModels + name + "/"), batches_(arrays_in(folder_ + "train.npz")) {
+  Run(const std::string& name, const Setting& setting) : golden_(read_golden(name)), folder_(kModels + name + "/"), batches_(arrays_in(folder_ + "train.npz")) {
     const Recipe recipe = resolve(parse_recipe(recipe_of(golden_), "golden.json"));
     const onnx::Imported model = onnx::import_model(folder_ + "model.onnx", {.mend = onnx::mend_options(recipe)});
-    session_.emplace(compile({model.graph, model.model, name}, recipe).plan, SessionOptions{.device = "cpu", .threads = threads});
+    const Compiled compiled = compile({model.graph, model.model, name}, recipe, {.passes = setting.passes});
+    summary_ = summary(compiled, name, batches_.front().second.shape()[1]);
+    session_.emplace(compiled.plan, SessionOptions{.device = "cpu", .threads = setting.threads});
+  }
+
+  RecordedMemory memory() {
+    RecordedMemory memory{{}, summary_};
+    for (const plan::Entry& entry : session_->program().entries) {
+      run(entry.name, batch(0));
+      memory.entries.emplace_back(entry.name, session_->memory(entry.name));
+    }
+    return memory;
   }
 
   /// Steps over the recorded batches, each with its loss.
@@ -162,6 +173,7 @@ class Run {
   Json golden_;
   std::string folder_;
   Arrays batches_;
+  std::string summary_;  // the compiler's
   std::optional<Session> session_;
 };
 
@@ -186,13 +198,15 @@ void write_recorded(const TempFolder& folder, const std::string& name) {
   folder.write("train.toml", recipe_of(read_golden(name)));
 }
 
-void expect_trains_as_recorded(const std::string& name, int threads) {
-  Run run(name, threads);
+void expect_trains_as_recorded(const std::string& name, const Setting& setting) {
+  Run run(name, setting);
   run.expect_output_before();
   ASSERT_NO_FATAL_FAILURE(run.train());
   run.expect_output_after();
   run.expect_weights_after();
   run.train_last();
 }
+
+RecordedMemory memory_of_recorded(const std::string& name) { return Run(name, {}).memory(); }
 
 }  // namespace hone::test

@@ -4,13 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "passes/choice.h"
+#include "runtime/session.h"
 #include "tests/support/temp_folder.h"
 
 namespace hone::test {
 
 enum class Recorded {
   kSmall,   ///< runs of models of few nodes: compiled and trained in a second
-  kLarge,   ///< runs of the others
+  kRuns,    ///< all runs
   kModels,  ///< all models, those too whose training was not recorded
 };
 
@@ -24,8 +26,22 @@ inline constexpr const char* kNotRecorded = "no recorded training runs beside th
 /// Writes the model as it was before training (model.onnx), and the recipe that golden.json describes, in its framework's convention (train.toml).
 void write_recorded(const TempFolder& folder, const std::string& name);
 
-/// Compiles the model and trains it on the recorded batches, on so many threads. Holds the losses of all steps and of a smaller batch at the end, the first gradients' norms, outputs
-/// before and after training and the norms of the trained weights against the framework's, within what float rounding alone did there (golden.json: spread).
-void expect_trains_as_recorded(const std::string& name, int threads);
+/// What a recorded run is trained with.
+struct Setting {
+  int threads = 1;
+  PassChoice passes = {};
+};
+
+/// Compiles the model and trains it on the recorded batches. Holds the losses of all steps and of a smaller batch at the end, the first gradients' norms,
+/// outputs before and after training and the norms of the trained weights against the framework's, within what float rounding alone did there (golden.json:
+/// spread).
+void expect_trains_as_recorded(const std::string& name, const Setting& setting);
+
+/// What the entry points of a compiled model take for the first recorded batch, and what the compiler says of it.
+struct RecordedMemory {
+  std::vector<std::pair<std::string, MemoryReport>> entries;
+  std::string summary;
+};
+RecordedMemory memory_of_recorded(const std::string& name);
 
 }  // namespace hone::test
