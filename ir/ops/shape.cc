@@ -33,22 +33,19 @@ std::size_t ranged_axes(const Infer& infer) {
   return rank;
 }
 
-/// Can a pad of steps of 1 drop elements of an operand of extents `shape`? Then it has no counterpart in slice.
-bool may_drop(const Attrs& attrs, const Shape& shape) {
-  if (std::any_of(attrs[kSteps].begin(), attrs[kSteps].end(), [](std::int64_t step) { return step != 1; })) return false;
+/// What a pad with `attrs` put into y, as it was: a slice; from a y with zeros at its ends where the pad may have dropped elements of x, whose extents are
+/// `shape`.
+Val taken_back(Val y, const Attrs& attrs, const Shape& shape) {
+  const Ints& steps = attrs[kSteps];
+  Shape starts = attrs[kStarts], before(shape.size(), Dim(0)), sizes = y.shape();
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    const Dim start = attrs[kStarts][i], room = attrs[kSizes][i] - start - shape[i];
-    if (not start.is_constant() or start.value() < 0 or not room.is_constant() or room.value() < 0) return true;
+    const Dim first = steps[i] > 0 ? starts[i] : starts[i] + (shape[i] - 1) * steps[i], last = steps[i] > 0 ? starts[i] + (shape[i] - 1) * steps[i] : starts[i];
+    before[i] = max(Dim(0), Dim(0) - first);
+    starts[i] += before[i];
+    sizes[i] = before[i] + max(sizes[i], last + 1);
   }
-  return false;
-}
-
-/// The pad that puts elements back where one with `attrs` took them from.
-Attrs placed_back(Attrs attrs) {
-  Shape starts = attrs[kStarts];
-  for (Dim& start : starts) start = Dim(0) - start;
-  attrs.set(kStarts = starts);
-  return attrs;
+  if (sizes != y.shape()) y = op::pad(y, {kStarts = before, kSizes = sizes, kSteps = Ints(shape.size(), 1)});
+  return op::slice(y, {kStarts = starts, kSizes = shape, kSteps = steps});
 }
 
 }  // namespace
@@ -215,11 +212,7 @@ constinit const OpDef pad = {
           ranged_axes(infer);
           return std::vector<Type>{{infer.dtype(0), infer.attrs[kSizes]}};
         },
-    .grad =
-        [](Grad& g) {
-          const Attrs whole = {kStarts = g.attrs[kStarts], kSizes = g.x(0).shape(), kSteps = g.attrs[kSteps]};
-          g.flow(0, may_drop(g.attrs, g.x(0).shape()) ? op::pad(g.dy(), placed_back(whole)) : op::slice(g.dy(), whole));
-        },
+    .grad = [](Grad& g) { g.flow(0, taken_back(g.dy(), g.attrs, g.x(0).shape())); },
     .compute =
         [](Compute& c) {
           const Indices at = c.outer(c.result_shape());

@@ -78,6 +78,9 @@ void add_slices(Cases& cases) {
   pad("all of a matrix", {2, 3}, {0, 0}, {2, 3}, {1, 1});
   cases.add(op::pad, "elements in order", {given({2}, {7, 8})}, {kStarts = Shape{3}, kSizes = Shape{5}, kSteps = Ints{-2}}).equals({0, 8, 0, 7, 0});
   cases.add(op::pad, "what falls outside is dropped", {given({4}, {1, 2, 3, 4})}, {kStarts = Shape{-1}, kSizes = Shape{2}, kSteps = Ints{1}}).equals({2, 3});
+  cases.add(op::pad, "drops the first of every second", {given({3}, {1, 2, 3})}, {kStarts = Shape{-1}, kSizes = Shape{3}, kSteps = Ints{2}}).equals({0, 2, 0});
+  cases.add(op::pad, "drops at both ends of what goes back", {given({4}, {1, 2, 3, 4})}, {kStarts = Shape{4}, kSizes = Shape{4}, kSteps = Ints{-2}})
+      .equals({3, 0, 2, 0});
   cases.add(op::pad, "drops in front, adds behind", {f32({kN, 4})}, {kStarts = Shape{-1, 1}, kSizes = Shape{kN, 4}, kSteps = Ints{1, 1}}).gives({kN, 4});
 
   cases.add(op::sizes, "numbers and symbols", {}, {kSizes = Shape{kN, 7, kN * kM + 1}}).equals({3, 7, 7});
