@@ -53,25 +53,25 @@ bool is_differentiable(const OpDef& op) { return op.grad.formula != nullptr or (
 
 namespace {
 
-std::vector<double> elements_of(const Operand& operand, std::size_t position) {
+std::vector<double> elements_of(const Operand& operand, std::size_t position, const DimBindings& sizes) {
   if (not operand.values.empty()) return operand.values;
-  const std::int64_t count = element_count(operand.type.shape).evaluate(case_sizes());
+  const std::int64_t count = element_count(operand.type.shape).evaluate(sizes);
   const auto make = is_float(operand.type.dtype) ? distinct_values : whole_values;
   return make(count, operand.low, operand.high, position);
-}
-
-Tensor tensor_of(const Operand& operand, std::size_t position) {
-  const std::vector<double> values = elements_of(operand, position);
-  const std::vector<std::int64_t> shape = evaluate(operand.type.shape, case_sizes());
-  if (not is_integer(operand.type.dtype)) return Tensor::of<double>(shape, std::span<const double>(values)).cast(operand.type.dtype);
-  std::vector<std::int64_t> integers;
-  for (const double value : values) integers.push_back(static_cast<std::int64_t>(value));
-  return Tensor::of<std::int64_t>(shape, std::span<const std::int64_t>(integers)).cast(operand.type.dtype);
 }
 
 std::string input_name(std::size_t position) { return "x" + std::to_string(position); }
 
 }  // namespace
+
+Tensor tensor_of(const Operand& operand, std::size_t position, const DimBindings& sizes) {
+  const std::vector<double> values = elements_of(operand, position, sizes);
+  const std::vector<std::int64_t> shape = evaluate(operand.type.shape, sizes);
+  if (not is_integer(operand.type.dtype)) return Tensor::of<double>(shape, std::span<const double>(values)).cast(operand.type.dtype);
+  std::vector<std::int64_t> integers;
+  for (const double value : values) integers.push_back(static_cast<std::int64_t>(value));
+  return Tensor::of<std::int64_t>(shape, std::span<const std::int64_t>(integers)).cast(operand.type.dtype);
+}
 
 Graph graph_of(const OpCase& op_case) {
   Graph graph;

@@ -33,6 +33,8 @@ Operand whole(DType dtype, Shape shape, double low, double high);
 Operand bools(Shape shape);
 /// Exactly these elements.
 Operand given(DType dtype, Shape shape, std::vector<double> values);
+/// The data of an operand of a case.
+Tensor tensor_of(const Operand& operand, std::size_t position, const DimBindings& sizes = case_sizes());
 inline Operand given(Shape shape, std::vector<double> values) { return given(DType::kF32, std::move(shape), std::move(values)); }
 /// `operand` as a constant of the graph: what is no variable to the gradient test.
 Operand constant(Operand operand);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/philox.h"
 
@@ -12,11 +11,11 @@ namespace {
 
 /// 0..count-1 in an order that depends on `seed`.
 std::vector<std::int64_t> shuffled(std::int64_t count, std::uint64_t seed) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-    return philox_uniform(seed, 0, static_cast<std::uint64_t>(a)) < philox_uniform(seed, 0, static_cast<std::uint64_t>(b));
-  });
+  std::vector<std::pair<std::pair<double, double>, std::int64_t>> keyed;
+  for (std::int64_t i = 0; i < count; ++i) keyed.emplace_back(philox_uniform(seed, 0, static_cast<std::uint64_t>(i)), i);
+  std::sort(keyed.begin(), keyed.end());
+  std::vector<std::int64_t> order;
+  for (const auto& [key, i] : keyed) order.push_back(i);
   return order;
 }
 

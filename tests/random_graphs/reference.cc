@@ -1,0 +1,140 @@
+#include "tests/random_graphs/reference.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "ir/op.h"
+#include "ir/ops/ops.h"
+#include "tests/random_graphs/random_choice.h"
+
+namespace hone::test {
+
+namespace {
+
+constexpr int kRuns = 4, kMoreRuns = 60;  // the latter before anything is called a difference
+constexpr double kMargin = 4;             // times the largest movement seen
+
+/// By how much, relatively, a node's result of this type may be off: the polynomials' 1e-6 for f32 (DESIGN.md, numerics), half a last place for what is rounded
+/// to be stored.
+double error_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF64: return 4e-15;
+    case DType::kF32: return 1e-6;
+    case DType::kF16: return 0x1p-11;
+    case DType::kBF16: return 0x1p-8;
+    default: return is_float(dtype) ? 0x1p-2 : 0;  // the floats of 8 and 4 bits
+  }
+}
+
+/// Other ops give elements of their operands, or whole numbers.
+bool rounds(const OpDef& op) {
+  static const std::vector<const OpDef*> kExact = {
+      &op::neg,           &op::abs,      &op::sign,          &op::relu,       &op::maximum,          &op::minimum,   &op::clip,
+      &op::stop_gradient, &op::where,    &op::floor,         &op::round,      &op::reshape,          &op::transpose, &op::broadcast_to,
+      &op::concat,        &op::slice,    &op::pad,           &op::reduce_max, &op::reduce_min,       &op::gather,    &op::gather_elements,
+      &op::gather_nd,     &op::max_pool, &op::max_pool_pick, &op::one_hot,    &op::reverse_sequence, &op::bit_cast};
+  return std::find(kExact.begin(), kExact.end(), &op) == kExact.end();
+}
+
+/// By value: may it be off at all? Inputs are not, nor is what exact ops make of what is not.
+std::vector<bool> rounded_values(const Graph& graph) {
+  std::vector<bool> rounded(graph.value_count());
+  for (const Node& node : graph.nodes()) {
+    bool any = rounds(*node.op);
+    for (const ValueId operand : node.operands) any = any or (operand.valid() and rounded[operand.index]);
+    for (const ValueId result : node.results) rounded[result.index] = any;
+  }
+  return rounded;
+}
+
+Tensor shaken(const Tensor& tensor, RandomChoice& choice) {
+  const double error = error_of(tensor.dtype());
+  if (error == 0) return tensor;
+  std::vector<double> values(static_cast<std::size_t>(tensor.element_count()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = tensor.at(static_cast<std::int64_t>(i)) * (1 + error * choice.signed_unit());
+  return Tensor::of<double>(tensor.shape(), std::span<const double>(values)).cast(tensor.dtype());
+}
+
+}  // namespace
+
+Reference::Reference(const Graph& graph, const Feeds& feeds) : graph_(graph), feeds_(feeds), results_(interpret(graph, feeds)) {
+  for (const auto* list : {&results_.outputs, &results_.states})
+    for (const NamedTensor& result : *list) {
+      const auto count = static_cast<std::size_t>(result.value.element_count());
+      ranges_.emplace_back(result.name, Range{std::vector<double>(count, HUGE_VAL), std::vector<double>(count, -HUGE_VAL), std::vector<bool>(count)});
+      widen(ranges_.back().second, result.value, false);
+    }
+  shake(kRuns);
+}
+
+void Reference::widen(Range& range, const Tensor& values, bool numbers_only) const {
+  for (std::size_t i = 0; i < range.low.size(); ++i) {
+    const double value = values.at(static_cast<std::int64_t>(i));
+    if (numbers_only and not std::isfinite(value)) continue;
+    range.is_nan[i] = range.is_nan[i] or std::isnan(value);
+    range.low[i] = std::fmin(range.low[i], value), range.high[i] = std::fmax(range.high[i], value);
+  }
+}
+
+void Reference::shake(int runs) {
+  // In every second run a value is off by the same wherever it is read, as it is in memory: what is equal stays equal. In the others each reader sees another
+  // value, as where a product is not rounded before it is added; but no number that is there becomes NaN by that.
+  const std::vector<bool> rounded = rounded_values(graph_);
+  Interpreter interpreter(graph_, Precision::kFloat);
+  for (int run = 0; run < runs; ++run) {
+    const bool by_reader = runs_ % 2 == 1;
+    RandomChoice choice(runs_++);
+    std::vector<Tensor> values(graph_.value_count());
+    for (const Input& input : graph_.inputs()) {
+      const auto fed = feeds_.find(input.name);
+      values[input.value.index] = (fed == feeds_.end() ? *input.data : fed->second).cast(graph_.type(input.value).dtype);
+    }
+    for (std::size_t i = 0; i < graph_.node_count(); ++i) {
+      const Node& node = graph_.node(NodeId(i));
+      std::vector<Tensor> operands;
+      const bool sums = node.op->scalar == nullptr and rounds(*node.op);  // where partial sums are rounded, whatever the terms are
+      for (const ValueId operand : node.operands)
+        operands.push_back(not operand.valid()                              ? Tensor()
+                           : sums or (by_reader and rounded[operand.index]) ? shaken(values[operand.index], choice)
+                                                                            : values[operand.index]);
+      std::vector<Tensor> results = interpreter.run_node(NodeId(i), operands, results_.bindings);
+      for (std::size_t k = 0; k < results.size(); ++k)
+        values[node.results[k].index] = not by_reader and rounds(*node.op) ? shaken(results[k], choice) : std::move(results[k]);
+    }
+    std::size_t next = 0;
+    for (const Output& output : graph_.outputs()) widen(ranges_[next++].second, values[output.value.index], by_reader);
+    for (const Alias& alias : graph_.aliases()) widen(ranges_[next++].second, values[alias.value.index], by_reader);
+  }
+}
+
+Reference::Range& Reference::range_of(const std::string& name) {
+  for (auto& [other, range] : ranges_)
+    if (other == name) return range;
+  HONE_CHECK(false, "no such result: " + name);
+}
+
+std::string Reference::difference(const NamedTensor& found) {
+  const Tensor& wanted = results_[found.name];
+  if (found.value.dtype() != wanted.dtype() or found.value.shape() != wanted.shape()) return found.name + " has another type or shape";
+  Range& range = range_of(found.name);
+  const double error = error_of(wanted.dtype());
+  const auto is_explained = [&](std::size_t i) {
+    const double value = found.value.at(static_cast<std::int64_t>(i)), low = range.low[i], high = range.high[i];
+    if (std::isnan(value)) return bool(range.is_nan[i]);
+    if (low > high) return false;  // never a number
+    if (std::isinf(low) or std::isinf(high)) return std::isinf(value) ? value == low or value == high : value >= std::fmin(low, 0) or low != high;
+    const double slack = kMargin * (high - low) + error * std::fmax(std::abs(low), std::abs(high)) + 1e-30;  // numbers that small may be flushed to 0
+    return low - slack <= value and value <= high + slack;
+  };
+  for (std::size_t i = 0; i < range.low.size(); ++i) {
+    if (is_explained(i)) continue;
+    if (runs_ < kMoreRuns) shake(kMoreRuns);
+    if (is_explained(i)) continue;
+    return fmt::format("{}: element {} is {}, the interpreter has {}, and rounding gives {} to {}", found.name, i, found.value.at(static_cast<std::int64_t>(i)),
+                       wanted.at(static_cast<std::int64_t>(i)), range.low[i], range.high[i]);
+  }
+  return "";
+}
+
+}  // namespace hone::test

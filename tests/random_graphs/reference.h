@@ -1,0 +1,39 @@
+// What a graph gives, and how far rounding may move each element: the interpreter's results, and those of runs in which every node's results
+// are off by about as much as they may be. An element that such runs do not move must agree but for its own last bits; one behind a step (floor, argmax, a
+// mask) that rounding may cross may be on either side; and what is a difference of almost equal numbers may be off by what is lost there. So no graph needs a
+// tolerance of its own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/kernel/interpret.h"
+
+namespace hone::test {
+
+class Reference {
+ public:
+  /// `graph`: expanded, and stays there.
+  Reference(const Graph& graph, const Feeds& feeds);
+
+  /// Says where `found` (an output, or what a step leaves in a state) differs by more than rounding explains; "" nowhere.
+  std::string difference(const NamedTensor& found);
+  const GraphResults& results() const { return results_; }
+
+ private:
+  struct Range {
+    std::vector<double> low, high;
+    std::vector<bool> is_nan;
+  };
+  void shake(int runs);
+  void widen(Range& range, const Tensor& values, bool numbers_only) const;
+  Range& range_of(const std::string& name);
+
+  const Graph& graph_;
+  const Feeds feeds_;
+  GraphResults results_;
+  std::vector<std::pair<std::string, Range>> ranges_;  // outputs, then states
+  std::uint64_t runs_ = 0;
+};
+
+}  // namespace hone::test
