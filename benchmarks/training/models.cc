@@ -56,6 +56,30 @@ void build_resnet(nn::Model& model, const Residual& size) {
   model.output("y", nn::dense(nn::global_average_pool(x), size.classes));
 }
 
+namespace {
+
+nn::Value convolved(nn::Value x, std::int64_t channels, std::int64_t kernel, std::int64_t stride) {
+  return nn::batch_norm(nn::conv(x, channels, kernel, {.stride = stride, .padding = kernel / 2, .use_bias = false}));
+}
+
+/// The 3x3 convolution has the stride, as in PyTorch's networks.
+nn::Value bottleneck_block(nn::Value x, std::int64_t channels, std::int64_t stride) {
+  nn::Value y = nn::relu(convolved(x, channels, 1, 1));
+  y = convolved(nn::relu(convolved(y, channels, 3, stride)), 4 * channels, 1, 1);
+  if (x.shape()[1] != Dim(4 * channels)) x = convolved(x, 4 * channels, 1, stride);
+  return nn::relu(y + x);
+}
+
+}  // namespace
+
+void build_bottleneck_resnet(nn::Model& model, std::int64_t extent, std::int64_t classes, const std::vector<std::int64_t>& depths) {
+  nn::Value x = nn::relu(convolved(model.input("x", {3, extent, extent}), 64, 7, 2));
+  x = nn::max_pool(x, 3, {.stride = 2, .padding = 1});
+  for (std::size_t stage = 0; stage < depths.size(); ++stage)
+    for (std::int64_t block = 0; block < depths[stage]; ++block) x = bottleneck_block(x, 64 << stage, stage > 0 and block == 0 ? 2 : 1);
+  model.output("y", nn::dense(nn::global_average_pool(x), classes));
+}
+
 void build_gpt(nn::Model& model, const Gpt& size) {
   const nn::Initializer normal = nn::Initializer::normal(0.02);
   const nn::DenseOptions linear = {.use_bias = false, .kernel_initializer = normal};

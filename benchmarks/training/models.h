@@ -31,6 +31,9 @@ struct Residual {
 /// A ResNet of basic blocks with 1x1 projection shortcuts (He et al. 2015): f32[N,3,extent,extent] -> f32[N,classes].
 void build_resnet(nn::Model& model, const Residual& size);
 
+/// A ResNet of bottleneck blocks (1x1, 3x3, 1x1 with four times the channels), each stage as deep as `depths` says: f32[N,3,extent,extent] -> f32[N,classes].
+void build_bottleneck_resnet(nn::Model& model, std::int64_t extent, std::int64_t classes, const std::vector<std::int64_t>& depths);
+
 struct Gpt {
   std::int64_t layers, heads, width, context, vocabulary;
 };

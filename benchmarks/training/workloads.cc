@@ -19,6 +19,7 @@ constexpr std::string_view kAdamW =
 constexpr Words kReuters = {.vocabulary = 20000, .length = 300, .size = 7, .classes = 46}, kTexts = {.vocabulary = 20000, .length = 100, .size = 64, .classes = 8};
 constexpr Gpt kNano = {.layers = 4, .heads = 4, .width = 128, .context = 64, .vocabulary = 65};
 constexpr Gpt kMid = {.layers = 6, .heads = 6, .width = 384, .context = 256, .vocabulary = 65};
+constexpr Gpt kGpt2 = {.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocabulary = 50257};
 
 constexpr Workload kRows[] = {
     {.name = "fashion_mlp", .doc = "28x28, dense 256, dense 10", .batch = 64, .batches = 64, .loss = kClasses, .optimizer = kAdam,
@@ -59,6 +60,14 @@ constexpr Workload kRows[] = {
      .draw = [](std::int64_t count) { return draw_sums(count, 8); }},
 };
 
+constexpr Workload kCompiled[] = {
+    {.name = "resnet50", .doc = "ResNet-50 for 224x224 images of 1000 classes", .batch = 8, .batches = 0, .loss = kClasses,
+     .optimizer = "kind = \"sgd\"\nlearning_rate = 0.05\nmomentum = 0.9\nweight_decay = 1e-4",
+     .build = [](nn::Model& m) { build_bottleneck_resnet(m, 224, 1000, {3, 4, 6, 3}); }, .draw = nullptr},
+    {.name = "gpt2", .doc = "GPT-2: 12 layers, 12 heads, width 768, 1024 positions, 50257 words", .batch = 1, .batches = 0, .loss = kClasses, .optimizer = kAdamW,
+     .build = [](nn::Model& m) { build_gpt(m, kGpt2); }, .draw = nullptr},
+};
+
 }  // namespace
 
 std::string Workload::recipe() const {
@@ -67,12 +76,15 @@ std::string Workload::recipe() const {
 
 std::span<const Workload> workloads() { return kRows; }
 
+std::span<const Workload> compiled_workloads() { return kCompiled; }
+
 const Workload& find_workload(std::string_view name) {
   std::vector<std::string> names;
-  for (const Workload& workload : kRows) {
-    if (workload.name == name) return workload;
-    names.emplace_back(workload.name);
-  }
+  for (const std::span<const Workload> rows : {workloads(), compiled_workloads()})
+    for (const Workload& workload : rows) {
+      if (workload.name == name) return workload;
+      names.emplace_back(workload.name);
+    }
   std::vector<std::string> notes;
   if (const auto near = nearest(name, names)) notes.push_back(fmt::format("did you mean \"{}\"?", *near));
   notes.push_back("the workloads: " + quoted_list(names));
