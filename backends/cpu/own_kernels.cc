@@ -6,6 +6,7 @@
 
 #include "ir/op.h"
 #include "ir/ops/ops.h"
+#include "ir/ops/window.h"
 
 namespace hone {
 
@@ -35,10 +36,10 @@ bool all_are(const Ints& values, std::int64_t value) {
   return std::ranges::all_of(values, [value](std::int64_t one) { return one == value; });
 }
 
-/// Convolutions of stride 1 with rows long enough to be vectors.
+/// Convolutions of stride 1, channels first, with rows long enough to be vectors. Channels last the library has nothing to reorder.
 std::string better_conv(const Graph& graph, const Node& node) {
   constexpr std::int64_t kShortestRow = 24, kMostProducts = 512, kFewChannels = 16;
-  if (node.attrs[kGroups] != 1 or not all_are(node.attrs[kStrides], 1)) return "";
+  if (node.attrs[kChannelsLast] or node.attrs[kGroups] != 1 or not all_are(node.attrs[kStrides], 1)) return "";
   const bool of_weight = *node.op == op::conv_weight_grad;
   const Shape& rows = graph.type(of_weight ? node.operands[1] : node.results[0]).shape;  // what a vector runs along
   const Shape& weight = graph.type(of_weight ? node.results[0] : node.operands[1]).shape;

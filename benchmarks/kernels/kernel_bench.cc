@@ -128,19 +128,23 @@ struct ConvSizes {
 };
 
 /// `op` is conv, conv_input_grad or conv_weight_grad.
-Case convolution(const std::string& op, const ConvSizes& s) {
+Case convolution(const std::string& op, const ConvSizes& s, bool channels_last) {
   const std::int64_t oh = (s.height + (s.height > 1 ? 2 * s.pad : 0) - s.window_height) / s.stride + 1,
                      ow = (s.width + 2 * s.pad - s.window_width) / s.stride + 1;
   const bool flat = s.height == 1;
   const auto spatial = [flat](std::int64_t h, std::int64_t w) { return flat ? std::to_string(w) : fmt::format("{},{}", h, w); };
   const auto pair = [flat](std::int64_t value) { return flat ? fmt::format("[{}]", value) : fmt::format("[{0},{0}]", value); };
-  const std::string x = fmt::format("f32[N,{},{}]", s.inputs, spatial(s.height, s.width)), y = fmt::format("f32[N,{},{}]", s.outputs, spatial(oh, ow)),
+  const auto activation = [channels_last](std::int64_t channels, const std::string& spatial) {
+    return channels_last ? fmt::format("f32[N,{},{}]", spatial, channels) : fmt::format("f32[N,{},{}]", channels, spatial);
+  };
+  const std::string x = activation(s.inputs, spatial(s.height, s.width)), y = activation(s.outputs, spatial(oh, ow)),
                     w = fmt::format("f32[{},{},{}]", s.outputs, s.inputs, spatial(s.window_height, s.window_width));
   std::string attributes = fmt::format("dilations={}, groups=1, pads_begin={}, pads_end={}, strides={}", pair(1), pair(s.pad), pair(s.pad), pair(s.stride));
   if (op == "conv_input_grad") attributes += fmt::format(", spatial=[{}]", spatial(s.height, s.width));
   if (op == "conv_weight_grad") attributes += fmt::format(", kernel=[{}]", spatial(s.window_height, s.window_width));
   const std::string &a = op == "conv_input_grad" ? y : x, &b = op == "conv_weight_grad" ? y : w, &result = op == "conv" ? y : op == "conv_input_grad" ? x : w;
-  return {.name = fmt::format("{}/{}", op, s.what),
+  if (channels_last) attributes += ", channels_last=true";
+  return {.name = fmt::format("{}{}/{}", op, channels_last ? "/channels_last" : "", s.what),
           .graph = fmt::format("graph g(input %a: {}, input %b: {}) {{\n%1: {} = {}(%a, %b) {{{}}}\noutput \"y\" %1\n}}\n", a, b, result, op, attributes),
           .batch = s.batch,
           .operations = 2.0 * static_cast<double>(s.batch * s.outputs * oh * ow * s.inputs * s.window_height * s.window_width)};
@@ -172,7 +176,8 @@ std::vector<Case> cases() {
       {"resnet20_project", 64, 16, 32, 32, 32, 1, 1, 0, 2}, {"resnet18_1", 32, 64, 64, 16, 16, 3, 3, 1, 1},   {"resnet18_4", 32, 512, 512, 2, 2, 3, 3, 1, 1},
   };
   for (const ConvSizes& sizes : kConvolutions)
-    for (const std::string op : {"conv", "conv_input_grad", "conv_weight_grad"}) list.push_back(convolution(op, sizes));
+    for (const std::string op : {"conv", "conv_input_grad", "conv_weight_grad"})
+      for (const bool channels_last : {false, true}) list.push_back(convolution(op, sizes, channels_last));
   return list;
 }
 

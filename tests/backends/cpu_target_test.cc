@@ -38,6 +38,12 @@ RowChoice conv(const std::string& x, const std::string& w, const std::string& y,
                 "] = conv(%x, %w) {dilations=[1,1], groups=1, pads_begin=[0,0], pads_end=[0,0], strides=[" + stride + "]}\noutput \"y\" %1\n");
 }
 
+TEST(CpuTarget, ConvolutionsThatLieChannelsLastAreCalls) {
+  const std::string attributes = "{dilations=[1,1], groups=1, pads_begin=[0,0], pads_end=[0,0], strides=[1,1], channels_last=true}";
+  EXPECT_EQ(choice("input %x: f32[N,32,32,3], input %w: f32[40,3,3,3]) {\n%1: f32[N,30,30,40] = conv(%x, %w) " + attributes + "\noutput \"y\" %1\n").row,
+            "onednn.conv");
+}
+
 TEST(CpuTarget, ConvolutionsWithLongRowsAreKernels) {
   EXPECT_THAT(conv("N,3,32,32", "8,3,3,3", "N,8,30,30", "1,1").reason, HasSubstr("rows of 30"));
   EXPECT_EQ(conv("N,3,16,16", "8,3,3,3", "N,8,14,14", "1,1").row, "onednn.conv") << "short rows";
