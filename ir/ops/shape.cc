@@ -48,6 +48,40 @@ Val taken_back(Val y, const Attrs& attrs, const Shape& shape) {
   return op::slice(y, {kStarts = starts, kSizes = shape, kSteps = steps});
 }
 
+/// concat element by element: each is looked for in all operands. A formula of the operands, which known contents and whoever reads it can be written down by.
+void choose_part(Compute& c) {
+  const auto axis = static_cast<std::size_t>(c.attrs[kAxis]);
+  const Indices at = c.outer(c.result_shape());
+  Dim start = 0;
+  Scalar value;
+  for (std::size_t i = 0; i < c.count(); ++i) {
+    Indices from = at;
+    from[axis] = at[axis] - c.size(start);
+    const Scalar inside = expr::logical_and(expr::greater_equal(at[axis], c.size(start)), expr::less(at[axis], c.size(start + c.shape(i)[axis])));
+    const Scalar part = c.load_if(inside, i, from);
+    value = value.valid() ? expr::select(inside, part, value) : part;
+    start += c.shape(i)[axis];
+  }
+  c.store(0, at, value);
+}
+
+/// concat row by row: at each point before the axis one operand after the other, each a run of memory.
+void copy_parts(Compute& c) {
+  const auto axis = static_cast<std::ptrdiff_t>(c.attrs[kAxis]);
+  const Shape& shape = c.result_shape();
+  const Indices row = c.outer(Shape(shape.begin(), shape.begin() + axis));
+  Dim start = 0;
+  for (std::size_t i = 0; i < c.count(); ++i) {
+    const Indices inner = c.inner(Shape(c.shape(i).begin() + axis, c.shape(i).end()));
+    Indices from = row, to = row;
+    from.insert(from.end(), inner.begin(), inner.end());
+    to.push_back(inner[0] + c.size(start));
+    to.insert(to.end(), inner.begin() + 1, inner.end());
+    c.store(0, to, c.load(i, from));
+    start += c.shape(i)[static_cast<std::size_t>(axis)];
+  }
+}
+
 }  // namespace
 
 constinit const OpDef reshape = {
@@ -154,22 +188,7 @@ constinit const OpDef concat = {
             starts[axis] += g.x(i).shape()[axis];
           }
         },
-    .compute =
-        [](Compute& c) {
-          const auto axis = static_cast<std::size_t>(c.attrs[kAxis]);
-          const Indices at = c.outer(c.result_shape());
-          Dim start = 0;
-          Scalar value;
-          for (std::size_t i = 0; i < c.count(); ++i) {
-            Indices from = at;
-            from[axis] = at[axis] - c.size(start);
-            const Scalar inside = expr::logical_and(expr::greater_equal(at[axis], c.size(start)), expr::less(at[axis], c.size(start + c.shape(i)[axis])));
-            const Scalar part = c.load_if(inside, i, from);
-            value = value.valid() ? expr::select(inside, part, value) : part;
-            start += c.shape(i)[axis];
-          }
-          c.store(0, at, value);
-        },
+    .compute = [](Compute& c) { c.attrs[kAxis] == 0 ? choose_part(c) : copy_parts(c); },
 };
 
 constinit const OpDef slice = {
