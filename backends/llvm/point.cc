@@ -206,6 +206,12 @@ llvm::Value* Point::operate(const Expr& e) {
   }
   if (any_vector)
     for (llvm::Value*& operand : operands) operand = spread(operand);
+  // A product is rounded before it is added to, but in a kernel's own sums: several kernels may work out one value, in each next to other operations, and where it
+  // is compared (with the largest of them, say) it must be the same in all.
+  const llvm::IRBuilder<>::FastMathFlagGuard guard(ir);
+  llvm::FastMathFlags flags = ir.getFastMathFlags();
+  if (e.op == ScalarOp::kAdd or e.op == ScalarOp::kSub) flags.setAllowContract(false);
+  ir.setFastMathFlags(flags);
   return emit_operation(ir, e.op, kernel_.exprs[e.operands[count - 1]].dtype, e.dtype, operands);
 }
 
