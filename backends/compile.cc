@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "backends/arena.h"
 #include "backends/cpu/cpu_target.h"
 #include "backends/llvm/emit.h"
 #include "backends/schedule.h"
@@ -125,19 +126,14 @@ std::vector<std::byte> skeleton(const onnx::ModelProto& model, bool own_training
   return bytes;
 }
 
-/// Bytes of the arena when the batch symbol is `batch`; nothing if other sizes stay open.
-std::optional<std::int64_t> arena_peak(const plan::Entry& entry, const std::string& batch_symbol, std::int64_t batch) {
-  DimBindings bindings;
-  if (not batch_symbol.empty()) bindings[batch_symbol] = batch;
-  std::vector<plan::Interval> intervals;
-  for (const plan::Buffer& buffer : entry.buffers) {
-    if (buffer.storage != plan::Buffer::Storage::kArena) continue;
-    const Dim count = element_count(buffer.shape);
-    for (const std::string& symbol : count.symbols())
-      if (not bindings.contains(symbol)) return std::nullopt;
-    intervals.push_back({buffer.first_step, buffer.last_step, count.evaluate(bindings) * static_cast<std::int64_t>(size_of(buffer.dtype))});
-  }
-  return plan::place_buffers(intervals).total;
+/// "; arena 1 MiB at batch 32 (at least 1 MiB live at one step; library scratch left out)"; nothing if other sizes stay open.
+std::string arena_text(const plan::Entry& entry, const std::string& batch_symbol, std::int64_t batch) {
+  DimBindings sizes;
+  if (not batch_symbol.empty()) sizes[batch_symbol] = batch;
+  const auto size = arena_size(entry, sizes);
+  if (not size) return "";
+  const auto text = [](std::int64_t bytes) { return human_bytes(static_cast<std::uint64_t>(bytes)); };
+  return fmt::format("; arena {} at batch {} (at least {} live at one step; library scratch left out)", text(size->bytes), batch, text(size->lower_bound));
 }
 
 std::string explain(const Target& target, const std::vector<EntryGraph>& entries) {
@@ -201,10 +197,9 @@ std::string summary(const Compiled& compiled, const std::string& path, std::int6
   std::string text = fmt::format("{}: {} weights trained ({} parameters)", path, compiled.training.trained.size(), trained);
   if (not compiled.training.dropped_after.empty()) text += fmt::format("\n  dropout after     {}", printable(join(compiled.training.dropped_after, ", "), 500));
   for (const plan::Entry& entry : program.entries) {
-    const auto peak = arena_peak(entry, compiled.plan.batch_symbol, batch);
     const auto calls = std::count_if(entry.steps.begin(), entry.steps.end(), [](const plan::Step& step) { return std::holds_alternative<plan::LibraryStep>(step.what); });
     text += fmt::format("\n  {:<16} {} steps, {} of them library calls{}", entry.name, entry.steps.size(), calls,
-                        peak ? fmt::format("; arena {} at batch {} (library scratch left out)", human_bytes(static_cast<std::uint64_t>(*peak)), batch) : "");
+                        arena_text(entry, compiled.plan.batch_symbol, batch));
   }
   return text;
 }

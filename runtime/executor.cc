@@ -115,7 +115,8 @@ void Executor::start(std::size_t segment, BoundSegment& bound) {
     if (direct_[k] and wanted_[k] != nullptr) pointers_[*direct_[k]] = wanted_[k];
   for (const auto& [view, root] : bound.views) pointers_[view] = pointers_[root];
   for (BoundStep& step : bound.steps)
-    if (auto* run = std::get_if<KernelRun>(&step))
+    if (auto* region = std::get_if<BoundRegion>(&step)) region->states = arena.data() + region->states_offset;
+    else if (auto* run = std::get_if<KernelRun>(&step))
       for (BoundKernel& kernel : run->kernels)
         for (std::size_t i = 0; i < kernel.buffers.size(); ++i) kernel.arguments[i] = pointers_[kernel.buffers[i]];
 }

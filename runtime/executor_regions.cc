@@ -14,7 +14,7 @@ void copy_bytes(void* to, const void* from, std::size_t bytes) {
 /// Where the states of a loop lie: in turn in two memories, so that no iteration writes what it reads.
 class LoopStates {
  public:
-  explicit LoopStates(BoundRegion& step) : offsets_(step.state_offsets), now_(step.states.data()), next_(now_ + step.states.size() / 2) {}
+  explicit LoopStates(BoundRegion& step) : offsets_(step.state_offsets), now_(step.states), next_(now_ + step.states_bytes / 2) {}
 
   std::byte* now(std::size_t k) const { return now_ + offsets_[k]; }
   std::byte* next(std::size_t k) const { return next_ + offsets_[k]; }

@@ -226,9 +226,7 @@ class Preparer {
     }
     for (std::size_t i = 0; i < step.scanned; ++i) region.scanned_bytes.push_back(slice_bytes(step.operands[step.states + i]));
     for (std::size_t i = step.states; is_scan and i < step.results.size(); ++i) region.stacked_bytes.push_back(slice_bytes(step.results[i]));
-    total = checked_multiply(total, std::size_t{2}, "loop states");
-    region.states = HostMemory(total, "the states of a loop");
-    bound_->report.arena += checked_cast<std::int64_t>(total, "loop states");
+    region.states_bytes = checked_multiply(total, std::size_t{2}, "loop states");
     region.feeds.resize(step.bodies[0].feeds.size());
     region.results.resize(step.bodies[0].results.size());
     bound_->steps.emplace_back(std::move(region));
@@ -243,8 +241,17 @@ class Preparer {
       intervals.push_back({.first = buffer.first_step, .last = buffer.last_step, .bytes = checked_cast<std::int64_t>(bound_->buffers[i].bytes, "a buffer")});
       numbers.push_back(i);
     }
+    std::vector<BoundRegion*> loops;  // whose states live during their step
+    for (std::size_t i = 0; i < bound_->steps.size(); ++i) {
+      auto* region = std::get_if<BoundRegion>(&bound_->steps[i]);
+      if (region == nullptr) continue;
+      const std::uint32_t step = bound_->step_numbers[i];
+      intervals.push_back({.first = step, .last = step, .bytes = checked_cast<std::int64_t>(region->states_bytes, "loop states")});
+      loops.push_back(region);
+    }
     const plan::Placement placement = plan::place_buffers(intervals);
     for (std::size_t i = 0; i < numbers.size(); ++i) bound_->placed.emplace_back(numbers[i], static_cast<std::size_t>(placement.offsets[i]));
+    for (std::size_t i = 0; i < loops.size(); ++i) loops[i]->states_offset = static_cast<std::size_t>(placement.offsets[numbers.size() + i]);
     const auto scratch = checked_cast<std::int64_t>(aligned(scratch_bytes_, "library scratch"), "library scratch");
     bound_->scratch_offset = static_cast<std::size_t>(placement.total);
     bound_->memory_bytes = static_cast<std::size_t>(checked_add(placement.total, scratch, "the arena"));

@@ -48,7 +48,8 @@ struct BoundRegion {
   std::int64_t trips = 0;
   std::vector<std::size_t> state_bytes, state_offsets;    ///< of each, and where it lies in either half of `states`
   std::vector<std::size_t> scanned_bytes, stacked_bytes;  ///< of a slice
-  HostMemory states;                                      ///< twice all states: what an iteration reads and what it leaves
+  std::size_t states_bytes = 0, states_offset = 0;        ///< twice all states, what an iteration reads and what it leaves; where in the arena
+  std::byte* states = nullptr;                            ///< there
   std::vector<const void*> feeds;                         ///< of a body, filled in for each run
   std::vector<void*> results;                             ///< of a body: where they are wanted
 };

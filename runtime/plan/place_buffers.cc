@@ -1,5 +1,6 @@
 // Offline dynamic storage allocation, which is NP-hard; greedy best fit is within a few percent on training graphs. Which order to
-// place in is best differs from graph to graph, so a few are tried and the smallest arena wins.
+// place in is best differs from graph to graph, so a few are tried, the smallest arena wins, and where it is not the smallest possible its order is changed a
+// little at a time as long as that helps.
 // Y. Pisarchyk and J. Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020 (greedy by size); the other orders are ours.
 #include <algorithm>
 #include <limits>
@@ -98,6 +99,35 @@ std::vector<std::uint32_t> order_by(std::span<const Interval> intervals, Key key
   return order;
 }
 
+/// An order, and what came of it.
+struct Attempt {
+  std::vector<std::uint32_t> order;
+  Placer::Gap gap = Placer::Gap::kSmallest;
+  Placement placement;
+};
+
+/// Local search: what lies on top of the arena is placed earlier, at a place in the order that a fixed sequence of random numbers says; kept unless the arena
+/// grows. Stops at `goal`, or when it has cost as much as some ten million comparisons of buffers.
+Attempt improved(Attempt best, Placer& placer, const std::vector<std::int64_t>& bytes, std::int64_t goal) {
+  constexpr std::int64_t kComparisons = 10'000'000;
+  const auto count = static_cast<std::int64_t>(best.order.size());
+  std::uint32_t random = 1;
+  for (std::int64_t tries = kComparisons / std::max<std::int64_t>(1, count * count); tries > 0 and best.placement.total > goal; --tries) {
+    std::vector<std::uint32_t> order = best.order;
+    const auto top = std::find_if(order.begin(), order.end(),
+                                  [&](std::uint32_t i) { return bytes[i] > 0 and best.placement.offsets[i] + bytes[i] == best.placement.total; });
+    random = random * 1664525U + 1013904223U;  // Numerical Recipes' generator; its high bits are the better ones
+    // Mostly the top one goes to the front part; now and then any buffer goes anywhere.
+    const auto from = random >> 30 == 0 ? order.begin() + (random >> 8) % count : top;
+    random = random * 1664525U + 1013904223U;
+    const auto to = order.begin() + (random >> 8) % std::max<std::int64_t>(1, from - order.begin());
+    std::rotate(to, from, from + 1);
+    Placement placement = placer.place(order, best.gap);
+    if (placement.total <= best.placement.total) best = {std::move(order), best.gap, std::move(placement)};
+  }
+  return best;
+}
+
 }  // namespace
 
 Placement place_buffers(std::span<const Interval> intervals) {
@@ -111,17 +141,18 @@ Placement place_buffers(std::span<const Interval> intervals) {
   // Trying an order is quadratic; very large graphs stop at a good answer instead of looking for the best.
   const std::int64_t good_enough = intervals.size() > 2048 ? reachable + reachable / 20 : reachable;
   Placer placer(intervals, rounded);
-  Placement best{.offsets = {}, .total = std::numeric_limits<std::int64_t>::max(), .lower_bound = 0};
+  Attempt best{.order = {}, .placement = {.offsets = {}, .total = std::numeric_limits<std::int64_t>::max(), .lower_bound = 0}};
   for (const Key key : kOrders) {
     const std::vector<std::uint32_t> order = order_by(intervals, key);
     for (const Placer::Gap gap : {Placer::Gap::kSmallest, Placer::Gap::kLowest}) {
-      if (best.total <= good_enough) break;
+      if (best.placement.total <= good_enough) break;
       Placement placement = placer.place(order, gap);
-      if (placement.total < best.total) best = std::move(placement);
+      if (placement.total < best.placement.total) best = {order, gap, std::move(placement)};
     }
   }
-  best.lower_bound = largest_sum(intervals, exact);
-  return best;
+  Placement placement = improved(std::move(best), placer, rounded, good_enough).placement;
+  placement.lower_bound = largest_sum(intervals, exact);
+  return placement;
 }
 
 }  // namespace hone::plan

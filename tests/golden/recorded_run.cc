@@ -75,18 +75,21 @@ class Run {
   Run(const std::string& name, const Setting& setting) : golden_(read_golden(name)), folder_(kModels + name + "/"), batches_(arrays_in(folder_ + "train.npz")) {
     const Recipe recipe = resolve(parse_recipe(recipe_of(golden_), "golden.json"));
     const onnx::Imported model = onnx::import_model(folder_ + "model.onnx", {.mend = onnx::mend_options(recipe)});
-    const Compiled compiled = compile({model.graph, model.model, name}, recipe, {.passes = setting.passes});
-    summary_ = summary(compiled, name, batches_.front().second.shape()[1]);
-    session_.emplace(compiled.plan, SessionOptions{.device = "cpu", .threads = setting.threads});
+    session_.emplace(compile({model.graph, model.model, name}, recipe, {.passes = setting.passes}).plan,
+                     SessionOptions{.device = "cpu", .threads = setting.threads});
   }
 
-  RecordedMemory memory() {
-    RecordedMemory memory{{}, summary_};
+  std::vector<RecordedMemory> memory() {
+    std::vector<RecordedMemory> list;
     for (const plan::Entry& entry : session_->program().entries) {
       run(entry.name, batch(0));
-      memory.entries.emplace_back(entry.name, session_->memory(entry.name));
+      DimBindings sizes;
+      for (const plan::Feed& feed : entry.feeds)
+        for (std::size_t i = 0; i < feed.shape.size(); ++i)
+          if (feed.shape[i].is_symbol()) sizes[feed.shape[i].text()] = shape_of_first(feed.name)[i];
+      list.push_back({entry.name, session_->memory(entry.name), arena_size(entry, sizes).value()});
     }
-    return memory;
+    return list;
   }
 
   /// Steps over the recorded batches, each with its loss.
@@ -133,6 +136,12 @@ class Run {
   }
 
  private:
+  std::vector<std::int64_t> shape_of_first(const std::string& feed) const {
+    for (const auto& [name, tensor] : batch(0))
+      if (name == feed) return tensor.shape();
+    return {};
+  }
+
   Arrays batch(std::int64_t step) const {
     Arrays sliced;
     for (const auto& [key, array] : batches_) sliced.emplace_back(key, slice(array, step));
@@ -173,7 +182,6 @@ class Run {
   Json golden_;
   std::string folder_;
   Arrays batches_;
-  std::string summary_;  // the compiler's
   std::optional<Session> session_;
 };
 
@@ -207,6 +215,6 @@ void expect_trains_as_recorded(const std::string& name, const Setting& setting) 
   run.train_last();
 }
 
-RecordedMemory memory_of_recorded(const std::string& name) { return Run(name, {}).memory(); }
+std::vector<RecordedMemory> memory_of_recorded(const std::string& name) { return Run(name, {}).memory(); }
 
 }  // namespace hone::test

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/arena.h"
 #include "passes/choice.h"
 #include "runtime/session.h"
 #include "tests/support/temp_folder.h"
@@ -37,11 +38,12 @@ struct Setting {
 /// spread).
 void expect_trains_as_recorded(const std::string& name, const Setting& setting);
 
-/// What the entry points of a compiled model take for the first recorded batch, and what the compiler says of it.
+/// What an entry point of a compiled model takes for the first recorded batch, and what the compiler says of it.
 struct RecordedMemory {
-  std::vector<std::pair<std::string, MemoryReport>> entries;
-  std::string summary;
+  std::string entry;
+  MemoryReport run;
+  ArenaSize compiler;
 };
-RecordedMemory memory_of_recorded(const std::string& name);
+std::vector<RecordedMemory> memory_of_recorded(const std::string& name);
 
 }  // namespace hone::test

@@ -28,9 +28,10 @@ void CompiledGraphs::add(const Graph& graph) {
     if (way.passes.runs("library")) (void)select_library(made, target);
     verify(made);
     made.name = graph.name + " " + way.name;
-    entries_.push_back(schedule(made, parts_->kernels, parts_->persistents, way.passes, [](const Graph& g, const Input& input) {
+    const auto describe = [](const Graph& g, const Input& input) {
       return plan::Feed{.name = input.name, .dtype = g.type(input.value).dtype, .shape = g.type(input.value).shape};
-    }));
+    };
+    entries_.push_back(schedule(made, parts_->kernels, parts_->persistents, way.passes, describe));
   }
 }
 
