@@ -109,6 +109,7 @@ class Code {
 
   EmitTarget emit_target() const {
     return {.half = has("+f16c") ? HalfConversion::kInstruction : HalfConversion::kArithmetic,
+            .multiply_add = has("+fma") ? MultiplyAdd::kFused : MultiplyAdd::kApart,
             .vectors = has("+avx512f") ? VectorUnit{.lanes = 16, .registers = 32}
                        : has("+avx2")  ? VectorUnit{.lanes = 8, .registers = 16}
                                        : VectorUnit{.lanes = 4, .registers = 16}};

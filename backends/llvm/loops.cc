@@ -200,7 +200,7 @@ class PointByPoint {
 
 void emit_kernel(llvm::Module& module, const Kernel& kernel, const EmitTarget& target) {
   const Nest nest = make_nest(kernel);
-  Point point(module, kernel, nest, target.half);
+  Point point(module, kernel, nest, target.half, target.multiply_add);
   if (const std::optional<Blocking> blocking = choose_blocking(kernel, nest, target.vectors)) emit_blocks(kernel, nest, *blocking, point);
   else PointByPoint(kernel, nest, point).run();
   point.ir.CreateRetVoid();

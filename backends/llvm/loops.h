@@ -4,6 +4,7 @@
 #include <llvm/IR/Module.h>
 
 #include "backends/llvm/blocking.h"
+#include "backends/llvm/scalar.h"
 #include "backends/llvm/storage.h"
 
 namespace hone {
@@ -11,6 +12,7 @@ namespace hone {
 /// What the emitted code may rely on.
 struct EmitTarget {
   HalfConversion half;
+  MultiplyAdd multiply_add;
   VectorUnit vectors;
 };
 

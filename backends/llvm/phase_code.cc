@@ -41,19 +41,39 @@ void PhaseCode::perform(const Store& store, const Offset& offset, Value* owned) 
 
 void PhaseCode::accumulate(const Reduction& reduction, std::size_t phase, Order order) {
   const Point::Temp& temp = point_.temp(reduction.temp);
+  Value* variable = temp.cells[point_.cell()];
+  Value* const before = point_.read(variable, temp.dtype);
+  if (order == Order::kAsWritten and is_sum_of_products(reduction, temp)) return point_.write(variable, where_point(multiply_add(reduction, before), before));
   Value* value = point_.spread(point_.value(reduction.value));
   if (temp.dtype != temp.result) value = ir_.CreateFPExt(value, point_.cell_type(temp.dtype));
-  if (point_.mask() != nullptr and point_.grid().lane_axis != point_.grid().column_axis)  // lanes of one sum: those that are no points add nothing
-    value = ir_.CreateSelect(point_.mask(), value, point_.spread(reduction_start(ir_, reduction.kind, temp.dtype)));
-  Value* variable = temp.cells[point_.cell()];
-  Value* const operands[] = {point_.read(variable, temp.dtype), value};
-  if (not temp.positions.empty()) return accumulate_position(reduction, phase, operands[0], operands[1]);
+  value = where_point(value, point_.spread(reduction_start(ir_, reduction.kind, temp.dtype)));
+  if (not temp.positions.empty()) return accumulate_position(reduction, phase, before, value);
   constexpr ScalarOp kOps[] = {ScalarOp::kAdd, ScalarOp::kMul, ScalarOp::kMax, ScalarOp::kMin};
   const llvm::IRBuilder<>::FastMathFlagGuard guard(ir_);
   llvm::FastMathFlags flags = ir_.getFastMathFlags();
   flags.setAllowReassoc(order == Order::kAny);
+  flags.setAllowContract(order == Order::kAny);
   ir_.setFastMathFlags(flags);
+  Value* const operands[] = {before, value};
   point_.write(variable, emit_operation(ir_, kOps[static_cast<std::size_t>(reduction.kind)], temp.dtype, temp.dtype, operands));
+}
+
+/// `value` in those lanes of one sum that are points, `otherwise` in the others.
+Value* PhaseCode::where_point(Value* value, Value* otherwise) {
+  const bool lanes_of_one_sum = point_.mask() != nullptr and point_.grid().lane_axis != point_.grid().column_axis;
+  return lanes_of_one_sum ? ir_.CreateSelect(point_.mask(), value, otherwise) : value;
+}
+
+bool PhaseCode::is_sum_of_products(const Reduction& reduction, const Point::Temp& temp) const {
+  return point_.multiply_add() == MultiplyAdd::kFused and reduction.kind == ReduceKind::kSum and is_float(temp.dtype) and temp.dtype == temp.result and
+         kernel_.exprs[reduction.value].op == ScalarOp::kMul;
+}
+
+/// Said outright: LLVM may contract a product and a sum in the vectors of a loop and not in its rest, and results would depend on how the range is split.
+Value* PhaseCode::multiply_add(const Reduction& reduction, Value* sum) {
+  const Expr& product = kernel_.exprs[reduction.value];
+  Value *a = point_.spread(point_.value(product.operands[0])), *b = point_.spread(point_.value(product.operands[1]));
+  return ir_.CreateIntrinsic(llvm::Intrinsic::fma, {sum->getType()}, {a, b, sum});
 }
 
 void PhaseCode::accumulate_position(const Reduction& reduction, std::size_t phase, Value* best, Value* value) {

@@ -21,6 +21,9 @@ class PhaseCode {
 
  private:
   void accumulate(const Reduction& reduction, std::size_t phase, Order order);
+  llvm::Value* where_point(llvm::Value* value, llvm::Value* otherwise);
+  bool is_sum_of_products(const Reduction& reduction, const Point::Temp& temp) const;
+  llvm::Value* multiply_add(const Reduction& reduction, llvm::Value* sum);
   void accumulate_position(const Reduction& reduction, std::size_t phase, llvm::Value* best, llvm::Value* value);
 
   Point& point_;

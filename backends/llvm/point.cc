@@ -38,8 +38,8 @@ llvm::Align alignment(DType dtype) { return llvm::Align(size_of(dtype)); }
 
 }  // namespace
 
-Point::Point(llvm::Module& module, const Kernel& kernel, const Nest& nest, HalfConversion half)
-    : ir(module.getContext()), kernel_(kernel), nest_(nest), half_(half), entry_(module.getContext()), depends_(dependences(kernel)) {
+Point::Point(llvm::Module& module, const Kernel& kernel, const Nest& nest, HalfConversion half, MultiplyAdd multiply_add)
+    : ir(module.getContext()), kernel_(kernel), nest_(nest), half_(half), multiply_add_(multiply_add), entry_(module.getContext()), depends_(dependences(kernel)) {
   make_function(module);
   ir.setFastMathFlags(float_flags());
   load_arguments();

@@ -28,9 +28,10 @@ struct PointGrid {
 class Point {
  public:
   /// Makes the kernel's function, with its entry block; `ir` stands after that, at a single point.
-  Point(llvm::Module& module, const Kernel& kernel, const Nest& nest, HalfConversion half);
+  Point(llvm::Module& module, const Kernel& kernel, const Nest& nest, HalfConversion half, MultiplyAdd multiply_add);
 
   llvm::IRBuilder<> ir;
+  MultiplyAdd multiply_add() const { return multiply_add_; }
   llvm::Function* function() const { return function_; }
   llvm::Value* begin() const { return function_->getArg(2); }
   llvm::Value* end() const { return function_->getArg(3); }
@@ -116,6 +117,7 @@ class Point {
   const Kernel& kernel_;
   const Nest& nest_;
   HalfConversion half_;
+  MultiplyAdd multiply_add_;
   llvm::Function* function_ = nullptr;
   llvm::IRBuilder<> entry_;  ///< before the entry block's branch
   std::vector<llvm::Value*> buffers_, arguments_;

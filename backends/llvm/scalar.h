@@ -10,6 +10,9 @@
 
 namespace hone {
 
+/// Has the processor an instruction for a * b + c that rounds once?
+enum class MultiplyAdd : std::uint8_t { kFused, kApart };
+
 /// The value of an operation, with the meaning that ir/kernel/expr.h gives it. `operand_type` is the type of the operation's operands
 /// (for select: of what is selected). Operands are scalars, or vectors of one length (a select's condition may be a scalar all the same). Leaves (constants, indices, loads, temporaries) are the caller's.
 llvm::Value* emit_operation(llvm::IRBuilder<>& ir, ScalarOp op, DType operand_type, DType result_type, std::span<llvm::Value* const> operands);

@@ -171,10 +171,15 @@ class Fuser {
     for (const Scalar& index : at) key.push_back(index.id().index);
     const auto [found, is_new] = values_.try_emplace(std::move(key));
     if (is_new) {
-      const Scalar made = formula(value, at, guard);
+      const Scalar made = as_stored(formula(value, at, guard), graph_.type(value).dtype);
       found->second = made;
     }
     return found->second;
+  }
+
+  /// An integer of a type that is storage only has its low bits for all who read it. (Floats of such types are rounded where they are stored.)
+  static Scalar as_stored(Scalar value, DType dtype) {
+    return is_storage_only(dtype) and is_integer(dtype) and value.pool()[value.id()].op != ScalarOp::kLoad ? expr::round_to(value, {.dtype = dtype}) : value;
   }
 
   Scalar formula(ValueId value, const Indices& at, Scalar guard) {
