@@ -224,9 +224,9 @@ TEST(Blocks, FunctionsWithoutVectorFormAndGatheredOperands) {
 }
 
 TEST(Blocks, VectorsOfTheWholeRegister) {
-  EXPECT_THAT(optimized(matmul(N, 32, 64, {}), "x86-64-v3"), testing::HasSubstr("fmul nsz contract <8 x float>"));
-  EXPECT_THAT(optimized(matmul(N, 32, 64, {}), "x86-64-v4"), testing::HasSubstr("fmul nsz contract <16 x float>"));
-  EXPECT_THAT(optimized(matmul(N, 32, 64, {false, true}), "x86-64-v4"), testing::HasSubstr("fmul nsz contract <16 x float>"));
+  EXPECT_THAT(optimized(matmul(N, 32, 64, {}), "x86-64-v3"), testing::HasSubstr("@llvm.fma.v8f32"));
+  EXPECT_THAT(optimized(matmul(N, 32, 64, {}), "x86-64-v4"), testing::HasSubstr("@llvm.fma.v16f32"));
+  EXPECT_THAT(optimized(matmul(N, 32, 64, {false, true}), "x86-64-v4"), testing::HasSubstr("@llvm.fma.v16f32"));
 }
 
 }  // namespace
