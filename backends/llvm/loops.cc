@@ -17,6 +17,11 @@ using llvm::Value;
 /// A loop whose trip count is at least this may sum in vector lanes. Shorter ones are unrolled instead, in their order.
 constexpr std::int64_t kVectorReduction = 16;
 
+/// Rows of a known number of points, up to this, are never shared, so that their loops have a known number of steps: vectors without rests.
+constexpr std::int64_t kLongestWholeRow = 1024;
+/// Those of at least so many points are vectors. Unrolled, which LLVM would do first, they would be scalars.
+constexpr std::int64_t kShortestVectorRow = 8;
+
 /// One point after the other.
 class PointByPoint {
  public:
@@ -48,28 +53,51 @@ class PointByPoint {
   void outer_points(Phases phases) {
     if (nest_.outer.empty()) return loops_.loop(point_.begin(), point_.end(), {}, [&](Value*) { one_point(phases); });
     if (nest_.outer.size() == 1) return row(phases, point_.begin(), point_.end());
+    const bool whole = works_by_whole_rows(phases);
+    Value *begin = whole ? next_row(point_.begin()) : point_.begin(), *end = whole ? next_row(point_.end()) : point_.end();
     llvm::BasicBlock *start = point_.new_block("start"), *rows = point_.new_block("rows"), *done = point_.new_block("done");
-    ir_.CreateCondBr(ir_.CreateICmpSLT(point_.begin(), point_.end()), start, done);
+    ir_.CreateCondBr(ir_.CreateICmpSLT(begin, end), start, done);
     ir_.SetInsertPoint(start);
-    const std::vector<Value*> first = coordinates(point_.begin());
+    const std::vector<Value*> first = coordinates(begin);
     ir_.CreateBr(rows);
     ir_.SetInsertPoint(rows);
     llvm::PHINode* at = ir_.CreatePHI(ir_.getInt64Ty(), 2, "at");
-    at->addIncoming(point_.begin(), start);
+    at->addIncoming(begin, start);
     std::vector<llvm::PHINode*> now;
     for (Value* value : first) {
       now.push_back(ir_.CreatePHI(ir_.getInt64Ty(), 2));
       now.back()->addIncoming(value, start);
     }
     for (std::size_t i = 0; i + 1 < now.size(); ++i) point_.set_index(nest_.outer[i], now[i]);
-    Value* left = ir_.CreateNSWSub(extent(nest_.outer.back()), now.back());
-    Value* count = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, ir_.CreateNSWSub(point_.end(), at));
-    row(phases, now.back(), ir_.CreateNSWAdd(now.back(), count));
+    Value* count = extent(nest_.outer.back());
+    if (whole) {
+      row(phases, ir_.getInt64(0), count);
+    } else {
+      count = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateNSWSub(count, now.back()), ir_.CreateNSWSub(end, at));
+      row(phases, now.back(), ir_.CreateNSWAdd(now.back(), count));
+    }
     Value* next = ir_.CreateNSWAdd(at, count);
     advance(now);
     at->addIncoming(next, ir_.GetInsertBlock());
-    ir_.CreateCondBr(ir_.CreateICmpSLT(next, point_.end()), rows, done);
+    ir_.CreateCondBr(ir_.CreateICmpSLT(next, end), rows, done);
     ir_.SetInsertPoint(done);
+  }
+
+  /// Is a row the work of the call in whose range its first point lies? Only without inner loops, where a row is soon done.
+  bool works_by_whole_rows(Phases phases) const {
+    const Size& points = nest_.extents[nest_.outer.back()];
+    return nest_.outer.size() > 1 and is_leaf(phases) and points.is_constant() and points.value() > 0 and points.value() <= kLongestWholeRow;
+  }
+  bool is_leaf(Phases phases) const {
+    return std::all_of(nest_.inner.begin() + static_cast<std::ptrdiff_t>(phases.first), nest_.inner.begin() + static_cast<std::ptrdiff_t>(phases.last),
+                       [](const std::vector<std::uint32_t>& inner) { return inner.empty(); });
+  }
+
+  /// The first point of the first row that begins at this point or behind it.
+  Value* next_row(Value* point) {
+    Value* length = extent(nest_.outer.back());
+    Value* up = ir_.CreateNSWAdd(point, ir_.CreateNSWSub(length, ir_.getInt64(1)));
+    return ir_.CreateNSWSub(up, ir_.CreateURem(up, length));
   }
 
   /// The index on each outer axis of the outer point number `flat`.
@@ -103,9 +131,9 @@ class PointByPoint {
   /// The points [from, to) of the innermost outer axis.
   void row(Phases phases, Value* from, Value* to) {
     const std::uint32_t axis = nest_.outer.back();
-    bool leaf = true;
-    for (std::size_t p = phases.first; p < phases.last; ++p) leaf = leaf and nest_.inner[p].empty();
-    loops_.loop(from, to, {.parallel = leaf, .unroll = leaf ? 0 : 1}, [&](Value* i) {
+    const bool leaf = is_leaf(phases);
+    const bool is_vectors = works_by_whole_rows(phases) and nest_.extents[axis].value() >= kShortestVectorRow;
+    loops_.loop(from, to, {.parallel = leaf, .unroll = leaf and not is_vectors ? 0 : 1}, [&](Value* i) {
       point_.set_index(axis, i);
       one_point(phases);
     });

@@ -32,12 +32,14 @@ TEST(EmitLoops, ElementwiseOverAnyRank) {
 }
 
 TEST(EmitLoops, BroadcastAlongEitherAxis) {
-  KernelWriter w("broadcast");
-  const auto x = w.operand(DType::kF32, {N, 37}), row = w.operand(DType::kF32, {37}), column = w.operand(DType::kF32, {N, 1}), one = w.operand(DType::kF32, {1});
-  const auto y = w.result(DType::kF32, {N, 37});
-  const Scalar n = w.outer(N), m = w.outer(37), zero = w.number(0);
-  w.store(y, {n, m}, w.load(x, {n, m}) * w.load(row, {m}) + w.load(column, {n, zero}) - w.load(one, {zero}));
-  expect_agrees(w.kernel, {.sizes = sizes_of("N", {0, 1, 2, 50})});
+  for (const std::int64_t length : {5, 16, 37, 1024, 1025}) {  // whole rows, and one that is shared
+    KernelWriter w("broadcast");
+    const auto x = w.operand(DType::kF32, {N, length}), row = w.operand(DType::kF32, {length}), column = w.operand(DType::kF32, {N, 1}), one = w.operand(DType::kF32, {1});
+    const auto y = w.result(DType::kF32, {N, length});
+    const Scalar n = w.outer(N), m = w.outer(length), zero = w.number(0);
+    w.store(y, {n, m}, w.load(x, {n, m}) * w.load(row, {m}) + w.load(column, {n, zero}) - w.load(one, {zero}));
+    expect_agrees(w.kernel, {.sizes = sizes_of("N", {0, 1, 2, 50})});
+  }
 }
 
 TEST(EmitLoops, ThreeOuterAxesThatDoNotMerge) {
