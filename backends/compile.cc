@@ -9,6 +9,7 @@
 #include "backends/cpu/cpu_target.h"
 #include "backends/llvm/emit.h"
 #include "backends/schedule.h"
+#include "backends/split_reductions.h"
 #include "base/text.h"
 #include "ir/ops/ops.h"
 #include "ir/ops/window.h"
@@ -67,6 +68,7 @@ std::vector<EntryGraph> prepared_entries(const Graph& imported, const Recipe& re
     optimize(entry.graph, passes);
     if (passes.runs("layout") and choose_layout(entry.graph) == Changed::kYes) optimize(entry.graph, passes);  // because transposes meet, and cancel, only now
     if (passes.runs("library")) (void)select_library(entry.graph, target);
+    if (passes.runs("split")) (void)split_reductions(entry.graph);  // because what runs as kernels, and on which axes, is known by now
     derive_index_bounds(entry.graph);
     verify(entry.graph);
   }

@@ -20,6 +20,20 @@ constexpr std::int64_t kFewestRows = 16;
 /// But rows of at most so many elements need no second thread.
 constexpr std::int64_t kShortRow = 4096;
 
+/// Results that lie side by side are rows that are worked on together, as lanes of a vector.
+constexpr std::int64_t kVectorOfRows = 16;
+/// Tensors of fewer elements are not worth the second kernel and the barrier between the two.
+constexpr std::int64_t kFewestShared = 1 << 17;
+/// A part has at least so many terms: then the parts are as good as nothing beside the tensor. And with so many, no more parts are wanted.
+constexpr std::int64_t kShortestPart = 64, kLongEnoughPart = 256;
+
+/// Where sizes are not known, they are taken to be 64.
+std::int64_t expected_size(const Dim& size) {
+  DimBindings bindings;
+  for (const std::string& symbol : size.symbols()) bindings[symbol] = 64;
+  return size.evaluate(bindings);
+}
+
 struct Space {
   Dim outer = 1, inner = 1;
   std::size_t reducing_phases = 0;
@@ -90,6 +104,28 @@ std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> m
   }
   if (reads_through_views and not is_tiled(fused.kernel)) return "read through it, this would be no product of contiguous factors";
   return "";
+}
+
+std::size_t axes_worth_leaving(const Shape& shape, const Ints& axes) {
+  const auto is_reduced = [&](std::size_t axis) { return std::ranges::binary_search(axes, static_cast<std::int64_t>(axis)); };
+  Dim shares = 1, contiguous = 1, terms = 1;
+  bool at_the_end = true;
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    at_the_end = at_the_end and not is_reduced(axis);
+    (is_reduced(axis) ? terms : at_the_end ? contiguous : shares) *= shape[axis];
+  }
+  if (not shares.is_constant() or not contiguous.is_constant()) return 0;
+  if (shares.value() * ((contiguous.value() + kVectorOfRows - 1) / kVectorOfRows) >= kFewestRows) return 0;
+  if (shares.value() * contiguous.value() == 0 or expected_size(terms * shares * contiguous) < kFewestShared) return 0;
+  std::size_t left = 0;
+  Dim parts = 1;
+  for (; left + 1 < axes.size(); ++left) {
+    const Dim more = parts * shape[static_cast<std::size_t>(axes[left])];
+    const std::int64_t length = expected_size(terms) / expected_size(more);
+    if (length < (left == 0 ? kShortestPart : kLongEnoughPart)) break;
+    parts = more;
+  }
+  return expected_size(parts) >= kFewestRows ? left : 0;
 }
 
 int cost_of(ScalarOp op) {

@@ -3,6 +3,7 @@
 #include "backends/cpu/cpu_target.h"
 #include "backends/llvm/emit.h"
 #include "backends/schedule.h"
+#include "backends/split_reductions.h"
 #include "ir/verify.h"
 #include "passes/pipeline.h"
 
@@ -15,7 +16,7 @@ struct CompiledGraphs::Parts {
 
 const std::vector<Way>& ways() {
   static const std::vector<Way> list = {
-      {"all passes", PassChoice(), true}, {"fused, without library", PassChoice("fold,simplify,cse,dce,fuse"), false}, {"no pass", PassChoice("none"), false}};
+      {"all passes", PassChoice(), true}, {"fused, without library", PassChoice("fold,simplify,cse,dce,split,fuse"), false}, {"no pass", PassChoice("none"), false}};
   return list;
 }
 
@@ -26,6 +27,7 @@ void CompiledGraphs::add(const Graph& graph) {
     Graph made = graph.clone();
     optimize(made, way.passes);
     if (way.passes.runs("library")) (void)select_library(made, target);
+    if (way.passes.runs("split")) (void)split_reductions(made);
     verify(made);
     made.name = graph.name + " " + way.name;
     const auto describe = [](const Graph& g, const Input& input) {

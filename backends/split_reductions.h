@@ -1,0 +1,13 @@
+// Reductions to few results, each of many elements, as two: first parts, which threads share, then the parts.
+#pragma once
+
+#include "ir/rewriter.h"
+
+namespace hone {
+
+/// A sum or an extremum over several axes that leaves too few results to share becomes one over the inner of these axes, part by part, and one over the parts.
+/// Parts follow from extents alone, so results do not depend on the number of threads. (x - m)^2, where m is x's mean, is summed around the part's own mean, which
+/// need not wait for all others; what that leaves out depends on the part alone. axes_worth_leaving (backends/cost_model.h) decides.
+Changed split_reductions(Graph& graph);
+
+}  // namespace hone
