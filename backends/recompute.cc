@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "backends/cost_model.h"
 #include "ir/op.h"
@@ -27,9 +28,10 @@ class Recomputer {
     find_readers();
     bool any = false;
     for (const Group& group : fusion_.groups) {
-      if (std::ranges::all_of(group.members, [this](NodeId member) { return is_late(member); })) continue;
-      for (const ValueId value : group.stored)
-        if (is_kept_for_backward(value) and is_cheap(value)) any = chosen_[value.index] = true;
+      for (const ValueId value : group.stored) {
+        const bool chosen = is_late(group) ? is_kept_for_maps(value) and is_cheap(value) and has_few_loads(value) : is_kept_for_backward(value) and is_cheap(value);
+        if (chosen) any = chosen_[value.index] = true;
+      }
     }
     if (not any) return false;
     Graph changed = graph_.clone();
@@ -41,6 +43,10 @@ class Recomputer {
 
  private:
   bool is_late(NodeId id) const { return graph_.node(id).part >= Part::kBackward; }
+  bool is_late(const Group& group) const {
+    return std::ranges::all_of(group.members, [this](NodeId member) { return is_late(member); });
+  }
+  const Group& group_of_maker(ValueId value) const { return fusion_.group(graph_.value(value).producer); }
 
   void find_readers() {
     readers_.resize(graph_.value_count());
@@ -62,6 +68,30 @@ class Recomputer {
     });
   }
 
+  bool is_elementwise(const Group& group) const {
+    return std::ranges::all_of(group.members, [this](NodeId member) { return graph_.node(member).op->scalar != nullptr; });
+  }
+
+  /// Do all readers outside of its own group run in elementwise kernels, which are others because they wait for that group's reductions?
+  bool is_kept_for_maps(ValueId value) const {
+    if (wanted_[value.index] or is_elementwise(group_of_maker(value))) return false;
+    return std::ranges::all_of(readers_[value.index], [&](NodeId reader) {
+      return &fusion_.group(reader) == &group_of_maker(value) or is_elementwise(fusion_.group(reader));
+    });
+  }
+
+  /// To write a value moves as much memory as to read two.
+  bool has_few_loads(ValueId value) const {
+    std::set<ValueId> loads;
+    add_loads(value, value, loads);
+    return loads.size() <= 2;
+  }
+  void add_loads(ValueId value, ValueId wanted, std::set<ValueId>& loads) const {  // its depth is that of can_make
+    if (value != wanted and is_small_beside(value, wanted)) return;
+    if (value != wanted and in_memory_[value.index] and not chosen_[value.index]) return void(loads.insert(value));
+    for (const ValueId operand : graph_.node(graph_.value(value).producer).operands) add_loads(operand, wanted, loads);
+  }
+
   /// Is the value a few operations on what is in memory without it, or is as good as nothing to keep?
   bool is_cheap(ValueId value) const {
     int left = kMostRecomputation;
@@ -69,12 +99,14 @@ class Recomputer {
   }
 
   bool can_make(ValueId value, ValueId wanted, int& left) const {  // its depth is bounded by the group's size
+    if (value != wanted and chosen_[value.index]) return can_make(value, value, left);
     if (value != wanted and in_memory_[value.index] and not chosen_[value.index]) return true;
     if (value != wanted and is_small_beside(value, wanted)) return true;
     const NodeId maker = graph_.value(value).producer;
     const bool same_kernel = maker.valid() and fusion_.group_of[maker.index] == fusion_.group_of[graph_.value(wanted).producer.index];
     if (not same_kernel or graph_.node(maker).op->scalar == nullptr) return false;
-    if (not is_late(maker)) left -= cost_of(graph_, maker);  // what belongs to the backward pass is moved, not done twice
+    const bool is_moved = is_late(maker) and not is_late(group_of_maker(wanted));  // what belongs to the backward pass is not done twice
+    if (not is_moved) left -= cost_of(graph_, maker);
     if (left < 0) return false;
     return std::ranges::all_of(graph_.node(maker).operands, [&](ValueId operand) { return can_make(operand, wanted, left); });
   }
@@ -85,24 +117,42 @@ class Recomputer {
 
   bool rebuild(Rewriter& rewriter, NodeId id) {
     const Node& node = graph_.node(id);
-    if (not is_late(id) or std::ranges::none_of(node.operands, [this](ValueId operand) { return operand.valid() and chosen_[operand.index]; })) return false;
+    const auto is_made_again = [&](ValueId operand) { return operand.valid() and chosen_[operand.index] and makes_again(id, operand); };
+    if (std::ranges::none_of(node.operands, is_made_again)) return false;
     std::vector<Val> operands;
     for (std::size_t i = 0; i < node.operands.size(); ++i)
-      operands.push_back(node.operands[i].valid() and chosen_[node.operands[i].index] ? again(rewriter, node.operands[i], node.operands[i]) : rewriter.operand(node, i));
+      operands.push_back(is_made_again(node.operands[i]) ? again(rewriter, node.operands[i], {node.operands[i], for_group(id, node.operands[i])}) : rewriter.operand(node, i));
     const std::vector<Val> results = node.op->build_all(std::move(operands), node.attrs);
     for (std::size_t i = 0; i < results.size(); ++i) rewriter.replace(node.results[i], results[i]);
     return true;
   }
 
-  /// The value made again for the backward pass, once for all its readers.
-  Val again(Rewriter& rewriter, ValueId value, ValueId wanted) {
-    if (value != wanted and ((in_memory_[value.index] and not chosen_[value.index]) or is_small_beside(value, wanted))) return rewriter.mapped(value);
-    if (const auto found = again_.find(value); found != again_.end()) return found->second;
+  bool makes_again(NodeId reader, ValueId chosen) const {
+    return is_late(group_of_maker(chosen)) ? &fusion_.group(reader) != &group_of_maker(chosen) : is_late(reader);
+  }
+
+  /// Made again in each elementwise kernel, if that takes few loads: one copy for several kernels would have to be kept. Else once for the backward pass.
+  std::uint32_t for_group(NodeId reader, ValueId chosen) const {
+    return is_elementwise(fusion_.group(reader)) and has_few_loads(chosen) ? fusion_.group_of[reader.index] : kBackwardPass;
+  }
+
+  struct Wanted {
+    ValueId value;
+    std::uint32_t group;  ///< of the readers
+  };
+
+  /// The value made again.
+  Val again(Rewriter& rewriter, ValueId value, Wanted wanted) {
+    if (value != wanted.value and ((in_memory_[value.index] and not chosen_[value.index]) or is_small_beside(value, wanted.value))) return rewriter.mapped(value);
+    const std::pair key(value, wanted.group);
+    if (const auto found = again_.find(key); found != again_.end()) return found->second;
     const Node& node = graph_.node(graph_.value(value).producer);
     std::vector<Val> operands;
     for (const ValueId operand : node.operands) operands.push_back(again(rewriter, operand, wanted));
-    return again_[value] = node.op->build(std::move(operands), node.attrs);
+    return again_[key] = node.op->build(std::move(operands), node.attrs);
   }
+
+  static constexpr std::uint32_t kBackwardPass = UINT32_MAX;
 
   const Fusion& fusion_;
   const Graph& graph_;
@@ -110,7 +160,7 @@ class Recomputer {
   std::vector<bool> chosen_;     // by value: worked out again
   std::vector<bool> wanted_;
   std::vector<std::vector<NodeId>> readers_;
-  std::map<ValueId, Val> again_;
+  std::map<std::pair<ValueId, std::uint32_t>, Val> again_;
 };
 
 }  // namespace
