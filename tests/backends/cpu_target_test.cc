@@ -65,6 +65,18 @@ TEST(CpuTarget, MaxPoolWhoseWindowNumbersAreAnOutputIsAKernel) {
   EXPECT_THAT(choice(pool + "output \"y\" %1\noutput \"w\" %2\n").reason, HasSubstr("window numbers are an output"));
 }
 
+TEST(CpuTarget, MaxPoolThatLiesChannelsLastIsAKernelWhereWindowsOverlapLittle) {
+  const auto pooling = [](const std::string& channels, const std::string& kernel, const std::string& stride, const std::string& outputs) {
+    const std::string shape = "[N," + outputs + "," + outputs + "," + channels + "]", square = "," + stride + "], dilations=[1,1], pads_begin=[0,0], pads_end=[0,0], spatial=[";
+    return choice("input %x: f32[N,8,8," + channels + "]) {\n%1: f32" + shape + ", %2: i32" + shape + " = max_pool(%x) {kernel=[" + kernel + "," + kernel + "], strides=[" + stride + square +
+                  outputs + "," + outputs + "], channels_last=true}\noutput \"y\" %1\n");
+  };
+  EXPECT_THAT(pooling("16", "2", "2", "4").reason, HasSubstr("16 channels fill vectors")) << "side by side";
+  EXPECT_THAT(pooling("16", "3", "2", "3").reason, HasSubstr("16 channels fill vectors")) << "an element is in four windows at most";
+  EXPECT_EQ(pooling("16", "3", "1", "6").row, "onednn.max_pool") << "an element is in nine windows";
+  EXPECT_EQ(pooling("3", "2", "2", "4").row, "onednn.max_pool") << "few channels";
+}
+
 TEST(CpuTarget, PoolingThatHangsOverItsInputIsAKernel) {
   const RowChoice made =
       choice("input %x: f32[N,3,7,7]) {\n%1: f32[N,3,4,4], %2: i32[N,3,4,4] = max_pool(%x) " + std::string(kPool) + "[4,4]}\noutput \"y\" %1\n");
