@@ -117,8 +117,9 @@ class Scheduler {
     if (node.op->region != Region::kNone) return place_region(node);
     const Group& group = fusion_.group(id);
     if (group.members.back() != id) return;  // its last member stands for it
-    if (group.members.size() == 1 and node.op->scalar == nullptr) place_kernel(id);
-    else place_group(group);
+    const bool can_be_fused = node_kernels_.of(id).kind != NodeKernel::Kind::kOther, all_read = group.stored.size() == node.results.size();
+    if (group.members.size() == 1 and node.op->scalar == nullptr and (all_read or not can_be_fused)) place_kernel(id);
+    else place_group(group);  // without the results that nobody reads
   }
 
   void place_group(const Group& group) {

@@ -130,6 +130,17 @@ TEST(Fuse, AMemberThatIsReadOutsideIsStoredToo) {
       << print(kernels.kernels()[0]);
 }
 
+TEST(Fuse, AResultThatNobodyReadsIsNotStored) {
+  const Graph graph = parse_graph(
+      "graph g(input %x: f32[N,8,16]) {\n%1: f32[N,4,16], %2: i32[N,4,16] = max_pool(%x) {kernel=[2], strides=[2], dilations=[1], pads_begin=[0], pads_end=[0], spatial=[4], "
+      "channels_last=true}\noutput \"y\" %1\n}\n",
+      "test");
+  KernelSet kernels;
+  EXPECT_EQ(scheduled(graph, kernels).steps.size(), 1U);
+  ASSERT_EQ(kernels.kernels().size(), 1U);
+  EXPECT_EQ(kernels.kernels()[0].buffers.size(), 2U) << print(kernels.kernels()[0]);
+}
+
 TEST(Fuse, AStateIsUpdatedInPlaceByTheKernelThatReadsIt) {
   const Graph graph = parse_graph(
       "graph g(input %x: f32[4], weight %w: f32[4] = [1, 2, 3, 4]) {\n%1: f32[4] = mul(%x, %w)\n%2: f32[4] = sub(%w, %1)\noutput \"y\" %1\nalias %w <- %2\n}\n",
