@@ -128,7 +128,7 @@ class Attacher {
   void update(const TrainedWeight& trained, Val gradient_sum, OptimizerOptions options) {
     const Builder::Scope scope(builder_, Loc{.derived = "update of " + trained.name}, Part::kUpdate);
     const Val weight = builder_.val(trained.value);
-    const Val gradient = objective_.target_count.valid() ? gradient_sum / cast(builder_.val(objective_.target_count), gradient_sum.dtype()) : gradient_sum;
+    const Val gradient = objective_.target_count.valid() ? gradient_sum * cast(1.0 / cast(builder_.val(objective_.target_count), DType::kF64), gradient_sum.dtype()) : gradient_sum;
     if (options.gradient_norms) builder_.output("grad_norm:" + trained.name, cast(op::sqrt(sum_all(square(gradient))), DType::kF32));
     std::vector<Val> operands = {weight, gradient, rate_, step_};
     for (const StateRow& state : row_->states) operands.push_back(state.is_needed(recipe_.optimizer) ? state_of(state, trained.name, weight.type()) : Val{});
