@@ -89,9 +89,12 @@ struct Scheduled {
 
 Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const PassChoice& passes, const std::vector<EntryGraph>& graphs) {
   Scheduled scheduled;
-  for (const EntryGraph& entry : graphs)
-    scheduled.entries.push_back(schedule(entry.graph, scheduled.kernels, scheduled.persistents, passes,
+  for (const EntryGraph& entry : graphs) {
+    Graph alone = entry.graph.clone();
+    (void)drop_all_reduce(alone);  // because an update can only be one kernel with the gradient if nothing stands between them
+    scheduled.entries.push_back(schedule(alone, scheduled.kernels, scheduled.persistents, passes,
                                          [&](const Graph& graph, const Input& input) { return describe_feed(imported, recipe, own, graph, input); }));
+  }
   return scheduled;
 }
 

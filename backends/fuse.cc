@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "backends/cost_model.h"
+#include "backends/update_order.h"
 #include "ir/kernel/fused.h"
 #include "ir/op.h"
 #include "ir/ops/ops.h"
@@ -231,20 +232,22 @@ class Grouper {
   }
 
   Fusion finish() {
-    std::vector<NodeId> order, members;
+    std::vector<std::vector<NodeId>> groups;
+    for (const std::uint32_t group : groups_.in_order()) groups.push_back(groups_.members(group));
+    groups = with_updates_early(graph_, std::move(groups));
+    std::vector<NodeId> order;
     std::vector<bool> placed(graph_.node_count());
-    const std::vector<std::uint32_t> groups = groups_.in_order();
-    for (const std::uint32_t group : groups)
-      for (const NodeId member : groups_.members(group)) append(member, order, placed);
+    for (const std::vector<NodeId>& group : groups)
+      for (const NodeId member : group) append(member, order, placed);
     Fusion fusion;
     const std::vector<ValueId> values = Rewriter::reordered(graph_, order, fusion.graph);
     std::vector<NodeId> nodes(order.size());
     for (std::size_t i = 0; i < order.size(); ++i) nodes[order[i].index] = NodeId(i);
     fusion.group_of.resize(order.size());
-    for (const std::uint32_t group : groups) {
+    for (const std::vector<NodeId>& group : groups) {
       Group& made = fusion.groups.emplace_back();
-      for (const ValueId value : wanted_results(groups_.members(group))) made.stored.push_back(values[value.index]);
-      for (const NodeId member : groups_.members(group)) {
+      for (const ValueId value : wanted_results(group)) made.stored.push_back(values[value.index]);
+      for (const NodeId member : group) {
         made.members.push_back(nodes[member.index]);
         fusion.group_of[nodes[member.index].index] = static_cast<std::uint32_t>(fusion.groups.size() - 1);
       }

@@ -26,4 +26,13 @@ void all_reduce_gradients(Graph& graph, Objective& objective, std::vector<ValueI
   }
 }
 
+Changed drop_all_reduce(Graph& graph) {
+  return Rewriter::rewrite(graph, [](Rewriter& rewriter, NodeId id) {
+    const Node& node = rewriter.node(id);
+    if (*node.op != op::all_reduce) return false;
+    rewriter.replace(node.results[0], rewriter.operand(node, 0));
+    return true;
+  });
+}
+
 }  // namespace hone

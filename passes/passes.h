@@ -105,6 +105,8 @@ std::vector<TrainedWeight> select_weights(Graph& graph, const Recipe& recipe);
 
 /// Sums gradients and target count over the replicas: all_reduce nodes, in buckets in the order in which gradients become ready.
 void all_reduce_gradients(Graph& graph, Objective& objective, std::vector<ValueId>& gradients);
+/// The graph of one replica that is alone: it has nobody to exchange anything with.
+Changed drop_all_reduce(Graph& graph);
 
 struct OptimizerOptions {
   bool gradient_norms = false;  ///< adds an output grad_norm:NAME for each trained weight

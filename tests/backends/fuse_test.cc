@@ -1,6 +1,7 @@
 // Fusion: what becomes one kernel, what may not, and that the schedule follows.
 #include "backends/fuse.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "backends/schedule.h"
@@ -148,6 +149,28 @@ TEST(Fuse, AStateIsUpdatedInPlaceByTheKernelThatReadsIt) {
   KernelSet kernels;
   const plan::Entry entry = scheduled(graph, kernels);
   EXPECT_EQ(entry.steps.size(), 1U) << "no copy at the end";
+}
+
+constexpr const char* kUpdateBehindItsProduct =
+    "graph g(input %x: f32[N,8], input %d: f32[N,4], weight %w: f32[8,4] = elided) {\n%1: f32[N,8] = matmul(%d, %w) {tb=true}\n%2: f32[8,4] = matmul(%x, %d) {ta=true}\n"
+    "%3: f32[N,8] = exp(%1)\n%4: f32[N,8] = reduce_max(%3) {axes=[1], keep_dims=true}\n// update\n%5: f32[8,4] = sub(%w, %2)\noutput \"y\" %3\nalias %w <- %5\n}\n";
+
+TEST(Fuse, AnUpdateRunsAsSoonAsItsGradientIsThereAndTheOldWeightIsNoLongerRead) {
+  EXPECT_EQ(group_names(parse_graph("graph g(input %x: f32[N,8], weight %a: f32[8,8] = elided, weight %b: f32[8,8] = elided) {\n// backward\n"
+                                    "%1: f32[8,8] = matmul(%x, %x) {ta=true, row=\"onednn.matmul\"}\n%2: f32[N,8] = matmul(%x, %a) {row=\"onednn.matmul\"}\n"
+                                    "%3: f32[8,8] = matmul(%2, %2) {ta=true, row=\"onednn.matmul\"}\n// update\n%4: f32[8,8] = sub(%a, %1)\n%5: f32[8,8] = sub(%b, %3)\n"
+                                    "alias %a <- %4\nalias %b <- %5\n}\n", "test")),
+            "matmul matmul sub matmul sub");
+}
+
+TEST(Fuse, TheUpdateOfASmallWeightIsOneKernelWithItsGradient) {
+  const auto groups = [](int columns) {
+    return group_names(parse_graph(fmt::format("graph g(input %x: f32[N,512], input %d: f32[N,{0}], weight %w: f32[512,{0}] = elided) {{\n// backward\n"
+                                               "%1: f32[512,{0}] = matmul(%x, %d) {{ta=true}}\n// update\n%2: f32[512,{0}] = sub(%w, %1)\nalias %w <- %2\n}}\n", columns),
+                                   "test"));
+  };
+  EXPECT_EQ(groups(64), "matmul+sub");
+  EXPECT_EQ(groups(1024), "matmul sub") << "a tile's rows of a large weight are far apart";
 }
 
 TEST(Fuse, AStateThatIsReadLaterIsCopiedAtTheEnd) {

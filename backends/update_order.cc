@@ -1,0 +1,78 @@
+#include "backends/update_order.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "ir/op.h"
+#include "ir/ops/ops.h"
+
+namespace hone {
+
+namespace {
+
+class UpdateOrder {
+ public:
+  explicit UpdateOrder(const Graph& graph) : graph_(graph), place_(graph.node_count()), replaced_(graph.value_count()), readers_(graph.value_count()) {
+    for (const Alias& alias : graph.aliases()) replaced_[alias.value.index] = alias.state;
+    for (std::size_t i = 0; i < graph.node_count(); ++i)
+      for (const ValueId operand : graph.node(NodeId(i)).operands)
+        if (operand.valid()) readers_[shown(operand).index].emplace_back(i);
+  }
+
+  /// For each group the number of the one behind which it goes: its own where it stays.
+  std::vector<std::size_t> run(std::span<const std::vector<NodeId>> groups) {
+    std::vector<std::size_t> places;
+    std::size_t earliest = 0;  // sizes that are read out of tensors are known behind the node that binds them
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      if (graph_.node(groups[g].front()).op->binds) earliest = g;
+      const bool moves = std::ranges::all_of(groups[g], [this](NodeId member) { return not graph_.node(member).op->binds; }) and
+                         std::ranges::any_of(groups[g], [this](NodeId member) { return graph_.node(member).part == Part::kUpdate; });
+      places.push_back(moves ? std::max(earliest, last_needed(groups[g])) : g);
+      for (const NodeId member : groups[g]) place_[member.index] = places.back();
+    }
+    return places;
+  }
+
+ private:
+  /// What a value shows, through reshapes.
+  ValueId shown(ValueId value) const {
+    while (graph_.is_op(value, op::reshape)) value = graph_.producer(value).operands[0];
+    return value;
+  }
+
+  /// The place of the last node before this group that makes what it reads, or reads a state that it overwrites.
+  std::size_t last_needed(std::span<const NodeId> group) const {
+    std::size_t last = 0;
+    const auto wait_for = [&](NodeId node) {
+      if (node.valid() and place_[node.index]) last = std::max(last, *place_[node.index]);
+    };
+    for (const NodeId member : group) {
+      const Node& node = graph_.node(member);
+      for (const ValueId operand : node.operands)
+        if (operand.valid()) wait_for(graph_.value(shown(operand)).producer);
+      for (const ValueId result : node.results)
+        if (const ValueId state = replaced_[result.index]; state.valid()) std::ranges::for_each(readers_[state.index], wait_for);
+    }
+    return last;
+  }
+
+  const Graph& graph_;
+  std::vector<std::optional<std::size_t>> place_;  // by node, of the groups that have one
+  std::vector<ValueId> replaced_;                  // by value: the state that it becomes
+  std::vector<std::vector<NodeId>> readers_;       // by value, through reshapes
+};
+
+}  // namespace
+
+std::vector<std::vector<NodeId>> with_updates_early(const Graph& graph, std::vector<std::vector<NodeId>> groups) {
+  const std::vector<std::size_t> places = UpdateOrder(graph).run(groups);
+  std::vector<std::size_t> order(groups.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t group) { return places[group]; });  // nobody moves before his own place, so he stands before all who wait for him
+  std::vector<std::vector<NodeId>> moved;
+  for (const std::size_t group : order) moved.push_back(std::move(groups[group]));
+  return moved;
+}
+
+}  // namespace hone
