@@ -16,8 +16,7 @@ using Json = nlohmann::json;
 
 TEST(BenchTool, TrainsOnTheDataThatItIsGiven) {
   const TempFolder folder;
-  write_conv_net(folder);
-  run_well(folder.path(), "hone-compile conv.onnx -r train.toml -o conv.hone");
+  write_conv_plan(folder);
   const std::string bench = "hone-run bench conv.hone --steps 200 --warmup 0 --batch 10 --json";
   const Json given = Json::parse(run_well(folder.path(), bench + " --data x=x.npy,y=y.npy").out), made_up = Json::parse(run_well(folder.path(), bench).out);
   EXPECT_LT(given.at("final_loss").get<double>(), 0.2) << "these classes can be learned";
@@ -27,8 +26,7 @@ TEST(BenchTool, TrainsOnTheDataThatItIsGiven) {
 
 TEST(BenchTool, SaysWhereTheTimeGoes) {
   const TempFolder folder;
-  write_conv_net(folder);
-  run_well(folder.path(), "hone-compile conv.onnx -r train.toml -o conv.hone");
+  write_conv_plan(folder);
   const std::string bench = "hone-run bench conv.hone --steps 3 --breakdown";
   const std::string text = run_well(folder.path(), bench).out;
   for (const char* part : {" kernels, ", " library, ", " overhead\n", "onednn.conv ", "forward: conv at node"}) EXPECT_THAT(text, HasSubstr(part));

@@ -20,8 +20,8 @@ using ::testing::StartsWith;
 class Dump : public ::testing::Test {
  protected:
   Dump() {
-    write_conv_net(folder_);
-    run_well(folder_.path(), "hone-compile conv.onnx -r train.toml -o conv.hone --emit imported:conv.hir");
+    write_conv_plan(folder_);
+    run_well(folder_.path(), "hone-compile conv.onnx --emit imported:conv.hir");
   }
   std::string dump(const std::string& arguments) const { return run_well(folder_.path(), "hone-dump " + arguments).out; }
   TempFolder folder_;

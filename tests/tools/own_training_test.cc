@@ -179,8 +179,7 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, RoundTrip,
 
 /// What the model's graph computes is not computed twice.
 TEST_F(OwnTraining, ADumpedPlanRefersToTheModelsValues) {
-  write_mlp(folder_);
-  run("hone-compile mlp.onnx -r train.toml -o mlp.hone");
+  write_mlp_plan(folder_);
   run("hone-dump mlp.hone --as onnx > own.onnx");
   const onnx::ModelProto model = load_model(folder_ / "own.onnx");
   ASSERT_EQ(model.training_info_size(), 1);

@@ -26,10 +26,7 @@ const std::string kTrain = "hone-run train conv.hone --train x=x.npy,y=y.npy";
 
 class Tools : public ::testing::Test {
  protected:
-  Tools() {
-    write_conv_net(folder_);
-    run("hone-compile conv.onnx -r train.toml -o conv.hone");
-  }
+  Tools() { write_conv_plan(folder_); }
   ToolRun run(const std::string& command) const { return run_well(folder_.path(), command); }
 
   std::vector<Json> lines_of(const std::string& name) const {

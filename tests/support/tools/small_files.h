@@ -21,6 +21,8 @@ void write_ids_plan(const TempFolder& folder);
 
 /// conv.onnx: image f32[N,1,8,8] -> conv, batch_norm, relu, max_pool, dense -> logits f32[N,3]; train.toml, x.npy and y.npy (50 samples that can be learned).
 void write_conv_net(const TempFolder& folder);
+/// write_conv_net() and conv.hone, compiled from it.
+void write_conv_plan(const TempFolder& folder);
 
 /// Softmax cross-entropy, adam, accuracy, batches of 4, as train.toml.
 void write_recipe(const TempFolder& folder);
