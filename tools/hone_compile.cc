@@ -9,6 +9,7 @@
 #include "frontend/onnx/examine.h"
 #include "frontend/recipe_toml.h"
 #include "ir/print.h"
+#include "runtime/device/cpu.h"
 #include "runtime/train/json_line.h"
 #include "tools/command_line.h"
 
@@ -16,7 +17,7 @@ namespace hone {
 namespace {
 
 struct Arguments {
-  std::string model, recipe, out, target = "cpu", passes;
+  std::string model, recipe, out, target = "cpu", levels = join(CompileOptions().cpu_levels, ","), passes;
   std::vector<std::string> set, emit, dim, bind;
   std::int64_t batch = 0;
   bool check = false, check_grad = false, why = false, json = false, no_training_info = false;
@@ -58,6 +59,15 @@ void write_text(const std::string& item, const std::string& text) {
   const std::size_t colon = item.find(':');
   if (colon == std::string::npos) print_data(text);
   else write_file_atomically(item.substr(colon + 1), std::as_bytes(std::span(text)));
+}
+
+/// The code levels that --levels names.
+std::vector<std::string> levels_of(const Arguments& arguments) {
+  std::vector<std::string> levels = split(arguments.levels, ',');
+  for (const std::string& level : levels)
+    if (not cpu_level_from_name(level))
+      throw Error(Code::kUsage, fmt::format("--levels {}: no such level", quoted(level)), {}, {"levels: x86-64, x86-64-v2, x86-64-v3, x86-64-v4"});
+  return levels;
 }
 
 std::string stage_of(const std::string& item) { return item.substr(0, item.find(':')); }
@@ -142,7 +152,7 @@ int run(const Arguments& arguments) {
   if (arguments.out.empty() and not arguments.why) return 0;
   const std::string name = arguments.model.substr(arguments.model.rfind('/') + 1);
   const Compiled compiled = compile({model.graph, model.model, name, &model.own_training}, recipe,
-                                    {.targets = split(arguments.target, ','), .passes = passes, .explain = arguments.why});
+                                    {.targets = split(arguments.target, ','), .cpu_levels = levels_of(arguments), .passes = passes, .explain = arguments.why});
   for (const Diag& warning : compiled.warnings) print_message(to_string(warning));
   if (arguments.why) print_data(compiled.why);
   if (arguments.out.empty()) return 0;
@@ -158,6 +168,7 @@ Tool make_tool(Arguments& a) {
       {"--set", "KEY=VALUE", "sets or overrides a key of the recipe; may be given several times", &a.set},
       {"-o,--out", "PLAN.hone", "where the plan goes", &a.out},
       {"--target", "T,...", "programs to put into the plan", &a.target},
+      {"--levels", "L,...", "kinds of x86 processors that the plan has code for; each takes its time to compile", &a.levels},
       {"--check", "", "no plan: every operator's import, gradient and kernels, every weight's way to the loss, all problems at once", &a.check},
       {"--json", "", "with --check: one JSON object a line", &a.json},
       {"--check-grad", "", "the model's own gradients against central differences in double, node by node", &a.check_grad},

@@ -2,11 +2,12 @@
 
 #include "backends/compile.h"
 #include "runtime/session.h"
+#include "tests/support/host_level.h"
 
 namespace hone::test {
 
 std::vector<Tensor> run_compiled(const onnx::Imported& model, const Feeds& feeds) {
-  const Compiled compiled = compile({model.graph, model.model}, Recipe{});
+  const Compiled compiled = compile({model.graph, model.model}, Recipe{}, {.cpu_levels = {host_level()}});
   Session session(compiled.plan, {.device = "cpu", .threads = 1});
   std::vector<std::pair<std::string, TensorView>> views;
   for (const auto& [name, tensor] : feeds) views.emplace_back(name, tensor);

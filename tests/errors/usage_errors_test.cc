@@ -37,6 +37,7 @@ const ErrorCase kCases[] = {
     {"MisspelledPass", "hone-compile mlp.onnx --emit hir --passes simplfy,cse", 2, {"\"simplfy\"", "did you mean \"simplify\"?"}, write_mlp},
     {"MisspelledPassOfAPlan", "hone-compile mlp.onnx -o plan.hone --passes fold,fus", 2, {"\"fus\"", "did you mean \"fuse\"?", "\"library\""}, write_mlp},
     {"UnknownTarget", "hone-compile mlp.onnx -r train.toml --target tpu -o plan.hone", 2, {"\"tpu\"", "cpu"}, write_mlp},
+    {"UnknownLevel", "hone-compile mlp.onnx -r train.toml --levels v3 -o plan.hone", 2, {"\"v3\"", "x86-64-v3"}, write_mlp},
     {"DimWithoutANumber", "hone-compile mlp.onnx -o plan.hone --dim N", 2, {"--dim", "expected NAME=NUMBER"}, write_mlp},
     {"MisspelledFlagOfTheCompiler", "hone-compile mlp.onnx -o plan.hone --recip train.toml", 2, {"\"--recip\"", "did you mean \"--recipe\"?"}, write_mlp},
     {"DumpInAnUnknownForm", "hone-dump mlp.onnx --as pdf", 2, {"\"pdf\"", "dot"}, write_mlp},

@@ -10,6 +10,7 @@
 #include "backends/compile.h"
 #include "frontend/onnx/import.h"
 #include "runtime/session.h"
+#include "tests/support/host_level.h"
 
 namespace hone {
 namespace {
@@ -31,7 +32,7 @@ class LightRun {
   explicit LightRun(const std::string& name) {
     const Recipe recipe = light_recipe(name);
     onnx::Imported model = onnx::import_model(kLight + "light_" + name + ".onnx", {.mend = onnx::mend_options(recipe)});
-    plan_ = compile({model.graph, model.model, name}, recipe).plan;
+    plan_ = compile({model.graph, model.model, name}, recipe, {.cpu_levels = {test::host_level()}}).plan;
     session_.emplace(plan_, SessionOptions{.device = "cpu", .threads = 2});
     for (const plan::Feed& feed : session_->entry(plan::kTrainStep).feeds) {
       if (feed.kind == plan::Feed::Kind::kLearningRate) continue;

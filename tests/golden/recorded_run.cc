@@ -15,6 +15,7 @@
 #include "frontend/onnx/import.h"
 #include "frontend/recipe_toml.h"
 #include "runtime/session.h"
+#include "tests/support/host_level.h"
 
 namespace hone::test {
 
@@ -75,7 +76,7 @@ class Run {
   Run(const std::string& name, const Setting& setting) : golden_(read_golden(name)), folder_(kModels + name + "/"), batches_(arrays_in(folder_ + "train.npz")) {
     const Recipe recipe = resolve(parse_recipe(recipe_of(golden_), "golden.json"));
     const onnx::Imported model = onnx::import_model(folder_ + "model.onnx", {.mend = onnx::mend_options(recipe)});
-    session_.emplace(compile({model.graph, model.model, name}, recipe, {.passes = setting.passes}).plan,
+    session_.emplace(compile({model.graph, model.model, name}, recipe, {.cpu_levels = {host_level()}, .passes = setting.passes}).plan,
                      SessionOptions{.device = "cpu", .threads = setting.threads});
   }
 

@@ -10,6 +10,7 @@
 #include "frontend/recipe_toml.h"
 #include "runtime/session.h"
 #include "tests/golden/recorded_run.h"
+#include "tests/support/host_level.h"
 
 namespace hone::test {
 namespace {
@@ -33,7 +34,7 @@ Compiled compiled(const std::string& name, const PassChoice& passes) {
   write_recorded(folder, name);
   const Recipe recipe = resolve(read_recipe(folder / "train.toml"));
   const onnx::Imported model = onnx::import_model(folder / "model.onnx", {.mend = onnx::mend_options(recipe)});
-  return {compile({model.graph, model.model, name}, recipe, {.passes = passes}).plan, recipe.optimizer.learning_rate};
+  return {compile({model.graph, model.model, name}, recipe, {.cpu_levels = {host_level()}, .passes = passes}).plan, recipe.optimizer.learning_rate};
 }
 
 /// Has a step the row?

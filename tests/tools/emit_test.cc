@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "tests/support/tools/run_tool.h"
 #include "tests/support/tools/small_files.h"
 
@@ -119,6 +120,18 @@ TEST_F(Emit, GoesIntoAFileWhenToldSo) {
 TEST_F(Emit, TwoCompilationsGiveTheSameBytes) {
   for (const std::string name : {"a.hone", "b.hone"}) run_well(folder_.path(), "hone-compile conv.onnx -r train.toml -o " + name);
   EXPECT_EQ(folder_.read("a.hone"), folder_.read("b.hone"));
+}
+
+TEST_F(Emit, PlansHaveCodeForTheProcessorsThatAreNamed) {
+  const auto levels = [&](const std::string& flags) {
+    run_well(folder_.path(), "hone-compile conv.onnx -o predict.hone" + flags);
+    std::vector<std::string> found;
+    for (const std::string& line : split(run_well(folder_.path(), "hone-dump predict.hone").out, '\n'))
+      if (line.starts_with("  code ")) found.push_back(line.substr(7, line.find(':') - 7));
+    return found;
+  };
+  EXPECT_EQ(levels(" --levels x86-64-v4,x86-64-v3"), (std::vector<std::string>{"x86-64-v4", "x86-64-v3"}));
+  EXPECT_EQ(levels(" --levels x86-64"), (std::vector<std::string>{"x86-64"}));
 }
 
 TEST_F(Emit, CheckReportsOperatorsAndWeights) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "tests/support/host_level.h"
 #include "tests/support/temp_folder.h"
 
 extern char** environ;
@@ -42,9 +43,9 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-/// What the tools themselves would read from outside, and what makes threads wait for each other, is left out.
+/// What the tools themselves would read from outside, and what makes threads wait for each other, is left out; so is code for other processors.
 std::vector<std::string> environment() {
-  std::vector<std::string> result = {"HONE_THREADS=1"};
+  std::vector<std::string> result = {"HONE_THREADS=1", "HONE_LEVELS=" + host_level()};
   for (char** variable = environ; *variable != nullptr; ++variable)
     if (std::strncmp(*variable, "HONE_", 5) != 0) result.emplace_back(*variable);
   return result;
