@@ -3,10 +3,12 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "tests/random_graphs/compiled.h"
 #include "tests/random_graphs/draw.h"
+#include "tests/random_graphs/reference.h"
 
 namespace hone::test {
 
@@ -14,12 +16,13 @@ namespace hone::test {
 struct Finding {
   std::string stage;  ///< "pass cse", "all passes on 2 threads", ...
   std::string what;
+  Feeds feeds;
 };
 
-/// By the interpreter: after each pass that has a name, and after all.
-std::optional<Finding> try_passes(const Graph& graph, const Feeds& feeds);
-/// `graph`: expanded, and part of `compiled`.
-std::optional<Finding> try_compiled(CompiledGraphs& compiled, const Graph& graph, const Feeds& feeds);
+/// By the interpreter: after each pass that has a name, and after all. `references`: of the expanded graph.
+std::optional<Finding> try_passes(const Graph& graph, std::span<Reference> references);
+/// The references' graph is part of `compiled`.
+std::optional<Finding> try_compiled(CompiledGraphs& compiled, std::span<Reference> references);
 /// All of it for one graph. What is thrown is a finding, too.
 std::optional<Finding> try_all(const Graph& graph, const Feeds& feeds);
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <deque>
 
 #include "tests/random_graphs/proof.h"
 
@@ -21,39 +22,47 @@ constexpr std::uint64_t kGraphs = 500;
 #endif
 constexpr std::uint64_t kBatch = 25;  // graphs of one program
 
-/// Batch sizes with which each graph runs: the one that it was drawn for, and another one, which binds all sizes again.
-std::vector<Feeds> feeds_of(const DrawnGraph& drawn) {
+/// A graph on its way through all of it.
+struct Trial {
+  DrawnGraph drawn;
+  Graph plain = {};  ///< expanded
+  std::vector<Reference> references = {};  ///< of `plain`, for the batch size that it was drawn for and another one, which binds all sizes again
+};
+
+void expand_and_interpret(Trial& trial) {
+  trial.plain = expanded(trial.drawn.graph);
+  trial.references.emplace_back(trial.plain, trial.drawn.feeds);
   DimBindings larger = drawn_sizes();
   larger["N"] = 5;
-  return {drawn.feeds, feeds_for(drawn, larger)};
+  trial.references.emplace_back(trial.plain, feeds_for(trial.drawn, larger));
 }
 
 /// What `attempt` finds; what it throws is a finding, too.
 template <typename Attempt>
-void expect_nothing_found(const DrawnGraph& drawn, const Feeds& feeds, Attempt attempt) {
+void expect_nothing_found(const Trial& trial, Attempt attempt) {
   std::optional<Finding> finding;
   try {
     finding = attempt();
-  } catch (const std::exception& error) { finding = {"an exception", error.what()}; }
+  } catch (const std::exception& error) { finding = {"an exception", error.what(), trial.drawn.feeds}; }
   if (finding)
-    ADD_FAILURE() << "HONE_RANDOM_SEED=" << drawn.seed << " HONE_RANDOM_GRAPHS=1\n"
+    ADD_FAILURE() << "HONE_RANDOM_SEED=" << trial.drawn.seed << " HONE_RANDOM_GRAPHS=1\n"
                   << finding->stage << ": " << finding->what << "\n"
-                  << report(drawn.graph, feeds);
+                  << report(trial.drawn.graph, finding->feeds);
 }
 
 void try_batch(std::uint64_t first, std::uint64_t end, int opt_level) {
-  std::vector<DrawnGraph> drawn;
-  std::vector<Graph> plain;
+  std::deque<Trial> trials;  // references point at their graphs
   CompiledGraphs compiled;
   for (std::uint64_t seed = first; seed < end; ++seed) {
-    const DrawnGraph& added = drawn.emplace_back(draw_graph(seed));
-    for (const Feeds& feeds : feeds_of(added)) expect_nothing_found(added, feeds, [&] { return try_passes(added.graph, feeds); });
-    plain.push_back(expanded(added.graph));
-    expect_nothing_found(added, added.feeds, [&] { return compiled.add(plain.back()), std::nullopt; });
+    Trial& trial = trials.emplace_back(Trial{draw_graph(seed)});
+    expect_nothing_found(trial, [&] {
+      expand_and_interpret(trial);
+      return try_passes(trial.drawn.graph, trial.references);
+    });
+    expect_nothing_found(trial, [&] { return compiled.add(trial.plain), std::nullopt; });
   }
   compiled.compile(opt_level);
-  for (std::size_t i = 0; i < drawn.size(); ++i)
-    for (const Feeds& feeds : feeds_of(drawn[i])) expect_nothing_found(drawn[i], feeds, [&] { return try_compiled(compiled, plain[i], feeds); });
+  for (Trial& trial : trials) expect_nothing_found(trial, [&] { return try_compiled(compiled, trial.references); });
 }
 
 class RandomGraphs : public testing::TestWithParam<std::uint64_t> {};

@@ -58,7 +58,7 @@ Tensor shaken(const Tensor& tensor, RandomChoice& choice) {
 
 }  // namespace
 
-Reference::Reference(const Graph& graph, const Feeds& feeds) : graph_(graph), feeds_(feeds), results_(interpret(graph, feeds)) {
+Reference::Reference(const Graph& graph, const Feeds& feeds) : graph_(graph), feeds_(feeds), interpreter_(graph, Precision::kFloat), results_(interpreter_.run(feeds, {})) {
   for (const auto* list : {&results_.outputs, &results_.states})
     for (const NamedTensor& result : *list) {
       const auto count = static_cast<std::size_t>(result.value.element_count());
@@ -81,7 +81,6 @@ void Reference::shake(int runs) {
   // In every second run a value is off by the same wherever it is read, as it is in memory: what is equal stays equal. In the others each reader sees another
   // value, as where a product is not rounded before it is added; but no number that is there becomes NaN by that.
   const std::vector<bool> rounded = rounded_values(graph_);
-  Interpreter interpreter(graph_, Precision::kFloat);
   for (int run = 0; run < runs; ++run) {
     const bool by_reader = runs_ % 2 == 1;
     RandomChoice choice(runs_++);
@@ -98,7 +97,7 @@ void Reference::shake(int runs) {
         operands.push_back(not operand.valid()                              ? Tensor()
                            : sums or (by_reader and rounded[operand.index]) ? shaken(values[operand.index], choice)
                                                                             : values[operand.index]);
-      std::vector<Tensor> results = interpreter.run_node(NodeId(i), operands, results_.bindings);
+      std::vector<Tensor> results = interpreter_.run_node(NodeId(i), operands, results_.bindings);
       for (std::size_t k = 0; k < results.size(); ++k)
         values[node.results[k].index] = not by_reader and rounds(*node.op) ? shaken(results[k], choice) : std::move(results[k]);
     }

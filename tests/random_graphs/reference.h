@@ -19,6 +19,8 @@ class Reference {
   /// Says where `found` (an output, or what a step leaves in a state) differs by more than rounding explains; "" nowhere.
   std::string difference(const NamedTensor& found);
   const GraphResults& results() const { return results_; }
+  const Graph& graph() const { return graph_; }
+  const Feeds& feeds() const { return feeds_; }
 
  private:
   struct Range {
@@ -30,7 +32,8 @@ class Reference {
   Range& range_of(const std::string& name);
 
   const Graph& graph_;
-  const Feeds feeds_;
+  Feeds feeds_;
+  Interpreter interpreter_;
   GraphResults results_;
   std::vector<std::pair<std::string, Range>> ranges_;  // outputs, then states
   std::uint64_t runs_ = 0;
