@@ -30,7 +30,7 @@ constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kI8, DType::kI16, D
 
 /// y = build(a, b) over all pairs of values.
 template <typename Build>
-void expect_op(const std::string& name, DType dtype, Build build) {
+void add_op(AgreeingKernels& kernels, const std::string& name, DType dtype, Build build) {
   const std::vector<double> values = values_of(dtype);
   const auto count = static_cast<std::int64_t>(values.size());
   KernelWriter w(name + "_" + std::string(to_string(dtype)));
@@ -45,7 +45,8 @@ void expect_op(const std::string& name, DType dtype, Build build) {
   }
   const auto y = w.result(value.dtype(), {pairs});
   w.store(y, {i}, value);
-  expect_agrees(w.kernel, {.fill = [&](std::uint32_t buffer, std::int64_t k) { return values[static_cast<std::size_t>(buffer == a ? k / count : k % count)]; }});
+  kernels.add(std::move(w.kernel),
+              {.fill = [values, count, a](std::uint32_t buffer, std::int64_t k) { return values[static_cast<std::size_t>(buffer == a ? k / count : k % count)]; }});
 }
 
 class EmitOps : public testing::TestWithParam<ScalarOp> {};
@@ -53,11 +54,13 @@ class EmitOps : public testing::TestWithParam<ScalarOp> {};
 TEST_P(EmitOps, AgreeWithTheInterpreter) {
   const ScalarOp op = GetParam();
   std::string name = "op" + std::to_string(static_cast<int>(op));
+  AgreeingKernels kernels;
   for (const DType dtype : kTypes) {
-    if (info(op).operands == 1) expect_op(name, dtype, [op](Scalar a, Scalar) { return expr::unary(op, a); });
-    if (info(op).operands == 2) expect_op(name, dtype, [op](Scalar a, Scalar b) { return expr::binary(op, a, b); });
-    if (op == ScalarOp::kSelect) expect_op(name, dtype, [](Scalar a, Scalar b) { return expr::select(expr::less(a, b), a, b); });
+    if (info(op).operands == 1) add_op(kernels, name, dtype, [op](Scalar a, Scalar) { return expr::unary(op, a); });
+    if (info(op).operands == 2) add_op(kernels, name, dtype, [op](Scalar a, Scalar b) { return expr::binary(op, a, b); });
+    if (op == ScalarOp::kSelect) add_op(kernels, name, dtype, [](Scalar a, Scalar b) { return expr::select(expr::less(a, b), a, b); });
   }
+  kernels.expect();
 }
 
 std::vector<ScalarOp> operations() {
@@ -69,9 +72,11 @@ std::vector<ScalarOp> operations() {
 INSTANTIATE_TEST_SUITE_P(All, EmitOps, testing::ValuesIn(operations()));
 
 TEST(EmitCasts, FromEveryTypeToEvery) {
+  AgreeingKernels kernels;
   for (const DType from : kTypes)
     for (const DType to : kTypes)
-      if (from != to) expect_op("to_" + std::string(to_string(to)), from, [to](Scalar a, Scalar) { return expr::cast(a, to); });
+      if (from != to) add_op(kernels, "to_" + std::string(to_string(to)), from, [to](Scalar a, Scalar) { return expr::cast(a, to); });
+  kernels.expect();
 }
 
 // Accuracy of the polynomials.

@@ -82,14 +82,16 @@ Kernel matmul(Dim rows, Dim depth, Dim columns, bool transposed_b) {
 }
 
 TEST(EmitLoops, Matmul) {
+  AgreeingKernels kernels;
   for (const bool transposed : {false, true}) {
-    for (const std::int64_t columns : {1, 3, 10, 64, 65, 200}) expect_agrees(matmul(N, 19, columns, transposed), {.tolerance = 1e-5, .sizes = {{{"N", 6}}}});
+    for (const std::int64_t columns : {1, 3, 10, 64, 65, 200}) kernels.add(matmul(N, 19, columns, transposed), {.tolerance = 1e-5, .sizes = {{{"N", 6}}}});
     const Dim K = Dim::symbol("K");
     std::vector<DimBindings> sizes;
     for (const std::int64_t n : {0, 1, 7})
       for (const std::int64_t k : {0, 1, 40}) sizes.push_back({{"N", n}, {"K", k}, {"M", 70}});
-    expect_agrees(matmul(N, K, M, transposed), {.tolerance = 1e-5, .sizes = sizes});
+    kernels.add(matmul(N, K, M, transposed), {.tolerance = 1e-5, .sizes = sizes});
   }
+  kernels.expect();
 }
 
 /// softmax along an axis of `length` that is the last (rows) or the first (columns).
@@ -199,15 +201,17 @@ Kernel reduction(ReduceKind kind, DType dtype, bool along_rows, bool two) {
 }
 
 TEST(EmitReductions, EveryKindTypeAndDirection) {
+  AgreeingKernels kernels;
   for (const ReduceKind kind : {ReduceKind::kSum, ReduceKind::kProd, ReduceKind::kMax, ReduceKind::kMin, ReduceKind::kArgMax, ReduceKind::kArgMin}) {
     for (const DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kI8, DType::kU64, DType::kBool}) {
       if (dtype == DType::kBool and (kind == ReduceKind::kSum or kind == ReduceKind::kProd)) continue;
       for (const bool along_rows : {true, false}) {
         const std::vector<DimBindings> sizes = {{{"N", 70}, {"M", 0}}, {{"N", 70}, {"M", 1}}, {{"N", 70}, {"M", 35}}};
-        expect_agrees(reduction(kind, dtype, along_rows, false), {.tolerance = 1e-5, .sizes = sizes});
+        kernels.add(reduction(kind, dtype, along_rows, false), {.tolerance = 1e-5, .sizes = sizes});
       }
     }
   }
+  kernels.expect();
 }
 
 TEST(EmitReductions, TwoInnerAxes) {
@@ -218,13 +222,15 @@ TEST(EmitReductions, TwoInnerAxes) {
 TEST(EmitReductions, NanAndInfinityAndTies) {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<double> special = {nan, inf, -inf, 0, 3, 3, -1};
+  AgreeingKernels kernels;
   for (const ReduceKind kind : {ReduceKind::kMax, ReduceKind::kMin, ReduceKind::kArgMax, ReduceKind::kArgMin, ReduceKind::kSum})
     for (const bool along_rows : {true, false})
       for (const int variant : {0, 1, 2})
-        expect_agrees(reduction(kind, DType::kF32, along_rows, false), {.sizes = {{{"N", 40}, {"M", 40}}}, .fill = [&](std::uint32_t, std::int64_t i) {
-                        const auto pick = static_cast<std::size_t>(i * i * 31 + i * 7 + variant) % 97;  // few elements are special, or (variant 2) all -inf
-                        return variant == 2 ? -inf : pick < special.size() ? special[pick] : static_cast<double>(pick % 5);
-                      }});
+        kernels.add(reduction(kind, DType::kF32, along_rows, false), {.sizes = {{{"N", 40}, {"M", 40}}}, .fill = [=](std::uint32_t, std::int64_t i) {
+                      const auto pick = static_cast<std::size_t>(i * i * 31 + i * 7 + variant) % 97;  // few elements are special, or (variant 2) all -inf
+                      return variant == 2 ? -inf : pick < special.size() ? special[pick] : static_cast<double>(pick % 5);
+                    }});
+  kernels.expect();
 }
 
 TEST(EmitReductions, OfAScalarAndOverNothing) {
@@ -411,7 +417,7 @@ TEST(Emit, ManyKernelsInSeveralModules) {
 TEST(Emit, NoKernels) { EXPECT_FALSE(compile_shared_object({}, {}).empty()); }
 
 TEST(Emit, AnyOptimizationLevel) {
-  for (const int level : {0, 1, 2, 3}) expect_agrees(softmax(N, 33, false), {.sizes = {{{"N", 5}}}, .opt_level = level});
+  for (const int level : {0, 1, 2, 3}) expect_agrees(softmax(N, 33, false), {.sizes = {{{"N", 5}}}}, level);
 }
 
 TEST(Emit, RefusesUnknownProcessorAndEqualNames) {

@@ -230,14 +230,9 @@ class Run {
 
 namespace {
 
-void expect_agrees(const Kernel& kernel, const AgreeOptions& options, const DimBindings& sizes, LoadedKernels::Function function, std::string what) {
-  for (const auto& [name, value] : sizes) what += ", " + name + " = " + std::to_string(value);
-  Run expected(kernel, options, sizes);
-  expected.interpret();
-  Run whole(kernel, options, sizes);
+void expect_agrees(const Run& expected, Run& whole, Run& split, LoadedKernels::Function function, double tolerance, const std::string& what) {
   whole.call(function, 0, whole.points());
-  whole.expect_near(expected, options.tolerance, what);
-  Run split(kernel, options, sizes);
+  whole.expect_near(expected, tolerance, what);
   const std::int64_t n = split.points();
   std::int64_t begin = 0;
   for (const std::int64_t end : {n / 7, n / 7, (n + 1) / 2, n - n / 9, n}) {
@@ -249,12 +244,34 @@ void expect_agrees(const Kernel& kernel, const AgreeOptions& options, const DimB
 
 }  // namespace
 
-void expect_agrees(const Kernel& kernel, const AgreeOptions& options) {
-  for (const std::string& cpu : runnable_cpus()) {
-    const Kernel* const kernels[] = {&kernel};
-    const LoadedKernels loaded(compile_shared_object(kernels, {.cpu = cpu, .opt_level = options.opt_level}));
-    for (const DimBindings& sizes : options.sizes) expect_agrees(kernel, options, sizes, loaded[kernel.name], kernel.name + " on " + cpu);
+void AgreeingKernels::add(Kernel kernel, AgreeOptions options) {
+  kernel.name += "_" + std::to_string(cases_.size());
+  cases_.emplace_back(std::move(kernel), std::move(options));
+}
+
+void AgreeingKernels::expect(int opt_level) const {
+  std::vector<const Kernel*> kernels;
+  for (const auto& [kernel, options] : cases_) kernels.push_back(&kernel);
+  std::map<std::string, LoadedKernels> code;
+  for (const std::string& cpu : runnable_cpus()) code.try_emplace(cpu, compile_shared_object(kernels, {.cpu = cpu, .opt_level = opt_level}));
+  for (const auto& [kernel, options] : cases_) {
+    for (const DimBindings& sizes : options.sizes) {
+      std::string with;
+      for (const auto& [name, value] : sizes) with += ", " + name + " = " + std::to_string(value);
+      Run expected(kernel, options, sizes);
+      expected.interpret();
+      for (const auto& [cpu, loaded] : code) {
+        Run whole(kernel, options, sizes), split(kernel, options, sizes);
+        expect_agrees(expected, whole, split, loaded[kernel.name], options.tolerance, kernel.name + " on " + cpu + with);
+      }
+    }
   }
+}
+
+void expect_agrees(const Kernel& kernel, const AgreeOptions& options, int opt_level) {
+  AgreeingKernels one;
+  one.add(kernel, options);
+  one.expect(opt_level);
 }
 
 }  // namespace hone

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -84,12 +85,21 @@ struct AgreeOptions {
   std::vector<DimBindings> sizes = {{}};  ///< one run for each
   /// Element `i` of operand `buffer`; without it numbers of moderate size.
   std::function<double(std::uint32_t buffer, std::int64_t i)> fill = {};
-  int opt_level = 2;
 };
 
 /// Runs the compiled kernel on every CPU level that this machine has, in one call and in several that share the outer range, and expects
 /// what the interpreter computes. The results of the calls must agree bit for bit.
-void expect_agrees(const Kernel& kernel, const AgreeOptions& options = {});
+void expect_agrees(const Kernel& kernel, const AgreeOptions& options = {}, int opt_level = 2);
+
+/// The same for many kernels, compiled together: small ones take less time than a module and a shared object of their own.
+class AgreeingKernels {
+ public:
+  void add(Kernel kernel, AgreeOptions options = {});
+  void expect(int opt_level = 2) const;
+
+ private:
+  std::deque<std::pair<Kernel, AgreeOptions>> cases_;  // no two kernels of one name
+};
 
 /// The kernel as optimized LLVM IR.
 std::string optimized(const Kernel& kernel, const std::string& cpu = "x86-64-v3");
