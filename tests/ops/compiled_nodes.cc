@@ -78,10 +78,10 @@ void CompiledNodes::add(const Graph& graph, const Feeds& feeds, const DimBinding
   }
 }
 
-void CompiledNodes::compile() {
+void CompiledNodes::compile(int opt_level) {
   std::vector<const Kernel*> kernels;
   for (const Kernel& kernel : kernels_.kernels()) kernels.push_back(&kernel);
-  code_ = LoadedCode(compile_shared_object(kernels, {}));
+  code_ = LoadedCode(compile_shared_object(kernels, {.opt_level = opt_level}));
 }
 
 void CompiledNodes::expect_agreement() const {

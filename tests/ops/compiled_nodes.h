@@ -16,7 +16,7 @@ class CompiledNodes {
   /// Interprets the graph in float and notes every node that has a kernel, with its operands and results.
   void add(const Graph& graph, const Feeds& feeds, const DimBindings& sizes, const std::string& name);
   /// Compiles the kernels of all nodes, equal ones once.
-  void compile();
+  void compile(int opt_level = 2);
   /// Expects, by EXPECT, that each compiled node gives the interpreter's results, and bit for bit the same in two calls that share its range.
   void expect_agreement() const;
 
