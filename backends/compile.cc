@@ -7,6 +7,7 @@
 
 #include "backends/arena.h"
 #include "backends/cpu/cpu_target.h"
+#include "backends/explain.h"
 #include "backends/llvm/emit.h"
 #include "backends/schedule.h"
 #include "backends/split_reductions.h"
@@ -89,12 +90,9 @@ struct Scheduled {
 
 Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const PassChoice& passes, const std::vector<EntryGraph>& graphs) {
   Scheduled scheduled;
-  for (const EntryGraph& entry : graphs) {
-    Graph alone = entry.graph.clone();
-    (void)drop_all_reduce(alone);  // because an update can only be one kernel with the gradient if nothing stands between them
-    scheduled.entries.push_back(schedule(alone, scheduled.kernels, scheduled.persistents, passes,
+  for (const EntryGraph& entry : graphs)
+    scheduled.entries.push_back(schedule(entry.graph, scheduled.kernels, scheduled.persistents, passes,
                                          [&](const Graph& graph, const Input& input) { return describe_feed(imported, recipe, own, graph, input); }));
-  }
   return scheduled;
 }
 
@@ -141,22 +139,6 @@ std::string arena_text(const plan::Entry& entry, const std::string& batch_symbol
   return fmt::format("; arena {} at batch {} (at least {} live at one step; library scratch left out)", text(size->bytes), batch, text(size->lower_bound));
 }
 
-std::string explain(const Target& target, const std::vector<EntryGraph>& entries) {
-  std::string text;
-  for (const EntryGraph& entry : entries) {
-    text += fmt::format("{} for {}:\n", entry.name, target.name());
-    for (std::size_t i = 0; i < entry.graph.node_count(); ++i) {
-      const Node& node = entry.graph.node(NodeId(i));
-      const RowChoice choice = target.choose_row(entry.graph, NodeId(i));
-      std::string what = *node.op == op::reshape ? "a view, no work" : not choice.row.empty() ? choice.row : "generated kernel; " + choice.reason;
-      if (node.attrs[kChannelsLast]) what += ", channels last";
-      text += fmt::format("  {:<18} {:<44} {}\n", node.op->name, what, to_string(node.loc));
-    }
-    for (const std::string& reason : explain_layout(entry.graph)) text += fmt::format("  {}\n", reason);
-  }
-  return text;
-}
-
 }  // namespace
 
 Compiled compile(const ModelSource& model, const Recipe& recipe, const CompileOptions& options) {
@@ -190,7 +172,7 @@ Compiled compile(const ModelSource& model, const Recipe& recipe, const CompileOp
   plan.graphs["kernels"] = kernels;
   plan.programs.push_back(std::move(program));
   compiled.warnings = recipe_warnings(model.graph, recipe);
-  if (options.explain) compiled.why = explain(target, graphs);
+  if (options.explain) compiled.why = explain(target, graphs, options.passes);
   return compiled;
 }
 

@@ -32,7 +32,7 @@ struct Compiled {
   plan::Plan plan;
   TrainingReport training;
   std::vector<Diag> warnings;
-  std::string why;  ///< a line a node: which kernel it got, and why not a faster one
+  std::string why;  ///< backends/explain.h
 };
 
 /// Throws Error for what in model or recipe cannot be compiled.

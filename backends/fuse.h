@@ -24,6 +24,7 @@ struct Fusion {
   std::vector<Group> groups;              ///< of `graph`, in order; of one node for what is not fused
   std::vector<std::uint32_t> group_of;    ///< by node of `graph`
   std::vector<FusionDecision> decisions;  ///< of `graph`
+  std::vector<std::string> recomputed;    ///< what is worked out again in the backward pass rather than kept for it, for --why
 
   const Group& group(NodeId node) const { return groups[group_of[node.index]]; }
 };

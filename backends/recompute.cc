@@ -1,13 +1,17 @@
 #include "backends/recompute.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "backends/cost_model.h"
 #include "ir/op.h"
 #include "ir/ops/ops.h"
 #include "ir/rewriter.h"
+#include "passes/passes.h"
 
 namespace hone {
 
@@ -24,7 +28,8 @@ class Recomputer {
     }
   }
 
-  bool run(Graph& graph) {
+  /// The graph in which cheap values are worked out again, if there are any.
+  std::optional<Graph> run() {
     find_readers();
     bool any = false;
     for (const Group& group : fusion_.groups) {
@@ -33,12 +38,19 @@ class Recomputer {
         if (chosen) any = chosen_[value.index] = true;
       }
     }
-    if (not any) return false;
+    if (not any) return std::nullopt;
     Graph changed = graph_.clone();
     const Changed really = Rewriter::rewrite(changed, [this](Rewriter& rewriter, NodeId id) { return rebuild(rewriter, id); });
     (void)Rewriter::drop_unused(changed);
-    graph = std::move(changed);
-    return really == Changed::kYes;
+    return really == Changed::kYes ? std::optional(std::move(changed)) : std::nullopt;
+  }
+
+  /// What was chosen, for a person.
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const Node& node : graph_.nodes())
+      if (std::ranges::any_of(node.results, [this](ValueId result) { return chosen_[result.index]; })) names.push_back(fmt::format("{:<18} {}", node.op->name, to_string(node.loc)));
+    return names;
   }
 
  private:
@@ -165,6 +177,17 @@ class Recomputer {
 
 }  // namespace
 
-bool recompute_cheap_values(const Fusion& fusion, Graph& graph) { return Recomputer(fusion).run(graph); }
+Fusion fuse_and_recompute(const Graph& graph, const PassChoice& passes) {
+  Graph alone = graph.clone();
+  (void)drop_all_reduce(alone);  // because an update can only be one kernel with the gradient if nothing stands between them
+  if (not passes.runs("fuse")) return fuse(alone, FusionMode::kUnfused);
+  Fusion fusion = fuse(alone);
+  Recomputer recomputer(fusion);
+  const std::optional<Graph> changed = recomputer.run();
+  if (not changed) return fusion;
+  Fusion again = fuse(*changed);
+  again.recomputed = recomputer.names();
+  return again;
+}
 
 }  // namespace hone

@@ -4,11 +4,13 @@
 #pragma once
 
 #include "backends/fuse.h"
+#include "passes/choice.h"
 
 namespace hone {
 
-/// `fusion` is that of `graph`. Where a value would be written for readers in the backward pass alone, or for elementwise kernels of it, and cost_model.h finds it
-/// cheap, those readers get copies of the nodes that make it. The graph must be fused again if that changed something.
-bool recompute_cheap_values(const Fusion& fusion, Graph& graph);
+/// The groups of an entry, or of a loop's body, for a replica that is alone: all_reduce nodes are gone. Where a value would be written for readers in the backward pass alone, or for elementwise kernels of it, and
+/// cost_model.h finds it cheap, those readers get copies of the nodes that make it, and what that gives is fused again. Depends on the graph alone; without the
+/// pass "fuse" nothing is joined.
+Fusion fuse_and_recompute(const Graph& graph, const PassChoice& passes);
 
 }  // namespace hone

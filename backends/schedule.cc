@@ -39,7 +39,7 @@ namespace {
 class Scheduler {
  public:
   Scheduler(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed)
-      : fusion_(fused(graph, passes.runs("fuse") ? FusionMode::kFused : FusionMode::kUnfused)),
+      : fusion_(fuse_and_recompute(graph, passes)),
         graph_(fusion_.graph),
         node_kernels_(graph_),
         passes_(passes),
@@ -66,12 +66,6 @@ class Scheduler {
   }
 
  private:
-  static Fusion fused(const Graph& graph, FusionMode mode) {
-    Fusion fusion = fuse(graph, mode);
-    if (Graph changed; mode == FusionMode::kFused and recompute_cheap_values(fusion, changed)) return fuse(changed, mode);
-    return fusion;
-  }
-
   // --- Buffers ---
 
   std::uint32_t add_buffer(ValueId value, Buffer::Storage storage, std::uint32_t index) {

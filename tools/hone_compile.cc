@@ -172,7 +172,7 @@ Tool make_tool(Arguments& a) {
       {"--check", "", "no plan: every operator's import, gradient and kernels, every weight's way to the loss, all problems at once", &a.check},
       {"--json", "", "with --check: one JSON object a line", &a.json},
       {"--check-grad", "", "the model's own gradients against central differences in double, node by node", &a.check_grad},
-      {"--why", "", "which kernel each node got, and why not a faster one", &a.why},
+      {"--why", "", "which kernel each node got, and why not a faster one; what was fused, and what not and why", &a.why},
       {"--emit", "STAGE[:FILE]", "print a stage: " + join(stage_names(), ", "), &a.emit},
       {"--passes", "a,b,c", "run just these: of the passes that make the plan, or, with --emit hir, over the imported graph, which is printed", &a.passes},
       {"--no-training-info", "", "leave aside what the model says of its own training (TrainingInfoProto)", &a.no_training_info},

@@ -149,6 +149,14 @@ TEST_F(Emit, WhyNamesAKernelForEachNode) {
   EXPECT_THAT(text, HasSubstr("generated kernel"));
 }
 
+TEST_F(Emit, WhySaysWhatWasFusedAndWhatNot) {
+  const std::string command = "hone-compile conv.onnx -r train.toml --why", text = run_well(folder_.path(), command).out;
+  EXPECT_THAT(text, ContainsRegex("  one kernel of [0-9]+ nodes:\n(    .*\n)*    exp  .*part of softmax_cross_entropy"));
+  EXPECT_THAT(text, ContainsRegex("  not one kernel, because [^\n]+:\n    [a-z_0-9]+ .*\n      and [a-z_0-9]+ "));
+  const std::string unfused = run_well(folder_.path(), command + " --passes fold,simplify,library").out;
+  EXPECT_THAT(unfused, AllOf(Not(HasSubstr("one kernel")), HasSubstr("generated kernel")));
+}
+
 TEST_F(Emit, PassesRunOnAHirFile) {
   run_well(folder_.path(), "hone-compile conv.onnx --emit imported:imported.hir");
   const std::string same = run_well(folder_.path(), "hone-opt imported.hir").out;

@@ -1,0 +1,74 @@
+#include "backends/explain.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "backends/recompute.h"
+#include "ir/op.h"
+#include "ir/ops/ops.h"
+#include "ir/ops/window.h"
+#include "passes/target.h"
+
+namespace hone {
+
+namespace {
+
+std::string line_of(const Node& node) { return fmt::format("    {:<18} {}\n", node.op->name, to_string(node.loc)); }
+
+/// Pairs that were tried and are in two kernels, by reason.
+std::string explain_cuts(const Fusion& fusion) {
+  std::vector<std::string> reasons;  // in the order of the pairs
+  std::map<std::string, std::string> pairs;
+  for (const FusionDecision& decision : fusion.decisions) {
+    if (fusion.group_of[decision.node.index] == fusion.group_of[decision.producer.index]) continue;  // joined, or by way of others
+    const Node& node = fusion.graph.node(decision.node);
+    const std::string pair = line_of(fusion.graph.node(decision.producer)) + fmt::format("      and {:<12} {}\n", node.op->name, to_string(node.loc));
+    std::string& text = pairs[decision.why_not];
+    if (text.empty()) reasons.push_back(decision.why_not);
+    if (text.find(pair) == std::string::npos) text += pair;
+  }
+  std::string text;
+  for (const std::string& reason : reasons) text += fmt::format("  not one kernel, because {}:\n{}", reason, pairs[reason]);
+  return text;
+}
+
+/// What the scheduler fuses in the graph and in the loops of it.
+std::string explain_fusion(const Graph& graph, const PassChoice& passes) {
+  const Fusion fusion = fuse_and_recompute(graph, passes);
+  std::string text;
+  for (const Group& group : fusion.groups) {
+    if (group.members.size() < 2) continue;
+    text += fmt::format("  one kernel of {} nodes:\n", group.members.size());
+    for (const NodeId member : group.members) text += line_of(fusion.graph.node(member));
+  }
+  text += explain_cuts(fusion);
+  if (not fusion.recomputed.empty()) text += "  worked out again in the backward pass, which costs less than keeping it:\n";
+  for (const std::string& name : fusion.recomputed) text += fmt::format("    {}\n", name);
+  for (const Node& node : graph.nodes())
+    for (const auto& body : node.bodies)
+      if (const std::string inside = explain_fusion(*body, passes); not inside.empty())
+        text += fmt::format("  in a body of {} {}:\n{}", node.op->name, to_string(node.loc), inside);
+  return text;
+}
+
+}  // namespace
+
+std::string explain(const Target& target, const std::vector<EntryGraph>& entries, const PassChoice& passes) {
+  std::string text;
+  for (const EntryGraph& entry : entries) {
+    text += fmt::format("{} for {}:\n", entry.name, target.name());
+    for (std::size_t i = 0; i < entry.graph.node_count(); ++i) {
+      const Node& node = entry.graph.node(NodeId(i));
+      const RowChoice choice = target.choose_row(entry.graph, NodeId(i));
+      std::string what = *node.op == op::reshape ? "a view, no work" : not choice.row.empty() ? choice.row : "generated kernel; " + choice.reason;
+      if (node.attrs[kChannelsLast]) what += ", channels last";
+      text += fmt::format("  {:<18} {:<44} {}\n", node.op->name, what, to_string(node.loc));
+    }
+    for (const std::string& reason : explain_layout(entry.graph)) text += fmt::format("  {}\n", reason);
+    text += explain_fusion(entry.graph, passes);
+  }
+  return text;
+}
+
+}  // namespace hone

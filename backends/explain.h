@@ -1,0 +1,15 @@
+// hone-compile --why: what was decided, and the reasons, as a person reads them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "passes/choice.h"
+#include "passes/pipeline.h"
+
+namespace hone {
+
+/// Of each entry: the row or kernel of each node and why not a faster one; how activations lie; what was fused, what was not and why; what is worked out again.
+std::string explain(const Target& target, const std::vector<EntryGraph>& entries, const PassChoice& passes);
+
+}  // namespace hone
