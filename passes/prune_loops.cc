@@ -12,6 +12,16 @@ struct Live {
   std::vector<bool> states, stacks;
 };
 
+/// By value of the body: what the results that live are computed of.
+std::vector<bool> needed_by(const Live& live, const LoopView& loop) {
+  std::vector<ValueId> wanted;
+  for (std::size_t k = 0; k < loop.states.size(); ++k)
+    if (live.states[k]) wanted.push_back(loop.states[k].next);
+  for (std::size_t k = 0; k < loop.stacks.size(); ++k)
+    if (live.stacks[k]) wanted.push_back(loop.stacks[k].made);
+  return find_needed(loop.body, wanted);
+}
+
 /// A state lives if one of its results is read, or if what lives is computed of it.
 Live find_live(const Rewriter& rewriter, const LoopView& loop) {
   Live live;
@@ -19,12 +29,7 @@ Live find_live(const Rewriter& rewriter, const LoopView& loop) {
   for (const LoopView::Stack& stack : loop.stacks) live.stacks.push_back(rewriter.uses(stack.result) > 0);
   for (bool changed = true; changed;) {
     changed = false;
-    std::vector<ValueId> wanted;
-    for (std::size_t k = 0; k < loop.states.size(); ++k)
-      if (live.states[k]) wanted.push_back(loop.states[k].next);
-    for (std::size_t k = 0; k < loop.stacks.size(); ++k)
-      if (live.stacks[k]) wanted.push_back(loop.stacks[k].made);
-    const std::vector<bool> needed = find_needed(loop.body, wanted);
+    const std::vector<bool> needed = needed_by(live, loop);
     for (std::size_t k = 0; k < loop.states.size(); ++k)
       if (not live.states[k] and needed[loop.states[k].in.index]) live.states[k] = changed = true;
   }
@@ -33,12 +38,7 @@ Live find_live(const Rewriter& rewriter, const LoopView& loop) {
 
 /// Is each operand read, and no other one in its place?
 bool reads_all(const LoopView& loop, const Live& live) {
-  std::vector<ValueId> wanted;
-  for (std::size_t k = 0; k < loop.states.size(); ++k)
-    if (live.states[k]) wanted.push_back(loop.states[k].next);
-  for (std::size_t k = 0; k < loop.stacks.size(); ++k)
-    if (live.stacks[k]) wanted.push_back(loop.stacks[k].made);
-  const std::vector<bool> needed = find_needed(loop.body, wanted);
+  const std::vector<bool> needed = needed_by(live, loop);
   for (const auto* list : {&loop.slices, &loop.whole})
     for (auto fed = list->begin(); fed != list->end(); ++fed) {
       const bool is_double = std::any_of(list->begin(), fed, [&](const LoopView::Fed& other) { return other.operand == fed->operand; });
