@@ -100,7 +100,7 @@ class Recomputer {
   }
   void add_loads(ValueId value, ValueId wanted, std::set<ValueId>& loads) const {  // its depth is that of can_make
     if (value != wanted and is_small_beside(value, wanted)) return;
-    if (value != wanted and in_memory_[value.index] and not chosen_[value.index]) return void(loads.insert(value));
+    if (value != wanted and is_kept(value)) return void(loads.insert(value));
     for (const ValueId operand : graph_.node(graph_.value(value).producer).operands) add_loads(operand, wanted, loads);
   }
 
@@ -110,10 +110,16 @@ class Recomputer {
     return can_make(value, value, left);
   }
 
+  /// Need it not be worked out to work out `wanted`? Not if it is in memory anyway, or as good as nothing to keep.
+  bool is_at_hand(ValueId value, ValueId wanted) const { return value != wanted and (is_kept(value) or is_small_beside(value, wanted)); }
+  bool is_kept(ValueId value) const { return in_memory_[value.index] and not chosen_[value.index]; }
+  bool is_small_beside(ValueId value, ValueId wanted) const {
+    return is_much_less(element_count(graph_.type(value).shape), element_count(graph_.type(wanted).shape));
+  }
+
   bool can_make(ValueId value, ValueId wanted, int& left) const {  // its depth is bounded by the group's size
     if (value != wanted and chosen_[value.index]) return can_make(value, value, left);
-    if (value != wanted and in_memory_[value.index] and not chosen_[value.index]) return true;
-    if (value != wanted and is_small_beside(value, wanted)) return true;
+    if (is_at_hand(value, wanted)) return true;
     const NodeId maker = graph_.value(value).producer;
     const bool same_kernel = maker.valid() and fusion_.group_of[maker.index] == fusion_.group_of[graph_.value(wanted).producer.index];
     if (not same_kernel or graph_.node(maker).op->scalar == nullptr) return false;
@@ -121,10 +127,6 @@ class Recomputer {
     if (not is_moved) left -= cost_of(graph_, maker);
     if (left < 0) return false;
     return std::ranges::all_of(graph_.node(maker).operands, [&](ValueId operand) { return can_make(operand, wanted, left); });
-  }
-
-  bool is_small_beside(ValueId value, ValueId wanted) const {
-    return is_much_less(element_count(graph_.type(value).shape), element_count(graph_.type(wanted).shape));
   }
 
   bool rebuild(Rewriter& rewriter, NodeId id) {
@@ -155,7 +157,7 @@ class Recomputer {
 
   /// The value made again.
   Val again(Rewriter& rewriter, ValueId value, Wanted wanted) {
-    if (value != wanted.value and ((in_memory_[value.index] and not chosen_[value.index]) or is_small_beside(value, wanted.value))) return rewriter.mapped(value);
+    if (is_at_hand(value, wanted.value)) return rewriter.mapped(value);
     const std::pair key(value, wanted.group);
     if (const auto found = again_.find(key); found != again_.end()) return found->second;
     const Node& node = graph_.node(graph_.value(value).producer);
