@@ -38,16 +38,16 @@ class OrderedGroups {
   const std::vector<NodeId>& members(std::uint32_t group) const { return members_[group]; }
   const std::vector<NodeId>& readers(ValueId value) const { return readers_[value.index]; }
 
-  /// Can the two run at once? Not if something between them reads from one and is read by the other, or binds sizes.
+  /// Can the two run at once? Not if something between them reads from one and is read by the other, or binds sizes. Marks what join() then moves behind them.
   bool can_join(std::uint32_t a, std::uint32_t b) {
     if (position_[a] > position_[b]) std::swap(a, b);
     return segment_[members_[a].front().index] == segment_[members_[b].front().index] and find_behind(a, b);
   }
 
-  /// Makes one group of two that can be joined: that of the smaller number.
+  /// Makes one group of the two for which can_join() was just true: that of the smaller number.
   void join(std::uint32_t a, std::uint32_t b) {
     if (position_[a] > position_[b]) std::swap(a, b);
-    HONE_CHECK(find_behind(a, b), "joined groups would wait for each other");
+    HONE_CHECK(searched_ == std::pair(a, b), "groups are joined between which nobody has looked");
     const std::uint32_t first = position_[a], last = position_[b], joined = std::min(a, b);
     std::vector<std::uint32_t> order;
     const auto keep = [&](bool behind) {
@@ -85,6 +85,7 @@ class OrderedGroups {
   /// Marks what stands between a and b and needs a as behind; false if b needs one of those. A reshape of a's result is no step: b sees through it.
   bool find_behind(std::uint32_t a, std::uint32_t b) {
     ++search_;
+    searched_ = {a, b};
     transparent_[a] = search_;
     std::vector<std::uint32_t> open = {a};
     while (not open.empty()) {
@@ -114,6 +115,7 @@ class OrderedGroups {
   std::vector<std::uint32_t> segment_;        // by node: how many nodes before it bind sizes
   std::vector<std::uint32_t> behind_, transparent_;  // by group: the number of the search that marked it
   std::uint32_t search_ = 0;
+  std::pair<std::uint32_t, std::uint32_t> searched_;  // the groups of the last search
 };
 
 /// What one node alone would have to be worked out for again and again may be a row of the group that its reader has joined meanwhile.
