@@ -24,8 +24,8 @@ struct ModelSource {
 struct CompileOptions {
   std::vector<std::string> targets = {"cpu"};
   std::vector<std::string> cpu_levels = {"x86-64-v3", "x86-64-v4"};  ///< code levels to emit; the best that the processor has is loaded
-  PassChoice passes = {};                               ///< of those that may be left out
-  bool explain = false;                                 ///< fill Compiled::why
+  PassChoice passes = {};                                            ///< of those that may be left out
+  bool explain = false;                                              ///< fill Compiled::why
 };
 
 struct Compiled {

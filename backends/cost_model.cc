@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "backends/llvm/blocking.h"
-#include "ir/kernel/scalar_math.h"
 #include "ir/kernel/rebuild.h"
+#include "ir/kernel/scalar_math.h"
 #include "ir/op.h"
 
 namespace hone {
