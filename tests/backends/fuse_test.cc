@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "backends/recompute.h"
 #include "backends/schedule.h"
 #include "ir/op.h"
 #include "ir/parse.h"
@@ -27,7 +28,7 @@ std::string group_names(const Graph& graph) {
 
 std::string groups_of(const std::string& body) { return group_names(parse_graph("graph g(input %x: f32[N,8], input %b: f32[8]) {\n" + body + "}\n", "test")); }
 
-plan::Entry scheduled(const Graph& graph, KernelSet& kernels, const PassChoice& passes = {}) {
+plan::Entry scheduled(const Graph& graph, KernelSet& kernels, const PassChoice& passes) {
   PersistentSet persistents;
   return schedule(graph, kernels, persistents, passes, [](const Graph& g, const Input& input) {
     plan::Feed feed;
@@ -36,6 +37,11 @@ plan::Entry scheduled(const Graph& graph, KernelSet& kernels, const PassChoice& 
     feed.shape = g.type(input.value).shape;
     return feed;
   });
+}
+
+plan::Entry scheduled(const Graph& graph, const PassChoice& passes = {}) {
+  KernelSet kernels;
+  return scheduled(graph, kernels, passes);
 }
 
 TEST(Fuse, AChainIsOneKernel) {
@@ -54,7 +60,7 @@ TEST(Fuse, SoftmaxIsOneKernelOfThreePhases) {
   EXPECT_EQ(groups_of(kSoftmax), "reduce_max+sub+exp+reduce_sum+div");
   const Graph graph = parse_graph(std::string("graph g(input %x: f32[N,8], input %b: f32[8]) {\n") + kSoftmax + "}\n", "test");
   KernelSet kernels;
-  EXPECT_EQ(scheduled(graph, kernels).steps.size(), 1U);
+  EXPECT_EQ(scheduled(graph, kernels, {}).steps.size(), 1U);
   ASSERT_EQ(kernels.kernels().size(), 1U);
   EXPECT_EQ(kernels.kernels()[0].phases.size(), 3U) << print(kernels.kernels()[0]);
 }
@@ -124,7 +130,7 @@ TEST(Fuse, AMemberThatIsReadOutsideIsStoredToo) {
   const Graph graph =
       parse_graph("graph g(input %x: f32[N,8]) {\n%1: f32[N,8] = exp(%x)\n%2: f32[N,8] = neg(%1)\noutput \"a\" %1\noutput \"b\" %2\n}\n", "test");
   KernelSet kernels;
-  const plan::Entry entry = scheduled(graph, kernels);
+  const plan::Entry entry = scheduled(graph, kernels, {});
   ASSERT_EQ(entry.steps.size(), 1U);
   ASSERT_EQ(kernels.kernels().size(), 1U);
   EXPECT_EQ(print(kernels.kernels()[0]).find("y1[") != std::string::npos and print(kernels.kernels()[0]).find("y2[") != std::string::npos, true)
@@ -146,8 +152,7 @@ TEST(Fuse, AStateIsUpdatedInPlaceByTheKernelThatReadsIt) {
   const Graph graph = parse_graph(
       "graph g(input %x: f32[4], weight %w: f32[4] = [1, 2, 3, 4]) {\n%1: f32[4] = mul(%x, %w)\n%2: f32[4] = sub(%w, %1)\noutput \"y\" %1\nalias %w <- %2\n}\n",
       "test");
-  KernelSet kernels;
-  const plan::Entry entry = scheduled(graph, kernels);
+  const plan::Entry entry = scheduled(graph);
   EXPECT_EQ(entry.steps.size(), 1U) << "no copy at the end";
 }
 
@@ -178,8 +183,7 @@ TEST(Fuse, AStateThatIsReadLaterIsCopiedAtTheEnd) {
       "graph g(input %x: f32[4], weight %w: f32[4] = [1, 2, 3, 4]) {\n%1: f32[4] = sub(%w, %x)\n%2: f32[] = reduce_sum(%w) {axes=[0]}\noutput \"y\" %2\nalias "
       "%w <- %1\n}\n",
       "test");
-  KernelSet kernels;
-  const plan::Entry entry = scheduled(graph, kernels);
+  const plan::Entry entry = scheduled(graph);
   ASSERT_EQ(entry.steps.size(), 3U);
   EXPECT_TRUE(std::holds_alternative<plan::CopyStep>(entry.steps.back().what));
 }
@@ -189,8 +193,7 @@ TEST(Fuse, WhatAStateWasBeforeTheStepIsCopiedBeforeItIsOverwritten) {
       "graph g(input %x: f32[4], weight %w: f32[4] = [1, 2, 3, 4]) {\n%1: f32[4] = sub(%w, %x)\n%2: f32[2,2] = reshape(%w) {shape=[2,2]}\noutput \"y\" "
       "%2\nalias %w <- %1\n}\n",
       "test");
-  KernelSet kernels;
-  const plan::Entry entry = scheduled(graph, kernels);
+  const plan::Entry entry = scheduled(graph);
   ASSERT_EQ(entry.steps.size(), 3U) << "the kernel, then two copies";
   EXPECT_EQ(std::get<plan::CopyStep>(entry.steps[1].what).to, entry.results[0].buffer);
   EXPECT_EQ(entry.buffers[std::get<plan::CopyStep>(entry.steps[2].what).to].storage, plan::Buffer::Storage::kPersistent);
@@ -198,17 +201,27 @@ TEST(Fuse, WhatAStateWasBeforeTheStepIsCopiedBeforeItIsOverwritten) {
 
 TEST(Fuse, StatesThatChangePlacesAreCopiedFirst) {
   const Graph graph = parse_graph("graph g(state %a: f32[2] = [1, 2], state %b: f32[2] = [3, 4]) {\nalias %a <- %b\nalias %b <- %a\n}\n", "test");
-  KernelSet kernels;
-  const plan::Entry entry = scheduled(graph, kernels);
+  const plan::Entry entry = scheduled(graph);
   ASSERT_EQ(entry.steps.size(), 4U);
   for (const std::size_t i : {0, 1}) EXPECT_EQ(entry.buffers[std::get<plan::CopyStep>(entry.steps[i].what).to].storage, plan::Buffer::Storage::kArena);
 }
 
+TEST(Fuse, ACheapValueIsWorkedOutAgainInTheBackwardPass) {
+  const Fusion fusion = fuse_and_recompute(
+      parse_graph("graph g(input %x: f32[8,8]) {\n%1: f32[8,8] = neg(%x)\n%2: f32[8,8] = exp(%1)\n%3: f32[8,8] = matmul(%2, %2) {row=\"onednn.matmul\"}\n"
+                  "// backward\n%4: f32[8,8] = mul(%3, %1)\noutput \"y\" %4\n}\n",
+                  "test"),
+      {});
+  ASSERT_EQ(fusion.recomputed.size(), 1U);
+  EXPECT_TRUE(fusion.recomputed[0].starts_with("neg ")) << fusion.recomputed[0];
+  EXPECT_EQ(fusion.graph.node_count(), 5U);
+  EXPECT_EQ(fusion.groups.size(), 3U);
+}
+
 TEST(Fuse, WithoutItEachNodeIsAKernel) {
   const Graph graph = parse_graph("graph g(input %x: f32[N,8]) {\n%1: f32[N,8] = exp(%x)\n%2: f32[N,8] = relu(%1)\noutput \"y\" %2\n}\n", "test");
-  KernelSet kernels;
-  EXPECT_EQ(scheduled(graph, kernels).steps.size(), 1U);
-  EXPECT_EQ(scheduled(graph, kernels, PassChoice("none")).steps.size(), 2U);
+  EXPECT_EQ(scheduled(graph).steps.size(), 1U);
+  EXPECT_EQ(scheduled(graph, PassChoice("none")).steps.size(), 2U);
 }
 
 }  // namespace
