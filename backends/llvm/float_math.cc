@@ -54,21 +54,38 @@ llvm::Value* power_of_two(FloatMath& m, llvm::Value* n) { return m.from_bits(m.i
 // ln 2 in two parts: the first has 10 bits, so that its product with an exponent is exact.
 constexpr float kLn2High = 0x1.63p-1F, kLn2Low = -0x1.bd0106p-13F;
 
-// x = n ln 2 + r with |r| <= ln 2 / 2; exp x = 2^n exp r, and 2^n in two factors, for results that are denormal or just below overflow.
-llvm::Value* exp(FloatMath& m, llvm::Value* x) {
-  constexpr float kShift = 0x1.8p23F;  // adding it rounds to an integer, which then stands in the low bits
-  x = m.at_most(m.at_least(x, -104.0F), 89.0F);
+/// exp x = 2^n y.
+struct Scaled {
+  llvm::Value* y;
+  llvm::Value* shifted;  ///< n in its low bits
+};
+
+constexpr float kShift = 0x1.8p23F;  // adding it rounds to an integer, which then stands in the low bits
+
+// x = n ln 2 + r with |r| <= ln 2 / 2; y = exp r.
+Scaled scaled_exp(FloatMath& m, llvm::Value* x) {
   llvm::Value* shifted = m.multiply_add(x, m.number(0x1.715476p0F), m.number(kShift));
   llvm::Value* n = m.ir.CreateFSub(shifted, m.number(kShift));
   llvm::Value* r = m.multiply_add(n, m.number(-kLn2High), x);
   r = m.multiply_add(n, m.number(-kLn2Low), r);
   // (exp r - 1 - r) / r^2 on 1.01 [-ln2/2, ln2/2]: relative error of exp 3.3e-9
   llvm::Value* p = m.polynomial(r, {0x1.fffffcp-2F, 0x1.55548ap-3F, 0x1.555916p-5F, 0x1.123fc6p-7F, 0x1.6a1a78p-10F});
-  llvm::Value* y = m.ir.CreateFAdd(m.multiply_add(m.ir.CreateFMul(r, r), p, r), m.number(1));
-  llvm::Value* power = m.ir.CreateSub(m.bits(shifted), m.bits(m.number(kShift)));
+  return {m.ir.CreateFAdd(m.multiply_add(m.ir.CreateFMul(r, r), p, r), m.number(1)), m.bits(shifted)};
+}
+
+// 2^n in two factors, for results that are denormal or just below overflow.
+llvm::Value* exp(FloatMath& m, llvm::Value* x) {
+  const auto [y, shifted] = scaled_exp(m, m.at_most(m.at_least(x, -104.0F), 89.0F));
+  llvm::Value* power = m.ir.CreateSub(shifted, m.bits(m.number(kShift)));
   llvm::Value* half = m.ir.CreateAShr(power, 1);
-  y = m.ir.CreateFMul(y, power_of_two(m, half));
-  return m.ir.CreateFMul(y, power_of_two(m, m.ir.CreateSub(power, half)));
+  llvm::Value* scaled = m.ir.CreateFMul(y, power_of_two(m, half));
+  return m.ir.CreateFMul(scaled, power_of_two(m, m.ir.CreateSub(power, half)));
+}
+
+// The same for |x| <= 86, where one factor will do: the shift drops all bits of `shifted` but those of n.
+llvm::Value* exp_within(FloatMath& m, llvm::Value* x) {
+  const auto [y, shifted] = scaled_exp(m, x);
+  return m.ir.CreateFMul(y, m.from_bits(m.ir.CreateAdd(m.ir.CreateShl(shifted, 23), m.bits(m.number(1)))));
 }
 
 // x = 2^e (1 + f) with 1 + f in [sqrt(1/2), sqrt 2); log x = e ln 2 + f - f^2 / 2 + f^3 P(f).
@@ -102,7 +119,7 @@ llvm::Value* tanh(FloatMath& m, llvm::Value* x) {
   llvm::Value* near_zero = m.multiply_add(m.ir.CreateFMul(x, square), p, x);
   // |tanh x| = 1 - 2 / (exp(2 |x|) + 1), which is 1 from 10 on
   llvm::Value* bounded = m.at_most(a, 10.0F);
-  llvm::Value* e = exp(m, m.ir.CreateFAdd(bounded, bounded));
+  llvm::Value* e = exp_within(m, m.ir.CreateFAdd(bounded, bounded));
   llvm::Value* far = m.ir.CreateFSub(m.number(1), m.ir.CreateFDiv(m.number(2), m.ir.CreateFAdd(e, m.number(1))));
   return m.ir.CreateSelect(m.ir.CreateFCmpOLT(a, m.number(0.625F)), near_zero, m.with_sign_of(far, x));
 }
@@ -123,7 +140,7 @@ llvm::Value* erf(FloatMath& m, llvm::Value* x) {
   // -log(erfc(x)) on [1, 4.05]: absolute error of erf 1.0e-9
   llvm::Value* q =
       m.polynomial(m.at_most(a, 4.0F), {0x1.72ec90p-12F, 0x1.2085b0p0F, 0x1.46c58ap-1F, 0x1.a60a60p-4F, -0x1.6541dep-6F, 0x1.814c50p-9F, -0x1.852c64p-13F});
-  llvm::Value* far = m.ir.CreateFSub(m.number(1), exp(m, m.ir.CreateFNeg(q)));
+  llvm::Value* far = m.ir.CreateFSub(m.number(1), exp_within(m, m.ir.CreateFNeg(q)));
   return m.ir.CreateSelect(m.ir.CreateFCmpOLT(a, m.number(1)), near_zero, m.with_sign_of(far, x));
 }
 
