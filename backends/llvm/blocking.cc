@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
+#include <numeric>
 
 #include "backends/llvm/reduction.h"
 
@@ -11,10 +13,15 @@ namespace {
 
 // What is not known when compiling is taken to be of this size: a batch, and anything else.
 constexpr std::int64_t kTypicalRows = 64, kTypicalExtent = 256;
-constexpr double kDotCost = 1.3;                   ///< loads of dot products cross cache lines
-constexpr double kTileCycles = 30;                 ///< to find a tile's place, and to fill and empty the pipeline
-constexpr std::int64_t kMaxPackedBytes = 1 << 19;  ///< they lie on the stack
-constexpr std::int64_t kPanelBytes = 1 << 20;      ///< of the rows' factor: it stays in the second level cache
+constexpr double kDotCost = 1.3;                    ///< loads of dot products cross cache lines
+constexpr double kTileCycles = 30;                  ///< to find a tile's place, and to fill and empty the pipeline
+constexpr double kMissCycles = 1;                   ///< of a vector that comes from the second level cache, beside what is hidden behind other work
+constexpr double kTransposed = 0.5, kCopied = 0.5;  ///< cycles to pack an element
+constexpr std::int64_t kMaxPackedBytes = 1 << 19;   ///< they lie on the stack
+constexpr std::int64_t kSumBlock = 256;             ///< a packed factor of so many points stays in the first level cache or streams from the second
+constexpr std::int64_t kPanelBytes = 1 << 19;       ///< of the rows' factor: it stays in the second level cache
+constexpr std::int64_t kPanelRows = 256;            ///< enough of them that packing the columns' factor for each panel costs little
+constexpr std::int64_t kLongSum = 128;              ///< behind which prefetching pays
 constexpr std::int64_t kMaxRows = 16, kMaxVectors = 4, kMaxDots = 8;
 
 /// Cycles of one step of the inner loops: two multiply-adds or two loads each, a chain of additions of latency 4, the loop itself.
@@ -75,7 +82,21 @@ class Chooser {
     return axes;
   }
 
-  std::int64_t expected(std::uint32_t axis, std::int64_t typical) const { return nest_.extents[axis].is_constant() ? nest_.extents[axis].value() : typical; }
+  /// The extent where every symbol is `typical`.
+  std::int64_t expected(std::uint32_t axis, std::int64_t typical) const {
+    if (nest_.extents[axis].is_constant()) return nest_.extents[axis].value();
+    std::int64_t sum = 0;
+    for (const auto& [arguments, coefficient] : nest_.extents[axis].terms()) {
+      std::int64_t product = coefficient;
+      for (const std::uint32_t argument : arguments) {
+        DimBindings sizes;
+        for (const std::string& symbol : nest_.arguments[argument].symbols()) sizes[symbol] = typical;
+        product *= nest_.arguments[argument].evaluate(sizes);
+      }
+      sum += product;
+    }
+    return std::max<std::int64_t>(1, sum);
+  }
 
   // ---- candidates
 
@@ -84,28 +105,52 @@ class Chooser {
     const bool vectors = contiguous_or_constant(columns), dots = contiguous_or_constant(inner);
     for (const std::uint32_t rows : row_axes(columns)) {
       if (vectors) try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(columns)});
-      if (const ExprId factor = factor_to_pack(columns, rows); factor.valid() and not vectors)
-        try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(columns), .packed = factor});
+      if (const ExprId factor = factor_to_pack(columns, rows); factor.valid())
+        try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(columns), .packed = factor, .copied = vectors, .sum_block = sum_block()});
       if (dots) try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(inner), .dots = true});
     }
     if (vectors and not best_) try_tiles({.columns = columns, .lanes = lanes_for(columns)});
   }
 
-  /// The factor that depends on the columns, if its vectors along the innermost inner axis can be transposed.
+  /// The factor that depends on the columns, if its vectors can be copied, or those along the innermost inner axis transposed.
   ExprId factor_to_pack(std::uint32_t columns, std::uint32_t rows) const {
     const std::vector<std::uint32_t>& inner = nest_.inner[0];
-    if (kernel_.phases[0].reductions.size() != 1 or not std::ranges::all_of(inner, [&](std::uint32_t axis) { return nest_.extents[axis].is_constant(); }))
-      return {};
-    std::int64_t points = 1;
-    for (const std::uint32_t axis : inner) points *= nest_.extents[axis].value();
-    if (points * kMaxVectors * unit_.lanes * 4 > kMaxPackedBytes) return {};
+    const bool copied = contiguous_or_constant(columns);
+    if (kernel_.phases[0].reductions.size() != 1 or (copied and inner.size() != 1)) return {};
+    if (not copied and not std::ranges::all_of(inner, [&](std::uint32_t axis) { return nest_.extents[axis].is_constant(); })) return {};
+    if (sum_block() == 0 and inner_points() * kMaxVectors * unit_.lanes * 4 > kMaxPackedBytes) return {};
     const Expr& product = kernel_.exprs[kernel_.phases[0].reductions[0].value];
     const bool first = (axes_of_[product.operands[0].index] >> columns & 1) != 0;
     const ExprId factor = product.operands[first ? 0 : 1], other = product.operands[first ? 1 : 0];
     const auto depends_on = [&](ExprId id, std::uint32_t axis) { return (axes_of_[id.index] >> axis & 1) != 0; };
     if (depends_on(factor, rows) or depends_on(other, columns)) return {};
+    const bool is_short = sum_block() > 0 and inner_points() <= 2 * kSumBlock;  // likely, not surely: it would be one part, with all of its sums through memory
+    if (copied) return depends_on(factor, inner.back()) and not is_short ? factor : ExprId();
     const bool along = std::ranges::all_of(loads_, [&](ExprId load) { return not depends(load, columns) or stride(load, inner.back()) == Stride::kOne; });
     return along ? factor : ExprId();
+  }
+
+  /// A sum that is not known to be short is packed in parts.
+  std::int64_t sum_block() const {
+    const std::vector<std::uint32_t>& inner = nest_.inner[0];
+    if (inner.size() != 1) return 0;
+    const Size& extent = nest_.extents[inner.front()];
+    return extent.is_constant() and extent.value() <= 2 * kSumBlock ? 0 : kSumBlock;
+  }
+
+  /// Does what is loaded for `count` vectors of columns fall out of the first level cache between two tiles? Rows a power of two apart share few of its sets.
+  bool misses_first_level(std::uint32_t columns, std::int64_t count) const {
+    constexpr std::int64_t kLine = 64, kSets = 64, kWays = 8;
+    const std::uint32_t inner = nest_.inner[0].back();
+    return std::ranges::any_of(loads_, [&](ExprId load) {
+      if (not depends(load, columns) or not depends(load, inner)) return false;
+      const Offset& offset = nest_.loads.at(load);
+      const auto step = offset.axes.find(inner);
+      if (step == offset.axes.end() or not step->second.is_constant()) return true;
+      const std::int64_t bytes = std::max<std::int64_t>(1, std::abs(step->second.value()) * 4);
+      const std::int64_t apart = std::max<std::int64_t>(1, kLine * kSets / std::gcd(bytes, kLine * kSets));
+      return inner_points() * count > std::min(kSets, apart * count) * kWays;
+    });
   }
 
   std::int64_t lanes_for(std::uint32_t axis) const {
@@ -119,11 +164,14 @@ class Chooser {
     const auto sums = static_cast<std::int64_t>(kernel_.phases[0].reductions.size());
     for (blocking.column_count = 1; blocking.column_count <= most_columns; ++blocking.column_count) {
       for (blocking.row_count = 1; blocking.row_count <= std::min(rows, kMaxRows); ++blocking.row_count) {
-        if (blocking.row_count * blocking.column_count * sums + blocking.column_count + 1 > unit_.registers) break;
+        const std::int64_t for_rows = unit_.registers / 8;  // more than the one that is needed at a time: else LLVM spills sums
+        if (blocking.row_count * blocking.column_count * sums + blocking.column_count + for_rows > unit_.registers) break;
         const double cycles = cycles_per_point(blocking, columns, rows);
         if (best_ and cycles >= best_cycles_) continue;
         best_ = blocking;
-        best_->panel_rows = std::max<std::int64_t>(4, kPanelBytes / (4 * inner_points() * blocking.row_count));
+        const std::int64_t points = blocking.sum_block > 0 ? blocking.sum_block : inner_points();
+        best_->panel_rows = std::max<std::int64_t>(4, std::min(kPanelRows, kPanelBytes / (4 * points)) / blocking.row_count);
+        best_->prefetches = not blocking.dots and nest_.inner[0].size() == 1 and expected(nest_.inner[0].back(), kTypicalRows) >= kLongSum;
         best_cycles_ = cycles;
       }
     }
@@ -143,13 +191,16 @@ class Chooser {
     const auto tile = [&](std::int64_t tile_rows, std::int64_t tile_width) {
       const std::int64_t cells = blocking.dots ? tile_width : ceil_div(tile_width, blocking.lanes);
       const double tail = blocking.dots ? 3.0 * static_cast<double>(tile_rows * cells) : 0;
-      return step_cycles(tile_rows, cells) * steps * (blocking.dots ? kDotCost : 1) + tail + kTileCycles;
+      const bool misses = not blocking.dots and not blocking.packed.valid() and misses_first_level(blocking.columns, cells);
+      return (step_cycles(tile_rows, cells) * (blocking.dots ? kDotCost : 1) + (misses ? kMissCycles * static_cast<double>(cells) : 0)) * steps + tail +
+             kTileCycles;
     };
     const auto strip = [&](std::int64_t tile_rows) {
       return static_cast<double>(columns / blocking.width()) * tile(tile_rows, blocking.width()) + (last_columns > 0 ? tile(tile_rows, last_columns) : 0);
     };
     const double all = static_cast<double>(rows / blocking.row_count) * strip(blocking.row_count) + (last_rows > 0 ? strip(last_rows) : 0);
-    const double packing = blocking.packed.valid() ? 0.5 * static_cast<double>(columns * inner) : 0;
+    const double pack_element = not blocking.packed.valid() ? 0 : blocking.copied ? kCopied : kTransposed;
+    const double packing = pack_element * static_cast<double>(columns * inner * ceil_div(rows, kPanelRows));
     return (all + packing) / static_cast<double>(std::max<std::int64_t>(1, columns * rows));
   }
 

@@ -22,10 +22,14 @@ struct Blocking {
   std::int64_t lanes = 1;         ///< points of a vector
   bool dots = false;              ///< lanes run along the innermost inner axis, and each point of the tile has a vector of partial sums; else along `columns`
 
-  /// The factor that depends on the columns, for all inner points, as vectors in an array: made once for all rows of a panel of tiles. The factor is contiguous
-  /// along the innermost inner axis, or along the columns.
+  /// The factor that depends on the columns, as vectors in an array, in the order in which they are wanted: made once for all rows of a panel of tiles. The
+  /// factor is contiguous along the innermost inner axis, or, where it is `copied`, along the columns.
   ExprId packed = {};
-  std::int64_t panel_rows = 1;  ///< tiles below each other that are done before those of the next columns
+  bool copied = false;
+  /// Points of the (only) inner axis that are packed and summed at a time; the tiles' sums then wait in memory. 0: all.
+  std::int64_t sum_block = 0;
+  std::int64_t panel_rows = 1;  ///< at most so many tiles below each other are done before those of the next columns
+  bool prefetches = false;      ///< the memory behind the sums is asked for before them
 
   std::int64_t width() const { return dots ? column_count : column_count * lanes; }
 };

@@ -24,8 +24,12 @@ class BlockCode {
     points = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, points, number(1));
     column_blocks_ = block_count(blocking_.columns, blocking_.width(), column_tail_width());
     row_blocks_ = blocking_.rows ? block_count(*blocking_.rows, blocking_.row_count, blocking_.row_count) : number(1);
-    panel_rows_ = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, row_blocks_, number(blocking_.panel_rows));
-    row_panels_ = ir_.CreateUDiv(ir_.CreateNSWAdd(row_blocks_, number(blocking_.panel_rows - 1)), number(blocking_.panel_rows));
+    // Panels of equal height, an even number of them: their halves are a call's share on two threads, which is also what it reads and writes of rows elsewhere.
+    Value* fewest = ceil_div(row_blocks_, number(blocking_.panel_rows));
+    Value* even = ir_.CreateAnd(ir_.CreateNSWAdd(fewest, number(1)), number(-2));
+    Value* wanted = ir_.CreateSelect(ir_.CreateICmpSGT(fewest, number(1)), even, number(1));
+    panel_rows_ = ceil_div(row_blocks_, wanted);
+    row_panels_ = ceil_div(row_blocks_, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, panel_rows_, number(1)));
     Value* tiles = ir_.CreateNUWMul(panel_rows_, ir_.CreateNUWMul(column_blocks_, row_panels_));
     for (const std::uint32_t axis : other_axes()) tiles = ir_.CreateNUWMul(tiles, extent(axis));
     const auto tile_at = [&](Value* point) { return ir_.CreateUDiv(ir_.CreateNUWMul(point, tiles), points); };
@@ -40,9 +44,16 @@ class BlockCode {
     Value* left;
   };
 
+  /// Points of the innermost inner axis: [from, to).
+  struct Part {
+    Value *from, *to;
+  };
+  Part all_points() { return {number(0), extent(nest_.inner[0].back())}; }
+
   // ---- where a tile lies
 
   Value* number(std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); }
+  Value* ceil_div(Value* a, Value* b) { return ir_.CreateUDiv(ir_.CreateNSWAdd(a, ir_.CreateNSWSub(b, number(1))), b); }
   Value* extent(std::uint32_t axis) { return point_.size(nest_.extents[axis]); }
   bool is_constant(std::uint32_t axis) const { return nest_.extents[axis].is_constant(); }
 
@@ -65,8 +76,7 @@ class BlockCode {
   /// The tiles [first, last), panel by panel: tiles of the same columns, whose factor stays in the cache.
   void panels(Value* first, Value* last) {
     Value* height = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, panel_rows_, number(1));
-    Value* end = ir_.CreateUDiv(ir_.CreateNSWAdd(last, ir_.CreateNSWSub(height, number(1))), height);
-    loops_.loop(ir_.CreateUDiv(first, height), end, {.unroll = 1}, [&](Value* panel) {
+    loops_.loop(ir_.CreateUDiv(first, height), ceil_div(last, height), {.unroll = 1}, [&](Value* panel) {
       Value* start = ir_.CreateNSWMul(panel, height);
       Value* from = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, ir_.CreateNSWSub(first, start), number(0));
       Value* to = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateNSWSub(last, start), height);
@@ -82,10 +92,48 @@ class BlockCode {
     for (std::size_t i = others.size(); i-- > 0;) point_.set_index(others[i], i == 0 ? panel : split_off(panel, extent(others[i])));
     columns(column_block, [&](const Side& columns) {
       if (not blocking_.rows) return cells({nullptr, 1, nullptr}, columns);
-      if (blocking_.packed.valid()) pack(columns);
       Value* below = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateNSWAdd(above, to), row_blocks_);  // the last panel may have fewer rows
-      loops_.loop(ir_.CreateNSWAdd(above, from), below, {.unroll = 1}, [&](Value* block) { rows(block, [&](const Side& rows) { cells(rows, columns); }); });
+      const auto each_tile = [&](auto body) {
+        loops_.loop(ir_.CreateNSWAdd(above, from), below, {.unroll = 1}, [&](Value* block) { rows(block, [&](const Side& rows) { body(block, rows); }); });
+      };
+      if (blocking_.sum_block > 0) return in_parts(columns, above, each_tile);
+      if (blocking_.packed.valid()) pack(columns, all_points());
+      each_tile([&](Value*, const Side& rows) { cells(rows, columns); });
     });
+  }
+
+  /// The sums of a panel's tiles, part by part; meanwhile they wait in an array. There is one sum: its factor is packed.
+  template <typename EachTile>
+  void in_parts(const Side& columns, Value* above, EachTile each_tile) {
+    const std::uint32_t axis = nest_.inner[0].front();
+    const std::int64_t cells = blocking_.row_count * columns.count;
+    llvm::Type* type = llvm::FixedVectorType::get(ir_.getFloatTy(), static_cast<unsigned>(blocking_.lanes));
+    llvm::AllocaInst* array = point_.variable(llvm::ArrayType::get(type, static_cast<std::uint64_t>(blocking_.panel_rows * cells)));
+    array->setAlignment(llvm::Align(64));
+    const auto sums_of = [&](Value* block) { return ir_.CreateInBoundsGEP(type, array, ir_.CreateNSWMul(ir_.CreateNSWSub(block, above), number(cells))); };
+    each_tile([&](Value* block, const Side&) {
+      Value* sums = sums_of(block);
+      for (std::int64_t i = 0; i < cells; ++i) ir_.CreateStore(llvm::Constant::getNullValue(type), cell_at(sums, type, i));
+    });
+    loops_.strided(number(0), extent(axis), number(blocking_.sum_block), {.unroll = 1}, [&](Value* from) {
+      const Part part{from, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateNSWAdd(from, number(blocking_.sum_block)), extent(axis))};
+      pack(columns, part);
+      each_tile([&](Value* block, const Side& rows) { add_part(rows, columns, part, sums_of(block)); });
+    });
+    each_tile([&](Value* block, const Side& rows) { finish(rows, columns, {sums_of(block)}); });
+  }
+
+  Value* cell_at(Value* cells, llvm::Type* type, std::int64_t i) { return ir_.CreateConstInBoundsGEP1_64(type, cells, static_cast<std::uint64_t>(i)); }
+
+  void add_part(const Side& rows, const Side& columns, const Part& part, Value* sums) {
+    point_.set_grid(with_rows(along_columns({}, columns), rows));
+    point_.make_temps();
+    const std::vector<Value*> cells = point_.temp(0).cells;
+    const auto in_memory = [&](std::size_t i) { return cell_at(sums, point_.cell_type(DType::kF32), static_cast<std::int64_t>(i)); };
+    for (std::size_t i = 0; i < cells.size(); ++i) point_.write(cells[i], point_.read(in_memory(i), DType::kF32));
+    sum(rows, columns, part);
+    for (std::size_t i = 0; i < cells.size(); ++i) point_.write(in_memory(i), point_.read(cells[i], DType::kF32));
+    point_.set_grid({});
   }
 
   Value* split_off(Value*& number, Value* extent) {
@@ -143,15 +191,60 @@ class BlockCode {
       point_.make_temps();
       for (std::size_t p = 0; p < kernel_.phases.size(); ++p) phase(p);
     } else {
-      PointGrid grid = blocking_.dots ? dot_products(columns) : along_columns({}, columns);
-      grid.row_axis = *blocking_.rows;
-      grid.rows = indices(rows, *blocking_.rows);
-      point_.set_grid(grid);
+      point_.set_grid(with_rows(blocking_.dots ? dot_products(columns) : along_columns({}, columns), rows));
       point_.make_temps();
-      phase(0);
-      finish(rows, columns);
+      code_.start(0);
+      if (nest_.inner[0].size() == 1 and not blocking_.dots) sum(rows, columns, all_points());
+      else inner_loops(0, 0);
+      finish(rows, columns, collect(columns.count));
     }
     point_.set_grid({});
+  }
+
+  PointGrid with_rows(PointGrid grid, const Side& rows) {
+    grid.row_axis = *blocking_.rows;
+    grid.rows = indices(rows, *blocking_.rows);
+    return grid;
+  }
+
+  /// The sums over a part of the innermost inner axis. Between its steps it asks for what the phases behind the sums touch at the cells, row by row: rows of it
+  /// lie apart, which no processor foresees, and all of them at once are more than it can ask for.
+  void sum(const Side& rows, const Side& columns, const Part& part) {
+    const PointGrid grid = point_.grid();
+    const std::uint32_t axis = nest_.inner[0].back();
+    const auto steps = [&](Value* from, Value* to) {
+      loops_.loop(from, to, {.unroll = unrolling(nest_.extents[axis])}, [&](Value* i) {
+        point_.set_index(axis, i);
+        code_.run(0, PhaseCode::Order::kAsWritten);
+      });
+    };
+    if (not blocking_.prefetches) return steps(part.from, part.to);
+    Value* share = ceil_div(ir_.CreateNSWSub(part.to, part.from), number(rows.count));
+    loops_.loop(number(0), number(rows.count), {.unroll = 1}, [&](Value* row) {
+      prefetch(ir_.CreateNSWAdd(rows.first, row), columns);
+      point_.set_grid(grid);
+      Value* from = ir_.CreateNSWAdd(part.from, ir_.CreateNSWMul(row, share));
+      steps(from, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateNSWAdd(from, share), part.to));
+    });
+  }
+
+  /// What lies at a row's cells in memory.
+  void prefetch(Value* row, const Side& columns) {
+    const auto lies_at_cells = [&](const Offset& offset) {
+      return offset.values.empty() and offset.axes.contains(*blocking_.rows) and offset.axes.contains(blocking_.columns);
+    };
+    PointGrid grid = along_columns({}, columns);
+    grid.row_axis = *blocking_.rows;
+    grid.rows = {row};
+    point_.set_grid(grid);
+    point_.each_cell([&] {
+      for (std::size_t p = 1; p < kernel_.phases.size(); ++p) {
+        for (const ExprId id : expressions_of(kernel_, p))
+          if (kernel_.exprs[id].op == ScalarOp::kLoad and lies_at_cells(nest_.loads.at(id))) point_.prefetch(kernel_.exprs[id].slot, nest_.loads.at(id));
+        for (std::size_t s = 0; s < kernel_.phases[p].stores.size(); ++s)
+          if (lies_at_cells(nest_.stores[p][s])) point_.prefetch(kernel_.phases[p].stores[s].buffer, nest_.stores[p][s]);
+      }
+    });
   }
 
   /// The index of each row or column.
@@ -248,22 +341,38 @@ class BlockCode {
 
   // ---- packing
 
-  /// Lays out the factor of these columns: for each inner point, in order, one vector after the other.
-  void pack(const Side& columns) {
+  /// Lays out the factor of these columns: for each inner point of a part, in order, one vector after the other.
+  void pack(const Side& columns, const Part& part) {
     const std::vector<std::uint32_t>& inner = nest_.inner[0];
-    std::int64_t points = 1;
-    for (const std::uint32_t axis : inner) points *= nest_.extents[axis].value();
+    std::int64_t points = blocking_.sum_block;
+    if (points == 0) {
+      points = 1;
+      for (const std::uint32_t axis : inner) points *= nest_.extents[axis].value();
+    }
     const auto vectors = static_cast<std::uint64_t>(columns.count);
     llvm::Type* type = llvm::FixedVectorType::get(ir_.getFloatTy(), static_cast<unsigned>(blocking_.lanes));
     llvm::AllocaInst* array = point_.variable(llvm::ArrayType::get(type, static_cast<std::uint64_t>(points) * vectors));
     array->setAlignment(llvm::Align(64));
-    const auto place = [this, type, array, vectors](Value* point, Value* column) {
-      return ir_.CreateInBoundsGEP(type, array, ir_.CreateNSWAdd(ir_.CreateNSWMul(point, number(static_cast<std::int64_t>(vectors))), column));
+    const auto place = [this, type, array, vectors, part](Value* point, Value* column) {
+      Value* vector = ir_.CreateNSWMul(ir_.CreateNSWSub(point, part.from), number(static_cast<std::int64_t>(vectors)));
+      return ir_.CreateInBoundsGEP(type, array, ir_.CreateNSWAdd(vector, column));
     };
     point_.restore(blocking_.packed);
-    pack_loops(columns, 0, place);
+    if (blocking_.copied) copy(columns, part, place);
+    else pack_loops(columns, 0, part, place);
     point_.replace(blocking_.packed,
                    [this, type, place] { return ir_.CreateLoad(type, place(inner_point(), number(static_cast<std::int64_t>(point_.column())))); });
+  }
+
+  template <typename Place>
+  void copy(const Side& columns, const Part& part, Place place) {
+    const std::uint32_t axis = nest_.inner[0].back();
+    point_.set_grid(along_columns({}, columns));
+    loops_.loop(part.from, part.to, {.unroll = 4}, [&](Value* i) {
+      point_.set_index(axis, i);
+      point_.each_cell([&] { ir_.CreateStore(point_.spread(point_.value(blocking_.packed)), place(i, number(static_cast<std::int64_t>(point_.column())))); });
+    });
+    point_.set_grid({});
   }
 
   /// The number of the inner point.
@@ -274,18 +383,19 @@ class BlockCode {
   }
 
   template <typename Place>
-  void pack_loops(const Side& columns, std::size_t depth, Place place) {
+  void pack_loops(const Side& columns, std::size_t depth, const Part& part, Place place) {
     const std::uint32_t axis = nest_.inner[0][depth];
     if (depth + 1 < nest_.inner[0].size()) {
       return loops_.loop(number(0), extent(axis), {.unroll = 1}, [&](Value* i) {
         point_.set_index(axis, i);
-        pack_loops(columns, depth + 1, place);
+        pack_loops(columns, depth + 1, part, place);
       });
     }
     const std::int64_t lanes = blocking_.lanes, rest = nest_.extents[axis].value() % lanes, whole = nest_.extents[axis].value() - rest;
     loops_.loop(number(0), number(columns.count), {.unroll = 1}, [&](Value* column) {
-      loops_.strided(number(0), number(whole), number(lanes), {.unroll = 1}, [&](Value* i) { transpose(columns, column, axis, i, lanes, place); });
-      if (rest > 0) transpose(columns, column, axis, number(whole), rest, place);
+      Value* behind = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, part.to, number(whole));
+      loops_.strided(part.from, behind, number(lanes), {.unroll = 1}, [&](Value* i) { transpose(columns, column, axis, i, lanes, place); });
+      if (rest > 0) point_.when(ir_.CreateICmpSGT(part.to, number(whole)), [&] { transpose(columns, column, axis, number(whole), rest, place); });
     });
   }
 
@@ -333,10 +443,9 @@ class BlockCode {
   // ---- behind the sums
 
   /// The phases behind the contraction, row by row, from sums that lie in memory: registers again, where LLVM unrolls the loop.
-  void finish(const Side& rows, const Side& columns) {
+  void finish(const Side& rows, const Side& columns, const std::vector<Value*>& sums) {
     PointGrid grid = blocking_.dots ? dots_as_lanes(columns) : along_columns({}, columns);
     grid.row_axis = *blocking_.rows;
-    const std::vector<Value*> sums = collect(columns.count);
     loops_.loop(number(0), rows.left == nullptr ? number(rows.count) : rows.left, {.unroll = rows.left == nullptr ? 0 : 1}, [&](Value* row) {
       grid.rows = {ir_.CreateNSWAdd(rows.first, row)};
       point_.set_grid(grid);

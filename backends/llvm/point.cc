@@ -293,6 +293,12 @@ void Point::store(const Store& store, const Offset& offset, llvm::Value* value, 
   annotated(ir.CreateStore(narrow(ir, dtype, value, half_), at), store.buffer);
 }
 
+void Point::prefetch(std::uint32_t buffer, const Offset& offset) {
+  llvm::Type* element = storage_type(ir.getContext(), kernel_.buffers[buffer].dtype);
+  llvm::Value* at = ir.CreateGEP(element, buffers_[buffer], offset_value(offset));  // perhaps behind the last element: not in bounds
+  ir.CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, ir.getInt32(0), ir.getInt32(3), ir.getInt32(1)});
+}
+
 /// Of the first lane.
 llvm::Value* Point::offset_value(const Offset& offset) {
   llvm::Value* sum = nullptr;

@@ -73,6 +73,8 @@ class Point {
 
   /// Stores `value`, or adds it to what is there, in the lanes of `mask` (nullptr: all). `offset` belongs to `store`.
   void store(const Store& store, const Offset& offset, llvm::Value* value, llvm::Value* mask);
+  /// Says that the element will be wanted.
+  void prefetch(std::uint32_t buffer, const Offset& offset);
 
   /// A reduction's variables. They hold values, of all lanes of a cell.
   struct Temp {

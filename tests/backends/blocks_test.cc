@@ -83,6 +83,16 @@ TEST(Blocks, ALongPanelOfTiles) {
   for (const bool tb : {false, true}) expect_agrees(matmul(N, 1030, 20, {.ta = false, .tb = tb}), {.tolerance = 2e-4, .sizes = {{{"N", 300}}}});
 }
 
+TEST(Blocks, SumsInParts) {
+  const std::vector<DimBindings> depths = {{{"N", 0}}, {{"N", 1}}, {{"N", 64}}, {{"N", 150}}};
+  for (const bool ta : {false, true}) {
+    Product p(270, 4 * N, 90, {.ta = ta, .tb = false});
+    const auto old = p.writer.operand(DType::kF32, {270, 90});
+    p.writer.store(p.result, {p.row, p.column}, p.writer.load(old, {p.row, p.column}) - p.sum);
+    expect_agrees(p.writer.kernel, {.tolerance = 2e-4, .sizes = depths});
+  }
+}
+
 TEST(Blocks, BatchedMatmulWithABroadcastOperand) {
   KernelWriter w("batched");
   const auto a = w.operand(DType::kF32, {N, 3, 9, 12}), b = w.operand(DType::kF32, {3, 20, 12}), y = w.result(DType::kF32, {N, 3, 9, 20});
