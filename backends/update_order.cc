@@ -23,11 +23,13 @@ class UpdateOrder {
   /// For each group the number of the one behind which it goes: its own where it stays.
   std::vector<std::size_t> run(std::span<const std::vector<NodeId>> groups) {
     std::vector<std::size_t> places;
-    std::size_t earliest = 0;  // sizes that are read out of tensors are known behind the node that binds them
+    std::size_t earliest = 0;  // the parts of a step begin one after the other, and sizes that are read out of tensors are known behind the node that binds them
+    bool in_backward = false;
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      if (graph_.node(groups[g].front()).op->binds) earliest = g;
-      const bool moves = std::ranges::all_of(groups[g], [this](NodeId member) { return not graph_.node(member).op->binds; }) and
-                         std::ranges::any_of(groups[g], [this](NodeId member) { return graph_.node(member).part == Part::kUpdate; });
+      const bool binds = graph_.node(groups[g].front()).op->binds, is_backward = has(groups[g], Part::kBackward);
+      if (binds or (is_backward and not in_backward)) earliest = g;
+      in_backward = in_backward or is_backward;
+      const bool moves = not binds and has(groups[g], Part::kUpdate);
       places.push_back(moves ? std::max(earliest, last_needed(groups[g])) : g);
       for (const NodeId member : groups[g]) place_[member.index] = places.back();
     }
@@ -35,6 +37,10 @@ class UpdateOrder {
   }
 
  private:
+  bool has(std::span<const NodeId> group, Part part) const {
+    return std::ranges::any_of(group, [&](NodeId member) { return graph_.node(member).part == part; });
+  }
+
   /// What a value shows, through reshapes.
   ValueId shown(ValueId value) const {
     while (graph_.is_op(value, op::reshape)) value = graph_.producer(value).operands[0];

@@ -143,7 +143,7 @@ TEST(Fuse, AResultThatNobodyReadsIsNotStored) {
       "channels_last=true}\noutput \"y\" %1\n}\n",
       "test");
   KernelSet kernels;
-  EXPECT_EQ(scheduled(graph, kernels).steps.size(), 1U);
+  EXPECT_EQ(scheduled(graph, kernels, {}).steps.size(), 1U);
   ASSERT_EQ(kernels.kernels().size(), 1U);
   EXPECT_EQ(kernels.kernels()[0].buffers.size(), 2U) << print(kernels.kernels()[0]);
 }
