@@ -8,6 +8,7 @@
 #include <iterator>
 #include <limits>
 
+#include "backends/llvm/double_math.h"
 #include "backends/llvm/float_math.h"
 #include "backends/llvm/integer_power.h"
 #include "base/check.h"
@@ -173,6 +174,15 @@ Value* integer_power(const Operation& all) {
   });
 }
 
+/// Of a constant, as in an optimizer's bias corrections, without libm.
+Value* float_power(const Operation& o) {
+  const auto* constant = llvm::dyn_cast<llvm::Constant>(o[0]);
+  if (constant != nullptr and constant->getType()->isVectorTy()) constant = constant->getSplatValue();
+  const auto* base = o.type == DType::kF64 ? llvm::dyn_cast_or_null<llvm::ConstantFP>(constant) : nullptr;
+  const double value = base == nullptr ? 0 : base->getValueAPF().convertToDouble();
+  return value > 0 and value <= std::numeric_limits<double>::max() ? emit_power_of_constant(o.ir, value, o[1]) : call_libm(o, "pow");
+}
+
 /// 1 / (1 + exp(-|x|)), or exp(-|x|) times that.
 Value* double_sigmoid(const Operation& o) {
   Value* argument[] = {o.ir.CreateFNeg(o.intrinsic(intrinsic::fabs))};
@@ -228,7 +238,7 @@ constexpr Row kRows[] = {
     {ScalarOp::kFloorDiv, float_floor_quotient, floor_quotient},
     {ScalarOp::kMod, float_mod, floor_remainder},
     {ScalarOp::kFmod, [](const Operation& o) { return o.ir.CreateFRem(o[0], o[1]); }, remainder},
-    {.op = ScalarOp::kPow, .on_integers = integer_power, .libm = "pow"},
+    {ScalarOp::kPow, float_power, integer_power},
     {ScalarOp::kMax, by_intrinsic<intrinsic::maximum>, [](const Operation& o) { return integer_extreme(o, true); }},
     {ScalarOp::kMin, by_intrinsic<intrinsic::minimum>, [](const Operation& o) { return integer_extreme(o, false); }},
     {ScalarOp::kEq, compare_floats<llvm::CmpInst::FCMP_OEQ>, compare_integers<llvm::CmpInst::ICMP_EQ, llvm::CmpInst::ICMP_EQ>},

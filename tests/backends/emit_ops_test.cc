@@ -130,5 +130,36 @@ TEST(EmitAccuracy, OfPolynomialsOverAllFloats) {
   }
 }
 
+/// |found - exact| in units of the last place of a double as large as `exact`.
+double double_ulps(double exact, double found) {
+  if (std::isnan(exact)) return std::isnan(found) ? 0 : kInfinity;
+  if (exact == found) return 0;
+  if (std::isinf(exact) or not std::isfinite(found)) return kInfinity;
+  return std::fabs(found - exact) / std::ldexp(1.0, std::max(std::ilogb(exact), -1022) - 52);
+}
+
+TEST(EmitAccuracy, OfPowersOfConstants) {
+  std::vector<double> exponents = {0, -0.0, kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN(), 1e300, -1e300, 1e-300};
+  for (int i = 1; i <= 5000; ++i)
+    for (const double unit : {1.0, 0.004, 37.3, -0.37, -11.0}) exponents.push_back(i * unit);
+  const auto count = static_cast<std::int64_t>(exponents.size());
+  const GuardedMemory x(count * 8), y(count * 8);
+  std::ranges::copy(exponents, x.as<double>());
+  for (const double base : {0.9, 0.999, 0.96, 0.5, 1.0, 2.0, 10.0, 1e-3, 1e300, 4e-310, 1.0000001}) {
+    KernelWriter w("power");
+    const auto in = w.operand(DType::kF64, {count}), out = w.result(DType::kF64, {count});
+    const Scalar i = w.outer(count), exponent = w.load(in, {i});
+    w.store(out, {i}, expr::pow(expr::like(exponent, base), exponent));
+    for (const std::string& cpu : runnable_cpus()) {
+      const Kernel* const kernels[] = {&w.kernel};
+      const LoadedKernels loaded(compile_shared_object(kernels, {.cpu = cpu}));
+      void* const buffers[] = {x.data(), y.data()};
+      loaded["power"](buffers, nullptr, 0, count);
+      for (std::int64_t k = 0; k < count; ++k)
+        ASSERT_LE(double_ulps(std::pow(base, exponents[static_cast<std::size_t>(k)]), y.as<double>()[k]), 2) << base << "^" << exponents[static_cast<std::size_t>(k)] << " on " << cpu;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace hone
