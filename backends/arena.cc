@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "runtime/library/rows.h"
+#include "runtime/library/step_spec.h"
 
 namespace hone {
 
@@ -39,8 +39,8 @@ class Measure {
   }
 
  private:
-  TensorType type_of(std::int64_t buffer) const {
-    const Buffer& b = entry_.buffers[static_cast<std::size_t>(buffer)];
+  TensorType type_of(std::uint32_t buffer) const {
+    const Buffer& b = entry_.buffers[buffer];
     return {.dtype = b.dtype, .shape = evaluate(b.shape, sizes_)};
   }
 
@@ -48,11 +48,7 @@ class Measure {
   void size_workspaces(const plan::LibraryStep& step) {
     const auto is_opaque = [&](std::uint32_t result) { return entry_.buffers[result].opaque; };
     if (std::none_of(step.results.begin(), step.results.end(), is_opaque)) return;
-    LibrarySpec spec;
-    for (const auto& [name, values] : step.attributes) spec.attributes[name] = evaluate(values, sizes_);
-    for (const std::int64_t operand : step.operands) spec.operands.push_back(operand < 0 ? std::nullopt : std::optional(type_of(operand)));
-    for (const std::uint32_t result : step.results) spec.results.push_back(type_of(result));
-    const auto call = find_library_row(step.row)->make(spec);
+    const auto call = find_library_row(step.row)->make(library_spec(step, sizes_, [this](std::uint32_t buffer) { return type_of(buffer); }));
     for (std::size_t i = 0; i < step.results.size(); ++i)
       if (is_opaque(step.results[i]))
         bytes_[step.results[i]] = std::max(bytes_[step.results[i]], checked_cast<std::int64_t>(call->description().result_bytes[i], "a workspace"));

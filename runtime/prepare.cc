@@ -13,6 +13,7 @@
 #include "base/tensor.h"
 #include "base/text.h"
 #include "runtime/device/host_memory.h"
+#include "runtime/library/step_spec.h"
 
 namespace hone {
 namespace {
@@ -142,11 +143,7 @@ class Preparer {
   }
 
   void add_step(const plan::LibraryStep& step, const std::string& origin) {
-    LibrarySpec spec;
-    for (const auto& [name, values] : step.attributes) spec.attributes[name] = evaluate(values, sizes_);
-    for (const std::int64_t operand : step.operands)
-      spec.operands.push_back(operand < 0 ? std::nullopt : std::optional(bound_->buffers[static_cast<std::size_t>(operand)].type));
-    for (const std::uint32_t result : step.results) spec.results.push_back(bound_->buffers[result].type);
+    const LibrarySpec spec = library_spec(step, sizes_, [this](std::uint32_t buffer) { return bound_->buffers[buffer].type; });
     const bool on_one_thread = multiplications(*find_library_row(step.row), spec) < kLibraryWorkWorthThreads;
     BoundLibrary library{
         .call = make_call(step.row, spec, on_one_thread, origin), .on_one_thread = on_one_thread, .operands = step.operands, .results = step.results};
