@@ -53,6 +53,7 @@ class Splitter {
   /// Of which the node sums the squares.
   std::optional<Deviation> deviation_of(const Graph& graph, const Node& node) const {
     const ValueId squares = node.operands[0];
+    if (not is_float(graph.type(squares).dtype)) return std::nullopt;  // a quotient of integers is no mean
     if (not graph.is_op(squares, op::mul) or graph.producer(squares).operands[0] != graph.producer(squares).operands[1]) return std::nullopt;
     const ValueId difference = graph.producer(squares).operands[0];
     if (not graph.is_op(difference, op::sub)) return std::nullopt;

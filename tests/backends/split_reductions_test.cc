@@ -86,6 +86,21 @@ TEST(SplitReductions, ChangeNoValue) {
   for (std::int64_t i = 0; i < before.element_count(); ++i) ASSERT_NEAR(after.at(i), before.at(i), 1e-10) << i;
 }
 
+TEST(SplitReductions, ChangeNoSumOfSquaresAroundAQuotientOfIntegers) {
+  Graph graph = parse_graph(
+      "graph g(input %x: i32[32,16,16,16], input %c: i32[1,1,1,1]) {\n%1: i32[1,1,1,16] = reduce_sum(%x) {axes=[0,1,2], keep_dims=true}\n%2: i32[1,1,1,16] = div(%1, %c)\n"
+      "%3: i32[32,16,16,16] = sub(%x, %2)\n%4: i32[32,16,16,16] = mul(%3, %3)\n%5: i32[1,1,1,16] = reduce_sum(%4) {axes=[0,1,2], keep_dims=true}\noutput \"y\" %5\n}\n");
+  std::vector<std::int32_t> values(32 * 16 * 16 * 16);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>(i * 37 % 11);
+  const std::vector<std::int32_t> count = {32 * 16 * 16};
+  const Feeds feeds = {{"x", Tensor::of<std::int32_t>({32, 16, 16, 16}, std::span<const std::int32_t>(values))},
+                       {"c", Tensor::of<std::int32_t>({1, 1, 1, 1}, std::span<const std::int32_t>(count))}};
+  const Tensor before = interpret(graph, feeds)["y"];
+  ASSERT_EQ(split_reductions(graph), Changed::kYes);
+  const Tensor after = interpret(graph, feeds)["y"];
+  for (std::int64_t i = 0; i < before.element_count(); ++i) ASSERT_EQ(after.at(i), before.at(i)) << i;
+}
+
 TEST(SplitReductions, AVarianceNeedsNoSecondWalkOverTheTensor) {
   Graph graph = normalizing("N");
   ASSERT_EQ(split_reductions(graph), Changed::kYes);
