@@ -9,6 +9,8 @@ namespace {
 /// Scalar operations from which on a kernel is split among threads, and of all kernels of a run from which on a team is tried: what one core does
 /// in the time of a barrier, and of waking a team that spins.
 constexpr std::int64_t kWorkWorthSplitting = 8'192, kWorkWorthATeam = 16'384;
+/// From which on nothing is tried: a millisecond and more. To look at the slower way several times would take seconds of a large model's first steps.
+constexpr std::int64_t kWorkBeyondDoubt = std::int64_t{1} << 27;
 
 /// Deals kernels out in order. What was touched since the last barrier, and by whom, decides where the next one is needed.
 class Dealer {
@@ -90,9 +92,13 @@ void execute(const KernelRun& run, Team& team, Trial::Way way) { way == Trial::W
 }  // namespace
 
 void share_out(KernelRun& run, std::span<const MemoryRange> memory, int threads) {
-  std::int64_t work = 0;
-  for (const BoundKernel& kernel : run.kernels) work += std::min(kernel.work, kWorkWorthATeam);
+  std::int64_t work = 0, split = 0;
+  for (const BoundKernel& kernel : run.kernels) {
+    work += std::min(kernel.work, kWorkWorthATeam);
+    if (kernel.range >= threads) split += std::min(kernel.work, kWorkBeyondDoubt);
+  }
   if (threads == 1 or work < kWorkWorthATeam) return run.trial.decide(Trial::Way::kAlone);
+  if (split >= kWorkBeyondDoubt) run.trial.decide(Trial::Way::kTeam);
   Dealer dealer(memory, threads);
   for (BoundKernel& kernel : run.kernels) dealer.deal(kernel);
 }

@@ -74,6 +74,18 @@ TEST(ShareOut, LittleWorkIsNotTried) {
   EXPECT_EQ(run.trial.next(), Trial::Way::kAlone);
 }
 
+TEST(ShareOut, MuchWorkIsNotTriedEither) {
+  KernelRun run{.kernels = {kernel(kLarge, {0, 1}, 1), kernel(kSmall, {1, 2}, 1)}, .trial = {}};
+  run.kernels[0].work = std::int64_t{1} << 30;
+  share_out(run, apart(3), 2);
+  EXPECT_TRUE(run.trial.is_over());
+  EXPECT_EQ(run.trial.next(), Trial::Way::kTeam);
+  KernelRun one_point = {.kernels = {run.kernels[0]}, .trial = {}};
+  one_point.kernels[0].range = 1;
+  share_out(one_point, apart(3), 2);
+  EXPECT_FALSE(one_point.trial.is_over()) << "threads have nothing to share";
+}
+
 /// Whatever two threads touch, one of them writing, has a barrier between.
 TEST(ShareOut, IsFreeOfRaces) {
   std::mt19937 random(7);
