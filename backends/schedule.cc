@@ -104,7 +104,6 @@ class Scheduler {
   void place(NodeId id) {
     const Node& node = graph_.node(id);
     if (*node.op == op::reshape) return;  // a view, made where it is read; between members of a group there is none
-    if (node.op->collective) return place_all_reduce(node);
     if (not node.attrs[kRow].empty()) return place_library_call(id);
     if (node.op->host != nullptr) return place_host_call(id);
     if (node.op->binds) return place_read(node);
@@ -192,23 +191,10 @@ class Scheduler {
     add_step(std::move(step), node);
   }
 
-  void place_all_reduce(const Node& node) {
-    std::uint32_t buffer = buffer_of(node.operands[0]);
-    const bool owned = graph_.input_of(node.operands[0]) == nullptr and uses_[node.operands[0].index] == 1;
-    if (not owned) {  // the operand is needed as it is: reduce a copy
-      const std::uint32_t copy = add_buffer(node.results[0], Buffer::Storage::kArena, 0);
-      add_step(plan::CopyStep{buffer, copy}, node);
-      buffers_[node.results[0].index] = buffer = copy;
-    } else {
-      make_view(node.results[0], buffer);
-    }
-    add_step(plan::AllReduceStep{{buffer}, node.attrs[kBucket]}, node);
-  }
-
   // --- States ---
 
   /// May its result lie where its operand does?
-  static bool is_view(const Node& node) { return *node.op == op::reshape or node.op->collective or node.op->binds; }
+  static bool is_view(const Node& node) { return *node.op == op::reshape or node.op->binds; }
 
   /// For each value, the last node that reads its memory (directly or through a view), and how often it is read.
   void find_last_reads() {

@@ -1,4 +1,4 @@
-// Graph to schedule: an entry of the plan. Each node becomes a generated kernel, a library call, a view or a collective; buffers get storage and live ranges;
+// Graph to schedule: an entry of the plan. Each node becomes a generated kernel, a library call or a view; buffers get storage and live ranges;
 // states are updated in place where nothing reads them later, by a copy at the end of the step otherwise.
 #pragma once
 
