@@ -112,6 +112,7 @@ class Attacher {
     const Val step = builder_.input(Role::kState, unused_name(graph_, "step"), {DType::kF64, {}}, Tensor::scalar(0.0));
     step_ = step + 1.0;
     builder_.alias(step, step_);
+    if (objective_.target_count.valid()) per_target_ = 1.0 / cast(builder_.val(objective_.target_count), DType::kF64);
     for (std::size_t i = 0; i < weights.size(); ++i)
       if (gradients[i].valid()) update(weights[i], builder_.val(gradients[i]), options);
   }
@@ -128,7 +129,7 @@ class Attacher {
   void update(const TrainedWeight& trained, Val gradient_sum, OptimizerOptions options) {
     const Builder::Scope scope(builder_, Loc{.derived = "update of " + trained.name}, Part::kUpdate);
     const Val weight = builder_.val(trained.value);
-    const Val gradient = objective_.target_count.valid() ? gradient_sum * cast(1.0 / cast(builder_.val(objective_.target_count), DType::kF64), gradient_sum.dtype()) : gradient_sum;
+    const Val gradient = per_target_.valid() ? gradient_sum * cast(per_target_, gradient_sum.dtype()) : gradient_sum;
     if (options.gradient_norms) builder_.output("grad_norm:" + trained.name, cast(op::sqrt(sum_all(square(gradient))), DType::kF32));
     std::vector<Val> operands = {weight, gradient, rate_, step_};
     for (const StateRow& state : row_->states) operands.push_back(state.is_needed(recipe_.optimizer) ? state_of(state, trained.name, weight.type()) : Val{});
@@ -160,7 +161,7 @@ class Attacher {
   const Objective& objective_;
   const Recipe& recipe_;
   const OptimizerRow* row_ = nullptr;
-  Val rate_, step_;
+  Val rate_, step_, per_target_;  ///< f64 scalars
   std::map<std::string_view, Val> shared_;
 };
 
