@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "backends/cost_model.h"
+#include "backends/readers.h"
 #include "backends/update_order.h"
 #include "ir/kernel/fused.h"
 #include "ir/op.h"
@@ -19,7 +20,7 @@ namespace {
 class OrderedGroups {
  public:
   explicit OrderedGroups(const Graph& graph)
-      : graph_(graph), readers_(graph.value_count()), group_of_(graph.node_count()), at_(graph.node_count()), behind_(graph.node_count()), transparent_(graph.node_count()) {
+      : graph_(graph), readers_(readers_of(graph)), group_of_(graph.node_count()), at_(graph.node_count()), behind_(graph.node_count()), transparent_(graph.node_count()) {
     std::iota(group_of_.begin(), group_of_.end(), 0U);
     std::iota(at_.begin(), at_.end(), 0U);
     position_ = at_;
@@ -29,8 +30,6 @@ class OrderedGroups {
       members_.push_back({NodeId(i)});
       segment_.push_back(segment);
       segment += node.op->binds;
-      for (const ValueId operand : node.operands)
-        if (operand.valid()) readers_[operand.index].push_back(NodeId(i));
     }
   }
 
@@ -123,10 +122,7 @@ constexpr int kRounds = 2;
 
 class Grouper {
  public:
-  explicit Grouper(const Graph& graph) : graph_(graph), kernels_(graph), groups_(graph), kept_(graph.value_count()) {
-    for (const Output& output : graph.outputs()) kept_[output.value.index] = true;
-    for (const Alias& alias : graph.aliases()) kept_[alias.value.index] = true;
-  }
+  explicit Grouper(const Graph& graph) : graph_(graph), kernels_(graph), groups_(graph), kept_(wanted_after_step(graph)) {}
 
   Fusion run(FusionMode mode) {
     if (mode == FusionMode::kFused) {
@@ -149,8 +145,7 @@ class Grouper {
   /// What makes the value, seen through reshapes; invalid for an input.
   NodeId maker_of(ValueId value) const {
     if (not value.valid()) return {};
-    while (graph_.is_op(value, op::reshape)) value = graph_.producer(value).operands[0];
-    return graph_.value(value).producer;
+    return graph_.value(through_reshapes(graph_, value)).producer;
   }
 
   void join_with_producers(NodeId id) {

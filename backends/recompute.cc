@@ -8,6 +8,7 @@
 #include <set>
 
 #include "backends/cost_model.h"
+#include "backends/readers.h"
 #include "ir/op.h"
 #include "ir/ops/ops.h"
 #include "ir/rewriter.h"
@@ -19,7 +20,7 @@ namespace {
 
 class Recomputer {
  public:
-  explicit Recomputer(const Fusion& fusion) : fusion_(fusion), graph_(fusion.graph), in_memory_(graph_.value_count()), chosen_(graph_.value_count()) {
+  explicit Recomputer(const Fusion& fusion) : fusion_(fusion), graph_(fusion.graph), in_memory_(graph_.value_count()), chosen_(graph_.value_count()), wanted_(wanted_after_step(graph_)), readers_(readers_of(graph_)) {
     for (const Input& input : graph_.inputs()) in_memory_[input.value.index] = true;
     for (const Group& group : fusion.groups)
       for (const ValueId value : group.stored) in_memory_[value.index] = true;
@@ -30,7 +31,6 @@ class Recomputer {
 
   /// The graph in which cheap values are worked out again, if there are any.
   std::optional<Graph> run() {
-    find_readers();
     bool any = false;
     for (const Group& group : fusion_.groups) {
       for (const ValueId value : group.stored) {
@@ -59,16 +59,6 @@ class Recomputer {
     return std::ranges::all_of(group.members, [this](NodeId member) { return is_late(member); });
   }
   const Group& group_of_maker(ValueId value) const { return fusion_.group(graph_.value(value).producer); }
-
-  void find_readers() {
-    readers_.resize(graph_.value_count());
-    wanted_.resize(graph_.value_count());
-    for (std::size_t i = 0; i < graph_.node_count(); ++i)
-      for (const ValueId operand : graph_.node(NodeId(i)).operands)
-        if (operand.valid()) readers_[operand.index].emplace_back(i);
-    for (const Output& output : graph_.outputs()) wanted_[output.value.index] = true;
-    for (const Alias& alias : graph_.aliases()) wanted_[alias.value.index] = true;
-  }
 
   /// Do all readers outside of its own group run in the backward pass, as kernels?
   bool is_kept_for_backward(ValueId value) const {
@@ -172,8 +162,8 @@ class Recomputer {
   const Graph& graph_;
   std::vector<bool> in_memory_;  // by value
   std::vector<bool> chosen_;     // by value: worked out again
-  std::vector<bool> wanted_;
-  std::vector<std::vector<NodeId>> readers_;
+  const std::vector<bool> wanted_;  // by value: after the step
+  const std::vector<std::vector<NodeId>> readers_;
   std::map<std::pair<ValueId, std::uint32_t>, Val> again_;
 };
 

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <optional>
 
+#include "backends/readers.h"
 #include "ir/op.h"
-#include "ir/ops/ops.h"
 
 namespace hone {
 
@@ -17,7 +17,7 @@ class UpdateOrder {
     for (const Alias& alias : graph.aliases()) replaced_[alias.value.index] = alias.state;
     for (std::size_t i = 0; i < graph.node_count(); ++i)
       for (const ValueId operand : graph.node(NodeId(i)).operands)
-        if (operand.valid()) readers_[shown(operand).index].emplace_back(i);
+        if (operand.valid()) readers_[through_reshapes(graph_, operand).index].emplace_back(i);
   }
 
   /// For each group the number of the one behind which it goes: its own where it stays.
@@ -41,12 +41,6 @@ class UpdateOrder {
     return std::ranges::any_of(group, [&](NodeId member) { return graph_.node(member).part == part; });
   }
 
-  /// What a value shows, through reshapes.
-  ValueId shown(ValueId value) const {
-    while (graph_.is_op(value, op::reshape)) value = graph_.producer(value).operands[0];
-    return value;
-  }
-
   /// The place of the last node before this group that makes what it reads, or reads a state that it overwrites.
   std::size_t last_needed(std::span<const NodeId> group) const {
     std::size_t last = 0;
@@ -56,7 +50,7 @@ class UpdateOrder {
     for (const NodeId member : group) {
       const Node& node = graph_.node(member);
       for (const ValueId operand : node.operands)
-        if (operand.valid()) wait_for(graph_.value(shown(operand)).producer);
+        if (operand.valid()) wait_for(graph_.value(through_reshapes(graph_, operand)).producer);
       for (const ValueId result : node.results)
         if (const ValueId state = replaced_[result.index]; state.valid()) std::ranges::for_each(readers_[state.index], wait_for);
     }
