@@ -31,6 +31,9 @@ void write_recorded(const TempFolder& folder, const std::string& name);
 struct Setting {
   int threads = 1;
   PassChoice passes = {};
+  /// A ReLU's argument within rounding of zero lets a correct run leave the recorded one for good, as torch_fresh_init's does at step 33 (-6.0e-7 in one
+  /// order of sums, +1.9e-7 in another). So many runs may: the next starts from weights that are moved in their last place, and a wrong plan fails them all.
+  int tries = 1;
 };
 
 /// Compiles the model and trains it on the recorded batches. Holds the losses of all steps and of a smaller batch at the end, the first gradients' norms,
