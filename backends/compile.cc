@@ -9,6 +9,7 @@
 #include "backends/cpu/cpu_target.h"
 #include "backends/explain.h"
 #include "backends/llvm/emit.h"
+#include "backends/panels.h"
 #include "backends/schedule.h"
 #include "backends/split_reductions.h"
 #include "base/text.h"
@@ -80,6 +81,7 @@ struct Scheduled {
   KernelSet kernels;
   PersistentSet persistents;
   std::vector<plan::Entry> entries;
+  std::vector<std::string> panels;  ///< how each weight lies that products read
 
   std::vector<const Kernel*> kernel_pointers() const {
     std::vector<const Kernel*> pointers;
@@ -88,11 +90,24 @@ struct Scheduled {
   }
 };
 
+/// The symbols of all kernels that are called.
+std::set<std::string> called(const std::vector<plan::Entry>& entries) {
+  std::set<std::string> symbols;
+  for (const plan::Entry& entry : entries)
+    for (const plan::Step& step : entry.steps) {
+      if (const auto* call = std::get_if<plan::KernelStep>(&step.what)) symbols.insert(call->symbol);
+      else if (const auto* region = std::get_if<plan::RegionStep>(&step.what)) symbols.merge(called(region->bodies));  // the verifier limits the depth
+    }
+  return symbols;
+}
+
 Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const PassChoice& passes, const std::vector<EntryGraph>& graphs) {
   Scheduled scheduled;
   for (const EntryGraph& entry : graphs)
     scheduled.entries.push_back(schedule(entry.graph, scheduled.kernels, scheduled.persistents, passes,
                                          [&](const Graph& graph, const Input& input) { return describe_feed(imported, recipe, own, graph, input); }));
+  if (passes.runs("panels")) scheduled.panels = lay_out_in_panels(scheduled.entries, scheduled.persistents.all(), scheduled.kernels);
+  scheduled.kernels.keep(called(scheduled.entries));
   return scheduled;
 }
 
@@ -172,7 +187,7 @@ Compiled compile(const ModelSource& model, const Recipe& recipe, const CompileOp
   plan.graphs["kernels"] = kernels;
   plan.programs.push_back(std::move(program));
   compiled.warnings = recipe_warnings(model.graph, recipe);
-  if (options.explain) compiled.why = explain(target, graphs, options.passes);
+  if (options.explain) compiled.why = explain(target, graphs, options.passes) + explain_weights(scheduled.panels);
   return compiled;
 }
 

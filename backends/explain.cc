@@ -71,4 +71,10 @@ std::string explain(const Target& target, const std::vector<EntryGraph>& entries
   return text;
 }
 
+std::string explain_weights(const std::vector<std::string>& lines) {
+  std::string text = lines.empty() ? "" : "how weights lie:\n";
+  for (const std::string& line : lines) text += fmt::format("  {}\n", line);
+  return text;
+}
+
 }  // namespace hone

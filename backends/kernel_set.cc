@@ -12,6 +12,11 @@ namespace hone {
 
 namespace {
 
+const Dim& all_elements() {
+  static const Dim n = Dim::symbol("n_elements");
+  return n;
+}
+
 /// Are these the outer axes in order?
 bool is_outer_index(const Kernel& kernel, const std::vector<ExprId>& index) {
   if (index.size() != kernel.outer_count) return false;
@@ -98,7 +103,7 @@ Kernel without_unused_buffers(const Kernel& kernel, std::vector<std::uint32_t>& 
 
 Kernel flattened(const Kernel& kernel, std::map<std::string, Dim, std::less<>>& sizes) {
   if (not is_elementwise(kernel, reachable(kernel))) return rebuilt(kernel, [](const Expr&, Expr expr) { return expr; });
-  const Dim n = Dim::symbol("n_elements");
+  const Dim n = all_elements();
   sizes.emplace(n.text(), kernel.outer_size());
   std::optional<ExprId> axis;
   Kernel made = rebuilt(kernel, [&](const Expr&, Expr expr) {
@@ -117,6 +122,38 @@ Kernel flattened(const Kernel& kernel, std::map<std::string, Dim, std::less<>>& 
   return made;
 }
 
+Kernel unflattened(const Kernel& kernel, const Shape& shape) {
+  if (kernel.axes.size() != 1 or kernel.axes[0].extent != all_elements()) return rebuilt(kernel, [](const Expr&, Expr expr) { return expr; });
+  const auto point = [&](ExprPool& pool) {
+    std::vector<ExprId> index;
+    for (std::uint32_t axis = 0; axis < shape.size(); ++axis) index.push_back(pool.add({.op = ScalarOp::kIndex, .dtype = DType::kI64, .slot = axis}));
+    return index;
+  };
+  Kernel made = rebuilt(kernel, [&](ExprPool& pool, const Expr&, Expr expr) {
+    if (expr.op == ScalarOp::kLoad and not expr.index.empty()) expr.index = point(pool);
+    return pool.add(std::move(expr));
+  });
+  made.axes.clear();
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) made.axes.push_back({fmt::format("i{}", axis), shape[axis]});
+  made.outer_count = static_cast<std::uint32_t>(shape.size());
+  for (KernelBuffer& buffer : made.buffers)
+    if (not buffer.shape.empty()) buffer.shape = shape;
+  for (Phase& phase : made.phases)
+    for (Store& store : phase.stores) store.index = point(made.exprs);
+  return made;
+}
+
+const Kernel& KernelSet::find(const std::string& symbol) const {
+  const auto found = std::ranges::find(kernels_, symbol, &Kernel::name);
+  HONE_CHECK(found != kernels_.end(), "there is no kernel " + symbol);
+  return *found;
+}
+
+void KernelSet::keep(const std::set<std::string>& symbols) {
+  std::erase_if(kernels_, [&](const Kernel& kernel) { return not symbols.contains(kernel.name); });
+  std::erase_if(symbols_, [&](const auto& item) { return not symbols.contains(item.second); });
+}
+
 KernelCall KernelSet::add(Kernel kernel) {
   KernelCall call;
   std::map<std::string, Dim, std::less<>> stands_for;
@@ -127,7 +164,7 @@ KernelCall KernelSet::add(Kernel kernel) {
   const std::string text = print(canonical);
   auto [found, is_new] = symbols_.try_emplace(text, "");
   if (is_new) {
-    found->second = fmt::format("{}_{}", name, kernels_.size());
+    found->second = fmt::format("{}_{}", name, added_++);
     canonical.name = found->second;
     kernels_.push_back(rebuilt(canonical, [](const Expr&, Expr expr) { return expr; }));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,14 @@ class KernelSet {
   /// Adds the kernel unless an equal one is there, and says how to call it.
   KernelCall add(Kernel kernel);
   const std::vector<Kernel>& kernels() const { return kernels_; }
+  const Kernel& find(const std::string& symbol) const;
+  /// Drops the kernels that nothing calls any more.
+  void keep(const std::set<std::string>& symbols);
 
  private:
   std::vector<Kernel> kernels_;
   std::map<std::string, std::string> symbols_;  // text without the name -> symbol
+  std::size_t added_ = 0;
 };
 
 /// Without the buffers that nothing loads from or stores to; `kept` receives the numbers of those that stay.
@@ -35,5 +40,8 @@ Kernel without_unused_buffers(const Kernel& kernel, std::vector<std::uint32_t>& 
 /// An elementwise kernel over tensors of one shape (and scalars) as one loop over all elements of symbolic size `n`; any other kernel as it is.
 /// `sizes` receives what the new symbols stand for.
 Kernel flattened(const Kernel& kernel, std::map<std::string, Dim, std::less<>>& sizes);
+
+/// A kernel that flattened() made, over tensors of shape `shape` again; any other as it is.
+Kernel unflattened(const Kernel& kernel, const Shape& shape);
 
 }  // namespace hone

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "backends/llvm/emit.h"
+#include "backends/panels.h"
 #include "backends/recompute.h"
 #include "ir/kernel/compute.h"
 #include "ir/kernel/fused.h"
@@ -179,7 +180,25 @@ class Scheduler {
     };
     for (const auto& body : node.bodies)
       step.bodies.push_back(Scheduler(*body, kernels_, persistents_, passes_, describe).run());  // the verifier limits the depth
+    if (step.kind == Kind::kScan and passes_.runs("panels")) panels_for_all_iterations(step, node);
     add_step(std::move(step), node);
+  }
+
+  /// What products read in every iteration is laid out for them once.
+  void panels_for_all_iterations(plan::RegionStep& step, const Node& node) {
+    constexpr std::int64_t kFewTrips = 4;
+    if (step.trips.is_constant() and step.trips.value() < kFewTrips) return;
+    for (std::size_t i = step.states + step.scanned; i < step.operands.size(); ++i) {
+      const auto panels = lay_out_feed_in_panels(step.bodies[0], static_cast<std::uint32_t>(i) + 1, kernels_);  // feed 0 is the iteration's number
+      if (not panels) continue;
+      const auto from = static_cast<std::uint32_t>(step.operands[i]);
+      const Buffer whole = entry_.buffers[from];
+      const auto to = static_cast<std::uint32_t>(entry_.buffers.size());
+      entry_.buffers.push_back({.name = whole.name, .dtype = whole.dtype, .shape = plan::panel_shape(whole.shape, *panels)});
+      const KernelCall call = kernels_.add(copy_into_panels(whole.shape, *panels));
+      add_step(plan::KernelStep{call.symbol, {from, to}, call.sizes, call.range, call.work, 1}, node);
+      step.operands[i] = to;
+    }
   }
 
   void place_host_call(NodeId id) {

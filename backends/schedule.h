@@ -21,6 +21,7 @@ class PersistentSet {
   void mark_trained(std::uint32_t index) { persistents_[index].trained = true; }
   std::vector<plan::Persistent> take() && { return std::move(persistents_); }
   const std::vector<plan::Persistent>& all() const { return persistents_; }
+  std::vector<plan::Persistent>& all() { return persistents_; }
 
  private:
   std::vector<plan::Persistent> persistents_;

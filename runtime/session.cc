@@ -39,6 +39,12 @@ int thread_count(int asked) {
   return asked == 0 ? usable_cores() : asked;
 }
 
+/// Puts a value where the persistent lies.
+void put(const plan::Persistent& persistent, const Tensor& value, std::byte* place) {
+  const Tensor lies = persistent.panels ? plan::to_panels(value, *persistent.panels) : value;
+  if (lies.byte_count() > 0) std::memcpy(place, lies.bytes().data(), lies.byte_count());
+}
+
 /// Places the persistents one after the other, copies their initial contents, and lets go of these: zeros of the same type stand for them.
 void initialize_persistents(plan::Program& program, HostState& state) {
   std::vector<std::size_t> offsets;
@@ -51,7 +57,7 @@ void initialize_persistents(plan::Program& program, HostState& state) {
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     state.persistents.push_back(state.persistent_memory.data() + offsets[i]);
     Tensor& initial = program.persistents[i].initial;
-    if (not initial.bytes().empty()) std::memcpy(state.persistents[i], initial.bytes().data(), initial.byte_count());
+    put(program.persistents[i], initial, state.persistents[i]);
     initial = Tensor::zeros(initial.dtype(), initial.shape());
   }
 }
@@ -140,8 +146,10 @@ Tensor Session::result_tensor(std::string_view name) const {
 
 Tensor Session::read(std::string_view persistent) const {
   const std::size_t number = impl_->persistent_number(persistent);
-  const Tensor& like = impl_->program.persistents[number].initial;
-  return Tensor::copy(like.dtype(), like.shape(), {impl_->state.persistents[number], like.byte_count()});
+  const plan::Persistent& described = impl_->program.persistents[number];
+  const Tensor& like = described.initial;
+  const Tensor lies = Tensor::copy(like.dtype(), like.shape(), {impl_->state.persistents[number], like.byte_count()});
+  return described.panels ? plan::from_panels(lies, *described.panels) : lies;
 }
 
 void Session::write(std::string_view persistent, const Tensor& value) {
@@ -150,7 +158,7 @@ void Session::write(std::string_view persistent, const Tensor& value) {
   if (value.dtype() != like.dtype() or value.shape() != like.shape())
     throw Error(Code::kPlanMismatch, fmt::format("{} is {}{}, but {}{} is given", quoted(persistent), to_string(like.dtype()), shape_text(like.shape()),
                                                  to_string(value.dtype()), shape_text(value.shape())));
-  if (value.byte_count() > 0) std::memcpy(impl_->state.persistents[number], value.bytes().data(), value.byte_count());
+  put(impl_->program.persistents[number], value, impl_->state.persistents[number]);
 }
 
 void Session::measure_steps(std::string_view entry, bool on) { impl_->get(entry).measure(on); }

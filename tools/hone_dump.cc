@@ -38,8 +38,9 @@ std::string overview(const plan::Plan& plan) {
     for (const plan::Persistent& persistent : program.persistents) {
       bytes += persistent.initial.byte_count();
       if (persistent.role != plan::Persistent::Role::kConstant)
-        text += fmt::format("  {:<6} {} {}{}\n", persistent.role == plan::Persistent::Role::kWeight ? "weight" : "state",
-                            shape_text(persistent.initial.shape()), printable(persistent.name), persistent.trained ? "  trained" : "");
+        text += fmt::format("  {:<6} {} {}{}{}\n", persistent.role == plan::Persistent::Role::kWeight ? "weight" : "state",
+                            shape_text(persistent.initial.shape()), printable(persistent.name), persistent.trained ? "  trained" : "",
+                            persistent.panels ? fmt::format("  in panels of {} along axis {}", persistent.panels->width, persistent.panels->axis) : "");
     }
     text += fmt::format("  {} of weights, states and constants\n", human_bytes(bytes));
   }

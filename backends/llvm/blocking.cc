@@ -82,6 +82,16 @@ class Chooser {
     return axes;
   }
 
+  /// The other outer axes along which what is loaded for a row serves again.
+  std::vector<std::uint32_t> axes_beside(std::uint32_t columns, std::uint32_t rows) const {
+    std::vector<std::uint32_t> axes;
+    for (const std::uint32_t axis : nest_.outer) {
+      const bool shared = std::ranges::none_of(loads_, [&](ExprId load) { return depends(load, axis) and depends(load, rows); });
+      if (axis != columns and axis != rows and shared) axes.push_back(axis);
+    }
+    return axes;
+  }
+
   /// The extent where every symbol is `typical`.
   std::int64_t expected(std::uint32_t axis, std::int64_t typical) const {
     if (nest_.extents[axis].is_constant()) return nest_.extents[axis].value();
@@ -106,7 +116,7 @@ class Chooser {
     for (const std::uint32_t rows : row_axes(columns)) {
       if (vectors) try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(columns)});
       if (const ExprId factor = factor_to_pack(columns, rows); factor.valid())
-        try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(columns), .packed = factor, .copied = vectors, .sum_block = sum_block()});
+        try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(columns), .packed = factor, .copied = vectors, .joined = joins(columns), .sum_block = sum_block(columns)});
       if (dots) try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(inner), .dots = true});
     }
     if (vectors and not best_) try_tiles({.columns = columns, .lanes = lanes_for(columns)});
@@ -118,22 +128,34 @@ class Chooser {
     const bool copied = contiguous_or_constant(columns);
     if (kernel_.phases[0].reductions.size() != 1 or (copied and inner.size() != 1)) return {};
     if (not copied and not std::ranges::all_of(inner, [&](std::uint32_t axis) { return nest_.extents[axis].is_constant(); })) return {};
-    if (sum_block() == 0 and inner_points() * kMaxVectors * unit_.lanes * 4 > kMaxPackedBytes) return {};
+    if (sum_block(columns) == 0 and inner_points() * kMaxVectors * unit_.lanes * 4 > kMaxPackedBytes) return {};
     const Expr& product = kernel_.exprs[kernel_.phases[0].reductions[0].value];
     const bool first = (axes_of_[product.operands[0].index] >> columns & 1) != 0;
     const ExprId factor = product.operands[first ? 0 : 1], other = product.operands[first ? 1 : 0];
     const auto depends_on = [&](ExprId id, std::uint32_t axis) { return (axes_of_[id.index] >> axis & 1) != 0; };
     if (depends_on(factor, rows) or depends_on(other, columns)) return {};
-    const bool is_short = sum_block() > 0 and inner_points() <= 2 * kSumBlock;  // likely, not surely: it would be one part, with all of its sums through memory
+    const bool is_short = sum_block(columns) > 0 and inner_points() <= 2 * kSumBlock;  // likely, not surely: it would be one part, with all of its sums through memory
     if (copied) return depends_on(factor, inner.back()) and not is_short ? factor : ExprId();
     const bool along = std::ranges::all_of(loads_, [&](ExprId load) { return not depends(load, columns) or stride(load, inner.back()) == Stride::kOne; });
     return along ? factor : ExprId();
   }
 
-  /// A sum that is not known to be short is packed in parts.
-  std::int64_t sum_block() const {
+  /// Are two inner axes as good as one, once the factor that depends on the columns is packed? Its vectors then begin at multiples of their length.
+  bool joins(std::uint32_t columns) const {
     const std::vector<std::uint32_t>& inner = nest_.inner[0];
-    if (inner.size() != 1) return 0;
+    if (inner.size() != 2 or not nest_.extents[inner[0]].is_constant() or not nest_.extents[inner[1]].is_constant()) return false;
+    if (nest_.extents[inner[1]].value() % unit_.lanes != 0) return false;
+    return std::ranges::all_of(loads_, [&](ExprId load) {
+      const Offset& offset = nest_.loads.at(load);
+      const auto step = [&offset](std::uint32_t axis) { return offset.axes.contains(axis) ? offset.axes.at(axis) : Size(0); };
+      return depends(load, columns) or (offset.values.empty() and step(inner[0]) == step(inner[1]) * nest_.extents[inner[1]]);
+    });
+  }
+
+  /// A sum that is not known to be short is packed in parts.
+  std::int64_t sum_block(std::uint32_t columns) const {
+    const std::vector<std::uint32_t>& inner = nest_.inner[0];
+    if (inner.size() != 1) return joins(columns) and inner_points() > 2 * kSumBlock ? kSumBlock : 0;
     const Size& extent = nest_.extents[inner.front()];
     return extent.is_constant() and extent.value() <= 2 * kSumBlock ? 0 : kSumBlock;
   }
@@ -147,6 +169,8 @@ class Chooser {
       const Offset& offset = nest_.loads.at(load);
       const auto step = offset.axes.find(inner);
       if (step == offset.axes.end() or not step->second.is_constant()) return true;
+      const bool streams = nest_.extents[columns].is_constant() and step->second == nest_.extents[columns] and stride(load, columns) == Stride::kOne;
+      if (streams) return false;  // panels: the processor foresees what comes next
       const std::int64_t bytes = std::max<std::int64_t>(1, std::abs(step->second.value()) * 4);
       const std::int64_t apart = std::max<std::int64_t>(1, kLine * kSets / std::gcd(bytes, kLine * kSets));
       return inner_points() * count > std::min(kSets, apart * count) * kWays;
@@ -170,8 +194,11 @@ class Chooser {
         if (best_ and cycles >= best_cycles_) continue;
         best_ = blocking;
         const std::int64_t points = blocking.sum_block > 0 ? blocking.sum_block : inner_points();
+        best_->kept_points = kPanelBytes / 4;
+        if (blocking.rows) best_->beside = axes_beside(blocking.columns, *blocking.rows);
         best_->panel_rows = std::max<std::int64_t>(4, std::min(kPanelRows, kPanelBytes / (4 * points)) / blocking.row_count);
-        best_->prefetches = not blocking.dots and nest_.inner[0].size() == 1 and expected(nest_.inner[0].back(), kTypicalRows) >= kLongSum;
+        const std::int64_t sum = blocking.joined ? inner_points() : nest_.inner[0].size() == 1 ? expected(nest_.inner[0].back(), kTypicalRows) : 0;
+        best_->prefetches = not blocking.dots and sum >= kLongSum;
         best_cycles_ = cycles;
       }
     }

@@ -26,9 +26,12 @@ struct Blocking {
   /// factor is contiguous along the innermost inner axis, or, where it is `copied`, along the columns.
   ExprId packed = {};
   bool copied = false;
-  /// Points of the (only) inner axis that are packed and summed at a time; the tiles' sums then wait in memory. 0: all.
+  bool joined = false;  ///< the two inner axes are summed over as one: only the packed factor is not linear across them
+  /// Points of the only inner axis, or of the joined ones, that are packed and summed at a time; the tiles' sums then wait in memory. 0: all.
   std::int64_t sum_block = 0;
   std::int64_t panel_rows = 1;  ///< at most so many tiles below each other are done before those of the next columns
+  std::int64_t kept_points = 0;  ///< rows' factors of at most so many elements stay in the cache while all columns are done: threads then share columns out
+  std::vector<std::uint32_t> beside = {};  ///< outer axes along which the rows' factors serve again, as they do along the columns
   bool prefetches = false;      ///< the memory behind the sums is asked for before them
 
   std::int64_t width() const { return dots ? column_count : column_count * lanes; }

@@ -30,8 +30,11 @@ class BlockCode {
     Value* wanted = ir_.CreateSelect(ir_.CreateICmpSGT(fewest, number(1)), even, number(1));
     panel_rows_ = ceil_div(row_blocks_, wanted);
     row_panels_ = ceil_div(row_blocks_, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, panel_rows_, number(1)));
-    Value* tiles = ir_.CreateNUWMul(panel_rows_, ir_.CreateNUWMul(column_blocks_, row_panels_));
-    for (const std::uint32_t axis : other_axes()) tiles = ir_.CreateNUWMul(tiles, extent(axis));
+    panels_beside_ = column_blocks_;
+    for (const std::uint32_t axis : blocking_.beside) panels_beside_ = ir_.CreateNUWMul(panels_beside_, extent(axis));
+    if (blocking_.rows) columns_first_ = ir_.CreateICmpULE(ir_.CreateNUWMul(extent(*blocking_.rows), all_points().to), number(blocking_.kept_points));
+    Value* tiles = ir_.CreateNUWMul(panel_rows_, ir_.CreateNUWMul(panels_beside_, row_panels_));
+    for (const std::uint32_t axis : axes_apart()) tiles = ir_.CreateNUWMul(tiles, extent(axis));
     const auto tile_at = [&](Value* point) { return ir_.CreateUDiv(ir_.CreateNUWMul(point, tiles), points); };
     panels(tile_at(point_.begin()), tile_at(point_.end()));
   }
@@ -48,7 +51,11 @@ class BlockCode {
   struct Part {
     Value *from, *to;
   };
-  Part all_points() { return {number(0), extent(nest_.inner[0].back())}; }
+  Part all_points() {
+    Value* points = number(1);
+    for (const std::uint32_t axis : nest_.inner[0]) points = ir_.CreateNUWMul(points, extent(axis));
+    return {number(0), points};
+  }
 
   // ---- where a tile lies
 
@@ -57,9 +64,10 @@ class BlockCode {
   Value* extent(std::uint32_t axis) { return point_.size(nest_.extents[axis]); }
   bool is_constant(std::uint32_t axis) const { return nest_.extents[axis].is_constant(); }
 
-  std::vector<std::uint32_t> other_axes() const {
+  /// Outer axes that have rows' and columns' factors of their own.
+  std::vector<std::uint32_t> axes_apart() const {
     std::vector<std::uint32_t> axes = nest_.outer;
-    std::erase_if(axes, [&](std::uint32_t axis) { return axis == blocking_.columns or axis == blocking_.rows; });
+    std::erase_if(axes, [&](std::uint32_t axis) { return axis == blocking_.columns or axis == blocking_.rows or std::ranges::count(blocking_.beside, axis) > 0; });
     return axes;
   }
 
@@ -86,10 +94,15 @@ class BlockCode {
 
   /// Its tiles [from, to).
   void panel(Value* panel, Value* from, Value* to) {
-    Value* column_block = split_off(panel, column_blocks_);
-    Value* above = ir_.CreateNSWMul(split_off(panel, row_panels_), panel_rows_);
-    const std::vector<std::uint32_t> others = other_axes();
-    for (std::size_t i = others.size(); i-- > 0;) point_.set_index(others[i], i == 0 ? panel : split_off(panel, extent(others[i])));
+    Value *number_of_columns = split_off(panel, ir_.CreateNUWMul(panels_beside_, row_panels_)), *row_panel = number(0);
+    if (blocking_.rows) {
+      row_panel = ir_.CreateSelect(columns_first_, ir_.CreateURem(number_of_columns, row_panels_), ir_.CreateUDiv(number_of_columns, panels_beside_));
+      number_of_columns = ir_.CreateSelect(columns_first_, ir_.CreateUDiv(number_of_columns, row_panels_), ir_.CreateURem(number_of_columns, panels_beside_));
+    }
+    Value* column_block = split_off(number_of_columns, column_blocks_);
+    Value* above = ir_.CreateNSWMul(row_panel, panel_rows_);
+    set_indices(blocking_.beside, number_of_columns);
+    set_indices(axes_apart(), panel);
     columns(column_block, [&](const Side& columns) {
       if (not blocking_.rows) return cells({nullptr, 1, nullptr}, columns);
       Value* below = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateNSWAdd(above, to), row_blocks_);  // the last panel may have fewer rows
@@ -102,10 +115,14 @@ class BlockCode {
     });
   }
 
+  /// `number` counts the points of some axes, row-major.
+  void set_indices(const std::vector<std::uint32_t>& axes, Value* number) {
+    for (std::size_t i = axes.size(); i-- > 0;) point_.set_index(axes[i], i == 0 ? number : split_off(number, extent(axes[i])));
+  }
+
   /// The sums of a panel's tiles, part by part; meanwhile they wait in an array. There is one sum: its factor is packed.
   template <typename EachTile>
   void in_parts(const Side& columns, Value* above, EachTile each_tile) {
-    const std::uint32_t axis = nest_.inner[0].front();
     const std::int64_t cells = blocking_.row_count * columns.count;
     llvm::Type* type = llvm::FixedVectorType::get(ir_.getFloatTy(), static_cast<unsigned>(blocking_.lanes));
     llvm::AllocaInst* array = point_.variable(llvm::ArrayType::get(type, static_cast<std::uint64_t>(blocking_.panel_rows * cells)));
@@ -115,8 +132,9 @@ class BlockCode {
       Value* sums = sums_of(block);
       for (std::int64_t i = 0; i < cells; ++i) ir_.CreateStore(llvm::Constant::getNullValue(type), cell_at(sums, type, i));
     });
-    loops_.strided(number(0), extent(axis), number(blocking_.sum_block), {.unroll = 1}, [&](Value* from) {
-      const Part part{from, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateNSWAdd(from, number(blocking_.sum_block)), extent(axis))};
+    Value* end = all_points().to;
+    loops_.strided(number(0), end, number(blocking_.sum_block), {.unroll = 1}, [&](Value* from) {
+      const Part part{from, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateNSWAdd(from, number(blocking_.sum_block)), end)};
       pack(columns, part);
       each_tile([&](Value* block, const Side& rows) { add_part(rows, columns, part, sums_of(block)); });
     });
@@ -194,7 +212,7 @@ class BlockCode {
       point_.set_grid(with_rows(blocking_.dots ? dot_products(columns) : along_columns({}, columns), rows));
       point_.make_temps();
       code_.start(0);
-      if (nest_.inner[0].size() == 1 and not blocking_.dots) sum(rows, columns, all_points());
+      if ((nest_.inner[0].size() == 1 or blocking_.joined) and not blocking_.dots) sum(rows, columns, all_points());
       else inner_loops(0, 0);
       finish(rows, columns, collect(columns.count));
     }
@@ -212,6 +230,7 @@ class BlockCode {
   void sum(const Side& rows, const Side& columns, const Part& part) {
     const PointGrid grid = point_.grid();
     const std::uint32_t axis = nest_.inner[0].back();
+    if (blocking_.joined) point_.set_index(nest_.inner[0].front(), number(0));  // the last axis goes on beyond its extent
     const auto steps = [&](Value* from, Value* to) {
       loops_.loop(from, to, {.unroll = unrolling(nest_.extents[axis])}, [&](Value* i) {
         point_.set_index(axis, i);
@@ -385,6 +404,7 @@ class BlockCode {
   template <typename Place>
   void pack_loops(const Side& columns, std::size_t depth, const Part& part, Place place) {
     const std::uint32_t axis = nest_.inner[0][depth];
+    if (blocking_.joined) return pack_joined(columns, part, place);
     if (depth + 1 < nest_.inner[0].size()) {
       return loops_.loop(number(0), extent(axis), {.unroll = 1}, [&](Value* i) {
         point_.set_index(axis, i);
@@ -396,6 +416,17 @@ class BlockCode {
       Value* behind = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, part.to, number(whole));
       loops_.strided(part.from, behind, number(lanes), {.unroll = 1}, [&](Value* i) { transpose(columns, column, axis, i, lanes, place); });
       if (rest > 0) point_.when(ir_.CreateICmpSGT(part.to, number(whole)), [&] { transpose(columns, column, axis, number(whole), rest, place); });
+    });
+  }
+
+  template <typename Place>
+  void pack_joined(const Side& columns, const Part& part, Place place) {
+    const std::uint32_t outer = nest_.inner[0].front(), inner = nest_.inner[0].back();
+    loops_.loop(number(0), number(columns.count), {.unroll = 1}, [&](Value* column) {
+      loops_.strided(part.from, part.to, number(blocking_.lanes), {.unroll = 1}, [&](Value* i) {
+        point_.set_index(outer, ir_.CreateUDiv(i, extent(inner)));
+        transpose(columns, column, inner, ir_.CreateURem(i, extent(inner)), blocking_.lanes, place);
+      });
     });
   }
 
@@ -524,7 +555,8 @@ class BlockCode {
   LoopBuilder loops_;
   PhaseCode code_;
   Value *row_blocks_ = nullptr, *column_blocks_ = nullptr;  ///< of the whole axes
-  Value *panel_rows_ = nullptr, *row_panels_ = nullptr;
+  Value *panel_rows_ = nullptr, *row_panels_ = nullptr, *panels_beside_ = nullptr;  ///< panels_beside_: those that read the same rows
+  Value* columns_first_ = nullptr;                                                 ///< are all rows' panels done before the next columns?
 };
 
 }  // namespace

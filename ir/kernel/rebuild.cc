@@ -28,6 +28,10 @@ std::vector<bool> reachable(const Kernel& kernel) {
 }
 
 Kernel rebuilt(const Kernel& kernel, const std::function<Expr(const Expr& old, Expr mapped)>& change) {
+  return rebuilt(kernel, [&change](ExprPool& pool, const Expr& old, Expr mapped) { return pool.add(change(old, std::move(mapped))); });
+}
+
+Kernel rebuilt(const Kernel& kernel, const std::function<ExprId(ExprPool& pool, const Expr& old, Expr mapped)>& change) {
   Kernel made;
   made.name = kernel.name;
   made.buffers = kernel.buffers;
@@ -44,7 +48,7 @@ Kernel rebuilt(const Kernel& kernel, const std::function<Expr(const Expr& old, E
     for (ExprId& operand : expr.operands) operand = mapped(operand);
     for (ExprId& index : expr.index) index = mapped(index);
     expr.guard = mapped(expr.guard);
-    map[i] = made.exprs.add(change(old, std::move(expr)));
+    map[i] = change(made.exprs, old, std::move(expr));
   }
   for (Phase& phase : made.phases) {
     for (Reduction& reduction : phase.reductions) reduction.value = mapped(reduction.value);

@@ -31,6 +31,7 @@ proto::Persistent write_persistent(const Persistent& persistent, const AddBlob& 
   const std::span<const std::byte> bytes = persistent.initial.bytes();
   const bool all_zero = std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
   message.set_initial(all_zero ? 0 : add_blob(bytes));
+  if (persistent.panels) message.set_panel_axis(persistent.panels->axis), message.set_panel_width(persistent.panels->width);
   return message;
 }
 
@@ -203,7 +204,8 @@ Persistent read_persistent(const proto::Persistent& message, const ReadBlob& rea
           .role = read_enum(message.role(), Persistent::Role::kConstant, "role"),
           .trained = message.trained(),
           .in_model = message.in_model(),
-          .initial = read_initial(message, read_blob)};
+          .initial = read_initial(message, read_blob),
+          .panels = message.panel_width() == 0 ? std::nullopt : std::optional(Panels{message.panel_axis(), message.panel_width()})};
 }
 
 Feed read_feed(const proto::Feed& message) {

@@ -68,7 +68,7 @@ class EntryChecker {
         break;
       case Buffer::Storage::kPersistent:
         if (buffer.index >= program_.persistents.size()) fail(fmt::format("{} is persistent {} of {}", name, buffer.index, program_.persistents.size()));
-        check_same(buffer, program_.persistents[buffer.index].initial.dtype(), shape_of(program_.persistents[buffer.index].initial.shape()));
+        check_same(buffer, program_.persistents[buffer.index].initial.dtype(), shape_in_memory(program_.persistents[buffer.index]));
         break;
       case Buffer::Storage::kFeed:
         if (buffer.index >= entry_.feeds.size()) fail(fmt::format("{} is feed {} of {}", name, buffer.index, entry_.feeds.size()));
@@ -217,6 +217,16 @@ void check_distinct(const Items& items, const std::string& what, Name name_of) {
     if (not names.insert(name_of(item)).second) throw Error(Code::kPlanFormat, fmt::format("two {} are called {}", what, quoted(name_of(item))));
 }
 
+void check_panels(const Program& program, const Persistent& persistent) {
+  if (not persistent.panels) return;
+  const auto& [axis, width] = *persistent.panels;
+  const std::vector<std::int64_t>& shape = persistent.initial.shape();
+  if (axis >= shape.size() or width <= 0 or shape[axis] % width != 0 or shape.size() == limits::kRank)
+    throw Error(Code::kPlanFormat,
+                fmt::format("program {}: {} of {} cannot lie in panels of {} along axis {}", quoted(program.target), quoted(persistent.name), shape_text(shape), width, axis),
+                {}, {"the plan is damaged, or its maker wrote it wrongly; compile the model again"});
+}
+
 }  // namespace
 
 const Entry* Program::find(std::string_view entry) const {
@@ -225,11 +235,17 @@ const Entry* Program::find(std::string_view entry) const {
   return nullptr;
 }
 
+Shape shape_in_memory(const Persistent& persistent) {
+  const Shape shape = shape_of(persistent.initial.shape());
+  return persistent.panels ? panel_shape(shape, *persistent.panels) : shape;
+}
+
 void check(const Plan& plan) {
   check_distinct(plan.programs, "programs", [](const Program& program) { return program.target; });
   for (const Program& program : plan.programs) {
     check_distinct(program.persistents, "weights or states", [](const Persistent& persistent) { return persistent.name; });
     check_distinct(program.entries, "entries", [](const Entry& entry) { return entry.name; });
+    for (const Persistent& persistent : program.persistents) check_panels(program, persistent);
     for (const Entry& entry : program.entries) EntryChecker(program, entry, {}, 1).check();
   }
 }

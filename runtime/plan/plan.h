@@ -15,6 +15,7 @@
 #include "base/dims.h"
 #include "base/dtype.h"
 #include "base/tensor.h"
+#include "runtime/plan/panels.h"
 
 namespace hone::plan {
 
@@ -25,8 +26,12 @@ struct Persistent {
   Role role = Role::kWeight;
   bool trained = false;   ///< an update replaces it
   bool in_model = false;  ///< is an initializer of the ONNX model: written back into the trained .onnx
-  Tensor initial;         ///< type, shape and initial contents
+  Tensor initial;         ///< type, shape and initial contents, row-major
+  std::optional<Panels> panels = {};  ///< how it lies in memory, if not row-major
 };
+
+/// The shape of a buffer that shows it.
+Shape shape_in_memory(const Persistent& persistent);
 
 struct Buffer {
   enum class Storage : std::uint8_t {
@@ -204,7 +209,7 @@ struct Plan {
 ///  P1 every index (buffer, feed, persistent, view, step) is within range; views end at a buffer that is none, and not at an opaque one
 ///  P2 a step uses an arena buffer, directly or through a view, only within [first_step, last_step]; one that a result shows lives to the last step
 ///  P3 every size is a function of the symbols in the feeds' shapes, of those that a step reads, and in a body of those around it
-///  P4 a kPersistent or kFeed buffer has the type and shape of what it stands for; no step writes to a feed; only arena buffers are opaque, only integers have
+///  P4 a kPersistent or kFeed buffer has the type and shape (in memory) of what it stands for; panels divide their axis; no step writes to a feed; only arena buffers are opaque, only integers have
 ///  bounds
 ///  P5 targets, entries of a program, persistents of a program, feeds and results of an entry have distinct names
 ///  P6 the feeds of a body fit what its region step gives it, and its results what the step makes of them; bodies are nested at most limits::kBodyDepth deep

@@ -33,8 +33,9 @@ constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint32_t kFeaturesSection = 0, kMetadataSection = 1, kFirstBlob = 2;
 
 /// What a plan may ask of its reader. A plan names what it uses, and a reader refuses what is not in this list.
-constexpr std::string_view kFeatures[] = {"kernel", "library", "host", "copy", "all_reduce", "read_sizes", "region"};
-static_assert(std::variant_size_v<decltype(Step::what)> == std::size(kFeatures));
+constexpr std::string_view kFeatures[] = {"kernel", "library", "host", "copy", "all_reduce", "read_sizes", "region", "panels"};
+constexpr std::size_t kPanelsFeature = std::variant_size_v<decltype(Step::what)>;  // before it, the kinds of steps
+static_assert(kPanelsFeature + 1 == std::size(kFeatures));
 
 struct Header {
   std::array<char, 8> magic = kMagic;
@@ -67,9 +68,12 @@ std::span<const std::byte> bytes_of(std::string_view text) { return std::as_byte
 
 std::string features_of(const Plan& plan) {
   std::set<std::size_t> used;
-  for (const Program& program : plan.programs)
+  for (const Program& program : plan.programs) {
     for (const Entry& entry : program.entries)
       for (const Step& step : entry.steps) used.insert(step.what.index());
+    for (const Persistent& persistent : program.persistents)
+      if (persistent.panels) used.insert(kPanelsFeature);
+  }
   std::string features;
   for (const std::size_t feature : used) features += std::string(kFeatures[feature]) + "\n";
   return features;
