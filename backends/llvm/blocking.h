@@ -30,7 +30,7 @@ struct Blocking {
   /// Points of the only inner axis, or of the joined ones, that are packed and summed at a time; the tiles' sums then wait in memory. 0: all.
   std::int64_t sum_block = 0;
   std::int64_t panel_rows = 1;  ///< at most so many tiles below each other are done before those of the next columns
-  std::int64_t kept_points = 0;  ///< rows' factors of at most so many elements stay in the cache while all columns are done: threads then share columns out
+  std::int64_t kept_points = 0;  ///< rows' factors of at most so many elements stay in the cache while all columns are done
   std::vector<std::uint32_t> beside = {};  ///< outer axes along which the rows' factors serve again, as they do along the columns
   bool prefetches = false;      ///< the memory behind the sums is asked for before them
 

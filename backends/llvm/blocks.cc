@@ -32,7 +32,7 @@ class BlockCode {
     row_panels_ = ceil_div(row_blocks_, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, panel_rows_, number(1)));
     panels_beside_ = column_blocks_;
     for (const std::uint32_t axis : blocking_.beside) panels_beside_ = ir_.CreateNUWMul(panels_beside_, extent(axis));
-    if (blocking_.rows) columns_first_ = ir_.CreateICmpULE(ir_.CreateNUWMul(extent(*blocking_.rows), all_points().to), number(blocking_.kept_points));
+    if (blocking_.rows) columns_first_ = are_columns_first();
     Value* tiles = ir_.CreateNUWMul(panel_rows_, ir_.CreateNUWMul(panels_beside_, row_panels_));
     for (const std::uint32_t axis : axes_apart()) tiles = ir_.CreateNUWMul(tiles, extent(axis));
     const auto tile_at = [&](Value* point) { return ir_.CreateUDiv(ir_.CreateNUWMul(point, tiles), points); };
@@ -55,6 +55,16 @@ class BlockCode {
     Value* points = number(1);
     for (const std::uint32_t axis : nest_.inner[0]) points = ir_.CreateNUWMul(points, extent(axis));
     return {number(0), points};
+  }
+
+  /// Are all rows done before the next columns? Then threads share columns out, and each reads all rows' factors, which must stay in its cache. So for the
+  /// fewer rows; and where their number is known and so an axis of a weight's, because a weight then has one owner in all kernels.
+  Value* are_columns_first() {
+    Value* is_kept = ir_.CreateICmpULE(ir_.CreateNUWMul(extent(*blocking_.rows), all_points().to), number(blocking_.kept_points));
+    Value* columns = extent(blocking_.columns);
+    for (const std::uint32_t axis : blocking_.beside) columns = ir_.CreateNUWMul(columns, extent(axis));
+    Value* is_better = is_constant(*blocking_.rows) ? ir_.getTrue() : ir_.CreateICmpULE(extent(*blocking_.rows), columns);
+    return ir_.CreateAnd(is_kept, is_better);
   }
 
   // ---- where a tile lies
@@ -556,7 +566,7 @@ class BlockCode {
   PhaseCode code_;
   Value *row_blocks_ = nullptr, *column_blocks_ = nullptr;  ///< of the whole axes
   Value *panel_rows_ = nullptr, *row_panels_ = nullptr, *panels_beside_ = nullptr;  ///< panels_beside_: those that read the same rows
-  Value* columns_first_ = nullptr;                                                 ///< are all rows' panels done before the next columns?
+  Value* columns_first_ = nullptr;
 };
 
 }  // namespace
