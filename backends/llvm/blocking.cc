@@ -19,6 +19,7 @@ constexpr double kMissCycles = 1;                   ///< of a vector that comes 
 constexpr double kTransposed = 0.5, kCopied = 0.5;  ///< cycles to pack an element
 constexpr std::int64_t kMaxPackedBytes = 1 << 19;   ///< they lie on the stack
 constexpr std::int64_t kSumBlock = 256;             ///< a packed factor of so many points stays in the first level cache or streams from the second
+constexpr std::int64_t kWholeSum = 2048;            ///< up to which a packed factor had better stream from the second level cache
 constexpr std::int64_t kPanelBytes = 1 << 19;       ///< of the rows' factor: it stays in the second level cache
 constexpr std::int64_t kPanelRows = 256;            ///< enough of them that packing the columns' factor for each panel costs little
 constexpr std::int64_t kLongSum = 128;              ///< behind which prefetching pays
@@ -152,12 +153,12 @@ class Chooser {
     });
   }
 
-  /// A sum that is not known to be short is packed in parts.
+  /// A sum that is not known to be of moderate length is packed in parts.
   std::int64_t sum_block(std::uint32_t columns) const {
     const std::vector<std::uint32_t>& inner = nest_.inner[0];
-    if (inner.size() != 1) return joins(columns) and inner_points() > 2 * kSumBlock ? kSumBlock : 0;
+    if (inner.size() != 1) return joins(columns) and inner_points() > kWholeSum ? kSumBlock : 0;
     const Size& extent = nest_.extents[inner.front()];
-    return extent.is_constant() and extent.value() <= 2 * kSumBlock ? 0 : kSumBlock;
+    return extent.is_constant() and extent.value() <= kWholeSum ? 0 : kSumBlock;
   }
 
   /// Does what is loaded for `count` vectors of columns fall out of the first level cache between two tiles? Rows a power of two apart share few of its sets.

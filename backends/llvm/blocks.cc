@@ -248,8 +248,10 @@ class BlockCode {
       });
     };
     if (not blocking_.prefetches) return steps(part.from, part.to);
-    Value* share = ceil_div(ir_.CreateNSWSub(part.to, part.from), number(rows.count));
-    loops_.loop(number(0), number(rows.count), {.unroll = 1}, [&](Value* row) {
+    Value* is_last = ir_.CreateICmpEQ(part.to, all_points().to);  // the cells are wanted behind it; before it, a row is asked for to no harm
+    Value* times = ir_.CreateSelect(is_last, number(rows.count), number(1));
+    Value* share = ceil_div(ir_.CreateNSWSub(part.to, part.from), times);
+    loops_.loop(number(0), times, {.unroll = 1}, [&](Value* row) {
       prefetch(ir_.CreateNSWAdd(rows.first, row), columns);
       point_.set_grid(grid);
       Value* from = ir_.CreateNSWAdd(part.from, ir_.CreateNSWMul(row, share));
