@@ -41,8 +41,8 @@ int thread_count(int asked) {
 
 /// Puts a value where the persistent lies.
 void put(const plan::Persistent& persistent, const Tensor& value, std::byte* place) {
-  const Tensor lies = persistent.panels ? plan::to_panels(value, *persistent.panels) : value;
-  if (lies.byte_count() > 0) std::memcpy(place, lies.bytes().data(), lies.byte_count());
+  if (persistent.panels) plan::copy_to_panels(value, *persistent.panels, place);
+  else if (value.byte_count() > 0) std::memcpy(place, value.bytes().data(), value.byte_count());
 }
 
 /// Places the persistents one after the other, copies their initial contents, and lets go of these: zeros of the same type stand for them.
@@ -148,8 +148,9 @@ Tensor Session::read(std::string_view persistent) const {
   const std::size_t number = impl_->persistent_number(persistent);
   const plan::Persistent& described = impl_->program.persistents[number];
   const Tensor& like = described.initial;
-  const Tensor lies = Tensor::copy(like.dtype(), like.shape(), {impl_->state.persistents[number], like.byte_count()});
-  return described.panels ? plan::from_panels(lies, *described.panels) : lies;
+  const std::byte* lies = impl_->state.persistents[number];
+  if (described.panels) return plan::from_panels(lies, like.dtype(), like.shape(), *described.panels);
+  return Tensor::copy(like.dtype(), like.shape(), {lies, like.byte_count()});
 }
 
 void Session::write(std::string_view persistent, const Tensor& value) {

@@ -8,19 +8,19 @@ namespace hone::plan {
 
 namespace {
 
-/// Copies pieces of rows: calls copy(where they lie in panels, where else, bytes).
+/// Calls copy(bytes from the start in panels, bytes from the start row-major, number of bytes) for each piece that is contiguous in both.
 template <typename Copy>
-void for_each_piece(const Tensor& tensor, const Panels& panels, Copy copy) {
-  const std::vector<std::int64_t>& shape = tensor.shape();
+void for_each_piece(const std::vector<std::int64_t>& shape, std::int64_t element, const Panels& panels, Copy copy) {
   std::int64_t before = 1, behind = 1;  // points of the other axes
-  for (std::size_t i = 0; i < shape.size(); ++i) (i < panels.axis ? before : behind) *= i == panels.axis ? 1 : shape[i];
-  const std::int64_t pieces = shape[panels.axis] / panels.width;
-  const auto size = static_cast<std::int64_t>(size_of(tensor.dtype()));
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (i != panels.axis) (i < panels.axis ? before : behind) *= shape[i];
+  const std::int64_t pieces = shape[panels.axis] / panels.width, run = behind == 1 ? panels.width : 1;
   std::int64_t lies = 0;
   for (std::int64_t piece = 0; piece < pieces; ++piece)
     for (std::int64_t a = 0; a < before; ++a)
       for (std::int64_t b = 0; b < behind; ++b)
-        for (std::int64_t i = 0; i < panels.width; ++i, ++lies) copy(lies * size, ((a * pieces + piece) * panels.width + i) * behind * size + b * size, size);
+        for (std::int64_t i = 0; i < panels.width; i += run, lies += run)
+          copy(lies * element, (((a * pieces + piece) * panels.width + i) * behind + b) * element, static_cast<std::size_t>(run * element));
 }
 
 }  // namespace
@@ -35,19 +35,16 @@ Shape panel_shape(const Shape& shape, const Panels& panels) {
   return lies;
 }
 
-Tensor to_panels(const Tensor& tensor, const Panels& panels) {
-  return Tensor::make(tensor.dtype(), tensor.shape(), [&](std::span<std::byte> bytes) {
-    for_each_piece(tensor, panels, [&](std::int64_t lies, std::int64_t elsewhere, std::int64_t size) {
-      std::memcpy(bytes.data() + lies, tensor.bytes().data() + elsewhere, static_cast<std::size_t>(size));
-    });
-  });
+void copy_to_panels(const Tensor& tensor, const Panels& panels, std::byte* to) {
+  const std::byte* from = tensor.bytes().data();
+  for_each_piece(tensor.shape(), static_cast<std::int64_t>(size_of(tensor.dtype())), panels,
+                 [=](std::int64_t lies, std::int64_t row_major, std::size_t bytes) { std::memcpy(to + lies, from + row_major, bytes); });
 }
 
-Tensor from_panels(const Tensor& tensor, const Panels& panels) {
-  return Tensor::make(tensor.dtype(), tensor.shape(), [&](std::span<std::byte> bytes) {
-    for_each_piece(tensor, panels, [&](std::int64_t lies, std::int64_t elsewhere, std::int64_t size) {
-      std::memcpy(bytes.data() + elsewhere, tensor.bytes().data() + lies, static_cast<std::size_t>(size));
-    });
+Tensor from_panels(const std::byte* from, DType dtype, const std::vector<std::int64_t>& shape, const Panels& panels) {
+  return Tensor::make(dtype, shape, [&](std::span<std::byte> to) {
+    for_each_piece(shape, static_cast<std::int64_t>(size_of(dtype)), panels,
+                   [&](std::int64_t lies, std::int64_t row_major, std::size_t bytes) { std::memcpy(to.data() + row_major, from + lies, bytes); });
   });
 }
 

@@ -21,8 +21,9 @@ struct Panels {
 /// The shape in which a tensor of shape `shape` lies. The axis exists, and its extent is known and a multiple of the width.
 Shape panel_shape(const Shape& shape, const Panels& panels);
 
-/// The elements in the order in which they lie, under the same shape; and back.
-Tensor to_panels(const Tensor& tensor, const Panels& panels);
-Tensor from_panels(const Tensor& tensor, const Panels& panels);
+/// Lays a tensor's elements out in panels at `to`, which has room for all of them.
+void copy_to_panels(const Tensor& tensor, const Panels& panels, std::byte* to);
+/// The tensor of type `dtype` and shape `shape` that lies in panels at `from`.
+Tensor from_panels(const std::byte* from, DType dtype, const std::vector<std::int64_t>& shape, const Panels& panels);
 
 }  // namespace hone::plan

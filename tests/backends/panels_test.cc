@@ -62,6 +62,10 @@ Tensor numbers(const std::vector<std::int64_t>& shape, double seed) {
   return Tensor::of<float>(shape, values);
 }
 
+Tensor in_memory(const Tensor& tensor, const plan::Panels& panels) {
+  return Tensor::make(tensor.dtype(), tensor.shape(), [&](std::span<std::byte> bytes) { plan::copy_to_panels(tensor, panels, bytes.data()); });
+}
+
 /// What the interpreter makes of the operands: the last buffer.
 Tensor result_of(const Kernel& kernel, const std::vector<Tensor>& operands, const DimBindings& sizes) {
   return Tensor::make(DType::kF32, evaluate(kernel.buffers.back().shape, sizes), [&](std::span<std::byte> bytes) {
@@ -77,9 +81,9 @@ Tensor result_of(const Kernel& kernel, const std::vector<Tensor>& operands, cons
 TEST(Panels, TensorsComeBackAsTheyWere) {
   for (const std::uint32_t axis : {0U, 1U, 2U}) {
     const Tensor rows = numbers({64, 96, 32}, axis);
-    const Tensor lies = plan::to_panels(rows, {axis, 32});
+    const Tensor lies = in_memory(rows, {axis, 32});
     EXPECT_EQ(lies.data<float>()[1], rows.data<float>()[axis == 0 ? 96 * 32 : axis == 1 ? 32 : 1]) << "neighbours along the axis lie side by side";
-    const Tensor back = plan::from_panels(lies, {axis, 32});
+    const Tensor back = plan::from_panels(lies.bytes().data(), lies.dtype(), lies.shape(), {axis, 32});
     EXPECT_TRUE(std::ranges::equal(back.bytes(), rows.bytes()));
   }
 }
@@ -97,11 +101,11 @@ TEST(Panels, KernelsComputeTheSame) {
     std::vector<Tensor> rows, lie;
     for (std::uint32_t i = 0; i + 1 < one.kernel.buffers.size(); ++i) {
       rows.push_back(numbers(evaluate(one.kernel.buffers[i].shape, sizes), i));
-      lie.push_back(std::ranges::count(one.buffers, i) > 0 ? plan::to_panels(rows[i], {one.axis, 32}) : rows[i]);
+      lie.push_back(std::ranges::count(one.buffers, i) > 0 ? in_memory(rows[i], {one.axis, 32}) : rows[i]);
     }
     const Tensor wanted = result_of(one.kernel, rows, sizes);
     Tensor found = result_of(made, lie, sizes).reshaped(wanted.shape());
-    if (one.buffers.back() + 1 == one.kernel.buffers.size()) found = plan::from_panels(found, {one.axis, 32});
+    if (one.buffers.back() + 1 == one.kernel.buffers.size()) found = plan::from_panels(found.bytes().data(), found.dtype(), found.shape(), {one.axis, 32});
     ASSERT_EQ(found.shape(), wanted.shape());
     for (std::int64_t i = 0; i < wanted.element_count(); ++i) ASSERT_EQ(found.at(i), wanted.at(i)) << print(made);
   }
