@@ -316,6 +316,12 @@ std::vector<std::string> Dim::symbols() const {
   return {names.begin(), names.end()};
 }
 
+std::int64_t Dim::guess(std::int64_t typical) const {
+  DimBindings bindings;
+  for (std::string& symbol : symbols()) bindings.emplace(std::move(symbol), typical);
+  return evaluate(bindings);
+}
+
 std::int64_t Dim::evaluate(const DimBindings& bindings) const {
   if (node_ == nullptr) return value_;
   switch (node_->kind) {

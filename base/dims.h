@@ -44,6 +44,8 @@ class Dim {
 
   /// The number under `bindings`. Throws Error kDynamic for an unbound symbol, kTooLarge on overflow or division by 0.
   std::int64_t evaluate(const DimBindings& bindings) const;
+  /// The number where every symbol stands for `typical`: a guess, for what is decided before sizes are known.
+  std::int64_t guess(std::int64_t typical) const;
   /// With every symbol found in `replacements` replaced.
   Dim substitute(const std::map<std::string, Dim, std::less<>>& replacements) const;
 

@@ -14,12 +14,8 @@ namespace hone {
 
 namespace {
 
-/// The extent where every symbol is 1: of a batch's samples, one.
-std::int64_t per_sample(const Dim& extent) {
-  DimBindings ones;
-  for (const std::string& symbol : extent.symbols()) ones[symbol] = 1;
-  return extent.evaluate(ones);
-}
+/// Of a batch's samples, one.
+std::int64_t per_sample(const Dim& extent) { return extent.guess(1); }
 
 std::string better_matmul(const Graph& graph, const Node& node) {
   // Factors of the longest sum: packed on the stack where b is transposed, else in the second level cache together with the rows.

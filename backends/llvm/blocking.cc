@@ -99,11 +99,7 @@ class Chooser {
     std::int64_t sum = 0;
     for (const auto& [arguments, coefficient] : nest_.extents[axis].terms()) {
       std::int64_t product = coefficient;
-      for (const std::uint32_t argument : arguments) {
-        DimBindings sizes;
-        for (const std::string& symbol : nest_.arguments[argument].symbols()) sizes[symbol] = typical;
-        product *= nest_.arguments[argument].evaluate(sizes);
-      }
+      for (const std::uint32_t argument : arguments) product *= nest_.arguments[argument].guess(typical);
       sum += product;
     }
     return std::max<std::int64_t>(1, sum);

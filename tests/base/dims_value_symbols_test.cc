@@ -15,6 +15,11 @@ TEST(ValueSymbols, AreWrittenWithADollarAndReadBack) {
   EXPECT_EQ(Dim::value_symbol("a b[0]").text(), "$a_b_0_");
 }
 
+TEST(Dims, AGuessTakesEverySymbolForTheSameNumber) {
+  EXPECT_EQ(Dim(7).guess(64), 7);
+  EXPECT_EQ((2 * kN + floordiv(Dim::symbol("M"), 3) * kStart).guess(6), 24);
+}
+
 TEST(ValueSymbols, AreOtherSymbolsThanSizesOfTheSameName) { EXPECT_NE(Dim::value_symbol("N"), kN); }
 
 TEST(ValueSymbols, MayBeNegativeAndSizesMayNot) {
