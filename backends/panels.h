@@ -1,4 +1,4 @@
-// Which tensors lie in panels (runtime/plan/panels.h), and their kernels.
+// Which tensors lie in panels (runtime/plan/panels.h).
 #pragma once
 
 #include <optional>
@@ -9,10 +9,6 @@
 
 namespace hone {
 
-/// The kernel with `buffers`, all of shape `shape`, in panels: each axis that walks the panels' one becomes two. Nothing if a computed index walks it, or if the
-/// kernel scatters.
-std::optional<Kernel> over_panels(const Kernel& kernel, const std::vector<std::uint32_t>& buffers, const Shape& shape, const plan::Panels& panels);
-
 /// Lays out weights in panels along the axis of a product's columns, where all that touches them are kernels, and with them the states that are updated as they
 /// are. Threads then share weights out as they share products out, and products copy no columns together. Returns a line for each weight that a product would
 /// read so: how it lies, or what is against it.
@@ -21,8 +17,5 @@ std::vector<std::string> lay_out_in_panels(std::vector<plan::Entry>& entries, st
 /// The same for what a loop's body finds in every iteration: changes feed number `feed` of the body, whose kernels read it, and says how; what is fed must then be
 /// laid out so. Nothing if a product does not read it, or something else than kernels does.
 std::optional<plan::Panels> lay_out_feed_in_panels(plan::Entry& body, std::uint32_t feed, KernelSet& kernels);
-
-/// Copies a tensor of shape `shape` (its first buffer) into panels (its second).
-Kernel copy_into_panels(const Shape& shape, const plan::Panels& panels);
 
 }  // namespace hone

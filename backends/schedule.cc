@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "backends/llvm/emit.h"
+#include "backends/panel_kernels.h"
 #include "backends/panels.h"
 #include "backends/recompute.h"
 #include "ir/kernel/compute.h"

@@ -8,6 +8,7 @@
 
 #include "api/hone.h"
 #include "backends/compile.h"
+#include "backends/panel_kernels.h"
 #include "frontend/onnx/import.h"
 #include "ir/kernel/interpret.h"
 #include "tests/backends/kernel_case.h"
