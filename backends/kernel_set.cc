@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "base/check.h"
 #include "ir/kernel/rebuild.h"
@@ -105,7 +104,6 @@ Kernel flattened(const Kernel& kernel, std::map<std::string, Dim, std::less<>>& 
   if (not is_elementwise(kernel, reachable(kernel))) return rebuilt(kernel, [](const Expr&, Expr expr) { return expr; });
   const Dim n = all_elements();
   sizes.emplace(n.text(), kernel.outer_size());
-  std::optional<ExprId> axis;
   Kernel made = rebuilt(kernel, [&](const Expr&, Expr expr) {
     if (expr.op == ScalarOp::kLoad) {
       const bool single = element_count(kernel.buffers[expr.slot].shape).is_constant(1);
@@ -123,7 +121,7 @@ Kernel flattened(const Kernel& kernel, std::map<std::string, Dim, std::less<>>& 
 }
 
 Kernel unflattened(const Kernel& kernel, const Shape& shape) {
-  if (kernel.axes.size() != 1 or kernel.axes[0].extent != all_elements()) return rebuilt(kernel, [](const Expr&, Expr expr) { return expr; });
+  if (kernel.axes.size() != 1 or kernel.axes[0].extent != all_elements()) return kernel;
   const auto point = [&](ExprPool& pool) {
     std::vector<ExprId> index;
     for (std::uint32_t axis = 0; axis < shape.size(); ++axis) index.push_back(pool.add({.op = ScalarOp::kIndex, .dtype = DType::kI64, .slot = axis}));

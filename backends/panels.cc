@@ -80,6 +80,22 @@ void for_each_entry(Entry& entry, const std::function<void(Entry&)>& visit) {
       for (Entry& body : region->bodies) for_each_entry(body, visit);  // the verifier limits the depth
 }
 
+/// The buffers that show some of the entry's feeds, or of the persistent tensors.
+std::set<std::uint32_t> buffers_of(const Entry& entry, Buffer::Storage storage, const std::set<std::uint32_t>& shown) {
+  std::set<std::uint32_t> buffers;
+  for (std::uint32_t i = 0; i < entry.buffers.size(); ++i)
+    if (entry.buffers[i].storage == storage and shown.contains(entry.buffers[i].index)) buffers.insert(i);
+  return buffers;
+}
+
+/// Calls visit(call, number of the kernel's buffer) where a kernel touches one of `buffers`.
+void for_each_touch(const Entry& entry, const std::set<std::uint32_t>& buffers, const std::function<void(const KernelStep&, std::uint32_t)>& visit) {
+  for (const Step& step : entry.steps)
+    if (const auto* call = std::get_if<KernelStep>(&step.what))
+      for (std::uint32_t i = 0; i < call->buffers.size(); ++i)
+        if (buffers.contains(call->buffers[i])) visit(*call, i);
+}
+
 class WeightLayout {
  public:
   WeightLayout(std::vector<Entry>& entries, std::vector<plan::Persistent>& persistents, KernelSet& kernels)
@@ -93,7 +109,7 @@ class WeightLayout {
       if (not panels) continue;
       const std::set<std::uint32_t> group = updated_alike(weight);
       Change change(shape_of(persistents_[weight].initial.shape()), *panels, kernels_);
-      for_each([&](Entry& entry) { change.add(entry, buffers_of(entry, group)); });
+      for_each([&](Entry& entry) { change.add(entry, persistents_in(entry, group)); });
       const std::string name = printable(persistents_[weight].name);
       if (not change.why_not().empty()) {
         lines.push_back(fmt::format("{}: row by row, because {}", name, change.why_not()));
@@ -111,29 +127,17 @@ class WeightLayout {
     for (Entry& entry : entries_) for_each_entry(entry, visit);
   }
 
-  static std::set<std::uint32_t> buffers_of(const Entry& entry, const std::set<std::uint32_t>& group) {
-    std::set<std::uint32_t> buffers;
-    for (std::uint32_t i = 0; i < entry.buffers.size(); ++i)
-      if (entry.buffers[i].storage == Buffer::Storage::kPersistent and group.contains(entry.buffers[i].index)) buffers.insert(i);
-    return buffers;
-  }
-
-  /// Calls visit(entry, call, number of the kernel's buffer) for what kernels touch of a persistent tensor.
-  void for_each_touch(std::uint32_t persistent, const std::function<void(const Entry&, const KernelStep&, std::uint32_t)>& visit) {
-    for_each([&](Entry& entry) {
-      const std::set<std::uint32_t> buffers = buffers_of(entry, {persistent});
-      for (const Step& step : entry.steps)
-        if (const auto* call = std::get_if<KernelStep>(&step.what))
-          for (std::uint32_t i = 0; i < call->buffers.size(); ++i)
-            if (buffers.contains(call->buffers[i])) visit(entry, *call, i);
-    });
+  static std::set<std::uint32_t> persistents_in(const Entry& entry, const std::set<std::uint32_t>& group) {
+    return buffers_of(entry, Buffer::Storage::kPersistent, group);
   }
 
   /// By the first product that reads the weight, which is one of the forward pass.
   std::optional<Panels> wanted(std::uint32_t weight) {
     std::optional<Panels> panels;
-    for_each_touch(weight, [&](const Entry&, const KernelStep& call, std::uint32_t buffer) {
-      if (not panels) panels = panels_for(kernels_.find(call.symbol), buffer);
+    for_each([&](Entry& entry) {
+      for_each_touch(entry, persistents_in(entry, {weight}), [&](const KernelStep& call, std::uint32_t buffer) {
+        if (not panels) panels = panels_for(kernels_.find(call.symbol), buffer);
+      });
     });
     return panels;
   }
@@ -141,15 +145,16 @@ class WeightLayout {
   /// The weight, and the states of its shape that a kernel touches as it stores the weight.
   std::set<std::uint32_t> updated_alike(std::uint32_t weight) {
     std::set<std::uint32_t> group = {weight};
-    for_each_touch(weight, [&](const Entry& entry, const KernelStep& call, std::uint32_t number) {
-      if (number < call.read_only) return;
-      const Kernel& kernel = kernels_.find(call.symbol);
-      for (std::uint32_t i = 0; i < call.buffers.size(); ++i) {
-        const Buffer& buffer = entry.buffers[call.buffers[i]];
-        if (buffer.storage != Buffer::Storage::kPersistent or kernel.buffers[i].shape != kernel.buffers[number].shape) continue;
-        const plan::Persistent& state = persistents_[buffer.index];
-        if (state.role == plan::Persistent::Role::kState and state.initial.shape() == persistents_[weight].initial.shape()) group.insert(buffer.index);
-      }
+    for_each([&](Entry& entry) {
+      for_each_touch(entry, persistents_in(entry, {weight}), [&](const KernelStep& call, std::uint32_t number) {
+        if (number < call.read_only) return;
+        for (const std::uint32_t other : call.buffers) {
+          const Buffer& buffer = entry.buffers[other];
+          if (buffer.storage != Buffer::Storage::kPersistent) continue;
+          const plan::Persistent& state = persistents_[buffer.index];
+          if (state.role == plan::Persistent::Role::kState and state.initial.shape() == persistents_[weight].initial.shape()) group.insert(buffer.index);
+        }
+      });
     });
     return group;
   }
@@ -166,14 +171,11 @@ std::vector<std::string> lay_out_in_panels(std::vector<plan::Entry>& entries, st
 }
 
 std::optional<plan::Panels> lay_out_feed_in_panels(plan::Entry& body, std::uint32_t feed, KernelSet& kernels) {
-  std::set<std::uint32_t> shown;
-  for (std::uint32_t i = 0; i < body.buffers.size(); ++i)
-    if (body.buffers[i].storage == Buffer::Storage::kFeed and body.buffers[i].index == feed) shown.insert(i);
+  const std::set<std::uint32_t> shown = buffers_of(body, Buffer::Storage::kFeed, {feed});
   std::optional<Panels> panels;
-  for (const Step& step : body.steps)
-    if (const auto* call = std::get_if<KernelStep>(&step.what))
-      for (std::uint32_t i = 0; i < call->buffers.size() and not panels; ++i)
-        if (shown.contains(call->buffers[i])) panels = panels_for(kernels.find(call->symbol), i);
+  for_each_touch(body, shown, [&](const KernelStep& call, std::uint32_t buffer) {
+    if (not panels) panels = panels_for(kernels.find(call.symbol), buffer);
+  });
   if (not panels) return std::nullopt;
   Change change(body.feeds[feed].shape, *panels, kernels);
   change.add(body, shown);

@@ -73,22 +73,12 @@ class Chooser {
     return std::ranges::all_of(loads_, [&](ExprId load) { return stride(load, axis) == Stride::kOne or not depends(load, axis); });
   }
 
-  /// Axes along which what is loaded for a column serves again.
-  std::vector<std::uint32_t> row_axes(std::uint32_t columns) const {
+  /// The other outer axes along which what is loaded for a point of `axis` serves again.
+  std::vector<std::uint32_t> axes_that_share(std::uint32_t axis) const {
     std::vector<std::uint32_t> axes;
-    for (const std::uint32_t axis : nest_.outer) {
-      const bool shared = std::ranges::none_of(loads_, [&](ExprId load) { return depends(load, axis) and depends(load, columns); });
-      if (axis != columns and shared) axes.push_back(axis);
-    }
-    return axes;
-  }
-
-  /// The other outer axes along which what is loaded for a row serves again.
-  std::vector<std::uint32_t> axes_beside(std::uint32_t columns, std::uint32_t rows) const {
-    std::vector<std::uint32_t> axes;
-    for (const std::uint32_t axis : nest_.outer) {
-      const bool shared = std::ranges::none_of(loads_, [&](ExprId load) { return depends(load, axis) and depends(load, rows); });
-      if (axis != columns and axis != rows and shared) axes.push_back(axis);
+    for (const std::uint32_t other : nest_.outer) {
+      const bool shared = std::ranges::none_of(loads_, [&](ExprId load) { return depends(load, other) and depends(load, axis); });
+      if (other != axis and shared) axes.push_back(other);
     }
     return axes;
   }
@@ -110,7 +100,7 @@ class Chooser {
   void try_columns(std::uint32_t columns) {
     const std::uint32_t inner = nest_.inner[0].back();
     const bool vectors = contiguous_or_constant(columns), dots = contiguous_or_constant(inner);
-    for (const std::uint32_t rows : row_axes(columns)) {
+    for (const std::uint32_t rows : axes_that_share(columns)) {
       if (vectors) try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(columns)});
       if (const ExprId factor = factor_to_pack(columns, rows); factor.valid())
         try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(columns), .packed = factor, .copied = vectors, .joined = joins(columns), .sum_block = sum_block(columns)});
@@ -192,7 +182,7 @@ class Chooser {
         best_ = blocking;
         const std::int64_t points = blocking.sum_block > 0 ? blocking.sum_block : inner_points();
         best_->kept_points = kPanelBytes / 4;
-        if (blocking.rows) best_->beside = axes_beside(blocking.columns, *blocking.rows);
+        if (blocking.rows) best_->beside = axes_that_share(*blocking.rows), std::erase(best_->beside, blocking.columns);
         best_->panel_rows = std::max<std::int64_t>(4, std::min(kPanelRows, kPanelBytes / (4 * points)) / blocking.row_count);
         const std::int64_t sum = blocking.joined ? inner_points() : nest_.inner[0].size() == 1 ? expected(nest_.inner[0].back(), kTypicalRows) : 0;
         best_->prefetches = not blocking.dots and sum >= kLongSum;
