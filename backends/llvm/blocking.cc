@@ -16,10 +16,11 @@ constexpr std::int64_t kTypicalRows = 64, kTypicalExtent = 256;
 constexpr double kDotCost = 1.3;                    ///< loads of dot products cross cache lines
 constexpr double kTileCycles = 30;                  ///< to find a tile's place, and to fill and empty the pipeline
 constexpr double kMissCycles = 1;                   ///< of a vector that comes from the second level cache, beside what is hidden behind other work
-constexpr double kTransposed = 0.5, kCopied = 0.5;  ///< cycles to pack an element
+constexpr double kTransposed = 0.5, kCopied = 0.25;  ///< cycles to pack an element
 constexpr std::int64_t kMaxPackedBytes = 1 << 19;   ///< they lie on the stack
 constexpr std::int64_t kSumBlock = 256;             ///< a packed factor of so many points stays in the first level cache or streams from the second
 constexpr std::int64_t kWholeSum = 2048;            ///< up to which a packed factor had better stream from the second level cache
+constexpr std::int64_t kSumBytes = 3 << 18;         ///< of sums that wait: they stay in the second level cache
 constexpr std::int64_t kPanelBytes = 1 << 19;       ///< of the rows' factor: it stays in the second level cache
 constexpr std::int64_t kPanelRows = 256;            ///< enough of them that packing the columns' factor for each panel costs little
 constexpr std::int64_t kLongSum = 128;              ///< behind which prefetching pays
@@ -103,7 +104,7 @@ class Chooser {
     for (const std::uint32_t rows : axes_that_share(columns)) {
       if (vectors) try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(columns)});
       if (const ExprId factor = factor_to_pack(columns, rows); factor.valid())
-        try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(columns), .packed = factor, .copied = vectors, .joined = joins(columns), .sum_block = sum_block(columns)});
+        try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(columns), .packed = factor, .copied = vectors, .joined = joins(columns), .sum_block = sum_block(columns), .rows_packed = rows_to_pack(factor, rows, columns)});
       if (dots) try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(inner), .dots = true});
     }
     if (vectors and not best_) try_tiles({.columns = columns, .lanes = lanes_for(columns)});
@@ -125,6 +126,15 @@ class Chooser {
     if (copied) return depends_on(factor, inner.back()) and not is_short ? factor : ExprId();
     const bool along = std::ranges::all_of(loads_, [&](ExprId load) { return not depends(load, columns) or stride(load, inner.back()) == Stride::kOne; });
     return along ? factor : ExprId();
+  }
+
+  /// The other factor, where sums are taken in parts and it is walked with a stride.
+  ExprId rows_to_pack(ExprId packed, std::uint32_t rows, std::uint32_t columns) const {
+    if (sum_block(columns) == 0 or nest_.inner[0].size() != 1) return {};
+    const Expr& product = kernel_.exprs[kernel_.phases[0].reductions[0].value];
+    const ExprId other = product.operands[product.operands[0] == packed ? 1 : 0];
+    const bool is_strided = std::ranges::all_of(loads_, [&](ExprId load) { return not depends(load, rows) or stride(load, rows) == Stride::kOne; });
+    return is_strided ? other : ExprId();
   }
 
   /// Are two inner axes as good as one, once the factor that depends on the columns is packed? Its vectors then begin at multiples of their length.
@@ -156,7 +166,8 @@ class Chooser {
       const Offset& offset = nest_.loads.at(load);
       const auto step = offset.axes.find(inner);
       if (step == offset.axes.end() or not step->second.is_constant()) return true;
-      const bool streams = nest_.extents[columns].is_constant() and step->second == nest_.extents[columns] and stride(load, columns) == Stride::kOne;
+      const bool is_whole = nest_.extents[columns].is_constant() and nest_.extents[columns].value() <= count * unit_.lanes;
+      const bool streams = is_whole and step->second == nest_.extents[columns] and stride(load, columns) == Stride::kOne;
       if (streams) return false;  // panels: the processor foresees what comes next
       const std::int64_t bytes = std::max<std::int64_t>(1, std::abs(step->second.value()) * 4);
       const std::int64_t apart = std::max<std::int64_t>(1, kLine * kSets / std::gcd(bytes, kLine * kSets));
@@ -184,6 +195,7 @@ class Chooser {
         best_->kept_points = kPanelBytes / 4;
         if (blocking.rows) best_->beside = axes_that_share(*blocking.rows), std::erase(best_->beside, blocking.columns);
         best_->panel_rows = std::max<std::int64_t>(4, std::min(kPanelRows, kPanelBytes / (4 * points)) / blocking.row_count);
+        best_->panels_at_a_time = std::max<std::int64_t>(1, kSumBytes / (4 * best_->panel_rows * blocking.row_count * blocking.width()));
         const std::int64_t sum = blocking.joined ? inner_points() : nest_.inner[0].size() == 1 ? expected(nest_.inner[0].back(), kTypicalRows) : 0;
         best_->prefetches = not blocking.dots and sum >= kLongSum;
         best_cycles_ = cycles;

@@ -29,6 +29,8 @@ struct Blocking {
   bool joined = false;  ///< the two inner axes are summed over as one: only the packed factor is not linear across them
   /// Points of the only inner axis, or of the joined ones, that are packed and summed at a time; the tiles' sums then wait in memory. 0: all.
   std::int64_t sum_block = 0;
+  ExprId rows_packed = {};  ///< the factor that depends on the rows, where it is contiguous along them: packed, too, for the tiles of a panel
+  std::int64_t panels_at_a_time = 1;  ///< beside each other, whose sums wait in memory together
   std::int64_t panel_rows = 1;  ///< at most so many tiles below each other are done before those of the next columns
   std::int64_t kept_points = 0;  ///< rows' factors of at most so many elements stay in the cache while all columns are done
   std::vector<std::uint32_t> beside = {};  ///< outer axes along which the rows' factors serve again, as they do along the columns

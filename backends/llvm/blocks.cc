@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 
-#include "backends/llvm/loop_builder.h"
+#include "backends/llvm/packing.h"
 #include "backends/llvm/phase_code.h"
 
 namespace hone {
@@ -12,10 +13,10 @@ namespace {
 
 using llvm::Value;
 
-class BlockCode {
+class BlockCode : private TileCode {
  public:
   BlockCode(const Kernel& kernel, const Nest& nest, const Blocking& blocking, Point& point)
-      : kernel_(kernel), nest_(nest), blocking_(blocking), point_(point), ir_(point.ir), loops_(point), code_(point, kernel, nest) {}
+      : TileCode(nest, blocking, point), kernel_(kernel), code_(point, kernel, nest), packing_(nest, blocking, point) {}
 
   /// Tile t is the work of the call in whose range point t * points / tiles lies, so every tile is done once however the points are split.
   void run() {
@@ -32,31 +33,14 @@ class BlockCode {
     row_panels_ = ceil_div(row_blocks_, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, panel_rows_, number(1)));
     panels_beside_ = column_blocks_;
     for (const std::uint32_t axis : blocking_.beside) panels_beside_ = ir_.CreateNUWMul(panels_beside_, extent(axis));
-    if (blocking_.rows) columns_first_ = are_columns_first();
+    if (blocking_.rows) columns_first_ = blocking_.sum_block > 0 ? ir_.getFalse() : are_columns_first();  // panels whose sums wait together have the same rows
     Value* tiles = ir_.CreateNUWMul(panel_rows_, ir_.CreateNUWMul(panels_beside_, row_panels_));
     for (const std::uint32_t axis : axes_apart()) tiles = ir_.CreateNUWMul(tiles, extent(axis));
     const auto tile_at = [&](Value* point) { return ir_.CreateUDiv(ir_.CreateNUWMul(point, tiles), points); };
-    panels(tile_at(point_.begin()), tile_at(point_.end()));
+    panels({tile_at(point_.begin()), tile_at(point_.end())});
   }
 
  private:
-  /// Part of an axis: `count` of its indices, or vectors of them, in code; `left` says how many are there (nullptr: all).
-  struct Side {
-    Value* first;
-    std::int64_t count;
-    Value* left;
-  };
-
-  /// Points of the innermost inner axis: [from, to).
-  struct Part {
-    Value *from, *to;
-  };
-  Part all_points() {
-    Value* points = number(1);
-    for (const std::uint32_t axis : nest_.inner[0]) points = ir_.CreateNUWMul(points, extent(axis));
-    return {number(0), points};
-  }
-
   /// Are all rows done before the next columns? Then threads share columns out, and each reads all rows' factors, which must stay in its cache. So for the
   /// fewer rows; and where their number is known and so an axis of a weight's, because a weight then has one owner in all kernels.
   Value* are_columns_first() {
@@ -68,11 +52,6 @@ class BlockCode {
   }
 
   // ---- where a tile lies
-
-  Value* number(std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); }
-  Value* ceil_div(Value* a, Value* b) { return ir_.CreateUDiv(ir_.CreateNSWAdd(a, ir_.CreateNSWSub(b, number(1))), b); }
-  Value* extent(std::uint32_t axis) { return point_.size(nest_.extents[axis]); }
-  bool is_constant(std::uint32_t axis) const { return nest_.extents[axis].is_constant(); }
 
   /// Outer axes that have rows' and columns' factors of their own.
   std::vector<std::uint32_t> axes_apart() const {
@@ -91,70 +70,127 @@ class BlockCode {
     return ir_.CreateNSWAdd(full, ir_.CreateUDiv(ir_.CreateNSWAdd(rest, number(tail_width - 1)), number(tail_width)));
   }
 
-  /// The tiles [first, last), panel by panel: tiles of the same columns, whose factor stays in the cache.
-  void panels(Value* first, Value* last) {
-    Value* height = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, panel_rows_, number(1));
-    loops_.loop(ir_.CreateUDiv(first, height), ceil_div(last, height), {.unroll = 1}, [&](Value* panel) {
-      Value* start = ir_.CreateNSWMul(panel, height);
-      Value* from = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, ir_.CreateNSWSub(first, start), number(0));
-      Value* to = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateNSWSub(last, start), height);
-      this->panel(panel, from, to);
-    });
-  }
+  /// Where a panel lies: tiles below each other, whose columns' factor stays in the cache.
+  struct Place {
+    Value *above, *column_block;              ///< `above`: the first tile's number in its column
+    std::map<std::uint32_t, Value*> indices;  ///< of the outer axes but rows and columns
+  };
 
-  /// Its tiles [from, to).
-  void panel(Value* panel, Value* from, Value* to) {
+  Place place_of(Value* panel) {
+    Place place{.above = nullptr, .column_block = nullptr, .indices = {}};
     Value *number_of_columns = split_off(panel, ir_.CreateNUWMul(panels_beside_, row_panels_)), *row_panel = number(0);
     if (blocking_.rows) {
       row_panel = ir_.CreateSelect(columns_first_, ir_.CreateURem(number_of_columns, row_panels_), ir_.CreateUDiv(number_of_columns, panels_beside_));
       number_of_columns = ir_.CreateSelect(columns_first_, ir_.CreateUDiv(number_of_columns, row_panels_), ir_.CreateURem(number_of_columns, panels_beside_));
     }
-    Value* column_block = split_off(number_of_columns, column_blocks_);
-    Value* above = ir_.CreateNSWMul(row_panel, panel_rows_);
-    set_indices(blocking_.beside, number_of_columns);
-    set_indices(axes_apart(), panel);
-    columns(column_block, [&](const Side& columns) {
-      if (not blocking_.rows) return cells({nullptr, 1, nullptr}, columns);
-      Value* below = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateNSWAdd(above, to), row_blocks_);  // the last panel may have fewer rows
-      const auto each_tile = [&](auto body) {
-        loops_.loop(ir_.CreateNSWAdd(above, from), below, {.unroll = 1}, [&](Value* block) { rows(block, [&](const Side& rows) { body(block, rows); }); });
-      };
-      if (blocking_.sum_block > 0) return in_parts(columns, above, each_tile);
-      if (blocking_.packed.valid()) pack(columns, all_points());
-      each_tile([&](Value*, const Side& rows) { cells(rows, columns); });
-    });
+    place.column_block = split_off(number_of_columns, column_blocks_);
+    place.above = ir_.CreateNSWMul(row_panel, panel_rows_);
+    split_indices(blocking_.beside, number_of_columns, place.indices);
+    split_indices(axes_apart(), panel, place.indices);
+    return place;
   }
 
   /// `number` counts the points of some axes, row-major.
-  void set_indices(const std::vector<std::uint32_t>& axes, Value* number) {
-    for (std::size_t i = axes.size(); i-- > 0;) point_.set_index(axes[i], i == 0 ? number : split_off(number, extent(axes[i])));
+  void split_indices(const std::vector<std::uint32_t>& axes, Value* number, std::map<std::uint32_t, Value*>& indices) {
+    for (std::size_t i = axes.size(); i-- > 0;) indices[axes[i]] = i == 0 ? number : split_off(number, extent(axes[i]));
   }
 
-  /// The sums of a panel's tiles, part by part; meanwhile they wait in an array. There is one sum: its factor is packed.
-  template <typename EachTile>
-  void in_parts(const Side& columns, Value* above, EachTile each_tile) {
-    const std::int64_t cells = blocking_.row_count * columns.count;
-    llvm::Type* type = llvm::FixedVectorType::get(ir_.getFloatTy(), static_cast<unsigned>(blocking_.lanes));
-    llvm::AllocaInst* array = point_.variable(llvm::ArrayType::get(type, static_cast<std::uint64_t>(blocking_.panel_rows * cells)));
-    array->setAlignment(llvm::Align(64));
-    const auto sums_of = [&](Value* block) { return ir_.CreateInBoundsGEP(type, array, ir_.CreateNSWMul(ir_.CreateNSWSub(block, above), number(cells))); };
-    each_tile([&](Value* block, const Side&) {
-      Value* sums = sums_of(block);
-      for (std::int64_t i = 0; i < cells; ++i) ir_.CreateStore(llvm::Constant::getNullValue(type), cell_at(sums, type, i));
+  void go_to(const Place& place) {
+    for (const auto& [axis, index] : place.indices) point_.set_index(axis, index);
+  }
+
+  /// Numbers from `first` up to, not with, `last`: of tiles, or of panels.
+  struct Range {
+    Value *first, *last;
+  };
+
+  /// Those of the panel's tiles that are in the range, by their number in the column. The last panel may have fewer of them.
+  Range tiles_of(Value* panel, const Place& place, const Range& tiles) {
+    Value* start = ir_.CreateNSWMul(panel, panel_height());
+    Value* from = larger(ir_.CreateNSWSub(tiles.first, start), number(0));
+    Value* to = smaller(ir_.CreateNSWSub(tiles.last, start), panel_height());
+    return {ir_.CreateNSWAdd(place.above, from), smaller(ir_.CreateNSWAdd(place.above, to), row_blocks_)};
+  }
+  Value* panel_height() { return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, panel_rows_, number(1)); }
+
+  /// These tiles, panel by panel.
+  void panels(const Range& tiles) {
+    const Range panels{ir_.CreateUDiv(tiles.first, panel_height()), ceil_div(tiles.last, panel_height())};
+    if (blocking_.sum_block > 0) return groups(panels, tiles);
+    loops_.loop(panels.first, panels.last, {.unroll = 1}, [&](Value* panel) { this->panel(panel, tiles); });
+  }
+
+  void panel(Value* panel, const Range& tiles) {
+    const Place place = place_of(panel);
+    go_to(place);
+    columns(place.column_block, [&](const Side& columns) {
+      if (not blocking_.rows) return cells({nullptr, 1, nullptr}, columns);
+      if (blocking_.packed.valid()) packing_.columns(columns, all_points());
+      each_tile(tiles_of(panel, place, tiles), [&](Value*, const Side& rows) { cells(rows, columns); });
     });
+  }
+
+  template <typename Body>
+  void each_tile(const Range& tiles, Body body) {
+    loops_.loop(tiles.first, tiles.last, {.unroll = 1}, [&](Value* block) { rows(block, [&](const Side& rows) { body(block, rows); }); });
+  }
+
+  // ---- sums in parts
+
+  /// Panels beside each other, of the same rows, whose sums wait in memory while their parts are added.
+  void groups(const Range& panels, const Range& tiles) {
+    Value* width = larger(panels_beside_, number(1));
+    loops_.loop(ir_.CreateUDiv(panels.first, width), ceil_div(panels.last, width), {.unroll = 1}, [&](Value* row) {
+      Value* leftmost = ir_.CreateNSWMul(row, width);
+      Value* first = larger(leftmost, panels.first);
+      Value* last = smaller(ir_.CreateNSWAdd(leftmost, width), panels.last);
+      loops_.strided(first, last, number(blocking_.panels_at_a_time), {.unroll = 1}, [&](Value* from) {
+        Value* to = smaller(ir_.CreateNSWAdd(from, number(blocking_.panels_at_a_time)), last);
+        group({from, to}, tiles);
+      });
+    });
+  }
+
+  /// There is one sum: the columns' factor is packed, for each panel, and the rows' where it would be walked with a stride, for all of them.
+  void group(const Range& panels, const Range& tiles) {
+    const std::int64_t cells = blocking_.row_count * blocking_.column_count, most = blocking_.panels_at_a_time * blocking_.panel_rows * cells;
+    llvm::Type* type = vector_type();
+    llvm::AllocaInst* array = array_of(type, most);
+    const Place leftmost = place_of(panels.first);
+    const auto sums_of = [&](Value* panel, Value* block) {
+      Value* beside = ir_.CreateNSWMul(ir_.CreateNSWSub(panel, panels.first), panel_rows_);
+      Value* tile = ir_.CreateNSWAdd(beside, ir_.CreateNSWSub(block, leftmost.above));
+      return ir_.CreateInBoundsGEP(type, array, ir_.CreateNSWMul(tile, number(cells)));
+    };
+    Value* used = ir_.CreateNSWMul(ir_.CreateNSWMul(ir_.CreateNSWSub(panels.last, panels.first), panel_rows_), number(cells));
+    loops_.loop(number(0), used, {.unroll = 4}, [&](Value* i) { ir_.CreateStore(llvm::Constant::getNullValue(type), ir_.CreateInBoundsGEP(type, array, i)); });
     Value* end = all_points().to;
-    loops_.strided(number(0), end, number(blocking_.sum_block), {.unroll = 1}, [&](Value* from) {
-      const Part part{from, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateNSWAdd(from, number(blocking_.sum_block)), end)};
-      pack(columns, part);
-      each_tile([&](Value* block, const Side& rows) { add_part(rows, columns, part, sums_of(block)); });
+    Value* once_at_least = larger(end, number(1));  // an empty sum is finished, too
+    loops_.strided(number(0), once_at_least, number(blocking_.sum_block), {.unroll = 1}, [&](Value* from) {
+      const Part part{from, smaller(ir_.CreateNSWAdd(from, number(blocking_.sum_block)), end)};
+      Value* is_last = ir_.CreateICmpEQ(part.to, end);
+      go_to(leftmost);
+      if (blocking_.rows_packed.valid()) packing_.rows(leftmost.above, smaller(ir_.CreateNSWAdd(leftmost.above, panel_rows_), row_blocks_), part);
+      loops_.loop(panels.first, panels.last, {.unroll = 1}, [&](Value* panel) {
+        const Place place = place_of(panel);
+        go_to(place);
+        const Range mine = tiles_of(panel, place, tiles);
+        columns(place.column_block, [&](const Side& columns) {
+          packing_.columns(columns, part);
+          each_tile(mine, [&](Value* block, const Side& rows) {
+            packing_.set_tile(ir_.CreateNSWSub(block, leftmost.above));
+            add_part(rows, columns, part, sums_of(panel, block));
+          });
+          point_.when(is_last, [&] { each_tile(mine, [&](Value* block, const Side& rows) { finish(rows, columns, {sums_of(panel, block)}); }); });
+        });
+      });
     });
-    each_tile([&](Value* block, const Side& rows) { finish(rows, columns, {sums_of(block)}); });
   }
 
   Value* cell_at(Value* cells, llvm::Type* type, std::int64_t i) { return ir_.CreateConstInBoundsGEP1_64(type, cells, static_cast<std::uint64_t>(i)); }
 
   void add_part(const Side& rows, const Side& columns, const Part& part, Value* sums) {
-    point_.set_grid(with_rows(along_columns({}, columns), rows));
+    point_.set_grid(with_rows(along_columns(columns), rows));
     point_.make_temps();
     const std::vector<Value*> cells = point_.temp(0).cells;
     const auto in_memory = [&](std::size_t i) { return cell_at(sums, point_.cell_type(DType::kF32), static_cast<std::int64_t>(i)); };
@@ -215,11 +251,11 @@ class BlockCode {
 
   void cells(const Side& rows, const Side& columns) {
     if (not blocking_.rows and not blocking_.dots) {
-      point_.set_grid(along_columns({}, columns));
+      point_.set_grid(along_columns(columns));
       point_.make_temps();
       for (std::size_t p = 0; p < kernel_.phases.size(); ++p) phase(p);
     } else {
-      point_.set_grid(with_rows(blocking_.dots ? dot_products(columns) : along_columns({}, columns), rows));
+      point_.set_grid(with_rows(blocking_.dots ? dot_products(columns) : along_columns(columns), rows));
       point_.make_temps();
       code_.start(0);
       if ((nest_.inner[0].size() == 1 or blocking_.joined) and not blocking_.dots) sum(rows, columns, all_points());
@@ -255,7 +291,7 @@ class BlockCode {
       prefetch(ir_.CreateNSWAdd(rows.first, row), columns);
       point_.set_grid(grid);
       Value* from = ir_.CreateNSWAdd(part.from, ir_.CreateNSWMul(row, share));
-      steps(from, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateNSWAdd(from, share), part.to));
+      steps(from, smaller(ir_.CreateNSWAdd(from, share), part.to));
     });
   }
 
@@ -264,7 +300,7 @@ class BlockCode {
     const auto lies_at_cells = [&](const Offset& offset) {
       return offset.values.empty() and offset.axes.contains(*blocking_.rows) and offset.axes.contains(blocking_.columns);
     };
-    PointGrid grid = along_columns({}, columns);
+    PointGrid grid = along_columns(columns);
     grid.row_axis = *blocking_.rows;
     grid.rows = {row};
     point_.set_grid(grid);
@@ -278,35 +314,6 @@ class BlockCode {
     });
   }
 
-  /// The index of each row or column.
-  std::vector<Value*> indices(const Side& side, std::uint32_t axis) {
-    if (side.left != nullptr and not is_constant(axis)) return inside(side, axis);
-    std::vector<Value*> made;
-    for (std::int64_t i = 0; i < side.count; ++i) made.push_back(ir_.CreateNSWAdd(side.first, number(i)));
-    return made;
-  }
-
-  /// The same, where there may be fewer: behind the last one it is the last one's, computed again for nothing.
-  std::vector<Value*> inside(const Side& side, std::uint32_t axis) {
-    Value* last = ir_.CreateNSWSub(extent(axis), number(1));
-    std::vector<Value*> made;
-    for (std::int64_t i = 0; i < side.count; ++i)
-      made.push_back(ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateNSWAdd(side.first, number(i)), last));
-    return made;
-  }
-
-  PointGrid along_columns(PointGrid grid, const Side& columns) {
-    grid.column_axis = grid.lane_axis = blocking_.columns;
-    grid.lanes = static_cast<std::uint32_t>(blocking_.lanes);
-    grid.columns.clear();
-    for (std::int64_t i = 0; i < columns.count; ++i) {
-      Value* skipped = number(i * blocking_.lanes);
-      grid.columns.push_back(ir_.CreateNSWAdd(columns.first, skipped));
-      grid.masks.push_back(columns.left == nullptr ? nullptr : lanes_below(ir_.CreateNSWSub(columns.left, skipped), blocking_.lanes));
-    }
-    return grid;
-  }
-
   PointGrid dot_products(const Side& columns) {
     PointGrid grid;
     grid.column_axis = blocking_.columns;
@@ -314,14 +321,6 @@ class BlockCode {
     grid.lane_axis = nest_.inner[0].back();
     grid.lanes = static_cast<std::uint32_t>(blocking_.lanes);
     return grid;
-  }
-
-  /// The first `count` of the lanes; nullptr if that is known to be all.
-  Value* lanes_below(Value* count, std::int64_t lanes) {
-    if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(count); constant != nullptr and constant->getSExtValue() >= lanes) return nullptr;
-    auto* type = llvm::FixedVectorType::get(ir_.getInt32Ty(), static_cast<unsigned>(lanes));
-    Value* bound = ir_.CreateTrunc(ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, count, number(lanes)), ir_.getInt32Ty());
-    return ir_.CreateICmpULT(ir_.CreateStepVector(type), ir_.CreateVectorSplat(static_cast<unsigned>(lanes), bound));
   }
 
   void phase(std::size_t p) {
@@ -370,124 +369,11 @@ class BlockCode {
     });
   }
 
-  // ---- packing
-
-  /// Lays out the factor of these columns: for each inner point of a part, in order, one vector after the other.
-  void pack(const Side& columns, const Part& part) {
-    const std::vector<std::uint32_t>& inner = nest_.inner[0];
-    std::int64_t points = blocking_.sum_block;
-    if (points == 0) {
-      points = 1;
-      for (const std::uint32_t axis : inner) points *= nest_.extents[axis].value();
-    }
-    const auto vectors = static_cast<std::uint64_t>(columns.count);
-    llvm::Type* type = llvm::FixedVectorType::get(ir_.getFloatTy(), static_cast<unsigned>(blocking_.lanes));
-    llvm::AllocaInst* array = point_.variable(llvm::ArrayType::get(type, static_cast<std::uint64_t>(points) * vectors));
-    array->setAlignment(llvm::Align(64));
-    const auto place = [this, type, array, vectors, part](Value* point, Value* column) {
-      Value* vector = ir_.CreateNSWMul(ir_.CreateNSWSub(point, part.from), number(static_cast<std::int64_t>(vectors)));
-      return ir_.CreateInBoundsGEP(type, array, ir_.CreateNSWAdd(vector, column));
-    };
-    point_.restore(blocking_.packed);
-    if (blocking_.copied) copy(columns, part, place);
-    else pack_loops(columns, 0, part, place);
-    point_.replace(blocking_.packed,
-                   [this, type, place] { return ir_.CreateLoad(type, place(inner_point(), number(static_cast<std::int64_t>(point_.column())))); });
-  }
-
-  template <typename Place>
-  void copy(const Side& columns, const Part& part, Place place) {
-    const std::uint32_t axis = nest_.inner[0].back();
-    point_.set_grid(along_columns({}, columns));
-    loops_.loop(part.from, part.to, {.unroll = 4}, [&](Value* i) {
-      point_.set_index(axis, i);
-      point_.each_cell([&] { ir_.CreateStore(point_.spread(point_.value(blocking_.packed)), place(i, number(static_cast<std::int64_t>(point_.column())))); });
-    });
-    point_.set_grid({});
-  }
-
-  /// The number of the inner point.
-  Value* inner_point() {
-    Value* point = number(0);
-    for (const std::uint32_t axis : nest_.inner[0]) point = ir_.CreateNSWAdd(ir_.CreateNSWMul(point, extent(axis)), point_.index(axis));
-    return point;
-  }
-
-  template <typename Place>
-  void pack_loops(const Side& columns, std::size_t depth, const Part& part, Place place) {
-    const std::uint32_t axis = nest_.inner[0][depth];
-    if (blocking_.joined) return pack_joined(columns, part, place);
-    if (depth + 1 < nest_.inner[0].size()) {
-      return loops_.loop(number(0), extent(axis), {.unroll = 1}, [&](Value* i) {
-        point_.set_index(axis, i);
-        pack_loops(columns, depth + 1, part, place);
-      });
-    }
-    const std::int64_t lanes = blocking_.lanes, rest = nest_.extents[axis].value() % lanes, whole = nest_.extents[axis].value() - rest;
-    loops_.loop(number(0), number(columns.count), {.unroll = 1}, [&](Value* column) {
-      Value* behind = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, part.to, number(whole));
-      loops_.strided(part.from, behind, number(lanes), {.unroll = 1}, [&](Value* i) { transpose(columns, column, axis, i, lanes, place); });
-      if (rest > 0) point_.when(ir_.CreateICmpSGT(part.to, number(whole)), [&] { transpose(columns, column, axis, number(whole), rest, place); });
-    });
-  }
-
-  template <typename Place>
-  void pack_joined(const Side& columns, const Part& part, Place place) {
-    const std::uint32_t outer = nest_.inner[0].front(), inner = nest_.inner[0].back();
-    loops_.loop(number(0), number(columns.count), {.unroll = 1}, [&](Value* column) {
-      loops_.strided(part.from, part.to, number(blocking_.lanes), {.unroll = 1}, [&](Value* i) {
-        point_.set_index(outer, ir_.CreateUDiv(i, extent(inner)));
-        transpose(columns, column, inner, ir_.CreateURem(i, extent(inner)), blocking_.lanes, place);
-      });
-    });
-  }
-
-  /// `count` inner points from `first` on: vectors along the inner axis, one for each lane, turned into vectors along the columns.
-  template <typename Place>
-  void transpose(const Side& columns, Value* column, std::uint32_t axis, Value* first, std::int64_t count, Place place) {
-    const Side lanes{ir_.CreateNSWAdd(columns.first, ir_.CreateNSWMul(column, number(blocking_.lanes))), blocking_.lanes, columns.left};
-    PointGrid grid;
-    grid.column_axis = blocking_.columns;
-    grid.columns = inside(lanes, blocking_.columns);
-    grid.lane_axis = axis;
-    grid.lanes = static_cast<std::uint32_t>(blocking_.lanes);
-    if (count < blocking_.lanes) grid.masks.assign(grid.columns.size(), lanes_below(number(count), blocking_.lanes));
-    point_.set_grid(grid);
-    point_.set_index(axis, first);
-    point_.enter();
-    std::vector<Value*> vectors;
-    point_.each_cell([&] { vectors.push_back(point_.spread(point_.value(blocking_.packed))); });
-    point_.leave();
-    vectors = transposed(std::move(vectors));
-    Value* point = inner_point();
-    for (std::int64_t i = 0; i < count; ++i) ir_.CreateStore(vectors[static_cast<std::size_t>(i)], place(ir_.CreateNSWAdd(point, number(i)), column));
-    point_.set_grid({});
-  }
-
-  /// The square matrix whose rows are `vectors`, transposed: log2(n) times, rows i and i + n/2 are interleaved.
-  std::vector<Value*> transposed(std::vector<Value*> vectors) {
-    const std::size_t n = vectors.size();
-    std::vector<int> low, high;
-    for (std::size_t i = 0; i < n; ++i) {
-      low.push_back(static_cast<int>(i / 2 + i % 2 * n));
-      high.push_back(static_cast<int>(n / 2 + i / 2 + i % 2 * n));
-    }
-    for (std::size_t step = 1; step < n; step *= 2) {
-      std::vector<Value*> next;
-      for (std::size_t i = 0; i < n / 2; ++i) {
-        next.push_back(ir_.CreateShuffleVector(vectors[i], vectors[i + n / 2], low));
-        next.push_back(ir_.CreateShuffleVector(vectors[i], vectors[i + n / 2], high));
-      }
-      vectors = std::move(next);
-    }
-    return vectors;
-  }
-
   // ---- behind the sums
 
   /// The phases behind the contraction, row by row, from sums that lie in memory: registers again, where LLVM unrolls the loop.
   void finish(const Side& rows, const Side& columns, const std::vector<Value*>& sums) {
-    PointGrid grid = blocking_.dots ? dots_as_lanes(columns) : along_columns({}, columns);
+    PointGrid grid = blocking_.dots ? dots_as_lanes(columns) : along_columns(columns);
     grid.row_axis = *blocking_.rows;
     loops_.loop(number(0), rows.left == nullptr ? number(rows.count) : rows.left, {.unroll = rows.left == nullptr ? 0 : 1}, [&](Value* row) {
       grid.rows = {ir_.CreateNSWAdd(rows.first, row)};
@@ -560,12 +446,8 @@ class BlockCode {
   }
 
   const Kernel& kernel_;
-  const Nest& nest_;
-  const Blocking& blocking_;
-  Point& point_;
-  llvm::IRBuilder<>& ir_;
-  LoopBuilder loops_;
   PhaseCode code_;
+  Packing packing_;
   Value *row_blocks_ = nullptr, *column_blocks_ = nullptr;  ///< of the whole axes
   Value *panel_rows_ = nullptr, *row_panels_ = nullptr, *panels_beside_ = nullptr;  ///< panels_beside_: those that read the same rows
   Value* columns_first_ = nullptr;

@@ -87,6 +87,7 @@ class Point {
   void make_temps();
   Temp& temp(std::uint32_t slot) { return temps_[slot]; }
   std::size_t temp_count() const { return temps_.size(); }
+  std::size_t row() const { return row_; }
   std::size_t column() const { return column_; }
   std::size_t cell() const { return row_ * grid_.columns.size() + column_; }
   llvm::Type* cell_type(DType dtype);

@@ -93,6 +93,23 @@ TEST(Blocks, SumsInParts) {
   }
 }
 
+TEST(Blocks, SumsInPartsOfMoreColumnsThanWaitTogether) {
+  expect_agrees(matmul(7, 8 * N, 900, {.ta = true, .tb = false}), {.tolerance = 2e-4, .sizes = {{{"N", 2}}, {{"N", 40}}}});
+  expect_agrees(matmul(M, 8 * N, 70, {.ta = true, .tb = false}), {.tolerance = 2e-4, .sizes = {{{"N", 70}, {"M", 1}}, {{"N", 70}, {"M", 40}}}});
+}
+
+TEST(Blocks, BatchedSumsInParts) {
+  KernelWriter w("batched");
+  const auto a = w.operand(DType::kF32, {3, 16 * N, 20}), b = w.operand(DType::kF32, {3, 16 * N, 70}), y = w.result(DType::kF32, {3, 20, 70});
+  const Scalar n = w.outer(3), i = w.outer(20), j = w.outer(70);
+  w.phase();
+  const Scalar k = w.inner(16 * N);
+  const Scalar sum = w.reduce(ReduceKind::kSum, w.load(a, {n, k, i}) * w.load(b, {n, k, j}));
+  w.phase();
+  w.store(y, {n, i, j}, sum);
+  expect_agrees(w.kernel, {.tolerance = 2e-4, .sizes = {{{"N", 0}}, {{"N", 1}}, {{"N", 40}}}});
+}
+
 TEST(Blocks, BatchedMatmulWithABroadcastOperand) {
   KernelWriter w("batched");
   const auto a = w.operand(DType::kF32, {N, 3, 9, 12}), b = w.operand(DType::kF32, {3, 20, 12}), y = w.result(DType::kF32, {N, 3, 9, 20});

@@ -1,0 +1,146 @@
+#include "backends/llvm/packing.h"
+
+namespace hone {
+
+using llvm::Value;
+
+void Packing::columns(const Side& columns, const Part& part) {
+  std::int64_t points = blocking_.sum_block;
+  if (points == 0) {
+    points = 1;
+    for (const std::uint32_t axis : nest_.inner[0]) points *= nest_.extents[axis].value();
+  }
+  llvm::Type* type = vector_type();
+  llvm::AllocaInst* array = array_of(type, points * columns.count);
+  const Place place = [this, type, array, part, count = columns.count](Value* point, Value* column) {
+    Value* vector = ir_.CreateNSWMul(ir_.CreateNSWSub(point, part.from), number(count));
+    return ir_.CreateInBoundsGEP(type, array, ir_.CreateNSWAdd(vector, column));
+  };
+  point_.restore(blocking_.packed);
+  if (blocking_.copied) copy(columns, part, place);
+  else transpose_all(columns, 0, part, place);
+  point_.replace(blocking_.packed, [this, type, place] { return ir_.CreateLoad(type, place(inner_point(), number(static_cast<std::int64_t>(point_.column())))); });
+}
+
+void Packing::rows(Value* above, Value* below, const Part& part) {
+  const std::int64_t height = blocking_.row_count, lanes = blocking_.lanes;
+  const std::uint32_t axis = nest_.inner[0].back();
+  llvm::Type* element = ir_.getFloatTy();
+  // The vectors of a point's rows may reach beyond them, into what is written next.
+  llvm::AllocaInst* array = array_of(element, blocking_.panel_rows * blocking_.sum_block * height + lanes);
+  const auto place = [this, element, array, height, part](Value* tile, Value* point) {
+    Value* line = ir_.CreateNSWAdd(ir_.CreateNSWMul(tile, number(blocking_.sum_block)), ir_.CreateNSWSub(point, part.from));
+    return ir_.CreateInBoundsGEP(element, array, ir_.CreateNSWMul(line, number(height)));
+  };
+  point_.restore(blocking_.rows_packed);
+  loops_.loop(above, below, {.unroll = 1}, [&](Value* block) {
+    Value* tile = ir_.CreateNSWSub(block, above);
+    PointGrid grid;
+    grid.column_axis = grid.lane_axis = *blocking_.rows;
+    grid.lanes = static_cast<std::uint32_t>(lanes);
+    grid.columns.clear();
+    for (std::int64_t i = 0; i < height; i += lanes) {
+      grid.columns.push_back(ir_.CreateNSWAdd(ir_.CreateNSWMul(block, number(height)), number(i)));
+      grid.masks.push_back(lanes_below(ir_.CreateNSWSub(extent(*blocking_.rows), grid.columns.back()), lanes));
+    }
+    point_.set_grid(grid);
+    loops_.loop(part.from, part.to, {.unroll = 4}, [&](Value* i) {
+      point_.set_index(axis, i);
+      Value* line = place(tile, i);
+      point_.each_cell([&] {
+        Value* at = ir_.CreateConstInBoundsGEP1_64(element, line, point_.column() * static_cast<std::uint64_t>(lanes));
+        ir_.CreateAlignedStore(point_.spread(point_.value(blocking_.rows_packed)), at, llvm::Align(4));
+      });
+    });
+    point_.set_grid({});
+  });
+  point_.replace(blocking_.rows_packed, [this, element, place, axis] {
+    return ir_.CreateAlignedLoad(element, ir_.CreateConstInBoundsGEP1_64(element, place(tile_, point_.index(axis)), point_.row()), llvm::Align(4));
+  });
+}
+
+void Packing::copy(const Side& columns, const Part& part, const Place& place) {
+  const std::uint32_t axis = nest_.inner[0].back();
+  point_.set_grid(along_columns(columns));
+  loops_.loop(part.from, part.to, {.unroll = 4}, [&](Value* i) {
+    point_.set_index(axis, i);
+    point_.each_cell([&] { ir_.CreateStore(point_.spread(point_.value(blocking_.packed)), place(i, number(static_cast<std::int64_t>(point_.column())))); });
+  });
+  point_.set_grid({});
+}
+
+/// The number of the inner point.
+Value* Packing::inner_point() {
+  Value* point = number(0);
+  for (const std::uint32_t axis : nest_.inner[0]) point = ir_.CreateNSWAdd(ir_.CreateNSWMul(point, extent(axis)), point_.index(axis));
+  return point;
+}
+
+void Packing::transpose_all(const Side& columns, std::size_t depth, const Part& part, const Place& place) {
+  const std::uint32_t axis = nest_.inner[0][depth];
+  if (blocking_.joined) return transpose_joined(columns, part, place);
+  if (depth + 1 < nest_.inner[0].size()) {
+    return loops_.loop(number(0), extent(axis), {.unroll = 1}, [&](Value* i) {
+      point_.set_index(axis, i);
+      transpose_all(columns, depth + 1, part, place);
+    });
+  }
+  const std::int64_t lanes = blocking_.lanes, rest = nest_.extents[axis].value() % lanes, whole = nest_.extents[axis].value() - rest;
+  loops_.loop(number(0), number(columns.count), {.unroll = 1}, [&](Value* column) {
+    Value* behind = smaller(part.to, number(whole));
+    loops_.strided(part.from, behind, number(lanes), {.unroll = 1}, [&](Value* i) { transpose(columns, column, axis, i, lanes, place); });
+    if (rest > 0) point_.when(ir_.CreateICmpSGT(part.to, number(whole)), [&] { transpose(columns, column, axis, number(whole), rest, place); });
+  });
+}
+
+void Packing::transpose_joined(const Side& columns, const Part& part, const Place& place) {
+  const std::uint32_t outer = nest_.inner[0].front(), inner = nest_.inner[0].back();
+  loops_.loop(number(0), number(columns.count), {.unroll = 1}, [&](Value* column) {
+    loops_.strided(part.from, part.to, number(blocking_.lanes), {.unroll = 1}, [&](Value* i) {
+      point_.set_index(outer, ir_.CreateUDiv(i, extent(inner)));
+      transpose(columns, column, inner, ir_.CreateURem(i, extent(inner)), blocking_.lanes, place);
+    });
+  });
+}
+
+/// `count` inner points from `first` on: vectors along the inner axis, one for each lane, turned into vectors along the columns.
+void Packing::transpose(const Side& columns, Value* column, std::uint32_t axis, Value* first, std::int64_t count, const Place& place) {
+  const Side lanes{ir_.CreateNSWAdd(columns.first, ir_.CreateNSWMul(column, number(blocking_.lanes))), blocking_.lanes, columns.left};
+  PointGrid grid;
+  grid.column_axis = blocking_.columns;
+  grid.columns = inside(lanes, blocking_.columns);
+  grid.lane_axis = axis;
+  grid.lanes = static_cast<std::uint32_t>(blocking_.lanes);
+  if (count < blocking_.lanes) grid.masks.assign(grid.columns.size(), lanes_below(number(count), blocking_.lanes));
+  point_.set_grid(grid);
+  point_.set_index(axis, first);
+  point_.enter();
+  std::vector<Value*> vectors;
+  point_.each_cell([&] { vectors.push_back(point_.spread(point_.value(blocking_.packed))); });
+  point_.leave();
+  vectors = transposed(std::move(vectors));
+  Value* point = inner_point();
+  for (std::int64_t i = 0; i < count; ++i) ir_.CreateStore(vectors[static_cast<std::size_t>(i)], place(ir_.CreateNSWAdd(point, number(i)), column));
+  point_.set_grid({});
+}
+
+/// The square matrix whose rows are `vectors`, transposed: log2(n) times, rows i and i + n/2 are interleaved.
+std::vector<Value*> Packing::transposed(std::vector<Value*> vectors) {
+  const std::size_t n = vectors.size();
+  std::vector<int> low, high;
+  for (std::size_t i = 0; i < n; ++i) {
+    low.push_back(static_cast<int>(i / 2 + i % 2 * n));
+    high.push_back(static_cast<int>(n / 2 + i / 2 + i % 2 * n));
+  }
+  for (std::size_t step = 1; step < n; step *= 2) {
+    std::vector<Value*> next;
+    for (std::size_t i = 0; i < n / 2; ++i) {
+      next.push_back(ir_.CreateShuffleVector(vectors[i], vectors[i + n / 2], low));
+      next.push_back(ir_.CreateShuffleVector(vectors[i], vectors[i + n / 2], high));
+    }
+    vectors = std::move(next);
+  }
+  return vectors;
+}
+
+}  // namespace hone

@@ -1,0 +1,53 @@
+#include "backends/llvm/tile_code.h"
+
+namespace hone {
+
+using llvm::Value;
+
+Part TileCode::all_points() {
+  Value* points = number(1);
+  for (const std::uint32_t axis : nest_.inner[0]) points = ir_.CreateNUWMul(points, extent(axis));
+  return {number(0), points};
+}
+
+llvm::AllocaInst* TileCode::array_of(llvm::Type* element, std::int64_t count) {
+  llvm::AllocaInst* array = point_.variable(llvm::ArrayType::get(element, static_cast<std::uint64_t>(count)));
+  array->setAlignment(llvm::Align(64));
+  return array;
+}
+
+std::vector<Value*> TileCode::indices(const Side& side, std::uint32_t axis) {
+  if (side.left != nullptr and not is_constant(axis)) return inside(side, axis);
+  std::vector<Value*> made;
+  for (std::int64_t i = 0; i < side.count; ++i) made.push_back(ir_.CreateNSWAdd(side.first, number(i)));
+  return made;
+}
+
+std::vector<Value*> TileCode::inside(const Side& side, std::uint32_t axis) {
+  Value* last = ir_.CreateNSWSub(extent(axis), number(1));
+  std::vector<Value*> made;
+  for (std::int64_t i = 0; i < side.count; ++i) made.push_back(smaller(ir_.CreateNSWAdd(side.first, number(i)), last));
+  return made;
+}
+
+PointGrid TileCode::along_columns(const Side& columns) {
+  PointGrid grid;
+  grid.column_axis = grid.lane_axis = blocking_.columns;
+  grid.lanes = static_cast<std::uint32_t>(blocking_.lanes);
+  grid.columns.clear();
+  for (std::int64_t i = 0; i < columns.count; ++i) {
+    Value* skipped = number(i * blocking_.lanes);
+    grid.columns.push_back(ir_.CreateNSWAdd(columns.first, skipped));
+    grid.masks.push_back(columns.left == nullptr ? nullptr : lanes_below(ir_.CreateNSWSub(columns.left, skipped), blocking_.lanes));
+  }
+  return grid;
+}
+
+Value* TileCode::lanes_below(Value* count, std::int64_t lanes) {
+  if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(count); constant != nullptr and constant->getSExtValue() >= lanes) return nullptr;
+  auto* type = llvm::FixedVectorType::get(ir_.getInt32Ty(), static_cast<unsigned>(lanes));
+  Value* bound = ir_.CreateTrunc(larger(smaller(count, number(lanes)), number(0)), ir_.getInt32Ty());
+  return ir_.CreateICmpULT(ir_.CreateStepVector(type), ir_.CreateVectorSplat(static_cast<unsigned>(lanes), bound));
+}
+
+}  // namespace hone

@@ -1,0 +1,58 @@
+// TileCode: parts of a kernel's axes in code, and the grids of points that lie there.
+#pragma once
+
+#include "backends/llvm/blocking.h"
+#include "backends/llvm/loop_builder.h"
+#include "backends/llvm/point.h"
+
+namespace hone {
+
+/// Part of an axis: `count` of its indices, or vectors of them, in code; `left` says how many are there (nullptr: all).
+struct Side {
+  llvm::Value* first;
+  std::int64_t count;
+  llvm::Value* left;
+};
+
+/// Points of the inner axes of a contraction, taken as one: [from, to).
+struct Part {
+  llvm::Value *from, *to;
+};
+
+/// What packing and the loops over tiles have in common.
+class TileCode {
+ protected:
+  using Value = llvm::Value;
+
+  TileCode(const Nest& nest, const Blocking& blocking, Point& point) : nest_(nest), blocking_(blocking), point_(point), ir_(point.ir), loops_(point) {}
+
+  Value* number(std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); }
+  Value* smaller(Value* a, Value* b) { return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b); }
+  Value* larger(Value* a, Value* b) { return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b); }
+  Value* ceil_div(Value* a, Value* b) { return ir_.CreateUDiv(ir_.CreateNSWAdd(a, ir_.CreateNSWSub(b, number(1))), b); }
+  Value* extent(std::uint32_t axis) { return point_.size(nest_.extents[axis]); }
+  bool is_constant(std::uint32_t axis) const { return nest_.extents[axis].is_constant(); }
+  /// All inner points of the contraction.
+  Part all_points();
+
+  /// A vector of f32.
+  llvm::Type* vector_type() { return llvm::FixedVectorType::get(ir_.getFloatTy(), static_cast<unsigned>(blocking_.lanes)); }
+  /// Elements on the stack that begin at a cache line.
+  llvm::AllocaInst* array_of(llvm::Type* element, std::int64_t count);
+
+  /// The index of each row or column.
+  std::vector<Value*> indices(const Side& side, std::uint32_t axis);
+  /// The same, where there may be fewer: behind the last one it is the last one's, computed again for nothing.
+  std::vector<Value*> inside(const Side& side, std::uint32_t axis);
+  PointGrid along_columns(const Side& columns);
+  /// The first `count` of the lanes, none if it is negative; nullptr if that is known to be all.
+  Value* lanes_below(Value* count, std::int64_t lanes);
+
+  const Nest& nest_;
+  const Blocking& blocking_;
+  Point& point_;
+  llvm::IRBuilder<>& ir_;
+  LoopBuilder loops_;
+};
+
+}  // namespace hone
