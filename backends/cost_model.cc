@@ -30,10 +30,6 @@ constexpr std::int64_t kShortestPart = 64, kLongEnoughPart = 256;
 /// Where sizes are not known, they are taken to be 64.
 std::int64_t expected_size(const Dim& size) { return size.guess(64); }
 
-/// Elements of a weight that with its moments stays in the second level caches of two cores from one step to the next. Of larger ones tiles would fetch a few
-/// cache lines of each of many rows: measured 10 to 15 % slower at 2^18 and more, 2 to 8 % faster at 200 704.
-constexpr std::int64_t kLargestNearWeight = 225'000;
-
 struct Space {
   Dim outer = 1, inner = 1;
   std::size_t reducing_phases = 0;
@@ -79,13 +75,6 @@ bool is_tiled(const Kernel& kernel) {
   return blocking and (blocking->rows or blocking->dots);
 }
 
-/// Does the update of a weight that is larger than that follow its gradient, a product?
-bool updates_far_weight(NodeKernels& kernels, std::span<const NodeId> members, const FusedKernel& fused) {
-  const auto is_update = [&](NodeId member) { return kernels.graph().node(member).part == Part::kUpdate; };
-  const Dim elements = fused.kernel.outer_size();
-  return std::ranges::any_of(members, is_update) and elements.is_constant() and elements.value() > kLargestNearWeight and is_tiled(fused.kernel);
-}
-
 }  // namespace
 
 std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> members, const FusedKernel& fused) {
@@ -110,7 +99,6 @@ std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> m
     reads_through_views = true;
   }
   if (reads_through_views and not is_tiled(fused.kernel)) return "read through it, this would be no product of contiguous factors";
-  if (reduces and updates_far_weight(kernels, members, fused)) return "the weight and its moments are not in the cache, and tiles walk them in steps too short to be foreseen";
   return "";
 }
 

@@ -14,19 +14,14 @@ namespace hone {
 
 namespace {
 
-/// Of a batch's samples, one.
-std::int64_t per_sample(const Dim& extent) { return extent.guess(1); }
-
 std::string better_matmul(const Graph& graph, const Node& node) {
-  // Factors of the longest sum: packed on the stack where b is transposed, else in the second level cache together with the rows.
-  constexpr std::int64_t kLongestSum = 4096, kLongestPackedSum = 2048, kLongestSumPerSample = 64, kLargestOfMany = 64 * 64 * 64;
-  const Shape &a = graph.type(node.operands[0]).shape, &b = graph.type(node.operands[1]).shape, &y = graph.type(node.results[0]).shape;
+  // Where b is transposed, all that one tile's columns need of it is packed; else what they need for all of the sum shares the second level cache with the rows'.
+  constexpr std::int64_t kLongestSum = 4096, kLongestPackedSum = 2048;
   const bool ta = node.attrs[kTransA], tb = node.attrs[kTransB];
   if (ta and tb) return "";
+  const Shape& a = graph.type(node.operands[0]).shape;
   const Dim sum = a[a.size() - (ta ? 2 : 1)];
-  if (sum.is_constant() ? sum.value() > (tb ? kLongestPackedSum : kLongestSum) : tb or per_sample(sum) > kLongestSumPerSample) return "";
-  const bool many = not element_count(Shape(a.begin(), a.end() - 2)).is_constant(1) and not element_count(Shape(b.begin(), b.end() - 2)).is_constant(1);
-  if (many and per_sample(y[y.size() - 2]) * per_sample(sum) * per_sample(y.back()) > kLargestOfMany) return "";
+  if (sum.is_constant() ? sum.value() > (tb ? kLongestPackedSum : kLongestSum) : tb) return "";
   return fmt::format("sums of {} products fit a tile in registers", sum.text());
 }
 
