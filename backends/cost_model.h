@@ -21,8 +21,9 @@ int cost_of(ScalarOp op);
 /// Operations of a node of meaning `scalar` for one element, where 1 is an addition.
 int cost_of(const Graph& graph, NodeId node);
 
-/// As many operations on an element cost what it costs to write it, keep it and read it again.
-inline constexpr int kMostRecomputation = 8;
+/// As many operations on an element cost what it costs to write it, keep it and read it again: measured with an error function, which takes no longer than
+/// that, and a sixth of a transformer's activations less.
+inline constexpr int kMostRecomputation = 20;
 
 /// Is a tensor of `few` elements as good as nothing beside one of `many`?
 bool is_much_less(Dim few, Dim many);

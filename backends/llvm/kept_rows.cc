@@ -10,6 +10,7 @@ namespace hone {
 namespace {
 
 constexpr std::int64_t kLongestRow = 4096;  // elements: a few of them lie in the first level cache
+constexpr int kCheap = 8;                   // in additions: what costs no more is worked out in each phase
 
 /// The number of inner points, where all phases that have inner axes walk the same ones and it is known.
 std::optional<std::int64_t> row_length(const Kernel& kernel, const Nest& nest) {
@@ -51,7 +52,7 @@ void KeptRows::choose(const Kernel& kernel, std::int64_t length) {
     const bool moves_along_row = axes_of[i] >> kernel.outer_count != 0;
     const auto first = std::ranges::find_if(reached, [i](const std::vector<bool>& marks) { return marks[i]; });
     const auto phases = std::ranges::count_if(reached, [i](const std::vector<bool>& marks) { return marks[i]; });
-    const bool keep = phases > 1 and moves_along_row and e.dtype == DType::kF32 and cost_of(e.op) > kMostRecomputation;
+    const bool keep = phases > 1 and moves_along_row and e.dtype == DType::kF32 and cost_of(e.op) > kCheap;
     if (keep) {
       llvm::AllocaInst* elements = point_.variable(llvm::ArrayType::get(point_.ir.getFloatTy(), static_cast<std::uint64_t>(length)));
       elements->setAlignment(llvm::Align(64));
