@@ -30,7 +30,7 @@ class BlockCode : private TileCode {
     Value* even = ir_.CreateAnd(ir_.CreateNSWAdd(fewest, number(1)), number(-2));
     Value* wanted = ir_.CreateSelect(ir_.CreateICmpSGT(fewest, number(1)), even, number(1));
     panel_rows_ = ceil_div(row_blocks_, wanted);
-    row_panels_ = ceil_div(row_blocks_, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, panel_rows_, number(1)));
+    row_panels_ = ceil_div(row_blocks_, panel_height());
     panels_beside_ = column_blocks_;
     for (const std::uint32_t axis : blocking_.beside) panels_beside_ = ir_.CreateNUWMul(panels_beside_, extent(axis));
     if (blocking_.rows) columns_first_ = blocking_.sum_block > 0 ? ir_.getFalse() : are_columns_first();  // panels whose sums wait together have the same rows
@@ -155,7 +155,7 @@ class BlockCode : private TileCode {
   void group(const Range& panels, const Range& tiles) {
     const std::int64_t cells = blocking_.row_count * blocking_.column_count, most = blocking_.panels_at_a_time * blocking_.panel_rows * cells;
     llvm::Type* type = vector_type();
-    llvm::AllocaInst* array = array_of(type, most);
+    llvm::AllocaInst* array = point_.array(type, most);
     const Place leftmost = place_of(panels.first);
     const auto sums_of = [&](Value* panel, Value* block) {
       Value* beside = ir_.CreateNSWMul(ir_.CreateNSWSub(panel, panels.first), panel_rows_);

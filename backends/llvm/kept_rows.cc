@@ -54,9 +54,7 @@ void KeptRows::choose(const Kernel& kernel, std::int64_t length) {
     const auto phases = std::ranges::count_if(reached, [i](const std::vector<bool>& marks) { return marks[i]; });
     const bool keep = phases > 1 and moves_along_row and e.dtype == DType::kF32 and cost_of(e.op) > kCheap;
     if (keep) {
-      llvm::AllocaInst* elements = point_.variable(llvm::ArrayType::get(point_.ir.getFloatTy(), static_cast<std::uint64_t>(length)));
-      elements->setAlignment(llvm::Align(64));
-      rows_.emplace(ExprId(i), Row{static_cast<std::size_t>(first - reached.begin()), elements});
+      rows_.emplace(ExprId(i), Row{static_cast<std::size_t>(first - reached.begin()), point_.array(point_.ir.getFloatTy(), length)});
     }
     for (auto marks = first; marks != reached.end(); ++marks) {
       if (not(*marks)[i] or (keep and marks != first)) continue;

@@ -11,7 +11,7 @@ void Packing::columns(const Side& columns, const Part& part) {
     for (const std::uint32_t axis : nest_.inner[0]) points *= nest_.extents[axis].value();
   }
   llvm::Type* type = vector_type();
-  llvm::AllocaInst* array = array_of(type, points * columns.count);
+  llvm::AllocaInst* array = point_.array(type, points * columns.count);
   const Place place = [this, type, array, part, count = columns.count](Value* point, Value* column) {
     Value* vector = ir_.CreateNSWMul(ir_.CreateNSWSub(point, part.from), number(count));
     return ir_.CreateInBoundsGEP(type, array, ir_.CreateNSWAdd(vector, column));
@@ -27,7 +27,7 @@ void Packing::rows(Value* above, Value* below, const Part& part) {
   const std::uint32_t axis = nest_.inner[0].back();
   llvm::Type* element = ir_.getFloatTy();
   // The vectors of a point's rows may reach beyond them, into what is written next.
-  llvm::AllocaInst* array = array_of(element, blocking_.panel_rows * blocking_.sum_block * height + lanes);
+  llvm::AllocaInst* array = point_.array(element, blocking_.panel_rows * blocking_.sum_block * height + lanes);
   const auto place = [this, element, array, height, part](Value* tile, Value* point) {
     Value* line = ir_.CreateNSWAdd(ir_.CreateNSWMul(tile, number(blocking_.sum_block)), ir_.CreateNSWSub(point, part.from));
     return ir_.CreateInBoundsGEP(element, array, ir_.CreateNSWMul(line, number(height)));

@@ -1,6 +1,8 @@
 // Packing: a product's factors laid out in the order in which tiles want them.
 #pragma once
 
+#include <functional>
+
 #include "backends/llvm/tile_code.h"
 
 namespace hone {

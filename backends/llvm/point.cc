@@ -97,6 +97,12 @@ void Point::make_alias_scopes() {
   }
 }
 
+llvm::AllocaInst* Point::array(llvm::Type* element, std::int64_t count) {
+  llvm::AllocaInst* elements = variable(llvm::ArrayType::get(element, static_cast<std::uint64_t>(count)));
+  elements->setAlignment(llvm::Align(64));
+  return elements;
+}
+
 void Point::make_temps() {
   const std::size_t cells = grid_.rows.size() * grid_.columns.size();
   const auto variables = [&](DType dtype) {

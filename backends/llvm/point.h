@@ -95,6 +95,8 @@ class Point {
   void write(llvm::Value* variable, llvm::Value* value);
   /// A variable of the function.
   llvm::AllocaInst* variable(llvm::Type* type) { return entry_.CreateAlloca(type); }
+  /// Elements on the stack that begin at a cache line.
+  llvm::AllocaInst* array(llvm::Type* element, std::int64_t count);
 
   llvm::BasicBlock* new_block(const char* name) { return llvm::BasicBlock::Create(ir.getContext(), name, function_); }
 

@@ -10,12 +10,6 @@ Part TileCode::all_points() {
   return {number(0), points};
 }
 
-llvm::AllocaInst* TileCode::array_of(llvm::Type* element, std::int64_t count) {
-  llvm::AllocaInst* array = point_.variable(llvm::ArrayType::get(element, static_cast<std::uint64_t>(count)));
-  array->setAlignment(llvm::Align(64));
-  return array;
-}
-
 std::vector<Value*> TileCode::indices(const Side& side, std::uint32_t axis) {
   if (side.left != nullptr and not is_constant(axis)) return inside(side, axis);
   std::vector<Value*> made;

@@ -37,8 +37,6 @@ class TileCode {
 
   /// A vector of f32.
   llvm::Type* vector_type() { return llvm::FixedVectorType::get(ir_.getFloatTy(), static_cast<unsigned>(blocking_.lanes)); }
-  /// Elements on the stack that begin at a cache line.
-  llvm::AllocaInst* array_of(llvm::Type* element, std::int64_t count);
 
   /// The index of each row or column.
   std::vector<Value*> indices(const Side& side, std::uint32_t axis);
