@@ -15,8 +15,8 @@ Recipe read_recipe_file(const std::string& path) { return resolve(read_recipe(pa
 Recipe read_recipe_text(const std::string& text) { return resolve(parse_recipe(text, "recipe")); }
 
 plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const std::map<std::string, std::int64_t>& dims) {
-  const onnx::Imported model = onnx::import_model(onnx_path, {.dims = dims, .mend = onnx::mend_options(recipe), .own_training = not recipe.can_train()});
-  return compile({model.graph, model.model, file_name_of(onnx_path), &model.own_training}, recipe).plan;
+  onnx::Imported model = onnx::import_model(onnx_path, {.dims = dims, .mend = onnx::mend_options(recipe), .own_training = not recipe.can_train()});
+  return compile({model.graph, std::move(model.model), file_name_of(onnx_path), &model.own_training}, recipe).plan;
 }
 
 void save_trained_model(const plan::Plan& plan, const Session& session, const std::string& path) { export_onnx(plan.onnx_model, session, path); }

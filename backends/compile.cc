@@ -112,11 +112,10 @@ Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTra
 }
 
 /// Marks what goes back into the .onnx, and takes its data out of the stored model. What sets first values goes: a trained model would forget what it learned.
-std::vector<std::byte> skeleton(const onnx::ModelProto& model, bool own_training, std::vector<plan::Persistent>& persistents) {
+std::vector<std::byte> skeleton(onnx::ModelProto model, bool own_training, std::vector<plan::Persistent>& persistents) {
   std::map<std::string, plan::Persistent*> by_name;
   for (plan::Persistent& persistent : persistents)
     if (persistent.role != plan::Persistent::Role::kConstant) by_name[persistent.name] = &persistent;
-  onnx::ModelProto stripped = model;
   const auto strip = [&](onnx::GraphProto& graph) {
     for (auto& tensor : *graph.mutable_initializer()) {
       const auto found = by_name.find(tensor.name());
@@ -132,15 +131,15 @@ std::vector<std::byte> skeleton(const onnx::ModelProto& model, bool own_training
       tensor.clear_data_location();
     }
   };
-  strip(*stripped.mutable_graph());
+  strip(*model.mutable_graph());
   if (own_training) {
-    onnx::TrainingInfoProto& training = *stripped.mutable_training_info(0);
+    onnx::TrainingInfoProto& training = *model.mutable_training_info(0);
     strip(*training.mutable_algorithm());
     training.clear_initialization();
     training.clear_initialization_binding();
   }
-  std::vector<std::byte> bytes(stripped.ByteSizeLong());
-  HONE_CHECK(stripped.SerializeToArray(bytes.data(), static_cast<int>(bytes.size())), "the model does not serialize");
+  std::vector<std::byte> bytes(model.ByteSizeLong());
+  HONE_CHECK(model.SerializeToArray(bytes.data(), static_cast<int>(bytes.size())), "the model does not serialize");
   return bytes;
 }
 
@@ -156,7 +155,7 @@ std::string arena_text(const plan::Entry& entry, const std::string& batch_symbol
 
 }  // namespace
 
-Compiled compile(const ModelSource& model, const Recipe& recipe, const CompileOptions& options) {
+Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& options) {
   for (const std::string& target : options.targets)
     if (target != "cpu") throw Error(Code::kUsage, fmt::format("--target {}: this build compiles for cpu only", quoted(target)), {}, {"leave --target out"});
   const CpuTarget target;
@@ -167,7 +166,10 @@ Compiled compile(const ModelSource& model, const Recipe& recipe, const CompileOp
 
   plan::Program program;
   program.target = target.name();
-  for (const std::string& level : options.cpu_levels) program.code.emplace_back(level, compile_shared_object(scheduled.kernel_pointers(), {.cpu = level}));
+  std::vector<EmitOptions> processors;
+  for (const std::string& level : options.cpu_levels) processors.push_back({.cpu = level});
+  std::vector<std::vector<std::byte>> objects = compile_shared_objects(scheduled.kernel_pointers(), processors);
+  for (std::size_t i = 0; i < objects.size(); ++i) program.code.emplace_back(options.cpu_levels[i], std::move(objects[i]));
   program.entries = std::move(scheduled.entries);
   program.persistents = std::move(scheduled.persistents).take();
   for (plan::Persistent& persistent : program.persistents) {
@@ -178,7 +180,7 @@ Compiled compile(const ModelSource& model, const Recipe& recipe, const CompileOp
   plan::Plan& plan = compiled.plan;
   plan.model_name = model.name;
   if (recipe.can_train() or own_training) plan.recipe_json = to_json(recipe);
-  plan.onnx_model = skeleton(model.proto, own_training, program.persistents);
+  plan.onnx_model = skeleton(std::move(model.proto), own_training, program.persistents);
   if (const Dim samples = samples_of(model.graph); samples.is_symbol()) plan.batch_symbol = samples.text();
   plan.graphs["imported"] = print(model.graph);
   for (const EntryGraph& entry : graphs) plan.graphs[entry.name] = print(entry.graph);

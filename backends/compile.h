@@ -16,7 +16,7 @@ namespace hone {
 /// What is compiled: an imported graph (its `lower` ops not expanded) and the file that it came from.
 struct ModelSource {
   const Graph& graph;
-  const onnx::ModelProto& proto;
+  onnx::ModelProto proto;  ///< by value, because its weights go from it: they are in the graph, and may be large
   std::string name = {};  ///< file name, for people
   const OwnTraining* own = nullptr;  ///< what the model says of its training
 };
@@ -36,7 +36,7 @@ struct Compiled {
 };
 
 /// Throws Error for what in model or recipe cannot be compiled.
-Compiled compile(const ModelSource& model, const Recipe& recipe, const CompileOptions& options = {});
+Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& options = {});
 
 /// What was compiled, in a few lines for the person at the terminal: weights trained, kernels and calls, memory at this batch size.
 std::string summary(const Compiled& compiled, const std::string& path, std::int64_t batch);

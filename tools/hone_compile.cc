@@ -139,7 +139,7 @@ int run(const Arguments& arguments) {
     if (const int code = check(arguments); code != 0 or (arguments.out.empty() and arguments.emit.empty() and not arguments.check_grad and not arguments.why)) return code;
   const Settings settings = read_settings(arguments);
   const Recipe& recipe = settings.recipe;
-  const onnx::Imported model = onnx::import_model(arguments.model, import_options(arguments, settings));
+  onnx::Imported model = onnx::import_model(arguments.model, import_options(arguments, settings));
   for (const Diag& warning : model.warnings) print_message(to_string(warning));
   if (arguments.check_grad) {
     const GradientCheck report = check_model_gradients(model.graph, recipe, arguments.batch > 0 ? arguments.batch : 2);
@@ -151,7 +151,7 @@ int run(const Arguments& arguments) {
   for (const std::string& item : arguments.emit) write_text(item, emit_stage(model.graph, recipe, stage_of(item), &model.own_training, passes));
   if (arguments.out.empty() and not arguments.why) return 0;
   const std::string name = arguments.model.substr(arguments.model.rfind('/') + 1);
-  const Compiled compiled = compile({model.graph, model.model, name, &model.own_training}, recipe,
+  const Compiled compiled = compile({model.graph, std::move(model.model), name, &model.own_training}, recipe,
                                     {.targets = split(arguments.target, ','), .cpu_levels = levels_of(arguments), .passes = passes, .explain = arguments.why});
   for (const Diag& warning : compiled.warnings) print_message(to_string(warning));
   if (arguments.why) print_data(compiled.why);

@@ -25,7 +25,7 @@ namespace hone {
 namespace {
 
 /// Kernels in one LLVM module. Modules are compiled side by side; which kernels share one does not depend on the number of threads.
-constexpr std::size_t kGroup = 8;
+constexpr std::size_t kGroup = 2;
 
 constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
 
@@ -65,6 +65,8 @@ class Code {
     }
     check();
   }
+
+  std::size_t size() const { return module_->getInstructionCount(); }
 
   void optimize() {
     llvm::PipelineTuningOptions tuning;
@@ -127,6 +129,20 @@ class Code {
   std::unique_ptr<llvm::Module> module_;
 };
 
+/// body(i) for each i below `count`, in this order on all cores. What one of them throws is thrown here.
+template <typename Body>
+void on_all_cores(std::size_t count, const Body& body) {
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) body(i);
+  };
+  std::vector<std::future<void>> workers;
+  const std::size_t threads = std::min<std::size_t>(count, std::max(1U, std::thread::hardware_concurrency()));
+  for (std::size_t i = 1; i < threads; ++i) workers.push_back(std::async(std::launch::async, work));
+  work();
+  for (std::future<void>& worker : workers) worker.get();
+}
+
 }  // namespace
 
 std::string emit_llvm(std::span<const Kernel* const> kernels, const EmitOptions& options, IrStage stage) {
@@ -141,25 +157,35 @@ std::string emit_assembly(std::span<const Kernel* const> kernels, const EmitOpti
   return code.generate(llvm::CodeGenFileType::AssemblyFile);
 }
 
-std::vector<std::byte> compile_shared_object(std::span<const Kernel* const> kernels, const EmitOptions& options) {
-  target_machine(options);  // says at once what is wrong with the options
-  const std::size_t groups = std::max<std::size_t>(1, (kernels.size() + kGroup - 1) / kGroup);
-  std::vector<std::string> objects(groups);
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t group = next++; group < groups; group = next++) {
-      const std::size_t first = group * kGroup;
-      Code code(kernels.subspan(first, std::min(kGroup, kernels.size() - first)), options);
-      code.optimize();
-      objects[group] = code.generate(llvm::CodeGenFileType::ObjectFile);
-    }
+std::vector<std::vector<std::byte>> compile_shared_objects(std::span<const Kernel* const> kernels, std::span<const EmitOptions> targets) {
+  struct Job {
+    std::unique_ptr<Code> code;
+    std::size_t size = 0;  ///< instructions, as emitted
+    std::string* object = nullptr;
   };
-  std::vector<std::future<void>> workers;
-  const std::size_t threads = std::min<std::size_t>(groups, std::max(1U, std::thread::hardware_concurrency()));
-  for (std::size_t i = 1; i < threads; ++i) workers.push_back(std::async(std::launch::async, work));
-  work();
-  for (std::future<void>& worker : workers) worker.get();
-  return link_shared_object(objects);
+  const std::size_t groups = std::max<std::size_t>(1, (kernels.size() + kGroup - 1) / kGroup);
+  std::vector<std::vector<std::string>> objects(targets.size(), std::vector<std::string>(groups));
+  std::vector<Job> jobs(targets.size() * groups);
+  on_all_cores(jobs.size(), [&](std::size_t i) {
+    const std::size_t target = i / groups, group = i % groups, first = group * kGroup;
+    jobs[i].code = std::make_unique<Code>(kernels.subspan(first, std::min(kGroup, kernels.size() - first)), targets[target]);
+    jobs[i].size = jobs[i].code->size();
+    jobs[i].object = &objects[target][group];
+  });
+  std::ranges::stable_sort(jobs, std::greater<>(), &Job::size);  // a large one that comes last keeps the other cores waiting
+  on_all_cores(jobs.size(), [&](std::size_t i) {
+    Job& job = jobs[i];
+    job.code->optimize();
+    *job.object = job.code->generate(llvm::CodeGenFileType::ObjectFile);
+    job.code.reset();
+  });
+  std::vector<std::vector<std::byte>> linked;
+  for (const std::vector<std::string>& object : objects) linked.push_back(link_shared_object(object));
+  return linked;
+}
+
+std::vector<std::byte> compile_shared_object(std::span<const Kernel* const> kernels, const EmitOptions& options) {
+  return std::move(compile_shared_objects(kernels, {&options, 1}).front());
 }
 
 }  // namespace hone

@@ -35,6 +35,8 @@ std::string emit_assembly(std::span<const Kernel* const> kernels, const EmitOpti
 /// The bytes of an ELF shared object that exports each kernel under its name. Undefined symbols are those of libc and libm
 /// (expf is not among them, powf is), which dlopen finds in the process. Names must be distinct. May be called from any thread.
 std::vector<std::byte> compile_shared_object(std::span<const Kernel* const> kernels, const EmitOptions& options);
+/// The same for several processors, one object each, side by side on all cores.
+std::vector<std::vector<std::byte>> compile_shared_objects(std::span<const Kernel* const> kernels, std::span<const EmitOptions> targets);
 
 /// May buffer `written` and buffer `read` of the kernel be the same memory? Yes if both have the same shape and element type, each outer
 /// point reads nothing of `read` but what it writes to `written` itself, and it reads each element no later than it writes it.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/diag.h"
 #include "base/limits.h"
@@ -29,7 +30,7 @@ proto::Persistent write_persistent(const Persistent& persistent, const AddBlob& 
   message.mutable_shape()->Assign(persistent.initial.shape().begin(), persistent.initial.shape().end());
   // Moments start at zero: writing those zeros would make the file three times as large as its weights.
   const std::span<const std::byte> bytes = persistent.initial.bytes();
-  const bool all_zero = std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
+  const bool all_zero = bytes.empty() or (bytes[0] == std::byte{0} and std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
   message.set_initial(all_zero ? 0 : add_blob(bytes));
   if (persistent.panels) message.set_panel_axis(persistent.panels->axis), message.set_panel_width(persistent.panels->width);
   return message;

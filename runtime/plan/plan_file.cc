@@ -82,25 +82,23 @@ std::string features_of(const Plan& plan) {
 /// The sections to come, each set of bytes once: programs for several targets share their weights.
 class SectionWriter {
  public:
-  explicit SectionWriter(std::span<const std::byte> features) : contents_{features, {}} {}
+  explicit SectionWriter(std::span<const std::byte> features) : contents_{{features, hash_of(features)}, {}} {}
 
   std::uint32_t add(std::span<const std::byte> bytes) {
-    const auto [known, is_new] = numbers_.try_emplace({hash_of(bytes), bytes.size()}, static_cast<std::uint32_t>(contents_.size()));
-    if (not is_new) {
-      const std::span<const std::byte> same = contents_[known->second];
-      if (std::equal(bytes.begin(), bytes.end(), same.begin(), same.end())) return known->second;
-    }
-    contents_.push_back(bytes);
+    const std::uint64_t hash = hash_of(bytes);
+    const auto [known, is_new] = numbers_.try_emplace({hash, bytes.size()}, static_cast<std::uint32_t>(contents_.size()));
+    if (not is_new and (bytes.empty() or std::memcmp(bytes.data(), contents_[known->second].bytes.data(), bytes.size()) == 0)) return known->second;
+    contents_.push_back({bytes, hash});
     return static_cast<std::uint32_t>(contents_.size() - 1);
   }
 
   void write(AtomicFile& file, std::span<const std::byte> metadata) {
-    contents_[kMetadataSection] = metadata;
+    contents_[kMetadataSection] = {metadata, hash_of(metadata)};
     std::vector<Section> table(contents_.size());
     std::uint64_t position = sizeof(Header) + table.size() * sizeof(Section);
     for (std::size_t i = 0; i < table.size(); ++i) {
       const SectionKind kind = i == kFeaturesSection ? SectionKind::kFeatures : i == kMetadataSection ? SectionKind::kMetadata : SectionKind::kBlob;
-      table[i] = {.kind = kind, .zero = 0, .offset = aligned(position), .bytes = contents_[i].size(), .hash = hash_of(contents_[i])};
+      table[i] = {.kind = kind, .zero = 0, .offset = aligned(position), .bytes = contents_[i].bytes.size(), .hash = contents_[i].hash};
       position = table[i].offset + table[i].bytes;
     }
     Header header;
@@ -110,14 +108,18 @@ class SectionWriter {
     header.header_hash = hash_of(header);
     file.write(std::as_bytes(std::span(&header, 1)));
     file.write(std::as_bytes(std::span(table)));
-    for (const std::span<const std::byte> content : contents_) {
+    for (const Content& content : contents_) {
       file.pad_to(kAlignment);
-      file.write(content);
+      file.write(content.bytes);
     }
   }
 
  private:
-  std::vector<std::span<const std::byte>> contents_;
+  struct Content {
+    std::span<const std::byte> bytes;
+    std::uint64_t hash = 0;
+  };
+  std::vector<Content> contents_;
   std::map<std::pair<std::uint64_t, std::size_t>, std::uint32_t> numbers_;
 };
 
