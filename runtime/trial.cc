@@ -1,34 +1,54 @@
 #include "runtime/trial.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace hone {
 namespace {
 
-constexpr int kRounds = 8;  // with the first, which warms up
-constexpr int kFewestRounds = 5;         // one look at what takes long was seen to fall into a moment in which a core was taken away, and to decide a whole run
+/// Runs of a turn. The first does not count: it wakes the other threads, or finds in the cache what the other way left there.
+constexpr int kInARow = 3;
+constexpr int kRounds = 4;
+constexpr int kFewestRounds = 3;         // one look at what takes long was seen to fall into a moment in which a core was taken away, and to decide a whole run
 constexpr double kEnoughSeconds = 0.02;
+constexpr std::int64_t kLongestRest = 100'000;
+constexpr double kNothing = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
+bool Trial::start_again() {
+  is_over_ = false;
+  turn_ = Way::kAlone;
+  rounds_ = in_a_row_ = 0;
+  spent_ = 0;
+  return true;
+}
+
 void Trial::add(double seconds) {
   if (is_over_) return;
+  if (rounds_ == 0 and turn_ == Way::kAlone and in_a_row_ == 0) alone_ = team_ = kNothing;
   double& least = turn_ == Way::kAlone ? alone_ : team_;
-  least = rounds_ <= 1 ? seconds : std::min(least, seconds);  // the second round overwrites the warm-up
+  if (in_a_row_ > 0) least = std::min(least, seconds);
   spent_ += seconds;
+  if (++in_a_row_ < kInARow) return;
+  in_a_row_ = 0;
   if (turn_ == Way::kAlone) {
     turn_ = Way::kTeam;
     return;
   }
   turn_ = Way::kAlone;
-  ++rounds_;
   winner_ = team_ < alone_ ? Way::kTeam : Way::kAlone;
+  ++rounds_;
   is_over_ = rounds_ >= kRounds or (rounds_ >= kFewestRounds and spent_ >= kEnoughSeconds);
+  if (not is_over_) return;
+  rest_ = next_rest_;
+  next_rest_ = std::min(next_rest_ * 10, kLongestRest);
 }
 
 void Trial::decide(Way way) {
   winner_ = way;
   is_over_ = true;
+  rest_ = 0;
 }
 
 }  // namespace hone

@@ -1,29 +1,35 @@
-// Which of two ways to do the same thing is the faster one here: found by doing it both ways in turn.
+// Which of two ways to do the same thing is the faster one here: found by doing it both ways in turn, and looked at again now and then, because what
+// else the machine does changes.
 #pragma once
+
+#include <cstdint>
 
 namespace hone {
 
 class Trial {
  public:
-  enum class Way { kAlone, kTeam };  ///< on one thread, on all
+  enum class Way : std::uint8_t { kAlone, kTeam };  ///< on one thread, on all
 
+  /// Is the coming run one of those that are timed? To be asked once before each run.
+  bool wants_time() { return not is_over_ or (rest_ > 0 and --rest_ == 0 and start_again()); }
   /// The way to go now.
   Way next() const { return is_over_ ? winner_ : turn_; }
-  /// Is there nothing left to find out? Then seconds need not be taken.
-  bool is_over() const { return is_over_; }
   /// The faster one so far; of equals kAlone, which leaves the other cores to others.
   Way winner() const { return winner_; }
 
-  /// What going next() took. The first time of each way warms up.
+  /// What going next() took, if wants_time() said so.
   void add(double seconds);
   /// Nothing is to be tried.
   void decide(Way way);
 
  private:
+  bool start_again();
+
   bool is_over_ = false;
   Way winner_ = Way::kAlone, turn_ = Way::kAlone;
-  int rounds_ = 0;                           // of both ways
+  int rounds_ = 0, in_a_row_ = 0;            // turns of both ways; runs of this turn
   double spent_ = 0, alone_ = 0, team_ = 0;  // seconds: all, and the least of each way
+  std::int64_t rest_ = 0, next_rest_ = 1000;  // runs until it is looked at again; 0: it never is
 };
 
 }  // namespace hone

@@ -70,7 +70,7 @@ TEST(ShareOut, SmallKernelsThatNeedEachOtherStayOnOneThread) {
 TEST(ShareOut, LittleWorkIsNotTried) {
   KernelRun run{.kernels = {kernel(100, {0, 1}, 1), kernel(100, {1, 2}, 1)}, .trial = {}};
   share_out(run, apart(3), 2);
-  EXPECT_TRUE(run.trial.is_over());
+  EXPECT_FALSE(run.trial.wants_time());
   EXPECT_EQ(run.trial.next(), Trial::Way::kAlone);
 }
 
@@ -78,12 +78,12 @@ TEST(ShareOut, MuchWorkIsNotTriedEither) {
   KernelRun run{.kernels = {kernel(kLarge, {0, 1}, 1), kernel(kSmall, {1, 2}, 1)}, .trial = {}};
   run.kernels[0].work = std::int64_t{1} << 30;
   share_out(run, apart(3), 2);
-  EXPECT_TRUE(run.trial.is_over());
+  EXPECT_FALSE(run.trial.wants_time());
   EXPECT_EQ(run.trial.next(), Trial::Way::kTeam);
   KernelRun one_point = {.kernels = {run.kernels[0]}, .trial = {}};
   one_point.kernels[0].range = 1;
   share_out(one_point, apart(3), 2);
-  EXPECT_FALSE(one_point.trial.is_over()) << "threads have nothing to share";
+  EXPECT_TRUE(one_point.trial.wants_time()) << "threads have nothing to share";
 }
 
 /// Whatever two threads touch, one of them writing, has a barrier between.
@@ -168,31 +168,66 @@ TEST(TeamRun, WaitsForAMemberThatTakesLong) {  // so long that the others sleep
   }
 }
 
-TEST(Trial, KeepsTheFasterWayAndForgetsTheWarmUp) {
-  for (const bool team_is_faster : {false, true}) {
-    Trial trial;
-    for (int i = 0; i < 100 and not trial.is_over(); ++i) {
-      const bool warm_up = i < 2, team = trial.next() == Trial::Way::kTeam;
-      trial.add(warm_up ? 1e-9 : team == team_is_faster ? 1e-6 : 2e-6);
-    }
-    EXPECT_TRUE(trial.is_over());
-    EXPECT_EQ(trial.next(), team_is_faster ? Trial::Way::kTeam : Trial::Way::kAlone);
+/// Runs the trial to its end; seconds(way, i) is what the i-th run of a turn takes. Returns the number of runs.
+template <typename Seconds>
+int run_to_end(Trial& trial, const Seconds& seconds) {
+  int runs = 0, in_a_row = 0;
+  Trial::Way last = Trial::Way::kAlone;
+  for (; trial.wants_time(); ++runs) {
+    const Trial::Way way = trial.next();
+    in_a_row = way == last ? in_a_row : 0;
+    last = way;
+    trial.add(seconds(way, in_a_row++));
   }
+  return runs;
+}
+
+TEST(Trial, KeepsTheFasterWayAndForgetsTheFirstRunOfATurn) {
+  for (const Trial::Way faster : {Trial::Way::kAlone, Trial::Way::kTeam}) {
+    Trial trial;
+    run_to_end(trial, [&](Trial::Way way, int i) { return i == 0 ? 1e-9 : way == faster ? 1e-6 : 2e-6; });
+    EXPECT_EQ(trial.next(), faster);
+  }
+}
+
+TEST(Trial, AWayThatIsSlowToStartMayBeTheFasterOne) {
+  Trial trial;
+  run_to_end(trial, [](Trial::Way way, int i) { return way == Trial::Way::kAlone ? 2e-6 : i == 0 ? 1e-3 : 1e-6; });
+  EXPECT_EQ(trial.next(), Trial::Way::kTeam) << "its threads slept while the other way was tried";
 }
 
 TEST(Trial, TakesTheBestTimeOfEach) {
   Trial trial;
   int tries = 0;
-  while (not trial.is_over()) trial.add(trial.next() == Trial::Way::kAlone ? 5e-6 : tries++ == 3 ? 4e-6 : 1e-3);
+  run_to_end(trial, [&](Trial::Way way, int) { return way == Trial::Way::kAlone ? 5e-6 : tries++ == 4 ? 4e-6 : 1e-3; });
   EXPECT_EQ(trial.next(), Trial::Way::kTeam) << "disturbed all but once";
 }
 
 TEST(Trial, OfWhatTakesLongEndsSoon) {
   Trial trial;
-  int tries = 0;
-  for (; not trial.is_over(); ++tries) trial.add(1);
-  EXPECT_EQ(tries, 10) << "a warm-up and four times of each";
+  EXPECT_EQ(run_to_end(trial, [](Trial::Way, int) { return 1; }), 18) << "three turns of each, three runs in a turn";
   EXPECT_EQ(trial.next(), Trial::Way::kAlone) << "of equals the one that needs less";
+}
+
+TEST(Trial, LooksAgain) {
+  Trial trial;
+  run_to_end(trial, [](Trial::Way way, int) { return way == Trial::Way::kAlone ? 1e-6 : 2e-6; });
+  EXPECT_EQ(trial.next(), Trial::Way::kAlone);
+  std::int64_t runs = 1;  // one did not want to be timed
+  while (not trial.wants_time()) ++runs;
+  EXPECT_EQ(runs + 1, 1000);
+  while (true) {
+    trial.add(trial.next() == Trial::Way::kAlone ? 2e-6 : 1e-6);
+    if (not trial.wants_time()) break;
+  }
+  EXPECT_EQ(trial.next(), Trial::Way::kTeam) << "what was slower is faster now";
+}
+
+TEST(Trial, WhatIsDecidedIsNotLookedAtAgain) {
+  Trial trial;
+  trial.decide(Trial::Way::kTeam);
+  for (int i = 0; i < 3000; ++i) ASSERT_FALSE(trial.wants_time());
+  EXPECT_EQ(trial.next(), Trial::Way::kTeam);
 }
 
 }  // namespace
