@@ -302,7 +302,8 @@ void Point::store(const Store& store, const Offset& offset, llvm::Value* value, 
 void Point::prefetch(std::uint32_t buffer, const Offset& offset) {
   llvm::Type* element = storage_type(ir.getContext(), kernel_.buffers[buffer].dtype);
   llvm::Value* at = ir.CreateGEP(element, buffers_[buffer], offset_value(offset));  // perhaps behind the last element: not in bounds
-  ir.CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, ir.getInt32(0), ir.getInt32(3), ir.getInt32(1)});
+  const std::uint32_t to_write = kernel_.buffers[buffer].access == Access::kWrite ? 1 : 0;
+  ir.CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, ir.getInt32(to_write), ir.getInt32(3), ir.getInt32(1)});
 }
 
 /// Of the first lane.
