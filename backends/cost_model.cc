@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/llvm/blocking.h"
+#include "backends/llvm/reduction.h"
 #include "ir/kernel/rebuild.h"
 #include "ir/kernel/scalar_math.h"
 #include "ir/op.h"
@@ -68,6 +69,18 @@ bool is_view(const NodeKernel& node) {
   return true;
 }
 
+/// Is a result of a point stored elsewhere than in the points' own order?
+bool stores_transposed(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.phases, [&](const Phase& phase) {
+    return phase.inner.empty() and std::ranges::any_of(phase.stores, [&](const Store& store) {
+             std::vector<std::uint32_t> axes;
+             for (const ExprId id : store.index)
+               if (kernel.exprs[id].op == ScalarOp::kIndex) axes.push_back(kernel.exprs[id].slot);
+             return not std::ranges::is_sorted(axes);
+           });
+  });
+}
+
 /// Does the emitter compute it in register tiles?
 bool is_tiled(const Kernel& kernel) {
   constexpr VectorUnit kAvx2 = {.lanes = 8, .registers = 16};
@@ -99,7 +112,17 @@ std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> m
     reads_through_views = true;
   }
   if (reads_through_views and not is_tiled(fused.kernel)) return "read through it, this would be no product of contiguous factors";
+  if (reduces and stores_transposed(fused.kernel) and not is_tiled(fused.kernel)) return "stored as it is transposed, this would be no product in tiles";
   return "";
+}
+
+bool is_product(NodeKernels& kernels, NodeId node) {
+  const NodeKernel& made = kernels.of(node);
+  if (made.kind != NodeKernel::Kind::kReduction) return false;
+  const std::vector<std::uint64_t> axes_of = axes_of_expressions(made.kernel);
+  return std::ranges::any_of(made.kernel.phases, [&](const Phase& phase) {
+    return std::ranges::any_of(phase.reductions, [&](const Reduction& reduction) { return is_contraction(made.kernel, reduction, axes_of); });
+  });
 }
 
 std::size_t axes_worth_leaving(const Shape& shape, const Ints& axes) {

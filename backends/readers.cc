@@ -1,8 +1,5 @@
 #include "backends/readers.h"
 
-#include "ir/op.h"
-#include "ir/ops/ops.h"
-
 namespace hone {
 
 std::vector<std::vector<NodeId>> readers_of(const Graph& graph) {
@@ -18,11 +15,6 @@ std::vector<bool> wanted_after_step(const Graph& graph) {
   for (const Output& output : graph.outputs()) wanted[output.value.index] = true;
   for (const Alias& alias : graph.aliases()) wanted[alias.value.index] = true;
   return wanted;
-}
-
-ValueId through_reshapes(const Graph& graph, ValueId value) {
-  while (graph.is_op(value, op::reshape)) value = graph.producer(value).operands[0];
-  return value;
 }
 
 }  // namespace hone

@@ -1,4 +1,4 @@
-// Who reads a value, and what a value shows.
+// Who reads a value.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,5 @@ std::vector<std::vector<NodeId>> readers_of(const Graph& graph);
 
 /// By value: is it wanted after the step, as an output or as what a state becomes?
 std::vector<bool> wanted_after_step(const Graph& graph);
-
-/// What the value shows, through reshapes, which are no work.
-ValueId through_reshapes(const Graph& graph, ValueId value);
 
 }  // namespace hone

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <optional>
 
-#include "backends/readers.h"
+#include "ir/kernel/fused.h"
 #include "ir/op.h"
 
 namespace hone {

@@ -131,10 +131,7 @@ void Compute::scatter_store(Combine combine, std::size_t result, Indices index, 
   phase().stores.push_back({buffer, ids_of(index), value.id(), guard.valid() ? guard.id() : ExprId{}, combine});
 }
 
-Scalar Compute::size(Dim dim) {
-  if (dim.is_constant()) return index_constant(dim.value());
-  return {pool(), pool().add({.op = ScalarOp::kSize, .dtype = DType::kI64, .size = dim})};
-}
+Scalar Compute::size(Dim dim) { return expr::size(pool(), dim); }
 
 Scalar Compute::index_constant(std::int64_t value) { return expr::constant_int(pool(), DType::kI64, value); }
 Scalar Compute::number(DType dtype, double value) { return expr::constant(pool(), dtype, value); }

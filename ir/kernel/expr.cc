@@ -280,6 +280,11 @@ Scalar constant_int(ExprPool& pool, DType dtype, std::int64_t value) {
   return {pool, pool.add(is_float(dtype) ? real(dtype, static_cast<double>(value)) : integer(dtype, value))};
 }
 
+Scalar size(ExprPool& pool, const Dim& dim) {
+  if (dim.is_constant()) return constant_int(pool, DType::kI64, dim.value());
+  return {pool, pool.add({.op = ScalarOp::kSize, .dtype = DType::kI64, .size = dim})};
+}
+
 Scalar like(Scalar like, double value) { return constant(like.pool(), like.dtype(), value); }
 
 Scalar unary(ScalarOp op, Scalar x) {

@@ -100,6 +100,8 @@ namespace expr {
 
 Scalar constant(ExprPool& pool, DType dtype, double value);
 Scalar constant_int(ExprPool& pool, DType dtype, std::int64_t value);
+/// A size, as an index: i64.
+Scalar size(ExprPool& pool, const Dim& dim);
 /// A constant of like's type.
 Scalar like(Scalar like, double value);
 Scalar unary(ScalarOp op, Scalar x);

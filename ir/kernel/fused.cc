@@ -58,6 +58,11 @@ NodeKernel::Kind kind_of(const Kernel& kernel) {
   return reducing != nullptr ? NodeKernel::Kind::kReduction : NodeKernel::Kind::kMap;
 }
 
+/// Are its operands of one shape, copied to one result side by side?
+bool joins_parts(const Graph& graph, const Node& node) {
+  return *node.op == op::concat and std::ranges::all_of(node.operands, [&](ValueId operand) { return graph.type(operand).shape == graph.type(node.operands[0]).shape; });
+}
+
 constexpr std::uint32_t kMostAxes = 64;  // as many as a bit set has
 
 /// Thrown and caught in this file: the members cannot be one kernel.
@@ -73,9 +78,7 @@ Indices through_reshape(const Shape& from, const Shape& to, const Indices& at, E
     Dim product = 1;
     for (; product != from[f] and t < to.size(); ++t) {  // this axis of `from` is these axes of `to`
       if (to[t].is_constant(1)) continue;
-      const Scalar extent = to[t].is_constant() ? expr::constant_int(pool, DType::kI64, to[t].value())
-                                                : Scalar(pool, pool.add({.op = ScalarOp::kSize, .dtype = DType::kI64, .size = to[t]}));
-      result[f] = result[f] * extent + at[t];
+      result[f] = result[f] * expr::size(pool, to[t]) + at[t];
       product *= to[t];
     }
     if (product != from[f]) throw CannotFuse{"a reshape between them merges axes"};
@@ -95,19 +98,32 @@ class Fuser {
     add_phases();
     const Node& last = graph_.node(members_.back());
     made_.kernel.name = members_.size() == 1 ? std::string(last.op->name) : fmt::format("{}_and_{}_more", last.op->name, members_.size() - 1);
-    number_temps();
+    put_in_order();
     return std::move(made_);
   }
 
  private:
   bool is_member(NodeId node) const { return node.valid() and std::ranges::binary_search(members_, node); }
 
+  /// Is the value a member's result that is made of parts?
+  bool has_parts(ValueId value) const {
+    const NodeId producer = graph_.value(value).producer;
+    return is_member(producer) and kernels_.of(producer).kind == NodeKernel::Kind::kParts;
+  }
+
+  /// As they are made, before they are reshaped to what is joined: if all are of one shape there, too.
+  Shape shape_of_parts(const Node& node) const {
+    const auto made = [this](ValueId part) -> const Shape& { return graph_.type(through_reshapes(graph_, part)).shape; };
+    const bool one_shape = std::ranges::all_of(node.operands, [&](ValueId part) { return made(part) == made(node.operands[0]); });
+    return one_shape ? made(node.operands[0]) : graph_.type(node.operands[0]).shape;
+  }
+
   // --- The index space
 
   void set_domain(std::span<const ValueId> stored) {
     for (const NodeId member : members_)
       if (kernels_.of(member).kind == NodeKernel::Kind::kReduction) return set_reduction_domain(kernels_.of(member).kernel);
-    shape_ = graph_.type(stored.back()).shape;
+    shape_ = has_parts(stored.back()) ? shape_of_parts(graph_.producer(stored.back())) : graph_.type(stored.back()).shape;
     add_axes(shape_, outer_, "i");
     made_.kernel.outer_count = static_cast<std::uint32_t>(outer_.size());
   }
@@ -198,10 +214,7 @@ class Fuser {
   }
 
   /// Is the value a member's result, perhaps reshaped?
-  bool comes_from_member(ValueId value) const {
-    while (graph_.is_op(value, op::reshape)) value = graph_.producer(value).operands[0];
-    return is_member(graph_.value(value).producer);
-  }
+  bool comes_from_member(ValueId value) const { return is_member(graph_.value(through_reshapes(graph_, value)).producer); }
 
   Scalar result_of(NodeId member, ValueId value, const Indices& at, Scalar guard) {
     const Node& node = graph_.node(member);
@@ -215,6 +228,7 @@ class Fuser {
       return expr::cast(node.op->scalar({operands, node.attrs, dtype, pool_}), dtype);
     }
     const NodeKernel& made = kernels_.of(member);
+    if (made.kind == NodeKernel::Kind::kParts) throw CannotFuse{fmt::format("the result of {} is read where it is not made", node.op->name)};
     Inlining inlining{node, made.kernel, at, {}, {}};
     inlining.axes.resize(made.kernel.axes.size());
     if (made.kind == NodeKernel::Kind::kReduction) {
@@ -324,14 +338,47 @@ class Fuser {
     const auto found = std::ranges::find(made_.buffers, value);
     if (found != made_.buffers.end()) return static_cast<std::uint32_t>(found - made_.buffers.begin());
     const Type& type = graph_.type(value);
-    made_.kernel.buffers.push_back({fmt::format("{}{}", access == Access::kRead ? "x" : "y", made_.buffers.size()), type.dtype, type.shape, access});
+    made_.kernel.buffers.push_back({{}, type.dtype, type.shape, access});
     made_.buffers.push_back(value);
     return static_cast<std::uint32_t>(made_.buffers.size() - 1);
   }
 
+  /// Each part at the point, as far into the result as there are parts before it.
+  void store_parts(ValueId value) {
+    const Node& node = graph_.producer(value);
+    const Type& part = graph_.type(node.operands[0]);
+    if (not reductions_.empty() or shape_of_parts(node) != shape_) throw CannotFuse{"parts of another shape than what they run over"};
+    const Indices first = through_reshape(part.shape, shape_, outer_, pool_);
+    const auto axis = static_cast<std::size_t>(node.attrs[kAxis]);
+    const std::uint32_t buffer = buffer_of(value, Access::kWrite);
+    for (std::size_t i = 0; i < node.operands.size(); ++i) {
+      Indices at = first;
+      at[axis] = first[axis] + expr::size(pool_, part.shape[axis] * Dim(static_cast<std::int64_t>(i)));
+      const ValueId made = part.shape == shape_ ? node.operands[i] : through_reshapes(graph_, node.operands[i]);
+      Store store{buffer, {}, expr::to_store(evaluate(made, outer_, {}), part.dtype).id(), ExprId{}};
+      for (const Scalar& index : at) store.index.push_back(index.id());
+      row_stores_.push_back(std::move(store));
+    }
+  }
+
+  /// Where the element lies that is made at the outer point: of what is transposed last, elsewhere than its source's; else at its own index.
+  std::optional<Indices> row_index(ValueId value) {
+    const NodeId producer = graph_.value(value).producer;
+    if (is_member(producer) and *graph_.node(producer).op == op::transpose) {
+      const Node& node = graph_.node(producer);
+      if (const std::optional<Indices> from = own_index(graph_.type(node.operands[0]).shape, outer_)) {
+        Indices at;
+        for (const std::int64_t axis : node.attrs[kPerm]) at.push_back((*from)[static_cast<std::size_t>(axis)]);
+        return at;
+      }
+    }
+    return own_index(graph_.type(value).shape, outer_);
+  }
+
   void store(ValueId value) {
+    if (has_parts(value)) return store_parts(value);
     const Type& type = graph_.type(value);
-    std::optional<Indices> at = reductions_.empty() ? (type.shape == shape_ ? std::optional(outer_) : std::nullopt) : own_index(type.shape, outer_);
+    std::optional<Indices> at = reductions_.empty() ? (type.shape == shape_ ? std::optional(outer_) : std::nullopt) : row_index(value);
     const bool is_row = at.has_value();
     if (not is_row) {
       const auto walk = std::ranges::find_if(walks_, [&](const auto& known) { return known.first == type.shape; });
@@ -387,16 +434,36 @@ class Fuser {
     if (not row_stores_.empty()) made_.kernel.phases.emplace_back().stores = std::move(row_stores_);
   }
 
-  /// Reductions are numbered in the order of phases.
-  void number_temps() {
+  /// Reductions are numbered in the order of phases; buffers that are read stand before those that are written.
+  void put_in_order() {
     std::vector<std::uint32_t> numbers(reductions_.size());
     std::uint32_t next = 0;
     for (Phase& phase : made_.kernel.phases)
       for (Reduction& reduction : phase.reductions) reduction.temp = numbers[reduction.temp] = next++;
+    const std::vector<std::uint32_t> places = places_of_buffers();
     made_.kernel = rebuilt(made_.kernel, [&](const Expr&, Expr expr) {
       if (expr.op == ScalarOp::kTemp) expr.slot = numbers[expr.slot];
+      if (expr.op == ScalarOp::kLoad) expr.slot = places[expr.slot];
       return expr;
     });
+    const std::vector<KernelBuffer> buffers = made_.kernel.buffers;
+    const std::vector<ValueId> held = made_.buffers;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      made_.kernel.buffers[places[i]] = buffers[i];
+      made_.kernel.buffers[places[i]].name = fmt::format("{}{}", buffers[i].access == Access::kRead ? "x" : "y", places[i]);
+      made_.buffers[places[i]] = held[i];
+    }
+    for (Phase& phase : made_.kernel.phases)
+      for (Store& store : phase.stores) store.buffer = places[store.buffer];
+  }
+
+  std::vector<std::uint32_t> places_of_buffers() const {
+    std::vector<std::uint32_t> places(made_.buffers.size());
+    std::uint32_t next = 0;
+    for (const Access access : {Access::kRead, Access::kWrite})
+      for (std::size_t i = 0; i < places.size(); ++i)
+        if (made_.kernel.buffers[i].access == access) places[i] = next++;
+    return places;
   }
 
   struct LeveledReduction {
@@ -432,8 +499,14 @@ const NodeKernel& NodeKernels::of(NodeId id) {
   } else if (op.compute != nullptr) {
     known->kernel = kernel_of(graph_, id);
     known->kind = kind_of(known->kernel);
+    if (known->kind == NodeKernel::Kind::kOther and joins_parts(graph_, graph_.node(id))) known->kind = NodeKernel::Kind::kParts;
   }
   return *known;
+}
+
+ValueId through_reshapes(const Graph& graph, ValueId value) {
+  while (graph.is_op(value, op::reshape)) value = graph.producer(value).operands[0];
+  return value;
 }
 
 FusedKernel fused_kernel(NodeKernels& kernels, std::span<const NodeId> members, std::span<const ValueId> stored) {

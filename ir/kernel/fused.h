@@ -2,7 +2,8 @@
 //
 // The kernel's outer points are those of the group's reductions (a row of softmax, a channel of batch normalization, an element of a matrix product), its
 // inner axes the ones they run over; without a reduction they are the elements of the last result. A value is written down where it is wanted, as a formula
-// of the indices there, so transposes, slices, pads and broadcasts between members become index arithmetic. Each reduction is a row temporary.
+// of the indices there, so transposes, slices, pads and broadcasts between members become index arithmetic. Each reduction is a row temporary. A concatenation of
+// members' results of one shape is a store for each of them, a transpose at the end a store elsewhere.
 #pragma once
 
 #include <map>
@@ -21,6 +22,7 @@ struct NodeKernel {
   enum class Kind : std::uint8_t {
     kMap,        ///< each result element is a formula of the operands' elements; stored at its own index
     kReduction,  ///< reductions over one set of inner axes, then one store a result at the outer point's own index
+    kParts,      ///< operands of one shape, copied side by side: who makes them for the group can store them there
     kOther,      ///< anything else that has a kernel (scatter), or no kernel at all: cannot be fused
   };
   Kind kind = Kind::kOther;
@@ -38,6 +40,9 @@ class NodeKernels {
   const Graph& graph_;
   std::vector<std::optional<NodeKernel>> kernels_;
 };
+
+/// What the value shows, through reshapes, which are no work.
+ValueId through_reshapes(const Graph& graph, ValueId value);
 
 struct FusedKernel {
   Kernel kernel;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "backends/compile.h"
+#include "ir/parse.h"
 #include "passes/passes.h"
 #include "runtime/session.h"
 #include "tests/ops/op_cases.h"
@@ -68,6 +69,22 @@ TEST(CompiledGraphs, AgreeWithTheInterpreter) {
     expect_session_agrees(std::move(graph), feeds, c.name() + ", gradient");
   }
   EXPECT_GE(compared, 12);
+}
+
+/// Kernels of a form that no case of one op has.
+TEST(CompiledGraphs, FusedKernelsAgreeWithTheInterpreter) {
+  constexpr const char* kGraphs[] = {
+      // parts of a concat, along an axis whose size is not known
+      "graph g(input %x: f32[3,N]) {\n%1: f32[3,N] = exp(%x)\n%2: f32[3,N] = neg(%x)\n%3: f32[3,3*N] = concat(%1, %2, %x) {axis=1}\noutput \"e\" %1\noutput \"y\" %3\n}\n",
+      // reshaped on the way
+      "graph g(input %x: f32[N,2,4]) {\n%1: f32[N,4,2] = transpose(%x) {perm=[0,2,1]}\n%2: f32[N,8] = reshape(%1) {shape=[N,8]}\n%3: f32[N,4,2] = neg(%1)\n"
+      "%4: f32[N,8] = reshape(%3) {shape=[N,8]}\n%5: f32[N,16] = concat(%2, %4) {axis=1}\noutput \"y\" %5\n}\n",
+  };
+  for (const char* text : kGraphs) {
+    const Graph graph = parse_graph(text, "test");
+    const std::vector<std::int64_t> shape = evaluate(graph.type(graph.find_input("x")->value).shape, case_sizes());
+    expect_session_agrees(graph.clone(), {{"x", random_tensor(shape, 1)}}, text);
+  }
 }
 
 }  // namespace
