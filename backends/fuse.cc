@@ -1,6 +1,7 @@
 #include "backends/fuse.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "backends/cost_model.h"
@@ -126,7 +127,7 @@ class Grouper {
 
   Fusion run(FusionMode mode) {
     if (mode == FusionMode::kFused) {
-      for (int round = 0; round < kRounds; ++round) {
+      for (round_ = 0; round_ < kRounds; ++round_) {
         decisions_.clear();
         for (std::size_t i = 0; i < graph_.node_count(); ++i) join_with_producers(NodeId(i));
         for (std::size_t i = 0; i < graph_.node_count(); ++i) join_with_siblings(NodeId(i));
@@ -171,7 +172,9 @@ class Grouper {
   void try_join(NodeId id, NodeId maker) {
     const std::uint32_t a = groups_.group_of(id), b = groups_.group_of(maker);
     if (a == b) return;
-    std::string why_not = runs_too_early(id, maker) ? "it belongs to the backward pass, and what it reads of the forward pass is in memory anyway, or small" : why_not_join(a, b);
+    std::string why_not = runs_too_early(id, maker)        ? "it belongs to the backward pass, and what it reads of the forward pass is in memory anyway, or small"
+                          : is_left_to_readers(id, maker) ? "the product is in memory anyway, and who reads this can work it out from that"
+                                                          : why_not_join(a, b);
     if (why_not.empty()) groups_.join(a, b);
     decisions_.push_back({id, maker, std::move(why_not)});
   }
@@ -192,14 +195,35 @@ class Grouper {
     });
   }
 
+  /// An elementwise function of a product that is stored anyway: in the product's kernel it would be stored, too, so those who read it come first.
+  bool is_left_to_readers(NodeId id, NodeId maker) {
+    const Node& node = graph_.node(id);
+    const std::vector<NodeId>& early = groups_.members(groups_.group_of(maker));
+    if (round_ > 0 or node.op->scalar == nullptr or std::ranges::none_of(early, [this](NodeId member) { return is_product(kernels_, member); })) return false;
+    const auto is_read_by_others = [&](ValueId result) {
+      return kept_[result.index] or
+             std::ranges::any_of(groups_.readers(result), [&](NodeId reader) { return reader != id and not std::ranges::binary_search(early, reader); });
+    };
+    if (not std::ranges::all_of(graph_.node(maker).results, is_read_by_others)) return false;
+    const std::vector<NodeId>& readers = groups_.readers(node.results[0]);
+    return not kept_[node.results[0].index] and not readers.empty() and
+           std::ranges::all_of(readers, [this](NodeId reader) { return can_fuse(reader) and not is_product(kernels_, reader); });
+  }
+
   std::string why_not_join(std::uint32_t a, std::uint32_t b) {
     if (not groups_.can_join(a, b)) return "something between them needs one and is needed by the other";
     std::vector<NodeId> both;
     std::ranges::merge(groups_.members(a), groups_.members(b), std::back_inserter(both));
-    const std::vector<ValueId> stored = wanted_results(both);
+    const auto [judged, is_new] = judged_.try_emplace(std::move(both));
+    if (is_new) judged->second = why_not_one_kernel(judged->first);
+    return judged->second;
+  }
+
+  std::string why_not_one_kernel(const std::vector<NodeId>& members) {
+    const std::vector<ValueId> stored = wanted_results(members);
     if (stored.empty()) return "nobody reads their results";
-    const FusedKernel fused = fused_kernel(kernels_, both, stored);
-    return fused.why_not.empty() ? why_not_worth_fusing(kernels_, both, fused) : fused.why_not;
+    const FusedKernel fused = fused_kernel(kernels_, members, stored);
+    return fused.why_not.empty() ? why_not_worth_fusing(kernels_, members, fused) : fused.why_not;
   }
 
   bool is_wanted(ValueId value, const std::vector<NodeId>& members) const {
@@ -259,7 +283,9 @@ class Grouper {
   NodeKernels kernels_;
   OrderedGroups groups_;
   std::vector<bool> kept_;  // by value: an output, or what a state becomes
+  std::map<std::vector<NodeId>, std::string> judged_;  // by members: why they are not one kernel
   std::vector<FusionDecision> decisions_;
+  int round_ = 0;
 };
 
 }  // namespace

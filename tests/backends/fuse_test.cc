@@ -111,6 +111,61 @@ TEST(Fuse, AProductTakesWhatFollowsItAnElement) {
             "matmul+add+relu");
 }
 
+TEST(Fuse, WhoMakesThePartsOfAConcatPutsThemThere) {
+  const std::string halves = "%1: f32[N,8] = exp(%x)\n%2: f32[N,8] = neg(%x)\n";
+  EXPECT_EQ(groups_of(halves + "%3: f32[N,16] = concat(%1, %2) {axis=1}\noutput \"y\" %3\n"), "exp+neg+concat");
+  EXPECT_EQ(groups_of(halves + "%3: f32[N,8] = add(%1, %b)\n%4: f32[N,16] = concat(%2, %3) {axis=1}\noutput \"e\" %1\noutput \"y\" %4\n"), "exp+neg+add+concat");
+  EXPECT_EQ(groups_of("%1: f32[N,8] = exp(%x)\n%2: f32[N,4] = slice(%x) {starts=[0,0], sizes=[N,4], steps=[1,1]}\n%3: f32[N,12] = concat(%1, %2) {axis=1}\noutput \"y\" %3\n"),
+            "exp slice concat")
+      << "of several shapes";
+}
+
+TEST(Fuse, PartsMayBeReshapedOnTheWay) {
+  const Graph graph = parse_graph(
+      "graph g(input %x: f32[N,2,4]) {\n%1: f32[N,4,2] = transpose(%x) {perm=[0,2,1]}\n%2: f32[N,8] = reshape(%1) {shape=[N,8]}\n"
+      "%3: f32[N,4,2] = neg(%1)\n%4: f32[N,8] = reshape(%3) {shape=[N,8]}\n%5: f32[N,16] = concat(%2, %4) {axis=1}\noutput \"y\" %5\n}\n",
+      "test");
+  EXPECT_EQ(group_names(graph), "transpose+neg+concat");
+  KernelSet kernels;
+  (void)scheduled(graph, kernels, {});
+  ASSERT_EQ(kernels.kernels().size(), 1U);
+  const std::string text = print(kernels.kernels()[0]);
+  EXPECT_NE(text.find("y1[i0, i1 * 2 + i2] = x0[i0, i2, i1]"), std::string::npos) << text;
+  EXPECT_NE(text.find("y1[i0, i1 * 2 + i2 + 8] = -x0[i0, i2, i1]"), std::string::npos) << text;
+}
+
+TEST(Fuse, AProductIsStoredAsItIsTransposed) {
+  constexpr const char* kGraph =
+      "graph g(input %a: f32[N,4,64,32], input %b: f32[N,4,32,32]) {\n%1: f32[N,4,64,32] = matmul(%a, %b)\n%2: f32[N,64,4,32] = transpose(%1) {perm=[0,2,1,3]}\n"
+      "output \"y\" %2\n}\n";
+  const Graph graph = parse_graph(kGraph, "test");
+  EXPECT_EQ(group_names(graph), "matmul+transpose");
+  KernelSet kernels;
+  (void)scheduled(graph, kernels, {});
+  ASSERT_EQ(kernels.kernels().size(), 1U);
+  EXPECT_NE(print(kernels.kernels()[0]).find("y2[i0, i2, i1, i3] = t0"), std::string::npos) << print(kernels.kernels()[0]);
+  EXPECT_EQ(groups_of("%1: f32[N,8] = relu(%x)\n%2: f32[N] = reduce_sum(%1) {axes=[1]}\n%3: f32[8,N] = transpose(%1) {perm=[1,0]}\noutput \"s\" %2\noutput \"y\" %3\n"),
+            "relu+reduce_sum transpose")
+      << "of rows nothing is transposed";
+}
+
+TEST(Fuse, WhatIsReadOfAStoredProductIsLeftToItsReaders) {
+  constexpr const char* kGraph =
+      "graph g(input %x: f32[N,64], input %w: f32[64,64], input %g: f32[64]) {\n%1: f32[N,64] = matmul(%x, %w)\n%2: f32[N,64] = mul(%1, %g)\n%3: f32[N,64] = mul(%1, %x)\n"
+      "%4: f32[N] = reduce_sum(%2) {axes=[1]}\n%5: f32[N] = reduce_max(%3) {axes=[1]}\noutput \"s\" %4\noutput \"m\" %5\n}\n";
+  EXPECT_EQ(group_names(parse_graph(kGraph, "test")), "matmul mul+reduce_sum mul+reduce_max") << "one tensor in memory instead of two";
+}
+
+TEST(Fuse, WhatAKernelReadsStandsBeforeWhatItWrites) {
+  const Graph graph = parse_graph(
+      "graph g(input %x: f32[N,8], input %b: f32[8]) {\n%1: f32[N,8] = exp(%x)\n%2: f32[N,8] = add(%1, %b)\noutput \"a\" %1\noutput \"b\" %2\n}\n", "test");
+  const plan::Entry entry = scheduled(graph);
+  ASSERT_EQ(entry.steps.size(), 1U);
+  const auto& step = std::get<plan::KernelStep>(entry.steps[0].what);
+  EXPECT_EQ(step.buffers.size(), 4U);
+  EXPECT_EQ(step.read_only, 2U);
+}
+
 TEST(Fuse, SumsOverTheSameRowsAreTakenTogether) {
   EXPECT_EQ(groups_of("%1: f32[N] = reduce_sum(%x) {axes=[1]}\n%2: f32[N] = reduce_max(%x) {axes=[1]}\noutput \"a\" %1\noutput \"b\" %2\n"),
             "reduce_sum+reduce_max");
