@@ -20,6 +20,7 @@ constexpr double kTransposed = 0.5, kCopied = 0.25;  ///< cycles to pack an elem
 constexpr std::int64_t kMaxPackedBytes = 1 << 19;   ///< they lie on the stack
 constexpr std::int64_t kSumBlock = 256;             ///< a packed factor of so many points stays in the first level cache or streams from the second
 constexpr std::int64_t kWholeSum = 2048;            ///< up to which a packed factor had better stream from the second level cache
+constexpr std::int64_t kWholeStridedSum = 128;      ///< the same where the rows' factor is walked with a stride: packed, it no longer falls out of the first level cache
 constexpr std::int64_t kSumBytes = 3 << 18;         ///< of sums that wait: they stay in the second level cache
 constexpr std::int64_t kPanelBytes = 1 << 19;       ///< of the rows' factor: it stays in the second level cache
 constexpr std::int64_t kPanelRows = 256;            ///< enough of them that packing the columns' factor for each panel costs little
@@ -122,7 +123,7 @@ class Chooser {
     const ExprId factor = product.operands[first ? 0 : 1], other = product.operands[first ? 1 : 0];
     const auto depends_on = [&](ExprId id, std::uint32_t axis) { return (axes_of_[id.index] >> axis & 1) != 0; };
     if (depends_on(factor, rows) or depends_on(other, columns)) return {};
-    const bool is_short = sum_block(columns) > 0 and inner_points() <= 2 * kSumBlock;  // likely, not surely: it would be one part, with all of its sums through memory
+    const bool is_short = sum_block(columns) > 0 and not nest_.extents[inner.back()].is_constant() and inner_points() <= 2 * kSumBlock;  // likely, not surely: it would be one part, with all of its sums through memory
     if (copied) return depends_on(factor, inner.back()) and not is_short ? factor : ExprId();
     const bool along = std::ranges::all_of(loads_, [&](ExprId load) { return not depends(load, columns) or stride(load, inner.back()) == Stride::kOne; });
     return along ? factor : ExprId();
@@ -149,12 +150,18 @@ class Chooser {
     });
   }
 
+  /// Is the rows' factor contiguous elsewhere than along the sum? Then a tile touches a cache line of it for each step, and those share few of its sets.
+  bool walks_rows_with_stride(std::uint32_t columns) const {
+    const std::uint32_t inner = nest_.inner[0].back();
+    return std::ranges::any_of(loads_, [&](ExprId load) { return not depends(load, columns) and depends(load, inner) and stride(load, inner) != Stride::kOne; });
+  }
+
   /// A sum that is not known to be of moderate length is packed in parts.
   std::int64_t sum_block(std::uint32_t columns) const {
     const std::vector<std::uint32_t>& inner = nest_.inner[0];
     if (inner.size() != 1) return joins(columns) and inner_points() > kWholeSum ? kSumBlock : 0;
     const Size& extent = nest_.extents[inner.front()];
-    return extent.is_constant() and extent.value() <= kWholeSum ? 0 : kSumBlock;
+    return extent.is_constant() and extent.value() <= (walks_rows_with_stride(columns) ? kWholeStridedSum : kWholeSum) ? 0 : kSumBlock;
   }
 
   /// Does what is loaded for `count` vectors of columns fall out of the first level cache between two tiles? Rows a power of two apart share few of its sets.
