@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "backends/cost_model.h"
 #include "base/check.h"
 
 namespace hone {
@@ -172,16 +173,18 @@ class Merger {
   std::set<std::uint32_t> pinned_;
 };
 
-/// What it costs, roughly, to make `axis` the innermost loop: scattered accesses, and a loop too short to be worth a vector.
+/// What it costs, roughly, to make `axis` the innermost loop: scattered accesses, and a loop too short to be worth a vector, most of all where it takes exponentials.
 int cost_along(const Kernel& kernel, const Nest& nest, std::size_t phase, std::uint32_t axis, const std::vector<std::uint64_t>& axes_of) {
-  int scattered = 0;
-  for (const ExprId id : expressions_of(kernel, phase))
+  int scattered = 0, work = 0;
+  for (const ExprId id : expressions_of(kernel, phase)) {
     if (kernel.exprs[id].op == ScalarOp::kLoad and stride_along(nest.loads.at(id), axis, axes_of) == Stride::kOther) ++scattered;
+    if (axes_of[id.index] >> axis & 1) work += cost_of(kernel.exprs[id].op);
+  }
   for (const Offset& offset : nest.stores[phase])
     if (stride_along(offset, axis, axes_of) == Stride::kOther) ++scattered;
   const Size& extent = nest.extents[axis];
   const bool is_short = extent.is_constant() and extent.value() < 16;
-  return 4 * scattered + (is_short ? 3 : 0);
+  return 4 * scattered + (is_short ? 3 + work / 2 : 0);
 }
 
 }  // namespace
