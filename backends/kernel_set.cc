@@ -85,9 +85,12 @@ Kernel without_unused_buffers(const Kernel& kernel, std::vector<std::uint32_t>& 
     for (const Store& store : phase.stores) used[store.buffer] = true;
   std::vector<std::uint32_t> numbers(kernel.buffers.size());
   kept.clear();
-  for (std::uint32_t i = 0; i < used.size(); ++i) {
-    numbers[i] = static_cast<std::uint32_t>(kept.size());
-    if (used[i]) kept.push_back(i);
+  for (const Access access : {Access::kRead, Access::kWrite}) {
+    for (std::uint32_t i = 0; i < used.size(); ++i) {
+      if (not used[i] or kernel.buffers[i].access != access) continue;
+      numbers[i] = static_cast<std::uint32_t>(kept.size());
+      kept.push_back(i);
+    }
   }
   Kernel made = rebuilt(kernel, [&](const Expr&, Expr expr) {
     if (expr.op == ScalarOp::kLoad) expr.slot = numbers[expr.slot];

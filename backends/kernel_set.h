@@ -34,7 +34,7 @@ class KernelSet {
   std::size_t added_ = 0;
 };
 
-/// Without the buffers that nothing loads from or stores to; `kept` receives the numbers of those that stay.
+/// Without the buffers that nothing loads from or stores to, those that are read before those that are written; `kept` receives the numbers of those that stay.
 Kernel without_unused_buffers(const Kernel& kernel, std::vector<std::uint32_t>& kept);
 
 /// An elementwise kernel over tensors of one shape (and scalars) as one loop over all elements of symbolic size `n`; any other kernel as it is.

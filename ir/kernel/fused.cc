@@ -98,7 +98,7 @@ class Fuser {
     add_phases();
     const Node& last = graph_.node(members_.back());
     made_.kernel.name = members_.size() == 1 ? std::string(last.op->name) : fmt::format("{}_and_{}_more", last.op->name, members_.size() - 1);
-    put_in_order();
+    number_temps();
     return std::move(made_);
   }
 
@@ -338,7 +338,7 @@ class Fuser {
     const auto found = std::ranges::find(made_.buffers, value);
     if (found != made_.buffers.end()) return static_cast<std::uint32_t>(found - made_.buffers.begin());
     const Type& type = graph_.type(value);
-    made_.kernel.buffers.push_back({{}, type.dtype, type.shape, access});
+    made_.kernel.buffers.push_back({fmt::format("{}{}", access == Access::kRead ? "x" : "y", made_.buffers.size()), type.dtype, type.shape, access});
     made_.buffers.push_back(value);
     return static_cast<std::uint32_t>(made_.buffers.size() - 1);
   }
@@ -434,36 +434,16 @@ class Fuser {
     if (not row_stores_.empty()) made_.kernel.phases.emplace_back().stores = std::move(row_stores_);
   }
 
-  /// Reductions are numbered in the order of phases; buffers that are read stand before those that are written.
-  void put_in_order() {
+  /// Reductions are numbered in the order of phases.
+  void number_temps() {
     std::vector<std::uint32_t> numbers(reductions_.size());
     std::uint32_t next = 0;
     for (Phase& phase : made_.kernel.phases)
       for (Reduction& reduction : phase.reductions) reduction.temp = numbers[reduction.temp] = next++;
-    const std::vector<std::uint32_t> places = places_of_buffers();
     made_.kernel = rebuilt(made_.kernel, [&](const Expr&, Expr expr) {
       if (expr.op == ScalarOp::kTemp) expr.slot = numbers[expr.slot];
-      if (expr.op == ScalarOp::kLoad) expr.slot = places[expr.slot];
       return expr;
     });
-    const std::vector<KernelBuffer> buffers = made_.kernel.buffers;
-    const std::vector<ValueId> held = made_.buffers;
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      made_.kernel.buffers[places[i]] = buffers[i];
-      made_.kernel.buffers[places[i]].name = fmt::format("{}{}", buffers[i].access == Access::kRead ? "x" : "y", places[i]);
-      made_.buffers[places[i]] = held[i];
-    }
-    for (Phase& phase : made_.kernel.phases)
-      for (Store& store : phase.stores) store.buffer = places[store.buffer];
-  }
-
-  std::vector<std::uint32_t> places_of_buffers() const {
-    std::vector<std::uint32_t> places(made_.buffers.size());
-    std::uint32_t next = 0;
-    for (const Access access : {Access::kRead, Access::kWrite})
-      for (std::size_t i = 0; i < places.size(); ++i)
-        if (made_.kernel.buffers[i].access == access) places[i] = next++;
-    return places;
   }
 
   struct LeveledReduction {
