@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <span>
 
 #include "backends/cost_model.h"
 #include "backends/readers.h"
@@ -188,11 +189,15 @@ class Grouper {
     const std::vector<NodeId>& late = groups_.members(groups_.group_of(id));
     const Dim count = element_count(graph_.type(graph_.node(id).results[0]).shape);
     return std::ranges::all_of(graph_.node(maker).results, [&](ValueId result) {
-      if (is_much_less(element_count(graph_.type(result).shape), count)) return true;
-      return kept_[result.index] or std::ranges::any_of(groups_.readers(result), [&](NodeId reader) {
-               return not std::ranges::binary_search(early, reader) and not std::ranges::binary_search(late, reader);
-             });
+      return is_much_less(element_count(graph_.type(result).shape), count) or is_wanted_by_others(result, early, late);
     });
+  }
+
+  /// Is a result of `early` wanted by more than these two?
+  bool is_wanted_by_others(ValueId result, std::span<const NodeId> early, std::span<const NodeId> late) const {
+    return kept_[result.index] or std::ranges::any_of(groups_.readers(result), [&](NodeId reader) {
+             return not std::ranges::binary_search(early, reader) and not std::ranges::binary_search(late, reader);
+           });
   }
 
   /// An elementwise function of a product that is stored anyway: in the product's kernel it would be stored, too, so those who read it come first.
@@ -200,11 +205,7 @@ class Grouper {
     const Node& node = graph_.node(id);
     const std::vector<NodeId>& early = groups_.members(groups_.group_of(maker));
     if (round_ > 0 or node.op->scalar == nullptr or std::ranges::none_of(early, [this](NodeId member) { return is_product(kernels_, member); })) return false;
-    const auto is_read_by_others = [&](ValueId result) {
-      return kept_[result.index] or
-             std::ranges::any_of(groups_.readers(result), [&](NodeId reader) { return reader != id and not std::ranges::binary_search(early, reader); });
-    };
-    if (not std::ranges::all_of(graph_.node(maker).results, is_read_by_others)) return false;
+    if (not std::ranges::all_of(graph_.node(maker).results, [&](ValueId result) { return is_wanted_by_others(result, early, {&id, 1}); })) return false;
     const std::vector<NodeId>& readers = groups_.readers(node.results[0]);
     return not kept_[node.results[0].index] and not readers.empty() and
            std::ranges::all_of(readers, [this](NodeId reader) { return can_fuse(reader) and not is_product(kernels_, reader); });
