@@ -1,7 +1,6 @@
 #include "runtime/trial.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace hone {
 namespace {
@@ -12,21 +11,19 @@ constexpr int kRounds = 4;
 constexpr int kFewestRounds = 3;         // one look at what takes long was seen to fall into a moment in which a core was taken away, and to decide a whole run
 constexpr double kEnoughSeconds = 0.02;
 constexpr std::int64_t kLongestRest = 100'000;
-constexpr double kNothing = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
 bool Trial::start_again() {
   is_over_ = false;
-  turn_ = Way::kAlone;
-  rounds_ = in_a_row_ = 0;
+  rounds_ = 0;
   spent_ = 0;
+  alone_ = team_ = kNothing;
   return true;
 }
 
 void Trial::add(double seconds) {
   if (is_over_) return;
-  if (rounds_ == 0 and turn_ == Way::kAlone and in_a_row_ == 0) alone_ = team_ = kNothing;
   double& least = turn_ == Way::kAlone ? alone_ : team_;
   if (in_a_row_ > 0) least = std::min(least, seconds);
   spent_ += seconds;

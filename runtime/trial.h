@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace hone {
 
@@ -25,10 +26,12 @@ class Trial {
  private:
   bool start_again();
 
+  static constexpr double kNothing = std::numeric_limits<double>::infinity();
+
   bool is_over_ = false;
   Way winner_ = Way::kAlone, turn_ = Way::kAlone;
   int rounds_ = 0, in_a_row_ = 0;            // turns of both ways; runs of this turn
-  double spent_ = 0, alone_ = 0, team_ = 0;  // seconds: all, and the least of each way
+  double spent_ = 0, alone_ = kNothing, team_ = kNothing;  // seconds: all, and the least of each way
   std::int64_t rest_ = 0, next_rest_ = 1000;  // runs until it is looked at again; 0: it never is
 };
 
