@@ -37,5 +37,7 @@ inline constexpr std::uint64_t kDecompressedBytes = std::uint64_t{64} << 30;
 inline constexpr std::uint64_t kDecompressedRatio = 1100;
 /// Bytes of a .npy header.
 inline constexpr std::size_t kNpyHeaderBytes = 64 * 1024;
+/// Bytes of a safetensors header; the reference reader takes as many.
+inline constexpr std::uint64_t kSafetensorsHeaderBytes = 100'000'000;
 
 }  // namespace hone::limits
