@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/check.h"
 #include "base/checked.h"
 
 namespace hone {
@@ -43,9 +44,11 @@ BatchReader::BatchReader(const Dataset& dataset, std::int64_t batch_size, Shuffl
   }
 }
 
-void BatchReader::start_epoch(std::int64_t epoch) {
+void BatchReader::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
+  HONE_CHECK(first_batch >= 0 and first_batch <= batch_count_, "an epoch has no such batch");
   order_ = sample_order_.start_epoch(epoch);
-  begin_ = size_ = 0;
+  begin_ = std::min(first_batch * batch_size_, sample_count_);
+  size_ = 0;
 }
 
 bool BatchReader::next() {

@@ -30,7 +30,8 @@ class BatchReader {
   /// Adds a feed that is the same for every batch, such as the learning rate: the caller's memory, which may change between batches.
   void add_feed(const std::string& name, TensorView view) { feeds_.emplace_back(name, std::move(view)); }
 
-  void start_epoch(std::int64_t epoch);
+  /// The first batch that next() gives is number `first_batch` of the epoch: a run that was stopped goes on there.
+  void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0);
   /// Gathers the next batch; false at the end of the epoch.
   bool next();
   /// What the last next() gathered, by feed name; valid until the following one.

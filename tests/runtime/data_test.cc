@@ -286,6 +286,21 @@ TEST(BatchReader, RowsOfAllInputsStayTogether) {
   }
 }
 
+TEST(BatchReader, AnEpochMayBeginAtAnyBatch) {
+  const Dataset data(classifier(), pair_of(counted("x.npy", {7, 4}), array<std::int64_t>("y.npy", {7}, {0, 1, 2, 0, 1, 2, 0})), options());
+  BatchReader whole(data, 2, {.shuffle = true, .buffer = 3, .seed = 5}), part(data, 2, {.shuffle = true, .buffer = 3, .seed = 5});
+  for (std::int64_t first = 0; first <= 4; ++first) {
+    whole.start_epoch(1);
+    for (std::int64_t i = 0; i < first; ++i) ASSERT_TRUE(whole.next());
+    part.start_epoch(1, first);
+    while (whole.next()) {
+      ASSERT_TRUE(part.next());
+      EXPECT_EQ(values_of<float>(part.feeds()[0].second), values_of<float>(whole.feeds()[0].second));
+    }
+    EXPECT_FALSE(part.next());
+  }
+}
+
 TEST(BatchReader, PreBatchedSlicesAreFedAsTheyAreInOrder) {
   auto with = options();
   with.pre_batched = true;
