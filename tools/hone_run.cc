@@ -88,11 +88,11 @@ const plan::Entry& entry_with_loss(const Job& job, const char* name) {
               {"compile it again: hone-compile MODEL.onnx -r train.toml -o PLAN.hone"});
 }
 
-Dataset open_data(const Job& job, const Recipe& recipe, const plan::Entry& entry, const char* flag, const std::vector<DataSource>& sources, bool pre_batched) {
+BoundArrays open_data(const Job& job, const Recipe& recipe, const plan::Entry& entry, const char* flag, const std::vector<DataSource>& sources, bool pre_batched) {
   return {entry, sources, {.flag = flag, .batch_symbol = job.plan.batch_symbol, .pre_batched = pre_batched, .scale = recipe.data.scale}};
 }
 
-void say_notes(Progress& progress, const Dataset& data) {
+void say_notes(Progress& progress, const BoundArrays& data) {
   for (const std::string& note : data.notes()) progress.say("note: " + note);
   if (data.fixed_batch() > 0 and data.length() % data.fixed_batch() != 0)
     progress.say(
@@ -169,8 +169,8 @@ int train(const Arguments& arguments) {
                                 .evaluate = &entry_with_loss(job, plan::kEvalStep)};
   Recipe recipe = recipe_for(job.plan, arguments);
   set_seed(job.session, recipe.train.seed);
-  const Dataset data = open_data(job, recipe, *entries.step, "--train", train_sources, arguments.pre_batched);
-  std::optional<Dataset> valid;
+  const BoundArrays data = open_data(job, recipe, *entries.step, "--train", train_sources, arguments.pre_batched);
+  std::optional<BoundArrays> valid;
   if (not valid_sources.empty()) valid = open_data(job, recipe, *entries.evaluate, "--valid", valid_sources, arguments.pre_batched);
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_notes(progress, data);
@@ -182,7 +182,7 @@ int train(const Arguments& arguments) {
                           .log_grad_norms = arguments.log_grad_norms,
                           .run_dir = arguments.run_dir,
                           .stop_requested = [] { return interrupts != 0; }};
-  const Dataset* validation = valid ? &*valid : nullptr;
+  const BoundArrays* validation = valid ? &*valid : nullptr;
   if (arguments.dry_run) {
     options.steps = 1;
     options.run_dir.clear();
@@ -199,7 +199,7 @@ int evaluate_plan(const Arguments& arguments) {
   Job job(arguments);
   const plan::Entry& entry = entry_with_loss(job, plan::kEvalStep);
   const Recipe recipe = recipe_for(job.plan, arguments);
-  const Dataset data = open_data(job, recipe, entry, "--data", sources, arguments.pre_batched);
+  const BoundArrays data = open_data(job, recipe, entry, "--data", sources, arguments.pre_batched);
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_notes(progress, data);
   const NamedNumbers values = evaluate(job.runner, entry, data, recipe.data.batch_size);
@@ -223,7 +223,7 @@ int predict_plan(const Arguments& arguments) {
     throw Error(Code::kUsage, fmt::format("--out {}: the model has {} outputs, and .npy holds one array", quoted(arguments.out), entry.results.size()), {},
                 {"write to a file that ends in .npz"});
   const Recipe recipe = recipe_for(job.plan, arguments);
-  const Dataset data = open_data(job, recipe, entry, "--data", sources, arguments.pre_batched);
+  const BoundArrays data = open_data(job, recipe, entry, "--data", sources, arguments.pre_batched);
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_notes(progress, data);
   const NamedTensors outputs = predict(job.runner, entry, data, recipe.data.batch_size);

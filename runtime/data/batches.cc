@@ -25,13 +25,13 @@ std::byte* aligned(std::byte* start) {
 
 }  // namespace
 
-BatchReader::BatchReader(const Dataset& dataset, std::int64_t batch_size, ShuffleOptions shuffle)
+BatchReader::BatchReader(const BoundArrays& dataset, std::int64_t batch_size, ShuffleOptions shuffle)
     : dataset_(dataset), sample_order_(dataset.length(), dataset.pre_batched() ? ShuffleOptions{.shuffle = false} : shuffle) {
   const bool fixed = dataset.fixed_batch() > 0;
   batch_size_ = dataset.pre_batched() ? 1 : fixed ? dataset.fixed_batch() : std::min(batch_size, dataset.length());
   batch_count_ = batches_in(dataset.length(), batch_size_, fixed);
   sample_count_ = std::min(dataset.length(), batch_count_ * batch_size_);
-  for (const Dataset::Column& column : dataset.columns()) {
+  for (const BoundArrays::Column& column : dataset.columns()) {
     if (dataset.pre_batched() and feeds_.empty() and not column.row_shape.empty()) samples_each_ = column.row_shape[0];
     const bool stacked = column.by_sample and not dataset.pre_batched();
     const std::int64_t rows = stacked ? batch_size_ : 1;
@@ -64,7 +64,7 @@ bool BatchReader::next() {
 }
 
 void BatchReader::gather(std::size_t index) {
-  const Dataset::Column& column = dataset_.columns()[index];
+  const BoundArrays::Column& column = dataset_.columns()[index];
   const std::size_t elements = static_cast<std::size_t>(column.row_elements);
   const std::size_t from_bytes = elements * size_of(column.array.dtype());
   const std::size_t to_bytes = elements * size_of(column.feed.dtype);

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/data/dataset.h"
+#include "runtime/data/bound_arrays.h"
 #include "runtime/data/order.h"
 #include "runtime/session.h"
 
@@ -21,7 +21,7 @@ using NamedViews = std::vector<std::pair<std::string, TensorView>>;
 class BatchReader {
  public:
   /// `dataset` stays alive. `batch_size` is overruled by a batch size that the model has fixed; then a last smaller batch is left out.
-  BatchReader(const Dataset& dataset, std::int64_t batch_size, ShuffleOptions shuffle);
+  BatchReader(const BoundArrays& dataset, std::int64_t batch_size, ShuffleOptions shuffle);
 
   std::int64_t batch_count() const { return batch_count_; }
   /// Samples that an epoch visits (batches, when pre-batched).
@@ -44,7 +44,7 @@ class BatchReader {
  private:
   void gather(std::size_t column);
 
-  const Dataset& dataset_;
+  const BoundArrays& dataset_;
   std::int64_t batch_size_ = 1;
   std::int64_t batch_count_ = 0;
   std::int64_t sample_count_ = 0;

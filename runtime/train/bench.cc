@@ -62,9 +62,9 @@ std::vector<std::pair<std::string, Array>> made_up_data(const plan::Entry& entry
   return arrays;
 }
 
-Dataset data_for(const plan::Entry& entry, const BenchOptions& options) {
-  const DatasetOptions how = {.flag = "--data", .batch_symbol = options.batch_symbol, .pre_batched = false, .scale = options.scale};
-  return options.data.empty() ? Dataset(entry, made_up_data(entry, options), how) : Dataset(entry, options.data, how);
+BoundArrays data_for(const plan::Entry& entry, const BenchOptions& options) {
+  const BindOptions how = {.flag = "--data", .batch_symbol = options.batch_symbol, .pre_batched = false, .scale = options.scale};
+  return options.data.empty() ? BoundArrays(entry, made_up_data(entry, options), how) : BoundArrays(entry, options.data, how);
 }
 
 double percentile(const std::vector<double>& sorted, double share) {
@@ -74,7 +74,7 @@ double percentile(const std::vector<double>& sorted, double share) {
 }  // namespace
 
 BenchResult bench(StepRunner& runner, const plan::Entry& entry, const BenchOptions& options) {
-  const Dataset data = data_for(entry, options);
+  const BoundArrays data = data_for(entry, options);
   BatchReader batches(data, options.batch_size, {.shuffle = false});
   for (const plan::Feed& feed : entry.feeds)
     if (feed.kind == plan::Feed::Kind::kLearningRate)

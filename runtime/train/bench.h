@@ -38,7 +38,7 @@ struct BenchResult {
 };
 
 /// Trains on the data, batch after batch and again from the start, or on made-up ones (numbers in [0, 1), classes and ids within their bounds), after a warm-up;
-/// they change at every step. Throws kUsage for a symbolic size that `dims` does not fix, and what Dataset throws.
+/// they change at every step. Throws kUsage for a symbolic size that `dims` does not fix, and what BoundArrays throws.
 BenchResult bench(StepRunner& runner, const plan::Entry& entry, const BenchOptions& options);
 
 }  // namespace hone

@@ -47,7 +47,7 @@ void check_input(const plan::Feed& feed, const Array& array) {
 
 }  // namespace
 
-NamedTensors predict(StepRunner& runner, const plan::Entry& entry, const Dataset& data, std::int64_t batch_size) {
+NamedTensors predict(StepRunner& runner, const plan::Entry& entry, const BoundArrays& data, std::int64_t batch_size) {
   BatchReader batches(data, batch_size, {.shuffle = false});
   if (batches.sample_count() != data.length())
     throw Error(

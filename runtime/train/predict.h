@@ -5,16 +5,14 @@
 #include <utility>
 #include <vector>
 
-#include "base/tensor.h"
+#include "runtime/data/named_tensors.h"
 #include "runtime/train/means.h"
 
 namespace hone {
 
-using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
-
 /// The outputs of `entry` for every sample of `data`, by ONNX output name, batch by batch. Outputs have a row for each sample, in order; pre-batched: a slice
 /// for each slice. Throws kDataLength when the model's fixed batch size leaves samples out, kPlanMismatch for an output that has no sample axis.
-NamedTensors predict(StepRunner& runner, const plan::Entry& entry, const Dataset& data, std::int64_t batch_size);
+NamedTensors predict(StepRunner& runner, const plan::Entry& entry, const BoundArrays& data, std::int64_t batch_size);
 
 /// One call of `entry` with the tensors exactly as they are. Throws kDataName for a name that is missing, unknown or given twice, and what the session throws.
 NamedTensors call(StepRunner& runner, const plan::Entry& entry, const std::vector<std::pair<std::string, Array>>& inputs);

@@ -16,7 +16,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) { return std::
 
 }  // namespace
 
-NamedNumbers evaluate(StepRunner& runner, const plan::Entry& entry, const Dataset& data, std::int64_t batch_size, std::string_view prefix) {
+NamedNumbers evaluate(StepRunner& runner, const plan::Entry& entry, const BoundArrays& data, std::int64_t batch_size, std::string_view prefix) {
   Means means(entry, prefix);
   BatchReader batches(data, batch_size, {.shuffle = false});
   batches.start_epoch(0);
@@ -27,7 +27,7 @@ NamedNumbers evaluate(StepRunner& runner, const plan::Entry& entry, const Datase
   return means.values();
 }
 
-Trainer::Trainer(StepRunner& runner, TrainEntries entries, const Recipe& recipe, const Dataset& train, const Dataset* valid, TrainOptions options,
+Trainer::Trainer(StepRunner& runner, TrainEntries entries, const Recipe& recipe, const BoundArrays& train, const BoundArrays* valid, TrainOptions options,
                  Progress& progress)
     : runner_(runner),
       entries_(entries),

@@ -39,12 +39,12 @@ struct TrainResult {
 };
 
 /// Means of loss and metrics of `entry` over all of `data`, in order. `prefix` goes before their names.
-NamedNumbers evaluate(StepRunner& runner, const plan::Entry& entry, const Dataset& data, std::int64_t batch_size, std::string_view prefix = "");
+NamedNumbers evaluate(StepRunner& runner, const plan::Entry& entry, const BoundArrays& data, std::int64_t batch_size, std::string_view prefix = "");
 
 class Trainer {
  public:
   /// All references stay alive. `valid` may be null. Throws kPlanEntry when the entries lack what is needed.
-  Trainer(StepRunner& runner, TrainEntries entries, const Recipe& recipe, const Dataset& train, const Dataset* valid, TrainOptions options, Progress& progress);
+  Trainer(StepRunner& runner, TrainEntries entries, const Recipe& recipe, const BoundArrays& train, const BoundArrays* valid, TrainOptions options, Progress& progress);
 
   /// Trains. Data order and learning rates are functions of (seed, epoch) and (step); so two runs do the same.
   /// Throws kNotFinite when a step's loss is NaN or infinite: the weights are then those before that step, because the plan's update is predicated on it.
@@ -65,7 +65,7 @@ class Trainer {
   StepRunner& runner_;
   TrainEntries entries_;
   const Recipe& recipe_;
-  const Dataset* valid_;
+  const BoundArrays* valid_;
   TrainOptions options_;
   Progress& progress_;
   BatchReader batches_;

@@ -117,7 +117,7 @@ TEST(FullDisk, ARunsLogsHoldWholeLines) {
   SessionRunner runner(session);
   const TrainEntries entries = {.step = &session.entry(plan::kTrainStep), .evaluate = &session.entry(plan::kEvalStep)};
   const std::vector<std::string> arguments = {"x=" + shop.folder / "x.npy", "y=" + shop.folder / "y.npy"};
-  const Dataset data(*entries.step, parse_data("--train", arguments),
+  const BoundArrays data(*entries.step, parse_data("--train", arguments),
                      {.flag = "--train", .batch_symbol = shop.plan.batch_symbol, .pre_batched = false, .scale = {}});
   const Recipe recipe = recipe_from_json(shop.plan.recipe_json);
   for (std::uint64_t space = 0; space < 3000; space += 61) {

@@ -55,7 +55,7 @@ std::map<std::string, std::vector<std::byte>> states_after(const TempFolder& fol
   SessionRunner runner(session);
   const TrainEntries entries = {.step = &session.entry(plan::kTrainStep), .evaluate = &session.entry(plan::kEvalStep)};
   const std::vector<std::string> arguments = {"x=" + folder / "holes.npy", "y=" + folder / "y.npy"};
-  const Dataset data(*entries.step, parse_data("--train", arguments),
+  const BoundArrays data(*entries.step, parse_data("--train", arguments),
                      {.flag = "--train", .batch_symbol = plan.batch_symbol, .pre_batched = false, .scale = {}});
   const Recipe recipe = recipe_from_json(plan.recipe_json);
   Progress quiet(ProgressMode::kQuiet, [](std::string_view) {});

@@ -41,7 +41,7 @@ Array counted(const std::string& label, std::vector<std::int64_t> shape) {
   std::iota(values.begin(), values.end(), 0.0f);
   return array<float>(label, std::move(shape), values);
 }
-DatasetOptions options(std::map<std::string, double> scale = {}) {
+BindOptions options(std::map<std::string, double> scale = {}) {
   return {.flag = "--train", .batch_symbol = "N", .pre_batched = false, .scale = std::move(scale)};
 }
 std::vector<std::pair<std::string, Array>> pair_of(Array x, Array y) {
@@ -86,7 +86,7 @@ TEST(DataSpec, RefusesAllThatIsWrongAtOnce) {
   }
 }
 
-TEST(Dataset, ReadsEachKindOfFile) {
+TEST(BoundArrays, ReadsEachKindOfFile) {
   const TempFolder folder;
   const Tensor rows = Tensor::of<std::uint8_t>({3, 2}, std::vector<std::uint8_t>{0, 1, 2, 3, 254, 255});
   write_npy(folder / "a.npy", rows);
@@ -96,28 +96,28 @@ TEST(Dataset, ReadsEachKindOfFile) {
   const auto entry = entry_with({input("x", DType::kF32, {Dim::symbol("N"), 2})});
   for (const std::string file : {"a.npy", "b.npz", "b.npz:x", "c.idx", "d.bin:u8:3x2"}) {
     const std::vector<std::string> items = {"x=" + (folder / file)};
-    const Dataset data(entry, parse_data("--train", items), options());
+    const BoundArrays data(entry, parse_data("--train", items), options());
     BatchReader batches(data, 8, {.shuffle = false});
     batches.start_epoch(0);
     ASSERT_TRUE(batches.next()) << file;
     EXPECT_EQ(values_of<float>(batches.feeds()[0].second), (std::vector<float>{0, 1, 2, 3, 254, 255})) << file;
   }
   const std::vector<std::string> some = {"x=" + (folder / "a.npy") + "[1:3]"};
-  EXPECT_EQ(Dataset(entry, parse_data("--train", some), options()).length(), 2);
+  EXPECT_EQ(BoundArrays(entry, parse_data("--train", some), options()).length(), 2);
   const std::vector<std::string> many = {"x=" + (folder / "a.npy") + "[1:4]"};
-  expect_error(Code::kDataLength, "has 3 rows", [&] { Dataset(entry, parse_data("--train", many), options()); });
+  expect_error(Code::kDataLength, "has 3 rows", [&] { BoundArrays(entry, parse_data("--train", many), options()); });
   const std::vector<std::string> wrong = {"x=" + (folder / "d.bin") + ":u8:3x3"};
-  expect_error(Code::kDataFormat, "has 6 bytes", [&] { Dataset(entry, parse_data("--train", wrong), options()); });
+  expect_error(Code::kDataFormat, "has 6 bytes", [&] { BoundArrays(entry, parse_data("--train", wrong), options()); });
   const std::vector<std::string> missing = {"x=" + (folder / "b.npz") + ":z"};
-  expect_error(Code::kDataName, "z", [&] { Dataset(entry, parse_data("--train", missing), options()); });
+  expect_error(Code::kDataName, "z", [&] { BoundArrays(entry, parse_data("--train", missing), options()); });
 }
 
-TEST(Dataset, ReadsMnistDigitsInPart) {
+TEST(BoundArrays, ReadsMnistDigitsInPart) {
   const std::string folder = std::string(HONE_SHARED_DIR) + "/data/mnist-10k";
   if (not is_folder(folder)) GTEST_SKIP() << "the shared data sets are not here";
   const std::vector<std::string> items = {"x=" + folder + "/images-idx3-ubyte.gz[8000:10000],y=" + folder + "/labels-idx1-ubyte.gz[8000:]"};
   const auto entry = entry_with({input("image", DType::kF32, {Dim::symbol("N"), 784}), labels(10)});
-  const Dataset data(entry, parse_data("--valid", items), options({{"x", 1 / 255.0}}));
+  const BoundArrays data(entry, parse_data("--valid", items), options({{"x", 1 / 255.0}}));
   EXPECT_EQ(data.length(), 2000);
   BatchReader batches(data, 64, {.shuffle = false});
   batches.start_epoch(0);
@@ -127,8 +127,8 @@ TEST(Dataset, ReadsMnistDigitsInPart) {
   EXPECT_EQ(*std::min_element(pixels.begin(), pixels.end()), 0.0f);
 }
 
-TEST(Dataset, ScalesIntegersThatBecomeFloats) {
-  const Dataset data(classifier(), pair_of(array<std::uint8_t>("x.npy", {2, 4}, {0, 51, 102, 255, 1, 2, 3, 4}), array<std::int32_t>("y.npy", {2}, {0, 2})),
+TEST(BoundArrays, ScalesIntegersThatBecomeFloats) {
+  const BoundArrays data(classifier(), pair_of(array<std::uint8_t>("x.npy", {2, 4}, {0, 51, 102, 255, 1, 2, 3, 4}), array<std::int32_t>("y.npy", {2}, {0, 2})),
                      options({{"image", 1 / 255.0}}));
   BatchReader batches(data, 1, {.shuffle = false});
   batches.start_epoch(0);
@@ -137,68 +137,68 @@ TEST(Dataset, ScalesIntegersThatBecomeFloats) {
   EXPECT_EQ(values_of<std::int64_t>(batches.feeds()[1].second), (std::vector<std::int64_t>{0}));
 }
 
-TEST(Dataset, TakesOtherGroupingsOfTheAxesWithANote) {
+TEST(BoundArrays, TakesOtherGroupingsOfTheAxesWithANote) {
   const auto y = [] { return array<std::int64_t>("y.npy", {2, 1}, {0, 1}); };
-  const Dataset data(classifier(), pair_of(counted("x.npy", {2, 2, 1, 2}), y()), options());
+  const BoundArrays data(classifier(), pair_of(counted("x.npy", {2, 2, 1, 2}), y()), options());
   ASSERT_EQ(data.notes().size(), 2u);
   EXPECT_THAT(data.notes()[0], HasSubstr("x.npy is f32[2,2,1,2]; its rows are read as f32[4] for \"image\""));
   expect_error(Code::kDataShape, "x.npy is f32[2,5], and \"image\" takes f32[N,4]", [&] {
-    Dataset(classifier(), pair_of(counted("x.npy", {2, 5}), y()), options());
+    BoundArrays(classifier(), pair_of(counted("x.npy", {2, 5}), y()), options());
   });
   const auto wide = entry_with({input("image", DType::kF32, {Dim::symbol("N"), 2, 6}), labels(3)});
-  expect_error(Code::kDataShape, "takes f32[N,2,6]", [&] { Dataset(wide, pair_of(counted("x.npy", {2, 3, 4}), y()), options()); });
+  expect_error(Code::kDataShape, "takes f32[N,2,6]", [&] { BoundArrays(wide, pair_of(counted("x.npy", {2, 3, 4}), y()), options()); });
 }
 
-TEST(Dataset, HintsAtOneHotLabels) {
+TEST(BoundArrays, HintsAtOneHotLabels) {
   expect_error(Code::kDataShape, "one-hot", [] {
-    Dataset(classifier(), pair_of(counted("x.npy", {2, 4}), array<std::int64_t>("y.npy", {2, 3}, {0, 0, 1, 0, 1, 0})), options());
+    BoundArrays(classifier(), pair_of(counted("x.npy", {2, 4}), array<std::int64_t>("y.npy", {2, 3}, {0, 0, 1, 0, 1, 0})), options());
   });
 }
 
-TEST(Dataset, NeverMakesFloatsIntegers) {
+TEST(BoundArrays, NeverMakesFloatsIntegers) {
   expect_error(Code::kDataType, "y.npy holds f32, and \"labels\" takes i64", [] {
-    Dataset(classifier(), pair_of(counted("x.npy", {2, 4}), array<float>("y.npy", {2}, {0, 1})), options());
+    BoundArrays(classifier(), pair_of(counted("x.npy", {2, 4}), array<float>("y.npy", {2}, {0, 1})), options());
   });
 }
 
-TEST(Dataset, NamesTheRowOfALabelOutOfRange) {
+TEST(BoundArrays, NamesTheRowOfALabelOutOfRange) {
   const auto with = [](std::vector<std::int32_t> y) {
-    return [y] { Dataset(classifier(), pair_of(counted("x.npy", {3, 4}), array<std::int32_t>("y.npy", {3}, y)), options()); };
+    return [y] { BoundArrays(classifier(), pair_of(counted("x.npy", {3, 4}), array<std::int32_t>("y.npy", {3}, y)), options()); };
   };
   with({0, 1, 2})();
   expect_error(Code::kDataRange, "y.npy: row 2 holds 3, and \"labels\" takes 0 to 2", with({0, 1, 3}));
   expect_error(Code::kDataRange, "y.npy: row 1 holds -1", with({0, -1, 5}));
 }
 
-TEST(Dataset, IgnoredLabelIsNoLabelOutOfRange) {
+TEST(BoundArrays, IgnoredLabelIsNoLabelOutOfRange) {
   auto entry = classifier();
   entry.feeds[1].ignored = -100;
-  Dataset(entry, pair_of(counted("x.npy", {2, 4}), array<std::int64_t>("y.npy", {2}, {-100, 2})), options());
+  BoundArrays(entry, pair_of(counted("x.npy", {2, 4}), array<std::int64_t>("y.npy", {2}, {-100, 2})), options());
 }
 
-TEST(Dataset, ChecksIdsAndWhatATypeHolds) {
+TEST(BoundArrays, ChecksIdsAndWhatATypeHolds) {
   auto ids = input("ids", DType::kI32, {Dim::symbol("N"), 2});
   const auto big = [] {
     std::vector<std::pair<std::string, Array>> arrays;
     arrays.emplace_back("x", array<std::int64_t>("x.npy", {2, 2}, {1, 2, 3, std::int64_t{1} << 31}));
     return arrays;
   };
-  expect_error(Code::kDataRange, "row 1, element [1] holds 2147483648", [&] { Dataset(entry_with({ids}), big(), options()); });
+  expect_error(Code::kDataRange, "row 1, element [1] holds 2147483648", [&] { BoundArrays(entry_with({ids}), big(), options()); });
   ids.bounds = {0, 3};
-  expect_error(Code::kDataRange, "row 1, element [0] holds 3, and \"ids\" takes 0 to 2", [&] { Dataset(entry_with({ids}), big(), options()); });
+  expect_error(Code::kDataRange, "row 1, element [0] holds 3, and \"ids\" takes 0 to 2", [&] { BoundArrays(entry_with({ids}), big(), options()); });
 }
 
-TEST(Dataset, NamesWhatIsMissingUnknownOrTooShort) {
+TEST(BoundArrays, NamesWhatIsMissingUnknownOrTooShort) {
   expect_error(Code::kDataLength, "differ in length", [] {
-    Dataset(classifier(), pair_of(counted("x.npy", {3, 4}), array<std::int64_t>("y.npy", {2}, {0, 1})), options());
+    BoundArrays(classifier(), pair_of(counted("x.npy", {3, 4}), array<std::int64_t>("y.npy", {2}, {0, 1})), options());
   });
   expect_error(Code::kDataLength, "has no rows", [] {
-    Dataset(classifier(), pair_of(counted("x.npy", {0, 4}), array<std::int64_t>("y.npy", {0}, {})), options());
+    BoundArrays(classifier(), pair_of(counted("x.npy", {0, 4}), array<std::int64_t>("y.npy", {0}, {})), options());
   });
   std::vector<std::pair<std::string, Array>> arrays;
   arrays.emplace_back("imgae", counted("x.npy", {3, 4}));
   try {
-    Dataset(classifier(), std::move(arrays), options());
+    BoundArrays(classifier(), std::move(arrays), options());
     FAIL();
   } catch (const Error& error) {
     ASSERT_EQ(error.diags().size(), 3u) << error.what();  // unknown, and neither the image nor the target is fed
@@ -206,15 +206,15 @@ TEST(Dataset, NamesWhatIsMissingUnknownOrTooShort) {
     EXPECT_THAT(error.what(), HasSubstr("add y=FILE"));
   }
   expect_error(Code::kDataName, "data.scale names \"imgae\"", [] {
-    Dataset(classifier(), pair_of(counted("x.npy", {2, 4}), array<std::int64_t>("y.npy", {2}, {0, 1})), options({{"imgae", 2}}));
+    BoundArrays(classifier(), pair_of(counted("x.npy", {2, 4}), array<std::int64_t>("y.npy", {2}, {0, 1})), options({{"imgae", 2}}));
   });
 }
 
-TEST(Dataset, ModelOfFixedBatchTakesWholeBatchesOnly) {
+TEST(BoundArrays, ModelOfFixedBatchTakesWholeBatchesOnly) {
   const auto entry = entry_with({input("x", DType::kF32, {4, 2})});
   std::vector<std::pair<std::string, Array>> arrays;
   arrays.emplace_back("x", counted("x.npy", {10, 2}));
-  const Dataset data(entry, std::move(arrays), {.flag = "--train", .batch_symbol = "", .pre_batched = false, .scale = {}});
+  const BoundArrays data(entry, std::move(arrays), {.flag = "--train", .batch_symbol = "", .pre_batched = false, .scale = {}});
   BatchReader batches(data, 32, {.shuffle = false});
   EXPECT_EQ(batches.batch_count(), 2);
   EXPECT_EQ(batches.sample_count(), 8);
@@ -258,7 +258,7 @@ TEST(SampleOrder, EverySampleComesFirstEquallyOften) {
 }
 
 TEST(BatchReader, LastBatchIsSmallerAndMemoryIsUsedAgain) {
-  const Dataset data(classifier(), pair_of(counted("x.npy", {5, 4}), array<std::int64_t>("y.npy", {5}, {0, 1, 2, 0, 1})), options());
+  const BoundArrays data(classifier(), pair_of(counted("x.npy", {5, 4}), array<std::int64_t>("y.npy", {5}, {0, 1, 2, 0, 1})), options());
   BatchReader batches(data, 2, {.shuffle = false});
   EXPECT_EQ(batches.batch_count(), 3);
   std::vector<std::int64_t> sizes;
@@ -276,7 +276,7 @@ TEST(BatchReader, LastBatchIsSmallerAndMemoryIsUsedAgain) {
 }
 
 TEST(BatchReader, RowsOfAllInputsStayTogether) {
-  const Dataset data(classifier(), pair_of(counted("x.npy", {3, 4}), array<std::int64_t>("y.npy", {3}, {0, 1, 2})), options());
+  const BoundArrays data(classifier(), pair_of(counted("x.npy", {3, 4}), array<std::int64_t>("y.npy", {3}, {0, 1, 2})), options());
   BatchReader batches(data, 2, {.shuffle = true, .buffer = 0, .seed = 11});
   batches.start_epoch(2);
   while (batches.next()) {
@@ -304,7 +304,7 @@ TEST(BatchReader, AnEpochMayBeginAtAnyBatch) {
 TEST(BatchReader, PreBatchedSlicesAreFedAsTheyAreInOrder) {
   auto with = options();
   with.pre_batched = true;
-  const Dataset data(classifier(), pair_of(counted("x.npy", {3, 2, 4}), array<std::int64_t>("y.npy", {3, 2}, {0, 1, 2, 0, 1, 2})), with);
+  const BoundArrays data(classifier(), pair_of(counted("x.npy", {3, 2, 4}), array<std::int64_t>("y.npy", {3, 2}, {0, 1, 2, 0, 1, 2})), with);
   BatchReader batches(data, 32, {.shuffle = true});
   EXPECT_EQ(batches.batch_count(), 3);
   batches.start_epoch(0);
@@ -316,7 +316,7 @@ TEST(BatchReader, PreBatchedSlicesAreFedAsTheyAreInOrder) {
   }
   EXPECT_FALSE(batches.next());
   expect_error(Code::kDataRange, "batch 1, element [0] holds 3", [&] {
-    Dataset(classifier(), pair_of(counted("x.npy", {2, 2, 4}), array<std::int64_t>("y.npy", {2, 2}, {0, 1, 3, 0})), with);
+    BoundArrays(classifier(), pair_of(counted("x.npy", {2, 2, 4}), array<std::int64_t>("y.npy", {2, 2}, {0, 1, 3, 0})), with);
   });
 }
 

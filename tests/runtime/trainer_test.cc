@@ -74,7 +74,7 @@ struct Fit {
     recipe.data.batch_size = 2;
     recipe.train.epochs = 2;
   }
-  static Dataset dataset(const plan::Entry& entry, const std::vector<float>& xs, const std::vector<float>& ys) {
+  static BoundArrays dataset(const plan::Entry& entry, const std::vector<float>& xs, const std::vector<float>& ys) {
     std::vector<std::pair<std::string, Array>> arrays;
     const auto count = static_cast<std::int64_t>(xs.size());
     arrays.emplace_back("x", Array("x.npy", Tensor::of<float>({count}, std::span(xs))));
@@ -87,7 +87,7 @@ struct Fit {
   }
 
   plan::Entry step = entry_named("train_step", true), norms = entry_named("train_step_norms", true, true), evaluation = entry_named("eval_step", false);
-  Dataset data;
+  BoundArrays data;
   LineFit runner;
   Recipe recipe;
   TrainOptions options;

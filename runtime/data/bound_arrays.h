@@ -1,4 +1,4 @@
-// Dataset: the arrays that feed an entry point, checked against it before the first step: names, types, shapes, lengths, ranges of labels and ids.
+// BoundArrays: the arrays that feed an entry point, checked against it before the first step: names, types, shapes, lengths, ranges of labels and ids.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace hone {
 
-struct DatasetOptions {
+struct BindOptions {
   std::string flag = "--data";          ///< what messages call it
   std::string batch_symbol;             ///< Plan::batch_symbol; "": the model's sizes are fixed
   bool pre_batched = false;             ///< the first axis is the batch's number, and each slice is fed as it is
   std::map<std::string, double> scale;  ///< factors by input name, for inputs that are floats
 };
 
-class Dataset {
+class BoundArrays {
  public:
   /// One input of the entry and the array that feeds it.
   struct Column {
@@ -36,9 +36,9 @@ class Dataset {
 
   /// Matches `sources` with the feeds of `entry`; the learning rate is not data. Throws, all problems at once: kDataName, kDataShape, kDataType,
   /// kDataLength, kDataRange (naming file, row, value and what is allowed), and whatever opening a file throws.
-  Dataset(const plan::Entry& entry, std::span<const DataSource> sources, DatasetOptions options);
+  BoundArrays(const plan::Entry& entry, std::span<const DataSource> sources, BindOptions options);
   /// The same from arrays in memory, by name.
-  Dataset(const plan::Entry& entry, std::vector<std::pair<std::string, Array>> arrays, DatasetOptions options);
+  BoundArrays(const plan::Entry& entry, std::vector<std::pair<std::string, Array>> arrays, BindOptions options);
 
   /// Samples, or batches when pre-batched.
   std::int64_t length() const { return length_; }
@@ -56,7 +56,7 @@ class Dataset {
   void check_scales(const plan::Entry& entry);
   [[noreturn]] void refuse_shape(const plan::Feed& feed, const Array& array) const;
 
-  DatasetOptions options_;
+  BindOptions options_;
   std::vector<Column> columns_;
   std::vector<std::string> notes_;
   std::int64_t length_ = 0;

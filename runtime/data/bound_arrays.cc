@@ -1,4 +1,4 @@
-#include "runtime/data/dataset.h"
+#include "runtime/data/bound_arrays.h"
 
 #include <fmt/format.h>
 
@@ -100,10 +100,10 @@ const Feed* find_feed(const plan::Entry& entry, std::string_view name) {
   return is_target_word(name) ? target : nullptr;
 }
 
-Dataset::Dataset(const plan::Entry& entry, std::span<const DataSource> sources, DatasetOptions options)
-    : Dataset(entry, open_all(sources), std::move(options)) {}
+BoundArrays::BoundArrays(const plan::Entry& entry, std::span<const DataSource> sources, BindOptions options)
+    : BoundArrays(entry, open_all(sources), std::move(options)) {}
 
-Dataset::Dataset(const plan::Entry& entry, std::vector<std::pair<std::string, Array>> arrays, DatasetOptions options) : options_(std::move(options)) {
+BoundArrays::BoundArrays(const plan::Entry& entry, std::vector<std::pair<std::string, Array>> arrays, BindOptions options) : options_(std::move(options)) {
   check_scales(entry);
   match_names(entry, std::move(arrays));
   check_lengths();
@@ -117,7 +117,7 @@ Dataset::Dataset(const plan::Entry& entry, std::vector<std::pair<std::string, Ar
 }
 
 /// An entry without a target leaves the target's factor aside: it is meant for another one.
-void Dataset::check_scales(const plan::Entry& entry) {
+void BoundArrays::check_scales(const plan::Entry& entry) {
   for (const auto& [name, factor] : options_.scale) {
     const Feed* feed = find_feed(entry, name);
     if (feed == nullptr and is_target_word(name)) continue;
@@ -132,7 +132,7 @@ void Dataset::check_scales(const plan::Entry& entry) {
   }
 }
 
-void Dataset::match_names(const plan::Entry& entry, std::vector<std::pair<std::string, Array>> arrays) {
+void BoundArrays::match_names(const plan::Entry& entry, std::vector<std::pair<std::string, Array>> arrays) {
   Diags diags;
   const std::vector<std::string> names = feed_names(entry);
   const bool has_target = std::find(names.begin(), names.end(), "target") != names.end();
@@ -168,7 +168,7 @@ void Dataset::match_names(const plan::Entry& entry, std::vector<std::pair<std::s
   diags.throw_if_errors();
 }
 
-void Dataset::refuse_shape(const Feed& feed, const Array& array) const {
+void BoundArrays::refuse_shape(const Feed& feed, const Array& array) const {
   std::vector<std::string> notes;
   const bool one_label = feed.kind == Feed::Kind::kTarget and not is_float(feed.dtype) and feed.shape.size() + 1 == array.shape().size();
   if (one_label) notes.emplace_back("are these one-hot vectors? The loss takes the number of the class: numpy.argmax(y, axis=-1)");
@@ -181,7 +181,7 @@ void Dataset::refuse_shape(const Feed& feed, const Array& array) const {
               {}, std::move(notes));
 }
 
-void Dataset::add_column(const Feed& feed, Array array) {
+void BoundArrays::add_column(const Feed& feed, Array array) {
   if (not can_convert(array.dtype(), feed.dtype))
     throw Error(Code::kDataType,
                 fmt::format("{} holds {}, and {} takes {}; floats are never made integers", printable(array.label()), to_string(array.dtype()),
@@ -205,7 +205,7 @@ void Dataset::add_column(const Feed& feed, Array array) {
   columns_.push_back({feed, std::move(array), std::move(converter), by_sample, *row_shape, row_elements});
 }
 
-void Dataset::check_lengths() {
+void BoundArrays::check_lengths() {
   const Column* first = nullptr;
   for (const Column& column : columns_) {
     if (not column.by_sample) continue;
