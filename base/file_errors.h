@@ -1,4 +1,4 @@
-// How a failed system call becomes an Error. For base/files.cc and base/folders.cc only.
+// How a failed system call becomes an Error. For those in base that make system calls.
 #pragma once
 
 #include <string>

@@ -14,6 +14,9 @@ namespace hone {
 int FileSystem::open(const std::string& path, int flags, mode_t mode) { return ::open(path.c_str(), flags, mode); }
 int FileSystem::close(int file) { return ::close(file); }
 ssize_t FileSystem::read(int file, void* bytes, std::size_t count) { return ::read(file, bytes, count); }
+ssize_t FileSystem::read_at(int file, void* bytes, std::size_t count, std::uint64_t offset) {
+  return ::pread(file, bytes, count, static_cast<off_t>(offset));
+}
 ssize_t FileSystem::write(int file, const void* bytes, std::size_t count) { return ::write(file, bytes, count); }
 ssize_t FileSystem::write_at(int file, const void* bytes, std::size_t count, std::uint64_t offset) {
   return ::pwrite(file, bytes, count, static_cast<off_t>(offset));
@@ -130,13 +133,17 @@ int FaultyFileSystem::close(int file) {
   return -1;
 }
 
+std::size_t FaultyFileSystem::shortened(std::size_t count) const {
+  const std::lock_guard lock(mutex_);
+  return longest_transfer_ ? std::min(count, *longest_transfer_) : count;
+}
+
 ssize_t FaultyFileSystem::read(int file, void* bytes, std::size_t count) {
-  if (not allow(FileCall::kRead)) return -1;
-  {
-    const std::lock_guard lock(mutex_);
-    if (longest_transfer_) count = std::min(count, *longest_transfer_);
-  }
-  return FileSystem::read(file, bytes, count);
+  return allow(FileCall::kRead) ? FileSystem::read(file, bytes, shortened(count)) : -1;
+}
+
+ssize_t FaultyFileSystem::read_at(int file, void* bytes, std::size_t count, std::uint64_t offset) {
+  return allow(FileCall::kRead) ? FileSystem::read_at(file, bytes, shortened(count), offset) : -1;
 }
 
 ssize_t FaultyFileSystem::write(int file, const void* bytes, std::size_t count) {

@@ -22,6 +22,7 @@ class FileSystem {
   virtual int open(const std::string& path, int flags, mode_t mode);
   virtual int close(int file);
   virtual ssize_t read(int file, void* bytes, std::size_t count);
+  virtual ssize_t read_at(int file, void* bytes, std::size_t count, std::uint64_t offset);
   virtual ssize_t write(int file, const void* bytes, std::size_t count);
   virtual ssize_t write_at(int file, const void* bytes, std::size_t count, std::uint64_t offset);
   virtual int sync(int file);
@@ -76,6 +77,7 @@ class FaultyFileSystem : public FileSystem {
   int open(const std::string& path, int flags, mode_t mode) override;
   int close(int file) override;
   ssize_t read(int file, void* bytes, std::size_t count) override;
+  ssize_t read_at(int file, void* bytes, std::size_t count, std::uint64_t offset) override;
   ssize_t write(int file, const void* bytes, std::size_t count) override;
   ssize_t write_at(int file, const void* bytes, std::size_t count, std::uint64_t offset) override;
   int sync(int file) override;
@@ -99,6 +101,8 @@ class FaultyFileSystem : public FileSystem {
   };
   /// Counts the call; false, with errno set, when it is to fail.
   bool allow(FileCall call);
+  /// `count`, or the longest transfer if that is less.
+  std::size_t shortened(std::size_t count) const;
   /// How many of `count` bytes may be written; nothing left: false, with errno set.
   bool take_space(std::size_t* count);
 
