@@ -113,4 +113,10 @@ void StreamedFile::append(std::span<const std::byte> bytes) {
   }
 }
 
+std::uint64_t file_bytes(const std::string& path) {
+  struct stat status {};
+  const bool regular = file_system().stat_path(path, &status) == 0 and S_ISREG(status.st_mode);
+  return regular ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
 }  // namespace hone

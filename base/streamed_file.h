@@ -35,4 +35,7 @@ class StreamedFile {
   std::uint64_t size_ = 0;
 };
 
+/// The length of a regular file; 0 of everything else, also of what is not there.
+std::uint64_t file_bytes(const std::string& path);
+
 }  // namespace hone

@@ -3,122 +3,155 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cstring>
+#include <numeric>
 
 #include "base/diag.h"
 #include "base/text.h"
-#include "formats/idx.h"
-#include "formats/npy.h"
-#include "formats/npz.h"
+#include "formats/elements.h"
 
 namespace hone {
 
 namespace {
 
-std::string label_of(const DataSource& source) { return source.part.empty() or source.kind == FileKind::kRaw ? source.path : source.path + ":" + source.part; }
+constexpr std::uint64_t kBlockBytes = std::uint64_t{1} << 20;  // of what is looked at in one go
 
-/// "60000x784"
-std::vector<std::int64_t> shape_from(const std::string& text, const DataSource& source) {
-  std::vector<std::int64_t> shape;
-  for (const std::string& extent : split(text, 'x')) {
-    std::int64_t number = -1;
-    const auto [end, error] = std::from_chars(extent.data(), extent.data() + extent.size(), number);
-    if (error != std::errc{} or end != extent.data() + extent.size() or number < 0)
-      throw Error(Code::kUsage, fmt::format("{}: {} is no shape", quoted(source.path + ":" + source.part), quoted(text)), {},
-                  {"write a raw file as FILE.bin:f32:60000x784"});
-    shape.push_back(number);
-  }
-  return shape;
+std::vector<RowPart> only_part(const Tensor& tensor) {
+  const std::int64_t rows = tensor.shape().empty() ? 1 : tensor.shape()[0];
+  const std::uint64_t stride = rows == 0 ? 0 : tensor.byte_count() / static_cast<std::uint64_t>(rows);
+  return {{.bytes = std::make_shared<const RowBytes>(tensor), .row_count = rows, .offset = 0, .stride = stride, .offsets = {}}};
 }
 
 }  // namespace
 
-Array::Array(std::string label, Tensor tensor)
-    : label_(std::move(label)), dtype_(tensor.dtype()), shape_(tensor.shape()), element_count_(tensor.element_count()), owner_(std::move(tensor)) {
-  data_ = std::get<Tensor>(owner_).bytes().data();
+Array::Array(std::string label, Tensor tensor) : Array(std::move(label), tensor.dtype(), tensor.shape(), only_part(tensor)) {}
+
+Array::Array(std::string label, DType dtype, std::vector<std::int64_t> shape, std::vector<RowPart> parts)
+    : label_(std::move(label)), dtype_(dtype), shape_(std::move(shape)), element_count_(checked_element_count(shape_)), parts_(std::move(parts)) {
+  const std::span<const std::int64_t> extents(shape_);
+  row_elements_ = shape_.empty() ? 1 : checked_element_count(extents.subspan(1));
+  std::int64_t rows = 0;
+  for (const RowPart& part : parts_) part_ends_.push_back(rows += part.row_count);
+  HONE_CHECK(rows == row_count(), "parts of an array that do not add up");
 }
 
-Array::Array(std::string label, MappedFile file, DType dtype, std::vector<std::int64_t> shape, std::size_t offset)
-    : label_(std::move(label)), dtype_(dtype), shape_(std::move(shape)), element_count_(checked_element_count(shape_)), owner_(std::move(file)) {
-  data_ = std::get<MappedFile>(owner_).bytes().data() + offset;
+bool Array::is_streamed() const {
+  return std::any_of(parts_.begin(), parts_.end(), [](const RowPart& part) { return part.bytes->data() == nullptr; });
 }
 
-Array Array::open_npy(const DataSource& source) {
-  MappedFile file(source.path);
-  const NpyInfo info = read_npy_header(file.bytes(), source.path);
-  const bool aligned = info.data_offset % size_of(info.dtype) == 0;
-  if (info.column_major or info.byte_swapped or not aligned) return {label_of(source), parse_npy(file.bytes(), source.path)};
-  return {label_of(source), std::move(file), info.dtype, info.shape, info.data_offset};
+/// `row` counts from the first row of the first part; `begin`: the first of the part found.
+const RowPart& Array::part_of(std::int64_t row, std::int64_t* begin) const {
+  const auto at = static_cast<std::size_t>(std::upper_bound(part_ends_.begin(), part_ends_.end(), row) - part_ends_.begin());
+  *begin = at == 0 ? 0 : part_ends_[at - 1];
+  return parts_[at];
 }
 
-/// Without a key: the only array, or the one that is called as the input is.
-Array Array::open_npz(const DataSource& source) {
-  if (not source.part.empty()) return {label_of(source), read_npz(source.path, source.part)};
-  std::vector<std::string> keys;
-  for (const NpzEntry& entry : list_npz(source.path)) keys.push_back(entry.key);
-  DataSource chosen = source;
-  chosen.part = keys.size() == 1 ? keys[0] : source.name;
-  if (keys.size() != 1 and std::find(keys.begin(), keys.end(), source.name) == keys.end())
-    throw Error(Code::kDataName, fmt::format("{} holds {} arrays, and none is called {}", quoted(source.path), keys.size(), quoted(source.name)), {},
-                {fmt::format("choose one with {}:KEY; there are {}", source.path, printable(join(keys, ", "), 500))});
-  return {label_of(chosen), read_npz(chosen.path, chosen.part)};
-}
-
-Array Array::open_raw(const DataSource& source) {
-  const std::vector<std::string> parts = split(source.part, ':');
-  const auto dtype = dtype_from_name(parts[0]);
-  if (not dtype or parts.size() != 2)
-    throw Error(Code::kUsage, fmt::format("{}: expected an element type and a shape behind the file's name", quoted(source.path + ":" + source.part)), {},
-                {"write FILE.bin:f32:60000x784; element types are f32, f64, f16, bf16, i8 to i64, u8 to u64 and bool"});
-  std::vector<std::int64_t> shape = shape_from(parts[1], source);
-  MappedFile file(source.path);
-  const std::uint64_t expected = static_cast<std::uint64_t>(checked_element_count(shape)) * size_of(*dtype);
-  if (file.size() != expected)
-    throw Error(Code::kDataFormat,
-                fmt::format("{} has {} bytes, and {} of shape {} take {}", quoted(source.path), file.size(), parts[0], shape_text(shape), expected), {},
-                {"correct the type or the shape behind the file's name"});
-  return {label_of(source), std::move(file), *dtype, std::move(shape), 0};
-}
-
-void Array::keep_rows(const DataSource& source) {
-  if (source.first_row == 0 and not source.end_row) return;
-  const std::int64_t rows = shape_.empty() ? 0 : shape_[0];
-  const std::int64_t end = source.end_row.value_or(rows);
-  if (source.first_row >= end or end > rows)
-    throw Error(Code::kDataLength, fmt::format("{} has {} rows, and rows {} to {} are asked for", quoted(label_), rows, source.first_row, end), {},
-                {"rows count from 0, and the last one named is left out: FILE[0:8000]"});
-  const std::int64_t row_elements = element_count_ / rows;
-  data_ += static_cast<std::size_t>(source.first_row * row_elements) * size_of(dtype_);
-  shape_[0] = end - source.first_row;
-  element_count_ = shape_[0] * row_elements;
-  first_row_ = source.first_row;
-}
-
-/// A file's bytes need not be 0 or 1, and a bool of any other value is undefined.
-void Array::normalize_bools() {
-  owner_ = Tensor::make(DType::kBool, shape_, [&](std::span<std::byte> to) {
-    std::transform(data_, data_ + to.size(), to.begin(), [](std::byte byte) { return std::byte{byte != std::byte{0}}; });
-  });
-  data_ = std::get<Tensor>(owner_).bytes().data();
-}
-
-Array Array::open(const DataSource& source) {
-  Array array = open_all(source);
-  array.keep_rows(source);
-  if (array.dtype() == DType::kBool) array.normalize_bools();
-  return array;
-}
-
-Array Array::open_all(const DataSource& source) {
-  switch (source.kind) {
-    case FileKind::kNpy: return open_npy(source);
-    case FileKind::kNpz: return open_npz(source);
-    case FileKind::kIdx: return {label_of(source), read_idx(source.path)};
-    case FileKind::kRaw: return open_raw(source);
-    case FileKind::kCsv:
-    case FileKind::kSafetensors: break;
+void Array::read(std::int64_t first, std::int64_t count, std::byte* to) const {
+  const std::uint64_t bytes = row_bytes();
+  std::byte* const start = to;
+  for (std::int64_t row = first + skipped_, end = row + count; row < end and bytes > 0;) {
+    std::int64_t begin = 0;
+    const RowPart& part = part_of(row, &begin);
+    const bool together = part.offsets.empty() and part.stride == bytes;
+    const std::int64_t rows = together ? std::min(end, begin + part.row_count) - row : 1;
+    const std::uint64_t length = static_cast<std::uint64_t>(rows) * bytes;
+    part.bytes->read(part.offset_of(row - begin), {to, length});
+    row += rows;
+    to += length;
   }
-  internal_error(__FILE__, __LINE__, "parse_data let a kind of file through that cannot be read");
+  if (dtype_ == DType::kBool) normalize_bools({start, to});
+}
+
+const std::byte* Array::where_they_lie(std::int64_t first, std::int64_t count) const {
+  if (count == 0) return nullptr;
+  std::int64_t begin = 0;
+  const RowPart& part = part_of(first + skipped_, &begin);
+  const std::int64_t row = first + skipped_ - begin;
+  const bool together = count == 1 or (part.offsets.empty() and part.stride == row_bytes());
+  const bool right_bools = dtype_ != DType::kBool or part.bytes->is_tensor();
+  if (part.bytes->data() == nullptr or not together or not right_bools or row + count > part.row_count) return nullptr;
+  const std::byte* data = part.bytes->data() + part.offset_of(row);
+  return reinterpret_cast<std::uintptr_t>(data) % size_of(dtype_) == 0 ? data : nullptr;
+}
+
+const std::byte* Array::rows(std::int64_t first, std::int64_t count, std::vector<std::byte>& scratch) const {
+  if (const std::byte* data = where_they_lie(first, count)) return data;
+  const std::size_t bytes = static_cast<std::size_t>(count) * row_bytes();
+  if (scratch.size() < bytes) scratch.resize(bytes);
+  read(first, count, scratch.data());
+  return scratch.data();
+}
+
+/// Rows that touch or overlap are one stretch of elements, each of which is looked at once.
+std::optional<Array::Place> Array::find_in(const RowPart& part, const Search& search) const {
+  const std::uint64_t size = size_of(dtype_), row_length = row_bytes();
+  const bool stretch = part.offsets.empty() and part.stride <= row_length;
+  const std::int64_t pieces = stretch ? std::min<std::int64_t>(1, part.row_count) : part.row_count;
+  const std::uint64_t length = stretch and part.row_count > 0 ? static_cast<std::uint64_t>(part.row_count - 1) * part.stride + row_length : row_length;
+  std::vector<std::byte> block(std::min(length, kBlockBytes));
+  for (std::int64_t piece = 0; piece < pieces; ++piece) {
+    for (std::uint64_t at = 0; at < length; at += block.size()) {
+      const std::span<std::byte> now = std::span(block).first(std::min<std::uint64_t>(block.size(), length - at));
+      part.bytes->read(part.offset_of(piece) + at, now);
+      const auto found = search(now.data(), now.size() / size);
+      if (not found) continue;
+      const auto element = static_cast<std::int64_t>(at / size + *found), step = static_cast<std::int64_t>(part.stride / size);
+      const std::int64_t row = not stretch ? piece : element < row_elements_ ? 0 : (element - row_elements_ + step) / step;
+      return Place{row, element - (stretch ? row * step : 0)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Array::Place> Array::find(const Search& search) const {
+  std::int64_t begin = -skipped_;
+  for (const RowPart& part : parts_) {
+    RowPart kept = part;  // less the rows that were left out
+    const std::int64_t cut = std::clamp<std::int64_t>(-begin, 0, part.row_count);
+    kept.row_count = std::max<std::int64_t>(0, std::min(part.row_count, row_count() - begin) - cut);
+    kept.offset = part.offset + static_cast<std::uint64_t>(cut) * part.stride;
+    if (not kept.offsets.empty()) kept.offsets.erase(kept.offsets.begin(), kept.offsets.begin() + cut);
+    if (auto place = find_in(kept, search)) {
+      place->row += begin + cut;
+      return place;
+    }
+    begin += part.row_count;
+  }
+  return std::nullopt;
+}
+
+void Array::keep_rows(std::int64_t first, std::optional<std::int64_t> end) {
+  if (first == 0 and not end) return;
+  const std::int64_t rows = shape_.empty() ? 0 : shape_[0];
+  const std::int64_t last = end.value_or(rows);
+  if (first >= last or last > rows)
+    throw Error(Code::kDataLength, fmt::format("{} has {} rows, and rows {} to {} are asked for", quoted(label_), rows, first, last), {},
+                {"rows count from 0, and the last one named is left out: FILE[0:8000]"});
+  skipped_ += first;
+  first_row_ += first;
+  shape_[0] = last - first;
+  element_count_ = shape_[0] * row_elements_;
+}
+
+Array join_arrays(std::string label, const std::vector<Array>& arrays) {
+  std::vector<RowPart> parts;
+  std::vector<std::int64_t> shape = arrays[0].shape();
+  if (arrays.size() == 1) return arrays[0];
+  std::int64_t rows = 0;
+  for (const Array& array : arrays) {
+    if (array.dtype() != arrays[0].dtype())
+      throw Error(Code::kDataType, fmt::format("{} holds {}, and {} holds {}", printable(arrays[0].label()), to_string(arrays[0].dtype()), printable(array.label()),
+                                               to_string(array.dtype())), {}, {"files that one pattern names are read as one array"});
+    std::vector<std::int64_t> as_first = array.shape();
+    if (not as_first.empty() and not shape.empty()) as_first[0] = shape[0];
+    if (as_first != shape or shape.empty())
+      throw Error(Code::kDataShape, fmt::format("{} is {}, and {} is {}", printable(arrays[0].label()), shape_text(shape), printable(array.label()), shape_text(array.shape())),
+                  {}, {"files that one pattern names are read as one array, whose rows are of one shape"});
+    rows += array.row_count();
+    parts.insert(parts.end(), array.parts().begin(), array.parts().end());
+  }
+  shape[0] = rows;
+  return {std::move(label), arrays[0].dtype(), std::move(shape), std::move(parts)};
 }
 
 }  // namespace hone

@@ -1,9 +1,8 @@
 #include "runtime/data/batches.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <utility>
 
-#include "base/check.h"
 #include "base/checked.h"
 
 namespace hone {
@@ -23,57 +22,97 @@ std::byte* aligned(std::byte* start) {
   return start + (kAlignment - address % kAlignment) % kAlignment;
 }
 
+bool reads_files(const BoundArrays& arrays) {
+  return std::any_of(arrays.columns().begin(), arrays.columns().end(), [](const BoundArrays::Column& column) { return column.array.is_streamed(); });
+}
+
 }  // namespace
 
-BatchReader::BatchReader(const BoundArrays& dataset, std::int64_t batch_size, ShuffleOptions shuffle)
-    : dataset_(dataset), sample_order_(dataset.length(), dataset.pre_batched() ? ShuffleOptions{.shuffle = false} : shuffle) {
-  const bool fixed = dataset.fixed_batch() > 0;
-  batch_size_ = dataset.pre_batched() ? 1 : fixed ? dataset.fixed_batch() : std::min(batch_size, dataset.length());
-  batch_count_ = batches_in(dataset.length(), batch_size_, fixed);
-  sample_count_ = std::min(dataset.length(), batch_count_ * batch_size_);
-  for (const BoundArrays::Column& column : dataset.columns()) {
-    if (dataset.pre_batched() and feeds_.empty() and not column.row_shape.empty()) samples_each_ = column.row_shape[0];
-    const bool stacked = column.by_sample and not dataset.pre_batched();
-    const std::int64_t rows = stacked ? batch_size_ : 1;
-    const auto bytes = static_cast<std::size_t>(checked_multiply(rows, column.row_elements, "a batch")) * size_of(column.feed.dtype);
-    buffers_.push_back(std::make_unique<std::byte[]>(bytes + kAlignment));
+BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, ShuffleOptions shuffle, Ahead ahead)
+    : arrays_(arrays), sample_order_(arrays.length(), arrays.pre_batched() ? ShuffleOptions{.shuffle = false} : shuffle) {
+  const bool fixed = arrays.fixed_batch() > 0;
+  batch_size_ = arrays.pre_batched() ? 1 : fixed ? arrays.fixed_batch() : std::min(batch_size, arrays.length());
+  batch_count_ = batches_in(arrays.length(), batch_size_, fixed);
+  sample_count_ = std::min(arrays.length(), batch_count_ * batch_size_);
+  in_use_ = make_slot();
+  for (const BoundArrays::Column& column : arrays.columns()) {
+    if (arrays.pre_batched() and feeds_.empty() and not column.row_shape.empty()) samples_each_ = column.row_shape[0];
     std::vector<std::int64_t> shape = column.row_shape;
-    if (stacked) shape.insert(shape.begin(), rows);
-    feeds_.emplace_back(column.feed.name, TensorView(column.feed.dtype, std::move(shape), aligned(buffers_.back().get())));
-    if (not column.by_sample) column.converter.convert(column.array.data(), aligned(buffers_.back().get()), static_cast<std::size_t>(column.row_elements));
+    if (column.by_sample and not arrays.pre_batched()) shape.insert(shape.begin(), batch_size_);
+    feeds_.emplace_back(column.feed.name, TensorView(column.feed.dtype, std::move(shape), aligned(in_use_.columns[feeds_.size()].get())));
   }
+  if (ahead == Ahead::kNever or (ahead == Ahead::kIfStreamed and not reads_files(arrays))) return;
+  next_ = make_slot();
+  gather_ahead_ = std::make_unique<BackgroundJob>([this] { gather(next_begin_, next_); });
+}
+
+/// What is the same for every batch is converted here, once.
+BatchReader::Slot BatchReader::make_slot() const {
+  Slot slot;
+  for (const BoundArrays::Column& column : arrays_.columns()) {
+    const std::int64_t rows = column.by_sample ? batch_size_ : 1;
+    const auto bytes = static_cast<std::size_t>(checked_multiply(rows, column.row_elements, "a batch")) * size_of(column.feed.dtype);
+    slot.columns.push_back(std::make_unique<std::byte[]>(bytes + kAlignment));
+    if (column.by_sample) continue;
+    const std::byte* whole = column.array.rows(0, column.array.row_count(), slot.scratch);
+    column.converter.convert(whole, aligned(slot.columns.back().get()), static_cast<std::size_t>(column.row_elements));
+  }
+  return slot;
+}
+
+std::span<const std::int64_t> BatchReader::samples_of(std::int64_t begin) const {
+  const std::int64_t size = std::max<std::int64_t>(0, std::min(batch_size_, sample_count_ - begin));
+  return size == 0 ? std::span<const std::int64_t>() : order_.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
 }
 
 void BatchReader::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
-  HONE_CHECK(first_batch >= 0 and first_batch <= batch_count_, "an epoch has no such batch");
+  HONE_CHECK(first_batch >= 0, "an epoch that begins before its first batch");
+  if (gather_ahead_) gather_ahead_->finish();
   order_ = sample_order_.start_epoch(epoch);
-  begin_ = std::min(first_batch * batch_size_, sample_count_);
+  begin_ = std::min(first_batch, batch_count_) * batch_size_;
   size_ = 0;
+  next_begin_ = begin_;
+  if (gather_ahead_ and not samples_of(next_begin_).empty()) gather_ahead_->begin();
 }
 
 bool BatchReader::next() {
   begin_ += size_;
-  size_ = std::min(batch_size_, sample_count_ - begin_);
-  if (size_ <= 0) {
-    size_ = 0;
-    return false;
+  size_ = static_cast<std::int64_t>(samples_of(begin_).size());
+  if (size_ == 0) return false;
+  if (gather_ahead_) {
+    gather_ahead_->finish();
+    std::swap(in_use_, next_);
+    next_begin_ = begin_ + size_;
+    if (not samples_of(next_begin_).empty()) gather_ahead_->begin();
+  } else {
+    gather(begin_, in_use_);
   }
-  for (std::size_t column = 0; column < buffers_.size(); ++column)
-    if (dataset_.columns()[column].by_sample) gather(column);
+  for (std::size_t column = 0; column < in_use_.columns.size(); ++column) {
+    TensorView& view = feeds_[column].second;
+    view.data = aligned(in_use_.columns[column].get());
+    if (arrays_.columns()[column].by_sample and not arrays_.pre_batched()) view.shape[0] = size_;
+  }
   return true;
 }
 
-void BatchReader::gather(std::size_t index) {
-  const BoundArrays::Column& column = dataset_.columns()[index];
+void BatchReader::gather(std::int64_t begin, Slot& slot) const {
+  const auto samples = samples_of(begin);
+  for (std::size_t column = 0; column < slot.columns.size(); ++column)
+    if (arrays_.columns()[column].by_sample) gather_column(column, samples, slot);
+}
+
+/// Samples that follow each other in the array are taken in one go.
+void BatchReader::gather_column(std::size_t index, std::span<const std::int64_t> samples, Slot& slot) const {
+  const BoundArrays::Column& column = arrays_.columns()[index];
   const std::size_t elements = static_cast<std::size_t>(column.row_elements);
-  const std::size_t from_bytes = elements * size_of(column.array.dtype());
-  const std::size_t to_bytes = elements * size_of(column.feed.dtype);
-  std::byte* to = aligned(buffers_[index].get());
-  for (const std::int64_t sample : samples()) {
-    column.converter.convert(column.array.data() + static_cast<std::size_t>(sample) * from_bytes, to, elements);
-    to += to_bytes;
+  std::byte* to = aligned(slot.columns[index].get());
+  for (std::size_t at = 0, end = 0; at < samples.size(); at = end) {
+    for (end = at + 1; end < samples.size() and samples[end] == samples[end - 1] + 1;) ++end;
+    const auto rows = static_cast<std::int64_t>(end - at);
+    if (column.converter.only_copies()) column.array.read(samples[at], rows, to);
+    else column.converter.convert(column.array.rows(samples[at], rows, slot.scratch), to, (end - at) * elements);
+    to += (end - at) * elements * size_of(column.feed.dtype);
   }
-  if (not dataset_.pre_batched()) feeds_[index].second.shape[0] = size_;
 }
 
 }  // namespace hone

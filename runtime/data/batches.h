@@ -1,50 +1,56 @@
-// Batches of a data set, gathered into memory that is used again and again.
+// Batches of arrays, gathered into memory that is used again and again.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
+#include "runtime/data/background.h"
+#include "runtime/data/batch_source.h"
 #include "runtime/data/bound_arrays.h"
 #include "runtime/data/order.h"
-#include "runtime/session.h"
 
 namespace hone {
 
-using NamedViews = std::vector<std::pair<std::string, TensorView>>;
+/// Whether the next batch is gathered by a thread of its own while this one is in use. The batches are the same either way.
+enum class Ahead {
+  kIfStreamed,  ///< where files are read as they are wanted; what lies in memory is gathered faster than two threads agree
+  kAlways,
+  kNever
+};
 
-/// Goes through a data set in the order of an epoch, batch after batch; the last one may be smaller. Pre-batched data are fed slice by slice, in order.
+/// Goes through arrays in the order of an epoch, batch after batch; the last one may be smaller. Pre-batched data are fed slice by slice, in order.
 /// Nothing is allocated after the first epoch has begun (pre-batched or not).
-class BatchReader {
+class BatchReader : public BatchSource {
  public:
-  /// `dataset` stays alive. `batch_size` is overruled by a batch size that the model has fixed; then a last smaller batch is left out.
-  BatchReader(const BoundArrays& dataset, std::int64_t batch_size, ShuffleOptions shuffle);
+  /// `arrays` stay alive. `batch_size` is overruled by a batch size that the model has fixed; then a last smaller batch is left out.
+  BatchReader(const BoundArrays& arrays, std::int64_t batch_size, ShuffleOptions shuffle, Ahead ahead = Ahead::kIfStreamed);
 
   std::int64_t batch_count() const { return batch_count_; }
+  std::optional<std::int64_t> known_batch_count() const override { return batch_count_; }
   /// Samples that an epoch visits (batches, when pre-batched).
   std::int64_t sample_count() const { return sample_count_; }
 
-  /// Adds a feed that is the same for every batch, such as the learning rate: the caller's memory, which may change between batches.
-  void add_feed(const std::string& name, TensorView view) { feeds_.emplace_back(name, std::move(view)); }
-
-  /// The first batch that next() gives is number `first_batch` of the epoch: a run that was stopped goes on there.
-  void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0);
-  /// Gathers the next batch; false at the end of the epoch.
-  bool next();
-  /// What the last next() gathered, by feed name; valid until the following one.
-  const NamedViews& feeds() const { return feeds_; }
-  /// Its number of samples; when pre-batched the slice's first extent.
-  std::int64_t size() const { return size_ * samples_each_; }
-  /// Which rows of the data set they are.
-  std::span<const std::int64_t> samples() const { return order_.subspan(static_cast<std::size_t>(begin_), static_cast<std::size_t>(size_)); }
+  void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0) override;
+  bool next() override;
+  std::int64_t size() const override { return size_ * samples_each_; }
+  /// Which rows of the arrays the last next() gathered.
+  std::span<const std::int64_t> samples() const { return samples_of(begin_); }
 
  private:
-  void gather(std::size_t column);
+  /// Memory for one batch.
+  struct Slot {
+    std::vector<std::unique_ptr<std::byte[]>> columns;
+    std::vector<std::byte> scratch;  // of rows before they are converted
+  };
 
-  const BoundArrays& dataset_;
+  Slot make_slot() const;
+  std::span<const std::int64_t> samples_of(std::int64_t begin) const;
+  void gather(std::int64_t begin, Slot& slot) const;
+  void gather_column(std::size_t column, std::span<const std::int64_t> samples, Slot& slot) const;
+
+  const BoundArrays& arrays_;
   std::int64_t batch_size_ = 1;
   std::int64_t batch_count_ = 0;
   std::int64_t sample_count_ = 0;
@@ -52,8 +58,9 @@ class BatchReader {
   SampleOrder sample_order_;
   std::span<const std::int64_t> order_;
   std::int64_t begin_ = 0, size_ = 0;
-  std::vector<std::unique_ptr<std::byte[]>> buffers_;  // one a column
-  NamedViews feeds_;                                   // the columns first, in their order
+  Slot in_use_, next_;
+  std::int64_t next_begin_ = 0;                  // of what is gathered into next_
+  std::unique_ptr<BackgroundJob> gather_ahead_;  // null: each batch is gathered when it is asked for
 };
 
 }  // namespace hone

@@ -29,17 +29,18 @@ std::vector<std::string> feed_names(const plan::Entry& entry) {
 std::string type_text(const Feed& feed) { return fmt::format("{}[{}]", to_string(feed.dtype), to_string(feed.shape)); }
 std::string type_text(const Array& array) { return fmt::format("{}{}", to_string(array.dtype()), shape_text(array.shape())); }
 
-/// "row 17, element [3]" of element `index` of the array.
-std::string place_text(const Array& array, std::int64_t index, std::string_view row_word) {
+/// "row 17, element [3]".
+std::string place_text(const Array& array, const Array::Place& place, std::string_view row_word) {
   if (array.shape().empty()) return "its only element";
-  std::vector<std::int64_t> position(array.shape().size());
+  const std::span<const std::int64_t> extents(std::span(array.shape()).subspan(1));
+  std::vector<std::int64_t> position(extents.size());
+  std::int64_t index = place.element;
   for (std::size_t axis = position.size(); axis-- > 0;) {
-    position[axis] = index % array.shape()[axis];
-    index /= array.shape()[axis];
+    position[axis] = index % extents[axis];
+    index /= extents[axis];
   }
-  std::string text = fmt::format("{} {}", row_word, position[0] + array.first_row());
-  if (position.size() > 1) text += ", element " + shape_text(std::span(position).subspan(1));
-  return text;
+  const std::string row = fmt::format("{} {}", row_word, place.row + array.first_row());
+  return position.empty() ? row : row + ", element " + shape_text(position);
 }
 
 /// Row shape that `feed` wants for rows of `shape`, with the sizes that the feed leaves open taken from the rows. Nothing when they do not fit.
@@ -232,19 +233,21 @@ void BoundArrays::check_lengths() {
 
 void check_values(const Feed& feed, const Array& array, std::string_view row_word) {
   if (is_float(feed.dtype) or is_float(array.dtype())) return;
-  const auto [low, high] = feed.bounds.value_or(range_of(feed.dtype));
+  const std::pair<std::int64_t, std::int64_t> range = feed.bounds.value_or(range_of(feed.dtype));
+  const std::int64_t low = range.first, high = range.second;  // a lambda takes no binding
   const auto held = range_of(array.dtype());
   const bool always_fits = held.first >= low and held.second <= high;
   if (always_fits) return;
-  const auto count = static_cast<std::size_t>(array.element_count());
-  const auto bad = find_outside(array.dtype(), array.data(), count, low, high, feed.ignored);
+  const auto bad = array.find([&](const std::byte* elements, std::size_t count) { return find_outside(array.dtype(), elements, count, low, high, feed.ignored); });
   if (not bad) return;
   std::vector<std::string> notes = {feed.kind == Feed::Kind::kTarget ? "classes count from 0" : "ids count from 0"};
   if (not feed.bounds) notes = {"save it with values that fit"};
   else if (feed.ignored) notes.push_back(fmt::format("{} marks what does not count", *feed.ignored));
+  std::vector<std::byte> scratch;
+  const std::byte* row = array.rows(bad->row, 1, scratch);
   throw Error(Code::kDataRange,
-              fmt::format("{}: {} holds {}, and {} takes {} to {}", printable(array.label()), place_text(array, static_cast<std::int64_t>(*bad), row_word),
-                          integer_at(array.dtype(), array.data(), *bad), quoted(feed.name), low, high - 1),
+              fmt::format("{}: {} holds {}, and {} takes {} to {}", printable(array.label()), place_text(array, *bad, row_word),
+                          integer_at(array.dtype(), row, static_cast<std::size_t>(bad->element)), quoted(feed.name), low, high - 1),
               {}, std::move(notes));
 }
 

@@ -127,7 +127,7 @@ void Converter::convert(const std::byte* from, std::byte* to, std::size_t count)
     auto* result = reinterpret_cast<T*>(to);
     for (std::size_t i = 0; i < count; ++i) result[i] = table[std::to_integer<std::size_t>(from[i])];
   };
-  if (table_.empty() and from_ == to_ and scale_ == 1) {
+  if (only_copies()) {
     if (count > 0) std::memcpy(to, from, count * size_of(from_));
   } else if (table_.empty()) {
     convert_any(from_, to_, from, to, count, scale_);

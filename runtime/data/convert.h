@@ -22,6 +22,8 @@ class Converter {
   /// `scale` multiplies what becomes a float; it is 1 for everything else.
   Converter(DType from, DType to, double scale);
 
+  /// Are the bytes left as they are?
+  bool only_copies() const { return table_.empty() and from_ == to_ and scale_ == 1; }
   /// `count` elements from `from` to `to`.
   void convert(const std::byte* from, std::byte* to, std::size_t count) const;
 

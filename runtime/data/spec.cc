@@ -24,7 +24,8 @@ constexpr KindOfName kKinds[] = {{".npy", FileKind::kNpy},
                                  {".raw", FileKind::kRaw},
                                  {".csv", FileKind::kCsv},
                                  {".tsv", FileKind::kCsv},
-                                 {".safetensors", FileKind::kSafetensors}};
+                                 {".safetensors", FileKind::kSafetensors},
+                                 {".tar", FileKind::kTar}};
 
 std::optional<FileKind> kind_of(const std::string& path) {
   if (path == "-") return FileKind::kNpy;
@@ -79,25 +80,27 @@ void split_path(std::string text, DataSource* source) {
   source->path = text;
 }
 
-const char* problem_of(const DataSource& source) {
-  switch (source.kind) {
-    case FileKind::kCsv: return ".csv files are not yet read in this version";
-    case FileKind::kSafetensors: return ".safetensors files are not yet read in this version";
-    case FileKind::kRaw: return source.part.empty() ? "a raw file needs its element type and shape" : nullptr;
-    case FileKind::kNpz: return nullptr;
-    case FileKind::kNpy:
-    case FileKind::kIdx: return source.part.empty() ? nullptr : "such a file holds one array, so nothing can be chosen from it";
-  }
-  return nullptr;
-}
+struct PartRule {
+  FileKind kind;
+  enum { kNone, kMay, kMust } part;  // what follows the colon
+  const char* problem;
+  const char* way_out;
+};
+constexpr PartRule kPartRules[] = {
+    {FileKind::kNpy, PartRule::kNone, "such a file holds one array, so nothing can be chosen from it", "leave out what follows the colon"},
+    {FileKind::kIdx, PartRule::kNone, "such a file holds one array, so nothing can be chosen from it", "leave out what follows the colon"},
+    {FileKind::kNpz, PartRule::kMay, "", ""},
+    {FileKind::kCsv, PartRule::kMay, "", ""},
+    {FileKind::kSafetensors, PartRule::kMay, "", ""},
+    {FileKind::kRaw, PartRule::kMust, "a raw file needs its element type and shape",
+     "write FILE.bin:f32:60000x784; or FILE.bin:cifar10:images, FILE.bin:tokens:u16:128, see docs/data.md"},
+    {FileKind::kTar, PartRule::kMust, "an archive needs to be told which of its files is meant", "write FILE.tar:cls for the files KEY.cls in it"},
+};
 
-const char* way_out_of(const DataSource& source) {
-  switch (source.kind) {
-    case FileKind::kRaw: return "write FILE.bin:f32:60000x784";
-    case FileKind::kNpy:
-    case FileKind::kIdx: return "leave out what follows the colon";
-    default: return "save the array as .npy: numpy.save(\"x.npy\", array)";
-  }
+const PartRule* broken_rule(const DataSource& source) {
+  for (const PartRule& rule : kPartRules)
+    if (rule.kind == source.kind and rule.part != PartRule::kMay and source.part.empty() != (rule.part == PartRule::kNone)) return &rule;
+  return nullptr;
 }
 
 }  // namespace
@@ -120,8 +123,8 @@ std::vector<DataSource> parse_data(std::string_view flag, std::span<const std::s
       split_path(piece.substr(equals + 1), &source);
       const auto kind = kind_of(source.path);
       source.kind = kind.value_or(FileKind::kNpy);
-      if (not kind) refuse(piece, "the file's name does not tell what it is", "known are .npy, .npz:KEY, IDX (*-ubyte, .idx, also .gz) and .bin:DTYPE:SHAPE");
-      else if (const char* problem = problem_of(source)) refuse(piece, problem, way_out_of(source));
+      if (not kind) refuse(piece, "the file's name does not tell what it is", "known are .npy, .npz:KEY, IDX (*-ubyte, .idx, also .gz), .csv:COLUMNS, .safetensors:TENSOR, .tar:ENDING and .bin:DTYPE:SHAPE");
+      else if (const PartRule* rule = broken_rule(source)) refuse(piece, rule->problem, rule->way_out);
       if (std::any_of(sources.begin(), sources.end(), [&](const DataSource& other) { return other.name == source.name; }))
         refuse(piece, fmt::format("{} is given twice", quoted(source.name)), "name each input once");
       sources.push_back(std::move(source));

@@ -10,22 +10,22 @@
 
 namespace hone {
 
-enum class FileKind { kNpy, kNpz, kIdx, kRaw, kCsv, kSafetensors };
+enum class FileKind { kNpy, kNpz, kIdx, kRaw, kCsv, kSafetensors, kTar };
 
 /// One array of the data: which input it is for, and where it lies.
 struct DataSource {
   std::string name;  ///< as given: an ONNX input's name, x, y or target
-  std::string path;
-  std::string part;  ///< behind the path: the key in an .npz file, "f32:60000x784" of a raw file
+  std::string path;  ///< with "*" or "?" in its last name: all such files, in the order of their names, one behind the other
+  std::string part;  ///< behind the path: the key in an .npz file, "f32:60000x784" of a raw file, the columns of a .csv file, ...
   FileKind kind = FileKind::kNpy;
   std::int64_t first_row = 0;           ///< "[8000:10000]" behind it all: only these rows, the last one left out
   std::optional<std::int64_t> end_row;  ///< nothing: all from first_row
 };
 
 /// Reads `--train`, `--valid`, `--data` or `--in` (`flag`, for messages), each item a list of NAME=FILE[:PART] with commas between. The kind of a file
-/// follows from its name: .npy, .npz:KEY, *-ubyte, .idx (also .gz), .bin:DTYPE:SHAPE; rows are chosen as in
-/// images.npy[0:8000]. Throws Error kUsage (no NAME=FILE, a name twice, a kind of
-/// file that this version does not read), all problems at once.
+/// follows from its name: .npy, .npz:KEY, *-ubyte, .idx (also .gz), .csv:COLUMNS, .safetensors:TENSOR, .tar:ENDING, .bin:DTYPE:SHAPE and what else .bin can
+/// be (docs/data.md has them all); rows are chosen as in images.npy[0:8000]. Throws Error kUsage (no NAME=FILE, a name twice, a kind of file that is not known, a
+/// part missing or out of place), all problems at once.
 std::vector<DataSource> parse_data(std::string_view flag, std::span<const std::string> items);
 
 }  // namespace hone

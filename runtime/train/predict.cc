@@ -73,6 +73,7 @@ NamedTensors call(StepRunner& runner, const plan::Entry& entry, const std::vecto
   Diags diags;
   NamedViews feeds;
   std::vector<std::string> names;
+  std::vector<std::vector<std::byte>> read(inputs.size());  // what does not lie in memory as it is fed
   for (const plan::Feed& feed : entry.feeds) names.push_back(feed.name);
   for (const auto& [name, array] : inputs) {
     const plan::Feed* feed = find_feed(entry, name);
@@ -82,7 +83,7 @@ NamedTensors call(StepRunner& runner, const plan::Entry& entry, const std::vecto
     }
     const bool twice = std::any_of(feeds.begin(), feeds.end(), [&](const auto& other) { return other.first == feed->name; });
     if (twice) diags.error(Code::kDataName, fmt::format("--in: {} is given twice", quoted(feed->name)), {}, {"name each input once"});
-    feeds.emplace_back(feed->name, TensorView(array.dtype(), array.shape(), array.data()));
+    feeds.emplace_back(feed->name, TensorView(array.dtype(), array.shape(), array.rows(0, array.row_count(), read[feeds.size()])));
   }
   for (const std::string& name : names)
     if (std::none_of(feeds.begin(), feeds.end(), [&](const auto& feed) { return feed.first == name; }))

@@ -74,13 +74,25 @@ TEST(DataSpec, NamesFilesPartsAndRows) {
   EXPECT_EQ(sources[3].part, "f32:60000x784");
 }
 
+TEST(DataSpec, PartsMayHoldCommasAndColons) {
+  const std::vector<std::string> items = {"x=a.csv:age,3..5,y=t.bin:next_tokens:u16:128:64,z=d/s-*.tar:x.npy[3:]"};
+  const auto sources = parse_data("--train", items);
+  ASSERT_EQ(sources.size(), 3u);
+  EXPECT_EQ(sources[0].kind, FileKind::kCsv);
+  EXPECT_EQ(sources[0].part, "age,3..5");
+  EXPECT_EQ(sources[1].part, "next_tokens:u16:128:64");
+  EXPECT_EQ(sources[2].kind, FileKind::kTar);
+  EXPECT_EQ(sources[2].path, "d/s-*.tar");
+  EXPECT_EQ(sources[2].first_row, 3);
+}
+
 TEST(DataSpec, RefusesAllThatIsWrongAtOnce) {
-  const std::vector<std::string> items = {"x.npy", "x=a.txt", "x=a.csv:1,2", "y=b.safetensors:t", "z=c.bin", "u=d.npy:key"};
+  const std::vector<std::string> items = {"x.npy", "x=a.txt", "x=a.csv:1,2", "y=b.tar", "z=c.bin", "u=d.npy:key"};
   try {
     parse_data("--train", items);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.diags().size(), 7u) << error.what();  // x is given twice, too
+    EXPECT_EQ(error.diags().size(), 6u) << error.what();  // x is given twice, too
     EXPECT_EQ(error.exit_code(), 2);
     for (const Diag& diag : error.diags()) EXPECT_FALSE(diag.notes.empty());
   }
@@ -273,6 +285,42 @@ TEST(BatchReader, LastBatchIsSmallerAndMemoryIsUsedAgain) {
   EXPECT_EQ(sizes, (std::vector<std::int64_t>{2, 2, 1, 2, 2, 1}));
   EXPECT_EQ(memory.size(), 1u);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(*memory.begin()) % 64, 0u);
+}
+
+TEST(BatchReader, EpochIsEnteredAtAnyBatch) {
+  const BoundArrays data(classifier(), pair_of(counted("x.npy", {5, 4}), array<std::int64_t>("y.npy", {5}, {0, 1, 2, 0, 1})), options());
+  for (const Ahead ahead : {Ahead::kNever, Ahead::kAlways}) {
+    BatchReader whole(data, 2, {.shuffle = true, .seed = 4}, ahead), part(data, 2, {.shuffle = true, .seed = 4}, ahead);
+    for (std::int64_t first = 0; first <= 4; ++first) {
+      whole.start_epoch(7);
+      part.start_epoch(7, first);
+      for (std::int64_t i = 0; i < first; ++i) whole.next();
+      while (part.next()) {
+        ASSERT_TRUE(whole.next());
+        EXPECT_EQ(values_of<float>(part.feeds()[0].second), values_of<float>(whole.feeds()[0].second));
+        EXPECT_EQ(part.size(), whole.size());
+      }
+      EXPECT_FALSE(whole.next());
+    }
+  }
+}
+
+TEST(BatchReader, GatheringAheadGivesTheSameBatches) {
+  const auto x = [] { return array<std::uint8_t>("x.npy", {7, 4}, std::vector<std::uint8_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27}); };
+  const BoundArrays data(classifier(), pair_of(x(), array<std::int64_t>("y.npy", {7}, {0, 1, 2, 0, 1, 2, 0})), options({{"image", 0.5}}));
+  BatchReader plain(data, 3, {.shuffle = true, .seed = 4}, Ahead::kNever), ahead(data, 3, {.shuffle = true, .seed = 4}, Ahead::kAlways);
+  for (const std::int64_t epoch : {0, 1, 5, 1}) {
+    plain.start_epoch(epoch);
+    ahead.start_epoch(epoch);
+    while (plain.next()) {
+      ASSERT_TRUE(ahead.next());
+      EXPECT_EQ(values_of<float>(plain.feeds()[0].second), values_of<float>(ahead.feeds()[0].second));
+      EXPECT_EQ(values_of<std::int64_t>(plain.feeds()[1].second), values_of<std::int64_t>(ahead.feeds()[1].second));
+    }
+    EXPECT_FALSE(ahead.next());
+  }
+  ahead.start_epoch(9);  // and may be left in the middle
+  ahead.next();
 }
 
 TEST(BatchReader, RowsOfAllInputsStayTogether) {

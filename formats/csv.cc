@@ -1,0 +1,135 @@
+#include "formats/csv.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+
+#include "base/diag.h"
+#include "base/text.h"
+
+namespace hone {
+
+namespace {
+
+constexpr std::size_t kBlockBytes = 64 * 1024;
+
+template <typename T>
+std::optional<T> number_of(std::string_view field) {
+  field = trim(field);
+  if (field.starts_with('+')) field.remove_prefix(1);
+  T number{};
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), number);
+  if (error != std::errc{} or end != field.data() + field.size()) return std::nullopt;
+  return number;
+}
+
+bool is_number(std::string_view field) { return number_of<double>(field).has_value(); }
+
+template <typename T>
+void put(std::vector<std::byte>& block, T number) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(&number);
+  block.insert(block.end(), bytes, bytes + sizeof(number));
+}
+
+}  // namespace
+
+CsvTable::CsvTable(const StreamedFile& file, const std::string& columns) : file_(file) {
+  CsvRecords records(file);
+  bool more = records.next();
+  if (more) {
+    field_count_ = records.fields().size();
+    choose_columns(columns, records);
+    has_header_ = by_name_ or first_is_header(records.fields());
+    if (has_header_) names_ = records.fields(), more = records.next();
+  }
+  for (; more; more = records.next()) {
+    check_record(records);
+    ++row_count_;
+  }
+  if (row_count_ == 0) throw Error(Code::kDataLength, fmt::format("{} has no rows", printable(file.path(), 1000)), {}, {"give at least one line of numbers"});
+}
+
+std::size_t CsvTable::position_of(std::string_view column, const std::vector<std::string>& header) {
+  const std::string_view name = trim(column);
+  if (const auto number = number_of<std::int64_t>(name)) {
+    const auto count = static_cast<std::int64_t>(header.size());
+    if (*number >= count or *number < -count)
+      throw Error(Code::kDataName, fmt::format("{} has {} columns, and number {} is asked for", printable(file_.path(), 1000), count, *number), {},
+                  {"columns count from 0; -1 is the last one"});
+    return static_cast<std::size_t>(*number < 0 ? *number + count : *number);
+  }
+  by_name_ = true;
+  std::vector<std::string> names;
+  for (const std::string& field : header) names.emplace_back(trim(field));
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] == name) return i;
+  constexpr std::size_t kListed = 20;
+  const bool all = names.size() <= kListed;
+  std::vector<std::string> notes = {fmt::format("its first line has {}{}", quoted_list(std::span(names).first(all ? names.size() : kListed)),
+                                                all ? "" : fmt::format(" and {} more", names.size() - kListed))};
+  if (const std::string hint = did_you_mean(name, names); not hint.empty()) notes.insert(notes.begin(), hint);
+  throw Error(Code::kDataName, fmt::format("{} has no column {}", printable(file_.path(), 1000), quoted(name)), {}, std::move(notes));
+}
+
+void CsvTable::choose_columns(const std::string& columns, const CsvRecords& first) {
+  const std::vector<std::string>& header = first.fields();
+  for (const std::string& item : split(columns.empty() ? "0..-1" : columns, ',')) {
+    const std::size_t dots = item.find("..");
+    const std::size_t begin = position_of(item.substr(0, dots), header);
+    const std::size_t end = dots == std::string::npos ? begin : position_of(item.substr(dots + 2), header);
+    if (end < begin)
+      throw Error(Code::kDataName, fmt::format("{}: the columns {} run backwards", printable(file_.path(), 1000), quoted(item)), {},
+                  {"write the left one first; both belong to the range"});
+    for (std::size_t column = begin; column <= end; ++column) columns_.push_back(column);
+  }
+}
+
+bool CsvTable::first_is_header(const std::vector<std::string>& fields) const {
+  for (const std::size_t column : columns_)
+    if (is_number(fields[column])) return false;
+  return true;
+}
+
+void CsvTable::refuse_field(const CsvRecords& records, std::size_t column) const {
+  const std::string& field = records.fields()[column];
+  const std::string which = names_.empty() ? fmt::format("column {}", column) : fmt::format("column {} ({})", column, quoted(trim(names_[column])));
+  const bool empty = trim(field).empty();
+  throw Error(Code::kDataFormat,
+              fmt::format("{}: line {}: {} {}", printable(file_.path(), 1000), records.line(), which, empty ? "is empty" : "holds " + quoted(field) + ", which is no number"), {},
+              {empty ? "put a number there, or leave the line out" : "choose other columns with FILE.csv:COLUMNS, or number the words first"});
+}
+
+void CsvTable::check_record(const CsvRecords& records) {
+  const std::vector<std::string>& fields = records.fields();
+  if (fields.size() != field_count_)
+    throw Error(Code::kDataFormat,
+                fmt::format("{}: line {} has {} fields, and the first line has {}", printable(file_.path(), 1000), records.line(), fields.size(), field_count_), {},
+                {"every line needs the same number; a field that holds the separator is put in double quotes"});
+  for (const std::size_t column : columns_) {
+    if (not is_number(fields[column])) refuse_field(records, column);
+    if (dtype_ == DType::kI64 and not number_of<std::int64_t>(fields[column])) dtype_ = DType::kF64;
+  }
+}
+
+void CsvTable::read(const std::function<void(std::span<const std::byte>)>& take) const {
+  CsvRecords records(file_);
+  if (has_header_) records.next();
+  std::vector<std::byte> block;
+  for (std::int64_t row = 0; row < row_count_; ++row) {
+    if (not records.next() or records.fields().size() != field_count_)
+      throw Error(Code::kFileRead, fmt::format("cannot read {}: it has changed while it was read", printable(file_.path(), 1000)), {}, {"run the command again"});
+    for (const std::size_t column : columns_) {
+      const std::string& field = records.fields()[column];
+      if (dtype_ == DType::kI64) put(block, number_of<std::int64_t>(field).value_or(0));
+      else put(block, number_of<double>(field).value_or(0));
+    }
+    if (block.size() >= kBlockBytes) {
+      take(block);
+      block.clear();
+    }
+  }
+  take(block);
+}
+
+}  // namespace hone

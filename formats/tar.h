@@ -1,0 +1,37 @@
+// Tar archives, as WebDataset writes them: which files are in one and where their bytes lie. POSIX (ustar, pax) and GNU headers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/streamed_file.h"
+
+namespace hone {
+
+/// One regular file in the archive.
+struct TarMember {
+  std::string name;
+  std::uint64_t offset = 0;  ///< of its first byte in the archive
+  std::uint64_t bytes = 0;
+};
+
+/// Goes through an archive from front to back, in bounded memory. The file outlives it.
+class TarReader {
+ public:
+  explicit TarReader(const StreamedFile& file) : file_(file) {}
+
+  /// The next regular file; nothing at the end. Folders, links and devices are passed over. Throws kDataFormat: not a tar archive (or a compressed one), a
+  /// header with a wrong checksum, a file that would lie beyond the end, an archive cut off.
+  std::optional<TarMember> next();
+
+ private:
+  [[noreturn]] void damaged(const std::string& why) const;
+  std::string long_name(std::uint64_t offset, std::uint64_t bytes) const;
+  std::string pax_path(const std::string& records) const;
+
+  const StreamedFile& file_;
+  std::uint64_t at_ = 0;
+};
+
+}  // namespace hone

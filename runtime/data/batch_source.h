@@ -1,0 +1,42 @@
+// What a training loop takes its batches from: arrays (batches.h) or a pipeline (dataset_batches.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/session.h"
+
+namespace hone {
+
+using NamedViews = std::vector<std::pair<std::string, TensorView>>;
+
+/// Batches of an epoch, one after the other, each fed to an entry by name. What an epoch holds is a function of its number, so that it can be entered anywhere.
+class BatchSource {
+ public:
+  BatchSource() = default;
+  BatchSource(const BatchSource&) = delete;
+  BatchSource& operator=(const BatchSource&) = delete;
+  virtual ~BatchSource() = default;
+
+  /// Batches of an epoch; nothing if that is not known before its end.
+  virtual std::optional<std::int64_t> known_batch_count() const = 0;
+  /// Goes to the beginning of `epoch`, or to its batch `first_batch`. Whatever reading throws.
+  virtual void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0) = 0;
+  /// Makes the next batch; false at the end of the epoch. Throws what is wrong with the data.
+  virtual bool next() = 0;
+  /// The number of samples of what the last next() made; when pre-batched the slice's first extent.
+  virtual std::int64_t size() const = 0;
+
+  /// What the last next() made, by feed name; valid until the following one.
+  const NamedViews& feeds() const { return feeds_; }
+  /// Adds a feed that is the same for every batch, such as the learning rate: the caller's memory, which may change between batches.
+  void add_feed(const std::string& name, TensorView view) { feeds_.emplace_back(name, std::move(view)); }
+
+ protected:
+  NamedViews feeds_;  // the batch's own first
+};
+
+}  // namespace hone
