@@ -9,6 +9,8 @@
 //                                                                           // random numbers "first_sample" (i64[]), if its batch is a part of a larger one
 //   hone::save_trained_model(plan, session, "trained.onnx");
 //
+// Data come from a Dataset (docs/data.md): batches of it are fed by DatasetBatches.
+//
 // Everything throws hone::Error (base/diag.h) for what is wrong with model, recipe, data or files. No type of LLVM, oneDNN or protobuf appears here.
 #pragma once
 
@@ -19,6 +21,9 @@
 #include "base/diag.h"
 #include "base/recipe.h"
 #include "frontend/builder.h"
+#include "runtime/pipeline/dataset.h"
+#include "runtime/pipeline/dataset_batches.h"
+#include "runtime/pipeline/text.h"
 #include "runtime/plan/plan.h"
 #include "runtime/session.h"
 

@@ -53,6 +53,8 @@ class Array {
 
   /// Leaves rows [first, end) only. Throws kDataLength for rows that are not there.
   void keep_rows(std::int64_t first, std::optional<std::int64_t> end);
+  /// What messages are to call row 0.
+  void number_rows_from(std::int64_t first) { first_row_ = first; }
 
  private:
   const RowPart& part_of(std::int64_t row, std::int64_t* begin) const;

@@ -1,0 +1,60 @@
+// Files of examples, one after the other, each a list of named tensors: what a data set keeps in a cache file. Hone's own format; nobody else reads it.
+//
+//   "HONEXMPL", u32 version, then per example u32 tensors, per tensor u32 bytes of the name, the name, u8 dtype, u8 rank, i64 extents, the elements;
+//   at the end u32 0xffffffff and u64 examples. All little-endian.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/files.h"
+#include "base/streamed_file.h"
+#include "base/tensor.h"
+
+namespace hone {
+
+class ExampleFileWriter {
+ public:
+  /// Throws kFileOpen, kFileWrite.
+  explicit ExampleFileWriter(const std::string& path);
+  void add(const std::vector<std::pair<std::string, Tensor>>& example);
+  /// Makes the file visible, whole.
+  void commit();
+
+ private:
+  AtomicFile file_;
+  std::uint64_t count_ = 0;
+};
+
+/// Reads examples from front to back in bounded memory.
+class ExampleFileReader {
+ public:
+  /// Throws kFileOpen, kFileRead, kDataFormat (no such file, or of another version).
+  explicit ExampleFileReader(const std::string& path);
+  std::uint64_t count() const { return count_; }
+  /// False at the end. Throws kDataFormat for a damaged file, before memory is asked for.
+  bool next(std::vector<std::pair<std::string, Tensor>>* example);
+  /// Passes over `count` examples; how many there were.
+  std::uint64_t skip(std::uint64_t count);
+
+ private:
+  template <typename T>
+  T number();
+  std::span<const std::byte> take(std::size_t bytes);
+  void take_into(std::span<std::byte> to);
+  [[noreturn]] void damaged() const;
+  std::uint64_t left() const { return end_ - at_; }
+  /// Reads a tensor's name, type and shape; how many bytes its elements take.
+  std::uint64_t tensor_header(std::string* name, DType* dtype, std::vector<std::int64_t>* shape);
+  std::uint32_t tensor_count();
+
+  StreamedFile file_;
+  std::uint64_t at_ = 0, end_ = 0;  // where it is, and where the examples end
+  std::uint64_t count_ = 0, done_ = 0;
+  std::vector<std::byte> block_;
+  std::uint64_t block_at_ = 0;
+};
+
+}  // namespace hone

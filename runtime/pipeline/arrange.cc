@@ -1,0 +1,247 @@
+// Which examples come, and in which order: shuffle, slices of a pass, repetition, interleaving.
+#include <algorithm>
+#include <vector>
+
+#include "base/checked.h"
+#include "runtime/data/order.h"
+#include "runtime/pipeline/stages.h"
+
+namespace hone {
+
+namespace {
+
+// ---- shuffle
+
+class ShuffleStream : public ExampleStream {
+ public:
+  ShuffleStream(std::unique_ptr<ExampleStream> from, std::int64_t buffer, std::int64_t seed, std::uint64_t pass)
+      : from_(std::move(from)), buffer_(buffer), random_(static_cast<std::uint64_t>(seed), pass) {}
+  bool next(Example* example) override {
+    while (not ended_ and static_cast<std::int64_t>(held_.size()) < buffer_) {
+      Example more;
+      if (from_->next(&more)) held_.push_back(std::move(more));
+      else ended_ = true;
+    }
+    if (held_.empty()) return false;
+    Example& drawn = held_[random_.below(held_.size())];
+    *example = std::move(drawn);
+    if (ended_ or not from_->next(&drawn)) {
+      ended_ = true;
+      if (&drawn != &held_.back()) drawn = std::move(held_.back());
+      held_.pop_back();
+    }
+    return true;
+  }
+
+ private:
+  std::unique_ptr<ExampleStream> from_;
+  std::int64_t buffer_;
+  RandomWords random_;
+  std::vector<Example> held_;
+  bool ended_ = false;
+};
+
+class ShuffleStage : public Stage {
+ public:
+  ShuffleStage(StagePointer from, std::int64_t buffer, std::int64_t seed) : from_(std::move(from)), buffer_(buffer), seed_(seed) {}
+  std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override { return std::make_unique<ShuffleStream>(from_->open(pass), buffer_, seed_, pass); }
+  std::optional<std::int64_t> length() const override { return from_->length(); }
+
+ private:
+  StagePointer from_;
+  std::int64_t buffer_, seed_;
+};
+
+// ---- slices: take, skip, shard
+
+struct Slice {
+  std::int64_t first = 0, step = 1;
+  std::optional<std::int64_t> count;
+};
+
+class SliceStream : public ExampleStream {
+ public:
+  SliceStream(std::unique_ptr<ExampleStream> from, Slice slice) : from_(std::move(from)), slice_(slice), before_(slice.first) {}
+  bool next(Example* example) override {
+    if (slice_.count and given_ >= *slice_.count) return false;
+    if (from_->skip(before_) < before_ or not from_->next(example)) return false;
+    before_ = slice_.step - 1;
+    ++given_;
+    return true;
+  }
+  std::int64_t skip(std::int64_t count) override {
+    if (slice_.count) count = std::min(count, *slice_.count - given_);
+    if (slice_.step > 1) return ExampleStream::skip(count);
+    if (count <= 0 or from_->skip(before_) < before_) return 0;
+    before_ = 0;
+    const std::int64_t done = from_->skip(count);
+    given_ += done;
+    return done;
+  }
+
+ private:
+  std::unique_ptr<ExampleStream> from_;
+  Slice slice_;
+  std::int64_t before_;  // to pass over before the next
+  std::int64_t given_ = 0;
+};
+
+class SliceStage : public Stage {
+ public:
+  SliceStage(StagePointer from, Slice slice) : from_(std::move(from)), slice_(slice) {}
+  std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override { return std::make_unique<SliceStream>(from_->open(pass), slice_); }
+  std::optional<std::int64_t> length() const override {
+    const auto before = from_->length();
+    if (not before) return std::nullopt;
+    const std::int64_t left = std::max<std::int64_t>(0, *before - slice_.first);
+    const std::int64_t all = left / slice_.step + (left % slice_.step != 0 ? 1 : 0);
+    return slice_.count ? std::min(all, *slice_.count) : all;
+  }
+
+ private:
+  StagePointer from_;
+  Slice slice_;
+};
+
+// ---- repetition
+
+/// Pass p of `count` repetitions is the passes p * count, p * count + 1, ... of what is repeated; without an end, p * 2^32 and so on.
+class RepeatStream : public ExampleStream {
+ public:
+  RepeatStream(const Stage& from, std::optional<std::int64_t> count, std::uint64_t pass)
+      : from_(from), count_(count), first_(count ? pass * static_cast<std::uint64_t>(*count) : pass << 32) {}
+  bool next(Example* example) override {
+    while (open()) {
+      if (now_->next(example)) return any_ = true;
+      end_pass();
+    }
+    return false;
+  }
+  std::int64_t skip(std::int64_t count) override {
+    std::int64_t done = 0;
+    while (done < count and open()) {
+      const std::int64_t now = now_->skip(count - done);
+      any_ = any_ or now > 0;
+      done += now;
+      if (done < count) end_pass();
+    }
+    return done;
+  }
+
+ private:
+  bool open() {
+    if (ended_ or (count_ and number_ == *count_)) return false;
+    if (not now_) now_ = from_.open(first_ + static_cast<std::uint64_t>(number_)), any_ = false;
+    return true;
+  }
+  /// What is empty once is empty always: it would be repeated for ever.
+  void end_pass() {
+    ended_ = not any_;
+    now_.reset();
+    ++number_;
+  }
+
+  const Stage& from_;
+  std::optional<std::int64_t> count_;
+  std::uint64_t first_;
+  std::int64_t number_ = 0;
+  std::unique_ptr<ExampleStream> now_;
+  bool any_ = false, ended_ = false;
+};
+
+class RepeatStage : public Stage {
+ public:
+  RepeatStage(StagePointer from, std::optional<std::int64_t> count) : from_(std::move(from)), count_(count) {}
+  std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override { return std::make_unique<RepeatStream>(*from_, count_, pass); }
+  std::optional<std::int64_t> length() const override {
+    const auto once = from_->length();
+    if (once == 0) return once;
+    return once and count_ ? std::optional(checked_multiply(*once, *count_, "the examples of a data set")) : std::nullopt;
+  }
+
+ private:
+  StagePointer from_;
+  std::optional<std::int64_t> count_;
+};
+
+// ---- interleaving
+
+/// As in tf.data: an example that has ended leaves its place empty until its turn comes again.
+class InterleaveStream : public ExampleStream {
+ public:
+  InterleaveStream(std::unique_ptr<ExampleStream> from, const std::function<StagePointer(const Example&)>& open, std::int64_t cycle, std::int64_t block, std::uint64_t pass)
+      : from_(std::move(from)), open_(open), places_(static_cast<std::size_t>(cycle)), block_(block), pass_(pass) {}
+  bool next(Example* example) override {
+    while (true) {
+      Place& place = places_[turn_];
+      if (not place.stream and not fill(place)) {
+        if (std::none_of(places_.begin(), places_.end(), [](const Place& each) { return each.stream != nullptr; })) return false;
+        end_turn();
+      } else if (place.stream->next(example)) {
+        if (++in_block_ == block_) end_turn();
+        return true;
+      } else {
+        place = {};
+        end_turn();
+      }
+    }
+  }
+
+ private:
+  struct Place {
+    StagePointer stage;
+    std::unique_ptr<ExampleStream> stream;
+  };
+  bool fill(Place& place) {
+    Example example;
+    if (ended_ or not from_->next(&example)) {
+      ended_ = true;
+      return false;
+    }
+    for_example("interleave", number_++, [&] { return place.stage = open_(example), Example{}; });
+    place.stream = place.stage->open(pass_);
+    return true;
+  }
+  void end_turn() {
+    turn_ = (turn_ + 1) % places_.size();
+    in_block_ = 0;
+  }
+
+  std::unique_ptr<ExampleStream> from_;
+  const std::function<StagePointer(const Example&)>& open_;
+  std::vector<Place> places_;
+  std::int64_t block_;
+  std::uint64_t pass_;
+  std::size_t turn_ = 0;
+  std::int64_t in_block_ = 0, number_ = 0;
+  bool ended_ = false;
+};
+
+class InterleaveStage : public Stage {
+ public:
+  InterleaveStage(StagePointer from, std::function<StagePointer(const Example&)> open, std::int64_t cycle, std::int64_t block)
+      : from_(std::move(from)), open_(std::move(open)), cycle_(cycle), block_(block) {}
+  std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override { return std::make_unique<InterleaveStream>(from_->open(pass), open_, cycle_, block_, pass); }
+  std::optional<std::int64_t> length() const override { return std::nullopt; }
+
+ private:
+  StagePointer from_;
+  std::function<StagePointer(const Example&)> open_;
+  std::int64_t cycle_, block_;
+};
+
+}  // namespace
+
+StagePointer shuffle_stage(StagePointer from, std::int64_t buffer, std::int64_t seed) { return std::make_shared<ShuffleStage>(std::move(from), buffer, seed); }
+
+StagePointer slice_stage(StagePointer from, std::int64_t first, std::int64_t step, std::optional<std::int64_t> count) {
+  return std::make_shared<SliceStage>(std::move(from), Slice{first, step, count});
+}
+
+StagePointer repeat_stage(StagePointer from, std::optional<std::int64_t> count) { return std::make_shared<RepeatStage>(std::move(from), count); }
+
+StagePointer interleave_stage(StagePointer from, std::function<StagePointer(const Example&)> open, std::int64_t cycle, std::int64_t block) {
+  return std::make_shared<InterleaveStage>(std::move(from), std::move(open), cycle, block);
+}
+
+}  // namespace hone

@@ -1,0 +1,114 @@
+#include "runtime/pipeline/dataset.h"
+
+#include <fmt/format.h>
+
+#include "base/diag.h"
+#include "base/text.h"
+#include "runtime/pipeline/stages.h"
+
+namespace hone {
+
+namespace {
+
+constexpr std::int64_t kFewestPrefetched = 2, kMostPrefetched = 32;
+
+void check_at_least(std::int64_t least, std::int64_t number, const char* what) {
+  if (number < least) throw Error(Code::kUsage, fmt::format("{} is {}", what, number), {}, {fmt::format("it is {} or more", least)});
+}
+
+std::vector<std::string> names_of(const Example& example) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : example) names.push_back(name);
+  return names;
+}
+
+}  // namespace
+
+const Tensor& tensor_of(const Example& example, std::string_view name) {
+  for (const auto& [own, tensor] : example)
+    if (own == name) return tensor;
+  throw Error(Code::kDataName, fmt::format("an example has no {}", quoted(name)), {}, {"it has " + printable(join(names_of(example), ", "), 500)});
+}
+
+Dataset Dataset::from_tensor_slices(NamedTensors tensors) {
+  std::vector<std::pair<std::string, Array>> arrays;
+  for (auto& [name, tensor] : tensors) arrays.emplace_back(name, Array(name, std::move(tensor)));
+  return Dataset(rows_stage(std::move(arrays)));
+}
+
+Dataset Dataset::from_files(const std::vector<std::string>& named_files) {
+  std::vector<std::pair<std::string, Array>> arrays;
+  for (const DataSource& source : parse_data("from_files", named_files)) arrays.emplace_back(source.name, Array::open(source));
+  return Dataset(rows_stage(std::move(arrays)));
+}
+
+Dataset Dataset::map(Map function, MapOptions options) const {
+  check_at_least(1, options.threads, "map: the number of threads");
+  const auto call = [function = std::move(function)](Example example, std::int64_t, std::uint64_t) { return function(std::move(example)); };
+  return Dataset(map_stage(stage_, call, options.threads));
+}
+
+Dataset Dataset::map(RandomMap function, MapOptions options) const {
+  check_at_least(1, options.threads, "map: the number of threads");
+  const auto call = [function = std::move(function), seed = static_cast<std::uint64_t>(options.seed)](Example example, std::int64_t number, std::uint64_t pass) {
+    RandomWords words(RandomWords(seed, pass).next(), static_cast<std::uint64_t>(number));
+    return function(std::move(example), words);
+  };
+  return Dataset(map_stage(stage_, call, options.threads));
+}
+
+Dataset Dataset::filter(Filter function) const { return Dataset(filter_stage(stage_, std::move(function))); }
+
+Dataset Dataset::shuffle(std::int64_t buffer, std::int64_t seed) const {
+  check_at_least(1, buffer, "shuffle: the buffer");
+  return Dataset(shuffle_stage(stage_, buffer, seed));
+}
+
+Dataset Dataset::batch(std::int64_t size, bool drop_remainder) const {
+  check_at_least(1, size, "batch: the size");
+  return Dataset(batch_stage(stage_, size, drop_remainder));
+}
+
+Dataset Dataset::repeat(std::optional<std::int64_t> count) const {
+  check_at_least(1, count.value_or(1), "repeat: the number of passes");
+  return Dataset(repeat_stage(stage_, count));
+}
+
+Dataset Dataset::take(std::int64_t count) const {
+  check_at_least(0, count, "take: the number of examples");
+  return Dataset(slice_stage(stage_, 0, 1, count));
+}
+
+Dataset Dataset::skip(std::int64_t count) const {
+  check_at_least(0, count, "skip: the number of examples");
+  return Dataset(slice_stage(stage_, count, 1, std::nullopt));
+}
+
+Dataset Dataset::shard(std::int64_t index, std::int64_t of) const {
+  check_at_least(1, of, "shard: the number of shards");
+  if (index < 0 or index >= of) throw Error(Code::kUsage, fmt::format("shard: there is no shard {} of {}", index, of), {}, {"shards count from 0"});
+  return Dataset(slice_stage(stage_, index, of, std::nullopt));
+}
+
+Dataset Dataset::cache(std::string path) const { return Dataset(path.empty() ? memory_cache_stage(stage_) : file_cache_stage(stage_, std::move(path))); }
+
+Dataset Dataset::prefetch(std::optional<std::int64_t> examples) const {
+  check_at_least(1, examples.value_or(1), "prefetch: the number of examples");
+  return Dataset(prefetch_stage(stage_, examples.value_or(kFewestPrefetched), examples.value_or(kMostPrefetched)));
+}
+
+Dataset Dataset::interleave(std::function<Dataset(const Example&)> open, std::int64_t cycle, std::int64_t block) const {
+  check_at_least(1, cycle, "interleave: the number of data sets in a cycle");
+  check_at_least(1, block, "interleave: the length of a block");
+  return Dataset(interleave_stage(stage_, [open = std::move(open)](const Example& example) { return open(example).stage_; }, cycle, block));
+}
+
+ExampleIterator Dataset::iterate(std::int64_t epoch, std::int64_t first) const {
+  check_at_least(0, epoch, "iterate: the epoch");
+  check_at_least(0, first, "iterate: the first example");
+  ExampleIterator examples(stage_, static_cast<std::uint64_t>(epoch));
+  if (first > 0) examples.skip(first);
+  return examples;
+}
+
+}  // namespace hone

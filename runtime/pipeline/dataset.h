@@ -1,0 +1,111 @@
+// Dataset: where examples come from and what is done with them, step by step, as in Keras and tf.data.
+//
+//   Dataset train = Dataset::from_files({"x=images.npy", "y=labels.npy"}).shuffle(1000, 42).map(augment, {.threads = 2}).batch(32).prefetch();
+//   for (const Example& batch : train.iterate(epoch)) ...
+//
+// What an epoch gives is a function of the data, the seeds and the epoch's number alone: not of threads, and not of epochs before. So it can be entered anywhere.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/data/order.h"
+#include "runtime/pipeline/sources.h"
+#include "runtime/pipeline/stage.h"
+
+namespace hone {
+
+/// One pass over a data set's examples. For one thread at a time; the data set may go before it.
+class ExampleIterator {
+ public:
+  explicit ExampleIterator(StagePointer stage, std::uint64_t epoch) : stage_(std::move(stage)), stream_(stage_->open(epoch)) {}
+  /// The next example; false at the end. Throws what a source throws, and what a function throws with the number of the example.
+  bool next(Example* example) { return stream_->next(example); }
+  /// Passes over `count` examples, without making them where that can be helped. How many there were: fewer only at the end.
+  std::int64_t skip(std::int64_t count) { return stream_->skip(count); }
+
+  struct End {};
+  class Cursor {
+   public:
+    explicit Cursor(ExampleIterator& examples) : examples_(examples) { ++*this; }
+    const Example& operator*() const { return example_; }
+    Cursor& operator++() { return more_ = examples_.next(&example_), *this; }
+    bool operator!=(End) const { return more_; }
+
+   private:
+    ExampleIterator& examples_;
+    Example example_;
+    bool more_ = false;
+  };
+  Cursor begin() { return Cursor(*this); }
+  End end() const { return {}; }
+
+ private:
+  StagePointer stage_;
+  std::unique_ptr<ExampleStream> stream_;
+};
+
+/// The tensor of that name. Throws kDataName.
+const Tensor& tensor_of(const Example& example, std::string_view name);
+
+struct MapOptions {
+  int threads = 1;        ///< 1: the caller's; more: so many of the map's own, which call the function at the same time. Examples keep their order.
+  std::int64_t seed = 0;  ///< of a function that takes random words
+};
+
+/// A cheap handle: copies share the stages, which never change.
+class Dataset {
+ public:
+  using Map = std::function<Example(Example)>;
+  /// The words are a function of seed, epoch and the example's number.
+  using RandomMap = std::function<Example(Example, RandomWords&)>;
+  using Filter = std::function<bool(const Example&)>;
+
+  /// Row i of every tensor is example i. Throws kDataLength, kDataName.
+  static Dataset from_tensor_slices(NamedTensors tensors);
+  /// Row i of every array is example i: NAME=FILE as hone-run takes it (docs/data.md). Larger files are read as they are wanted. Throws what opening them throws.
+  static Dataset from_files(const std::vector<std::string>& named_files);
+  /// `start` begins each pass with a function that gives examples until it gives nothing; the same ones each time, if runs are to be repeated.
+  static Dataset from_generator(std::function<Generator()> start) { return Dataset(generator_stage(std::move(start))); }
+  /// The lines of text files, one file after the other: u8[bytes] called "line". Throws kFileOpen.
+  static Dataset from_lines(std::vector<std::string> paths) { return Dataset(lines_stage(std::move(paths))); }
+
+  Dataset map(Map function, MapOptions options = {}) const;
+  Dataset map(RandomMap function, MapOptions options = {}) const;
+  /// Leaves the examples for which it says true.
+  Dataset filter(Filter function) const;
+  /// Draws each next example from `buffer` of them, in another order each epoch.
+  Dataset shuffle(std::int64_t buffer, std::int64_t seed = 0) const;
+  /// Stacks every `size` examples; each tensor gets a first axis. The last batch may be smaller, or is dropped. Examples of different shapes throw kDataShape.
+  Dataset batch(std::int64_t size, bool drop_remainder = false) const;
+  /// So many passes in one, each shuffled anew; without a number there is no end.
+  Dataset repeat(std::optional<std::int64_t> count = std::nullopt) const;
+  Dataset take(std::int64_t count) const;
+  Dataset skip(std::int64_t count) const;
+  /// Example i of every `of`: what worker i of several gets.
+  Dataset shard(std::int64_t index, std::int64_t of) const;
+  /// Keeps the examples of the first whole pass in memory, or in a file, which later runs find again. What lies before is then as it is in epoch 0, in every epoch: shuffle
+  /// behind it. Throws kFileWrite, kDataFormat for a file that is no such cache.
+  Dataset cache(std::string path = "") const;
+  /// Makes up to `examples` before they are asked for, on a thread of its own. Without a number: two, and twice as many (up to 32) whenever they ran out.
+  Dataset prefetch(std::optional<std::int64_t> examples = std::nullopt) const;
+  /// Goes through `cycle` data sets at a time, `block` examples of each in turn; `open` makes one of each example.
+  Dataset interleave(std::function<Dataset(const Example&)> open, std::int64_t cycle, std::int64_t block = 1) const;
+
+  /// Examples of an epoch; nothing when that is not known, or when there is no end.
+  std::optional<std::int64_t> length() const { return stage_->length(); }
+  /// Goes through an epoch, from example `first` on.
+  ExampleIterator iterate(std::int64_t epoch = 0, std::int64_t first = 0) const;
+
+ private:
+  explicit Dataset(StagePointer stage) : stage_(std::move(stage)) {}
+
+  StagePointer stage_;
+};
+
+}  // namespace hone

@@ -1,0 +1,44 @@
+// A data set of batches, fed to an entry point of a plan.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/data/batch_source.h"
+#include "runtime/data/bound_arrays.h"
+#include "runtime/pipeline/dataset.h"
+
+namespace hone {
+
+/// Each example is a batch: the first axis of its tensors is the sample. Each is checked as arrays are (BoundArrays): names, types, shapes, lengths, ranges of labels and ids; integers become
+/// floats, scaled, where floats are wanted.
+class DatasetBatches : public BatchSource {
+ public:
+  /// `entry` stays alive. Throws kUsage for options.pre_batched, which is for arrays.
+  DatasetBatches(const plan::Entry& entry, Dataset batches, BindOptions options);
+
+  std::optional<std::int64_t> known_batch_count() const override { return batches_.length(); }
+  void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0) override;
+  /// Throws what BoundArrays throws, naming a row by its number in the epoch, and what the data set's functions throw.
+  bool next() override;
+  std::int64_t size() const override { return bound_ ? bound_->length() : 0; }
+  /// Liberties that were taken with the last batch, such as another grouping of the axes: one sentence each.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  void feed(std::size_t index, const BoundArrays::Column& column);
+
+  const plan::Entry& entry_;
+  Dataset batches_;
+  BindOptions options_;
+  std::optional<ExampleIterator> examples_;
+  std::int64_t skipped_ = 0;    // batches before the first of this epoch
+  std::int64_t first_row_ = 0;  // of the next batch, within the epoch
+  Example batch_;
+  std::optional<BoundArrays> bound_;
+  std::vector<std::vector<std::byte>> converted_;  // one a column
+  std::vector<std::string> notes_;
+};
+
+}  // namespace hone

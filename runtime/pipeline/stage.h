@@ -1,0 +1,38 @@
+// What a data set is made of: stages that never change, and streams that go through one pass of a stage. For those who write stages.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "runtime/data/named_tensors.h"
+
+namespace hone {
+
+using Example = NamedTensors;
+
+/// One pass over a stage's elements. For one thread at a time.
+class ExampleStream {
+ public:
+  virtual ~ExampleStream() = default;
+  /// The next element; false at the end.
+  virtual bool next(Example* example) = 0;
+  /// Passes over `count` elements, without making them where that can be helped. How many there were: fewer only at the end.
+  virtual std::int64_t skip(std::int64_t count);
+};
+
+class Stage {
+ public:
+  virtual ~Stage() = default;
+  /// Pass number `pass`: what it gives is a function of that number alone.
+  virtual std::unique_ptr<ExampleStream> open(std::uint64_t pass) const = 0;
+  /// Elements of a pass; nothing when that is not known, or when there is no end.
+  virtual std::optional<std::int64_t> length() const = 0;
+};
+using StagePointer = std::shared_ptr<const Stage>;
+
+/// `make()`, for the element `number` of the pass; what it throws becomes an Error that says which element it was, and in which stage.
+Example for_example(const char* stage, std::int64_t number, const std::function<Example()>& make);
+
+}  // namespace hone

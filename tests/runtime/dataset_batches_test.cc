@@ -1,0 +1,122 @@
+// A pipeline bound to an entry: fed and checked as arrays are.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/data/batches.h"
+#include "runtime/pipeline/dataset_batches.h"
+#include "tests/support/temp_folder.h"
+
+namespace hone {
+namespace {
+
+using test::expect_error;
+using ::testing::HasSubstr;
+using Numbers = std::vector<std::int64_t>;
+
+plan::Entry classifier(Dim batch = Dim::symbol("N")) {
+  plan::Entry entry;
+  entry.name = "train_step";
+  entry.feeds = {{"image", plan::Feed::Kind::kModelInput, DType::kF32, {batch, 4}, std::nullopt, std::nullopt},
+                 {"labels", plan::Feed::Kind::kTarget, DType::kI64, {batch}, std::pair<std::int64_t, std::int64_t>(0, 3), std::nullopt},
+                 {"learning_rate", plan::Feed::Kind::kLearningRate, DType::kF64, {}, std::nullopt, std::nullopt}};
+  return entry;
+}
+BindOptions options(std::map<std::string, double> scale = {}, std::string symbol = "N") {
+  return {.flag = "the data set", .batch_symbol = std::move(symbol), .pre_batched = false, .scale = std::move(scale)};
+}
+NamedTensors samples(std::int64_t count) {
+  std::vector<std::uint8_t> pixels;
+  std::vector<std::int32_t> classes;
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (int j = 0; j < 4; ++j) pixels.push_back(static_cast<std::uint8_t>(4 * i + j));
+    classes.push_back(static_cast<std::int32_t>(i % 3));
+  }
+  return {{"x", Tensor::of<std::uint8_t>({count, 4}, std::span<const std::uint8_t>(pixels))}, {"y", Tensor::of<std::int32_t>({count}, std::span<const std::int32_t>(classes))}};
+}
+std::vector<std::byte> bytes_of(const TensorView& view) {
+  const auto* data = static_cast<const std::byte*>(view.data);
+  return {data, data + static_cast<std::size_t>(checked_element_count(view.shape)) * size_of(view.dtype)};
+}
+void run(BatchSource& source) {
+  source.start_epoch(0);
+  while (source.next()) continue;
+}
+
+TEST(DatasetBatches, FeedsWhatArraysFeed) {
+  const plan::Entry entry = classifier();
+  NamedTensors tensors = samples(7);
+  std::vector<std::pair<std::string, Array>> arrays;
+  for (const auto& [name, tensor] : tensors) arrays.emplace_back(name, Array(name, tensor));
+  const BoundArrays bound(entry, std::move(arrays), options({{"image", 0.5}}));
+  BatchReader expected(bound, 3, {.shuffle = false});
+  DatasetBatches found(entry, Dataset::from_tensor_slices(tensors).batch(3), options({{"image", 0.5}}));
+  const double rate = 0.25;
+  found.add_feed("learning_rate", {DType::kF64, {}, &rate});
+  EXPECT_EQ(found.known_batch_count(), expected.known_batch_count());
+  for (const std::int64_t first : {0, 1, 2, 3}) {
+    expected.start_epoch(0, first);
+    found.start_epoch(0, first);
+    while (expected.next()) {
+      ASSERT_TRUE(found.next());
+      EXPECT_EQ(found.size(), expected.size());
+      ASSERT_EQ(found.feeds().size(), 3u);
+      EXPECT_EQ(found.feeds()[2].second.data, &rate);
+      for (std::size_t i = 0; i < 2; ++i) {
+        EXPECT_EQ(found.feeds()[i].first, expected.feeds()[i].first);
+        EXPECT_EQ(found.feeds()[i].second.shape, expected.feeds()[i].second.shape);
+        EXPECT_EQ(bytes_of(found.feeds()[i].second), bytes_of(expected.feeds()[i].second));
+      }
+    }
+    EXPECT_FALSE(found.next());
+  }
+}
+
+TEST(DatasetBatches, ErrorsAreThoseOfArraysAndNameTheRowOfTheEpoch) {
+  const plan::Entry entry = classifier();
+  const auto feed = [&](Dataset data) { return [&entry, data] {
+    DatasetBatches batches(entry, data, options());
+    run(batches);
+  }; };
+  NamedTensors bad = samples(8);
+  std::vector<std::int32_t> classes = {0, 1, 2, 0, 1, 7, 0, 1};
+  bad[1].second = Tensor::of<std::int32_t>({8}, std::span<const std::int32_t>(classes));
+  expect_error(Code::kDataRange, "\\\"y\\\" of the data set: row 5 holds 7, and \"labels\" takes 0 to 2", feed(Dataset::from_tensor_slices(bad).batch(2)));
+  DatasetBatches later(entry, Dataset::from_tensor_slices(bad).batch(2), options());
+  later.start_epoch(0, 2);
+  expect_error(Code::kDataRange, "row 5 holds 7", [&] { later.next(); });
+  expect_error(Code::kDataShape, "\"image\" takes f32[N,4]", feed(Dataset::from_tensor_slices(samples(8))));  // not batched
+  NamedTensors misnamed = samples(8);
+  misnamed[0].first = "imgae";
+  expect_error(Code::kDataName, "the data set: the model has no input \"imgae\"", feed(Dataset::from_tensor_slices(misnamed).batch(2)));
+  NamedTensors lone = samples(8);
+  lone.pop_back();
+  expect_error(Code::kDataName, "nothing feeds the target", feed(Dataset::from_tensor_slices(lone).batch(2)));
+  NamedTensors floats = samples(8);
+  floats[1].second = Tensor::zeros(DType::kF32, {8});
+  expect_error(Code::kDataType, "floats are never made integers", feed(Dataset::from_tensor_slices(floats).batch(2)));
+}
+
+TEST(DatasetBatches, ModelOfFixedBatchTakesWholeBatchesOnly) {
+  const plan::Entry entry = classifier(Dim(3));
+  DatasetBatches whole(entry, Dataset::from_tensor_slices(samples(7)).batch(3, true), options({}, ""));
+  run(whole);
+  DatasetBatches ragged(entry, Dataset::from_tensor_slices(samples(8)).batch(3), options({}, ""));
+  try {
+    run(ragged);
+    FAIL();
+  } catch (const Error& error) { EXPECT_THAT(error.what(), HasSubstr("exactly 3 at a time")); }
+}
+
+TEST(DatasetBatches, NotesOtherGroupings) {
+  NamedTensors square = samples(4);
+  square[0].second = square[0].second.reshaped({4, 2, 2});
+  const plan::Entry entry = classifier();
+  DatasetBatches batches(entry, Dataset::from_tensor_slices(square).batch(2), options());
+  run(batches);
+  ASSERT_EQ(batches.notes().size(), 1u);
+  EXPECT_THAT(batches.notes()[0], HasSubstr("read as f32[4]"));
+  expect_error(Code::kUsage, "pre-batched", [&] { DatasetBatches(entry, Dataset::from_tensor_slices(square), {.flag = "", .batch_symbol = "N", .pre_batched = true, .scale = {}}); });
+}
+
+}  // namespace
+}  // namespace hone
