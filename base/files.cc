@@ -276,14 +276,12 @@ LogFile& LogFile::operator=(LogFile&& other) noexcept {
   return *this;
 }
 
-void LogFile::append(std::string_view line) {
-  std::string text(line);
-  text += '\n';
-  if (const int error = write_fully(file_, std::as_bytes(std::span(text)))) {
+void LogFile::append_record(std::string_view bytes) {
+  if (const int error = write_fully(file_, std::as_bytes(std::span(bytes)))) {
     if (regular_) file_system().truncate(file_, size_);
     throw file_error(Code::kFileWrite, "write", path_, error);
   }
-  size_ += text.size();
+  size_ += bytes.size();
 }
 
 void LogFile::sync() {

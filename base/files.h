@@ -84,7 +84,8 @@ void write_file_atomically(const std::string& path, std::span<const std::byte> b
 void write_file_atomically(const std::string& path, std::string_view text);
 
 /// A file of lines that only grows, such as metrics.jsonl. Each line is written whole: a last line that an earlier run
-/// left unfinished is cut off on opening, and a line that could not be written completely is taken back.
+/// left unfinished is cut off on opening, and a line that could not be written completely is taken back. A new file may
+/// hold records of another form instead.
 class LogFile {
  public:
   /// Opens or creates it. Throws kFileOpen.
@@ -94,7 +95,9 @@ class LogFile {
   LogFile& operator=(LogFile&& other) noexcept;
 
   /// Writes `line` and a line end in one call. `line` holds no line end. Throws kFileWrite.
-  void append(std::string_view line);
+  void append(std::string_view line) { append_record(std::string(line) + "\n"); }
+  /// Writes `bytes` as they are in one call. Throws kFileWrite.
+  void append_record(std::string_view bytes);
   /// Forces what was appended to the disk. Throws kFileWrite.
   void sync();
   const std::string& path() const { return path_; }
