@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "backends/arena.h"
 #include "backends/cpu/cpu_target.h"
 #include "backends/explain.h"
 #include "backends/llvm/emit.h"
@@ -17,6 +16,7 @@
 #include "ir/ops/window.h"
 #include "ir/print.h"
 #include "ir/verify.h"
+#include "runtime/library/arena.h"
 
 namespace hone {
 

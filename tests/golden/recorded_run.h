@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/arena.h"
 #include "passes/choice.h"
+#include "runtime/library/arena.h"
 #include "runtime/session.h"
 #include "tests/support/temp_folder.h"
 

@@ -1,4 +1,4 @@
-#include "backends/arena.h"
+#include "runtime/library/arena.h"
 
 #include <algorithm>
 
