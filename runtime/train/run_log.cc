@@ -8,52 +8,136 @@ namespace hone {
 
 namespace {
 
-std::string heading(const EpochRecord& record) {
+constexpr const char* kLines = "/metrics.jsonl";
+constexpr const char* kTable = "/metrics.csv";
+constexpr const char* kTraining = "/train";
+constexpr const char* kValidation = "/validation";
+constexpr std::string_view kOfValidation = "val_";
+
+/// As CSV has it: in quotes, where it holds what separates.
+std::string field(const std::string& name) {
+  if (name.find_first_of(",\"\r\n") == std::string::npos) return name;
+  std::string text = "\"";
+  for (const char c : name) text += c == '"' ? "\"\"" : std::string(1, c);
+  return text + '"';
+}
+
+std::string heading(const RunHistory& history) {
   std::string line = "epoch";
-  for (const auto& [name, value] : *record.values) line += "," + name;
+  for (const std::string& name : history.names()) line += "," + field(name);
   return line + ",learning_rate,seconds";
 }
 
-std::string row(const EpochRecord& record) {
-  std::string line = fmt::format("{}", record.epoch);
-  for (const auto& [name, value] : *record.values) line += fmt::format(",{:.9g}", value);
-  return line + fmt::format(",{:.9g},{:.3f}", record.learning_rate, record.seconds);
+/// A value that this epoch does not have is left empty.
+std::string row(const RunHistory& history, const EpochPoint& epoch) {
+  std::string line = fmt::format("{}", epoch.epoch);
+  for (const std::string& name : history.names()) {
+    line += ',';
+    for (const auto& [each, value] : epoch.values)
+      if (each == name) line += fmt::format("{:.9g}", value);
+  }
+  return line + fmt::format(",{:.9g},{:.3f}", epoch.learning_rate, epoch.seconds);
 }
 
 }  // namespace
 
-RunLog::RunLog(const std::string& folder, const Recipe& recipe) {
-  if (folder.empty()) return;
-  make_folders(folder);
-  write_file_atomically(folder + "/recipe.json", to_json(recipe) + "\n");
-  for (const char* name : {"/metrics.jsonl", "/metrics.csv"}) remove_file(folder + name);
-  lines_.emplace(folder + "/metrics.jsonl");
-  table_.emplace(folder + "/metrics.csv");
+RunLog::RunLog(const std::string& folder, const Recipe& recipe, std::optional<ResumePoint> resume) : folder_(folder), resume_(resume) {
+  if (folder_.empty()) return;
+  make_folders(folder_);
+  write_file_atomically(folder_ + "/recipe.json", to_json(recipe) + "\n");
+  if (resume_) go_on();
+  else begin_afresh();
+  lines_.emplace(folder_ + kLines);
+}
+
+void RunLog::begin_afresh() {
+  for (const char* name : {kLines, kTable}) remove_file(folder_ + name);
+  for (const char* name : {kTraining, kValidation}) remove_tensorboard_events(folder_ + name);
+}
+
+/// The table and the history follow from the lines, so these alone decide what is kept.
+void RunLog::go_on() {
+  write_file_atomically(folder_ + kLines, [this](AtomicFile& kept) {
+    for_each_line(folder_ + kLines, [&](std::string_view line) {
+      if (not is_before(line, *resume_)) return;
+      kept.write(line);
+      kept.write("\n");
+      history_.add_line(line);
+    });
+  });
+  if (history_.epochs().empty()) remove_file(folder_ + kTable);
+  else write_table();
+}
+
+void RunLog::write_table() {
+  write_file_atomically(folder_ + kTable, [this](AtomicFile& file) {
+    file.write(heading(history_) + "\n");
+    for (const EpochPoint& epoch : history_.epochs()) file.write(row(history_, epoch) + "\n");
+  });
+  columns_ = history_.names().size();
+  table_.emplace(folder_ + kTable);
+}
+
+TensorboardEvents& RunLog::training_events() {
+  if (training_) return *training_;
+  training_.emplace(folder_ + kTraining);
+  if (resume_) training_->restart_at(resume_->step + 1);
+  return *training_;
+}
+
+TensorboardEvents& RunLog::validation_events() {
+  if (validation_) return *validation_;
+  validation_.emplace(folder_ + kValidation);
+  if (resume_) validation_->restart_at(resume_->epoch - 1);
+  return *validation_;
 }
 
 void RunLog::step(const StepRecord& record) {
   if (not lines_) return;
+  NamedNumbers events = {{"batch_loss", record.loss}, {"batch_learning_rate", record.learning_rate}, {"batch_samples_per_s", record.samples_per_s}};
   JsonLine line;
   line.text("kind", "step").integer("epoch", record.epoch).integer("step", record.step).number("loss", record.loss);
+  for (const auto& [name, value] : record.values == nullptr ? NamedNumbers() : *record.values) {
+    if (name == "loss") continue;
+    line.number(name, value);
+    events.emplace_back("batch_" + name, value);
+  }
   line.number("learning_rate", record.learning_rate).number("samples_per_s", record.samples_per_s);
   if (record.grad_norms != nullptr) {
     JsonLine norms;
-    for (const auto& [name, value] : *record.grad_norms) norms.number(name, value);
+    for (const auto& [name, value] : *record.grad_norms) {
+      norms.number(name, value);
+      events.emplace_back("grad_norm/" + name, value);
+    }
     line.object("grad_norms", norms);
   }
+  history_.add(StepPoint{record.step, record.loss, record.learning_rate});
   lines_->append(line.str());
+  training_events().scalars(record.step, events);
 }
 
 void RunLog::epoch(const EpochRecord& record) {
   if (not lines_) return;
   JsonLine line;
   line.text("kind", "epoch").integer("epoch", record.epoch);
-  for (const auto& [name, value] : *record.values) line.number(name, value);
+  NamedNumbers training, validation;
+  for (const auto& [name, value] : *record.values) {
+    line.number(name, value);
+    if (name.starts_with(kOfValidation)) validation.emplace_back("epoch_" + name.substr(kOfValidation.size()), value);
+    else training.emplace_back("epoch_" + name, value);
+  }
+  training.emplace_back("epoch_learning_rate", record.learning_rate);
   line.number("learning_rate", record.learning_rate).number("seconds", record.seconds);
+  history_.add(EpochPoint{record.epoch, record.learning_rate, record.seconds, *record.values});
   lines_->append(line.str());
-  if (not has_heading_) table_->append(heading(record));
-  has_heading_ = true;
-  table_->append(row(record));
+  if (not table_ or columns_ != history_.names().size()) write_table();  // a value that is new, such as those of a validation that was not there before
+  else table_->append(row(history_, history_.epochs().back()));
+  training_events().scalars(record.epoch - 1, training);
+  if (not validation.empty()) validation_events().scalars(record.epoch - 1, validation);
+}
+
+void RunLog::histogram(std::int64_t step, std::string_view name, const Tensor& values) {
+  if (lines_) training_events().histogram(step, name, values);
 }
 
 }  // namespace hone

@@ -1,13 +1,16 @@
 // The run folder: what a training run leaves for people and programs to read.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "base/files.h"
 #include "base/recipe.h"
+#include "formats/tensorboard_events.h"
 #include "runtime/train/means.h"
+#include "runtime/train/run_history.h"
 
 namespace hone {
 
@@ -16,6 +19,7 @@ struct StepRecord {
   std::int64_t epoch = 0, step = 0;
   double loss = 0, learning_rate = 0, samples_per_s = 0;
   const NamedNumbers* grad_norms = nullptr;  ///< null: none were computed
+  const NamedNumbers* values = nullptr;      ///< the metrics' means over the epoch so far; its loss is left out. May be null
 };
 struct EpochRecord {
   std::int64_t epoch = 0;
@@ -23,19 +27,39 @@ struct EpochRecord {
   double learning_rate = 0, seconds = 0;
 };
 
-/// recipe.json (as resolved), metrics.jsonl and metrics.csv in the folder, which is made; those of an earlier run are replaced. Every line is on its
-/// way to the disk when the call returns.
+/// In the folder, which is made:
+///   recipe.json                as resolved
+///   metrics.jsonl              a line for each logged step and each epoch
+///   metrics.csv                a row for each epoch
+///   train/, validation/        TensorBoard's events under the names that Keras gives them: batch_* by step, epoch_* by epoch, counted from 0
+/// Those of an earlier run are replaced. Every record is on its way to the disk when the call returns.
 class RunLog {
  public:
-  /// `folder` "": nothing is written, ever. Throws kFileOpen, kFileWrite.
-  RunLog(const std::string& folder, const Recipe& recipe);
+  /// `folder` "": nothing is written, ever. With `resume` the run goes on there: what the files hold of later steps and of epochs that were not over is dropped,
+  /// because it will be written again, the rest is kept, and events go into new files. Throws kFileOpen, kFileRead, kFileWrite.
+  RunLog(const std::string& folder, const Recipe& recipe, std::optional<ResumePoint> resume = std::nullopt);
 
   void step(const StepRecord& record);
   void epoch(const EpochRecord& record);
+  /// How the elements of a tensor are spread after `step` steps, for TensorBoard alone.
+  void histogram(std::int64_t step, std::string_view name, const Tensor& values);
+
+  /// Of the run so far, the part before it went on included.
+  const RunHistory& history() const { return history_; }
 
  private:
+  void begin_afresh();
+  void go_on();
+  void write_table();
+  TensorboardEvents& training_events();
+  TensorboardEvents& validation_events();
+
+  std::string folder_;
+  std::optional<ResumePoint> resume_;
+  RunHistory history_;
+  std::size_t columns_ = 0;  // of history_.names() in the table's heading
   std::optional<LogFile> lines_, table_;
-  bool has_heading_ = false;
+  std::optional<TensorboardEvents> training_, validation_;
 };
 
 }  // namespace hone
