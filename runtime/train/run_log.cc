@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/diag.h"
+#include "runtime/train/curves.h"
 #include "runtime/train/json_line.h"
 
 namespace hone {
@@ -10,9 +12,11 @@ namespace {
 
 constexpr const char* kLines = "/metrics.jsonl";
 constexpr const char* kTable = "/metrics.csv";
+constexpr const char* kCurves = "/curves.svg";
 constexpr const char* kTraining = "/train";
 constexpr const char* kValidation = "/validation";
 constexpr std::string_view kOfValidation = "val_";
+constexpr int kLeastPause = 19;  // between two pictures, in units of the time that one takes
 
 /// As CSV has it: in quotes, where it holds what separates.
 std::string field(const std::string& name) {
@@ -50,8 +54,14 @@ RunLog::RunLog(const std::string& folder, const Recipe& recipe, std::optional<Re
   lines_.emplace(folder_ + kLines);
 }
 
+RunLog::~RunLog() {
+  try {
+    if (curves_are_old_) draw_curves();
+  } catch (const Error&) {}  // all that the picture shows is in the other files
+}
+
 void RunLog::begin_afresh() {
-  for (const char* name : {kLines, kTable}) remove_file(folder_ + name);
+  for (const char* name : {kLines, kTable, kCurves}) remove_file(folder_ + name);
   for (const char* name : {kTraining, kValidation}) remove_tensorboard_events(folder_ + name);
 }
 
@@ -76,6 +86,14 @@ void RunLog::write_table() {
   });
   columns_ = history_.names().size();
   table_.emplace(folder_ + kTable);
+}
+
+void RunLog::draw_curves() {
+  const auto begin = Clock::now();
+  write_file_atomically(folder_ + kCurves, curves_svg(history_));
+  const auto end = Clock::now();
+  next_curves_ = end + kLeastPause * (end - begin);
+  curves_are_old_ = false;
 }
 
 TensorboardEvents& RunLog::training_events() {
@@ -134,6 +152,8 @@ void RunLog::epoch(const EpochRecord& record) {
   else table_->append(row(history_, history_.epochs().back()));
   training_events().scalars(record.epoch - 1, training);
   if (not validation.empty()) validation_events().scalars(record.epoch - 1, validation);
+  curves_are_old_ = true;
+  if (Clock::now() >= next_curves_) draw_curves();
 }
 
 void RunLog::histogram(std::int64_t step, std::string_view name, const Tensor& values) {

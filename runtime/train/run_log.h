@@ -32,12 +32,17 @@ struct EpochRecord {
 ///   metrics.jsonl              a line for each logged step and each epoch
 ///   metrics.csv                a row for each epoch
 ///   train/, validation/        TensorBoard's events under the names that Keras gives them: batch_* by step, epoch_* by epoch, counted from 0
-/// Those of an earlier run are replaced. Every record is on its way to the disk when the call returns.
+///   curves.svg                 a picture of all epochs so far
+/// Those of an earlier run are replaced. Every record is on its way to the disk when the call returns; the picture is drawn anew after an epoch, or later where
+/// epochs are so short that it would take a twentieth of the time, at the end at the latest.
 class RunLog {
  public:
   /// `folder` "": nothing is written, ever. With `resume` the run goes on there: what the files hold of later steps and of epochs that were not over is dropped,
   /// because it will be written again, the rest is kept, and events go into new files. Throws kFileOpen, kFileRead, kFileWrite.
   RunLog(const std::string& folder, const Recipe& recipe, std::optional<ResumePoint> resume = std::nullopt);
+  ~RunLog();
+  RunLog(const RunLog&) = delete;
+  RunLog& operator=(const RunLog&) = delete;
 
   void step(const StepRecord& record);
   void epoch(const EpochRecord& record);
@@ -48,9 +53,12 @@ class RunLog {
   const RunHistory& history() const { return history_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   void begin_afresh();
   void go_on();
   void write_table();
+  void draw_curves();
   TensorboardEvents& training_events();
   TensorboardEvents& validation_events();
 
@@ -60,6 +68,8 @@ class RunLog {
   std::size_t columns_ = 0;  // of history_.names() in the table's heading
   std::optional<LogFile> lines_, table_;
   std::optional<TensorboardEvents> training_, validation_;
+  bool curves_are_old_ = false;
+  Clock::time_point next_curves_;
 };
 
 }  // namespace hone
