@@ -173,6 +173,7 @@ int train(const Arguments& arguments) {
   std::optional<BoundArrays> valid;
   if (not valid_sources.empty()) valid = open_data(job, recipe, *entries.evaluate, "--valid", valid_sources, arguments.pre_batched);
   Progress progress = Progress::to_standard_error(arguments.quiet);
+  progress.set_batch_size(arguments.pre_batched ? 0 : recipe.data.batch_size);
   say_notes(progress, data);
   if (valid) say_notes(progress, *valid);
   if (not arguments.out.empty()) AtomicFile writable(arguments.out);  // better refused now than after the last epoch

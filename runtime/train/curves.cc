@@ -123,7 +123,8 @@ Axes axes_of(const Panel& panel) {
 
 /// Ticks, grid and frame.
 std::string frame_svg(const Panel& panel, const Axes& axes) {
-  std::string text = fmt::format("<text class=\"title\" x=\"{}\" y=\"18\">{}</text>\n", kLeft, escaped(panel.title));
+  std::string text = fmt::format("<text class=\"title\" x=\"{}\" y=\"18\">{}{}</text>\n", kLeft, escaped(panel.title),
+                                 axes.y.is_logarithmic() ? ", logarithmic" : "");
   for (const Tick& tick : axes.y.ticks()) {
     const double y = kTop + kPlotHeight * (1 - tick.place);
     text += fmt::format("<path class=\"grid\" d=\"M{} {:.1f}h{}\"/><text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft, y, kPlotWidth, kLeft - 6,
@@ -134,9 +135,8 @@ std::string frame_svg(const Panel& panel, const Axes& axes) {
     text += fmt::format("<path class=\"grid\" d=\"M{:.1f} {}v{}\"/><text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", x, kTop, kPlotHeight, x,
                         kTop + kPlotHeight + 16, tick.label);
   }
-  return text + fmt::format("<rect class=\"frame\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/><text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}{}</text>\n",
-                            kLeft, kTop, kPlotWidth, kPlotHeight, kLeft + kPlotWidth / 2, kPanelHeight - 8, panel.x_label,
-                            axes.y.is_logarithmic() ? " (logarithmic scale)" : "");
+  return text + fmt::format("<rect class=\"frame\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/><text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                            kLeft, kTop, kPlotWidth, kPlotHeight, kLeft + kPlotWidth / 2, kPanelHeight - 8, panel.x_label);
 }
 
 /// Runs of finite values as polylines, and dots where such a run is a single value.

@@ -9,18 +9,23 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/text.h"
+
 namespace hone {
 
 namespace {
 
 constexpr int kBarWidth = 30;
-constexpr double kRedrawSeconds = 0.05;
+constexpr int kLeastBar = 5;
+constexpr auto kRedraw = std::chrono::milliseconds(50);
+constexpr int kColumnsOfFiles = 120;
 
 std::string bar(std::int64_t done, std::int64_t total, int width) {
-  const int filled = total <= 0 ? width : static_cast<int>(std::min<std::int64_t>(width, done * width / total));
-  if (done >= total) return std::string(static_cast<std::size_t>(width), '=');
-  std::string text = filled > 0 ? std::string(static_cast<std::size_t>(filled - 1), '=') + ">" : "";
-  return text + std::string(static_cast<std::size_t>(width) - text.size(), '.');
+  const auto whole = static_cast<std::size_t>(width);
+  if (done >= total) return std::string(whole, '=');
+  const auto filled = static_cast<std::size_t>(static_cast<double>(done) / static_cast<double>(total) * width);
+  const std::string text = filled > 0 ? std::string(filled - 1, '=') + ">" : "";
+  return text + std::string(whole - text.size(), '.');
 }
 
 std::string eta_text(double seconds) {
@@ -41,6 +46,16 @@ std::string count_text(std::int64_t done, std::int64_t total) {
   return fmt::format("{:>{}}/{}", done, all.size(), all);
 }
 
+std::string seconds_text(const StepsDone& at) { return fmt::format("{:.0f}s {}", at.seconds, step_time_text(at.step_seconds)); }
+
+/// Before and after a bar that is as long as the width allows; without one where nobody knows how much there is to do.
+std::string with_bar(const StepsDone& at, const std::string& after, int width) {
+  if (at.total <= 0) return fmt::format("{}/Unknown{}", at.done, after);
+  const std::string before = count_text(at.done, at.total) + " [";
+  const int room = width - 1 - static_cast<int>(before.size() + 1 + after.size());
+  return before + bar(at.done, at.total, width == 0 ? kBarWidth : std::clamp(room, kLeastBar, kBarWidth)) + "]" + after;
+}
+
 int terminal_width() {
   winsize size{};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 and size.ws_col > 0 ? size.ws_col : 80;
@@ -58,17 +73,34 @@ std::string step_time_text(double seconds) {
   return fmt::format("{:.0f}us/step", seconds * 1e6);
 }
 
-std::string unfinished_line(std::int64_t done, std::int64_t total, double seconds, const NamedNumbers& values, int width) {
-  const double left = done > 0 ? seconds / static_cast<double>(done) * static_cast<double>(total - done) : 0;
-  const std::string before = count_text(done, total) + " [", after = fmt::format("] - ETA: {}{}", eta_text(left), values_text(values));
-  const int room = width - 1 - static_cast<int>(before.size() + after.size());
-  const std::string line = before + bar(done, total, std::clamp(room, 5, kBarWidth)) + after;
-  return line.substr(0, static_cast<std::size_t>(std::max(1, width - 1)));
+std::string unfinished_line(const StepsDone& at, const NamedNumbers& values, int width) {
+  const auto most = static_cast<std::size_t>(std::max(1, width - 1));
+  const std::string time = at.total > 0 ? "ETA: " + eta_text(at.step_seconds * static_cast<double>(at.total - at.done)) : seconds_text(at);
+  const std::string after = " - " + time + values_text(values);
+  if (at.samples_per_s > 0) {
+    const std::string line = with_bar(at, after + fmt::format(" - {:.0f} samples/s", at.samples_per_s), 0);
+    if (line.size() <= most) return line;
+  }
+  return with_bar(at, after, width).substr(0, most);
 }
 
-std::string finished_line(std::int64_t done, std::int64_t total, double epoch_seconds, double step_seconds, const NamedNumbers& values) {
-  return fmt::format("{} [{}] - {:.0f}s {}{}", count_text(done, total), bar(done, total, kBarWidth), epoch_seconds, step_time_text(step_seconds),
-                     values_text(values));
+std::string finished_line(const StepsDone& at, const NamedNumbers& values, int width) {
+  const std::string line = with_bar(at, " - " + seconds_text(at) + values_text(values), width);
+  return width == 0 ? line : folded(line, " - ", width);
+}
+
+std::string folded(std::string_view text, std::string_view separator, int width) {
+  const auto most = static_cast<std::size_t>(std::max(1, width - 1));
+  std::string result;
+  while (text.size() > most) {
+    std::size_t end = text.substr(0, most + separator.size()).rfind(separator);
+    if (end == std::string_view::npos or end == 0) end = text.find(separator, separator.size());
+    if (end == std::string_view::npos) break;
+    result += text.substr(0, end);
+    result += '\n';
+    text.remove_prefix(end);
+  }
+  return result + std::string(text);
 }
 
 Progress Progress::to_standard_error(bool quiet) {
@@ -79,46 +111,63 @@ Progress Progress::to_standard_error(bool quiet) {
     std::fwrite(text.data(), 1, text.size(), stderr);
     std::fflush(stderr);
   };
-  return {quiet ? ProgressMode::kQuiet : redraw ? ProgressMode::kBar : ProgressMode::kLines, write, redraw ? terminal_width() : 80};
+  return {quiet ? ProgressMode::kQuiet : redraw ? ProgressMode::kBar : ProgressMode::kLines, write, terminal_width};
 }
 
 void Progress::say(std::string_view text) {
   if (mode_ == ProgressMode::kQuiet) return;
   interrupt();
-  write_(std::string(text) + "\n");
+  for (const std::string& line : split(text, '\n')) write_((mode_ == ProgressMode::kBar ? folded(line, " ", width_()) : line) + "\n");
 }
+
+int Progress::columns() const { return mode_ == ProgressMode::kBar ? width_() - 1 : kColumnsOfFiles; }
 
 void Progress::start_epoch(std::int64_t epoch, std::int64_t epochs, std::int64_t steps) {
   total_ = steps;
+  done_before_.reset();
   start_ = Clock::now();
-  last_drawn_ = 0;
   if (mode_ != ProgressMode::kQuiet) write_(fmt::format("Epoch {}/{}\n", epoch, epochs));
 }
 
+StepsDone Progress::at(std::int64_t done, double train_seconds) const {
+  const std::int64_t own = done - done_before_.value_or(0);
+  const double each = own > 0 ? train_seconds / static_cast<double>(own) : 0;
+  return {.done = done,
+          .total = total_,
+          .seconds = std::chrono::duration<double>(Clock::now() - start_).count(),
+          .step_seconds = each,
+          .samples_per_s = each > 0 ? static_cast<double>(batch_size_) / each : 0};
+}
+
+/// With blanks over what is left of the line that is on the terminal.
+std::string Progress::over_the_last(std::string line, int width) {
+  const std::size_t length = line.find('\n'), first = length == std::string::npos ? line.size() : length;
+  const std::size_t covered = std::min(drawn_, static_cast<std::size_t>(std::max(1, width - 1)));
+  if (first < covered) line.insert(first, covered - first, ' ');
+  return "\r" + line;
+}
+
 void Progress::step(std::int64_t done, const NamedNumbers& values) {
-  if (mode_ != ProgressMode::kBar) return;
-  const double now = seconds();
-  if (now - last_drawn_ < kRedrawSeconds) return;
-  last_drawn_ = now;
-  std::string line = unfinished_line(done, total_, now, values, width_);
-  const std::size_t length = line.size();
-  if (length < drawn_) line.append(drawn_ - length, ' ');  // covers what is left of the last one
-  drawn_ = length;
+  if (not done_before_) done_before_ = done - 1;
+  const auto now = Clock::now();
+  if (mode_ != ProgressMode::kBar or now < next_drawn_) return;
+  next_drawn_ = now + kRedraw;
+  const int width = width_();
+  const std::string line = unfinished_line(at(done, std::chrono::duration<double>(now - start_).count()), values, width);
+  write_(over_the_last(line, width));
+  drawn_ = line.size();
   line_open_ = true;
-  write_("\r" + line);
 }
 
 void Progress::end_epoch(std::int64_t done, double train_seconds, const NamedNumbers& values) {
   if (mode_ == ProgressMode::kQuiet) return;
-  const double each = done > 0 ? train_seconds / static_cast<double>(done) : 0;
-  std::string line = finished_line(done, total_, seconds(), each, values);
-  if (line_open_) {
-    if (line.size() < drawn_) line.append(drawn_ - line.size(), ' ');
-    line = "\r" + line;
-  }
+  StepsDone end = at(done, train_seconds);
+  if (end.total <= 0) end.total = done;
+  const int width = mode_ == ProgressMode::kBar ? width_() : 0;
+  const std::string line = finished_line(end, values, width);
+  write_((line_open_ ? over_the_last(line, width) : line) + "\n");
   line_open_ = false;
   drawn_ = 0;
-  write_(line + "\n");
 }
 
 void Progress::interrupt() {

@@ -246,30 +246,5 @@ TEST(MachineLoad, PeakMemoryGrowsWithWhatIsUsed) {
   EXPECT_GE(peak_memory_bytes(), before + kMore);
 }
 
-TEST(Progress, SpeaksKerassWords) {
-  const NamedNumbers values = {{"loss", 0.41131}, {"accuracy", 0.88714}, {"val_loss", 2.5e-5}};
-  EXPECT_EQ(finished_line(125, 125, 0.6, 0.0042, values),
-            "125/125 [==============================] - 1s 4ms/step - loss: 0.4113 - accuracy: 0.8871 - val_loss: 2.5000e-05");
-  EXPECT_EQ(unfinished_line(37, 125, 1, {{"loss", 0.5}}, 80), " 37/125 [=======>......................] - ETA: 2s - loss: 0.5000");
-  EXPECT_EQ(unfinished_line(1, 1000, 10, {}, 80), "   1/1000 [..............................] - ETA: 2:46:30");
-  EXPECT_EQ(step_time_text(0.00085), "850us/step");
-  EXPECT_EQ(step_time_text(2.2), "2s/step");
-  for (const int width : {10, 40, 200}) EXPECT_LT(unfinished_line(37, 125, 1, values, width).size(), static_cast<std::size_t>(width));
-}
-
-TEST(Progress, BarIsRedrawnOnOneLineAndLeftClean) {
-  std::string said;
-  Progress progress(ProgressMode::kBar, [&](std::string_view text) { said += text; });
-  progress.start_epoch(1, 1, 2);
-  progress.end_epoch(2, 0.002, {{"loss", 1}});
-  EXPECT_EQ(said, "Epoch 1/1\n2/2 [==============================] - 0s 1ms/step - loss: 1.0000\n");
-  said.clear();
-  Progress quiet(ProgressMode::kQuiet, [&](std::string_view text) { said += text; });
-  quiet.start_epoch(1, 1, 2);
-  quiet.say("note");
-  quiet.end_epoch(2, 1, {});
-  EXPECT_EQ(said, "");
-}
-
 }  // namespace
 }  // namespace hone

@@ -3,9 +3,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <vector>
@@ -51,30 +54,73 @@ std::vector<std::string> environment() {
   return result;
 }
 
-}  // namespace
-
-ToolRun run_tool(const std::string& folder, const std::string& command) {
-  const TempFolder captured;
-  CommandLine line = parse_command(command);
+pid_t start(const std::string& folder, CommandLine& line, const std::string& out, const std::string& err) {
   std::vector<std::string> variables = environment();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  const std::string out = line.out.empty() ? captured / "out" : line.out, err = captured / "err";
   posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   pid_t child = 0;
   const int problem = posix_spawn(&child, line.words[0].c_str(), &actions, nullptr, pointers(line.words).data(), pointers(variables).data());
   posix_spawn_file_actions_destroy(&actions);
   if (problem != 0) throw std::runtime_error("cannot run " + line.words[0] + ": " + std::strerror(problem));
+  return child;
+}
+
+ToolRun wait_for(pid_t child) {
   int status = 0;
   rusage used{};
-  if (wait4(child, &status, 0, &used) != child) throw std::runtime_error("lost " + line.words[0]);
-  const int exit = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (wait4(child, &status, 0, &used) != child) throw std::runtime_error("lost a tool");
   const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6; };
-  return {exit, line.out.empty() ? captured.read("out") : "", captured.read("err"), static_cast<double>(used.ru_maxrss) / 1024,
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), "", "", static_cast<double>(used.ru_maxrss) / 1024,
           seconds(used.ru_utime) + seconds(used.ru_stime)};
+}
+
+/// The side of a terminal on which a person would sit.
+struct Terminal {
+  explicit Terminal(int columns) {
+    if (side < 0 or grantpt(side) != 0 or unlockpt(side) != 0) throw std::runtime_error("no pseudo-terminal");
+    resize(columns);
+  }
+  ~Terminal() { close(side); }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+  void resize(int columns) const {
+    const winsize size = {.ws_row = 24, .ws_col = static_cast<unsigned short>(columns), .ws_xpixel = 0, .ws_ypixel = 0};
+    if (ioctl(side, TIOCSWINSZ, &size) != 0) throw std::runtime_error("the terminal keeps its size");
+  }
+  int side = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+};
+
+}  // namespace
+
+ToolRun run_tool(const std::string& folder, const std::string& command) {
+  const TempFolder captured;
+  CommandLine line = parse_command(command);
+  ToolRun result = wait_for(start(folder, line, line.out.empty() ? captured / "out" : line.out, captured / "err"));
+  if (line.out.empty()) result.out = captured.read("out");
+  result.err = captured.read("err");
+  return result;
+}
+
+ToolRun run_on_terminal(const std::string& folder, const std::string& command, int columns, const std::function<int(const std::string&)>& columns_now) {
+  const TempFolder captured;
+  CommandLine line = parse_command(command);
+  const Terminal terminal(columns);
+  const pid_t child = start(folder, line, captured / "out", ptsname(terminal.side));
+  std::string shown;
+  char piece[4096];
+  for (ssize_t count = 0; (count = read(terminal.side, piece, sizeof piece)) > 0;) {  // fails when nobody has the other side open any more
+    shown.append(piece, static_cast<std::size_t>(count));
+    if (columns_now) terminal.resize(columns_now(shown));
+  }
+  ToolRun result = wait_for(child);
+  result.out = captured.read("out");
+  result.err = shown;
+  EXPECT_EQ(result.exit, 0) << command << "\n" << result.err;
+  return result;
 }
 
 ToolRun run_well(const std::string& folder, const std::string& command) {

@@ -1,6 +1,7 @@
 // Runs the tools as a user does: as processes, in a folder, by a command line.
 #pragma once
 
+#include <functional>
 #include <string>
 
 namespace hone::test {
@@ -19,5 +20,9 @@ ToolRun run_tool(const std::string& folder, const std::string& command);
 
 /// run_tool() with a test failure, which shows what was said, when the exit code is not 0.
 ToolRun run_well(const std::string& folder, const std::string& command);
+
+/// As run_well(), with standard error on a terminal of so many columns. `columns_now`, if given, is asked with all that was shown so far after each output, and
+/// decides how wide the terminal is from then on. What was shown is in `err`, with the terminal's line ends ("\r\n").
+ToolRun run_on_terminal(const std::string& folder, const std::string& command, int columns, const std::function<int(const std::string&)>& columns_now = {});
 
 }  // namespace hone::test
