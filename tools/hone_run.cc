@@ -18,6 +18,8 @@
 #include "runtime/train/json_line.h"
 #include "runtime/train/machine_load.h"
 #include "runtime/train/predict.h"
+#include "runtime/train/report.h"
+#include "runtime/train/summary.h"
 #include "runtime/train/trainer.h"
 #include "tools/command_line.h"
 
@@ -122,11 +124,34 @@ void try_saving(const Job& job, const Arguments& arguments) {
   export_onnx(job.plan.onnx_model, job.session, scratch + "/trained.onnx");
 }
 
-void say_memory(Progress& progress, const Job& job) {
-  const MemoryReport memory = job.session.memory(plan::kTrainStep);
-  const auto text = [](std::int64_t bytes) { return human_bytes(static_cast<std::uint64_t>(bytes)); };
-  progress.say(fmt::format("Memory: {} of weights and states, {} of activations and gradients, {} of library scratch", text(memory.persistent),
-                           text(memory.arena), text(memory.library)));
+std::optional<PlannedMemory> planned_for(const Job& job, std::int64_t batch_size) {
+  return planned_memory(job.session.program(), job.plan.batch_symbol, batch_size);
+}
+
+void say_summary(Progress& progress, const Job& job, const Arguments& arguments, std::int64_t batch_size) {
+  progress.say(model_summary(job.session.program(), {.model_name = job.plan.model_name,
+                                                     .batch_size = batch_size,
+                                                     .planned = planned_for(job, batch_size),
+                                                     .all_weights = arguments.verbose,
+                                                     .columns = progress.columns()}));
+}
+
+/// The run's best epoch, those included that an earlier run went through.
+std::optional<BestEpoch> best_of_run(const Arguments& arguments, const Progress& progress) {
+  if (arguments.run_dir.empty()) return progress.best();
+  RunHistory history;
+  for_each_line(arguments.run_dir + "/metrics.jsonl", [&](std::string_view line) { history.add_line(line); });
+  return best_epoch(history);
+}
+
+void say_report(Progress& progress, const Job& job, const Arguments& arguments, const TrainResult& result, const Dataset& data, std::int64_t batch_size) {
+  progress.say(training_report({.steps = result.steps,
+                                .samples = arguments.pre_batched ? 0 : samples_of(result.steps, batch_size, data.length()),
+                                .seconds = result.seconds,
+                                .best = best_of_run(arguments, progress),
+                                .peak_bytes = peak_memory_bytes(),
+                                .planned = planned_for(job, batch_size),
+                                .run_dir = arguments.run_dir}));
 }
 
 /// What is left to do and to say when the steps are over.
@@ -143,7 +168,6 @@ int finish_training(const Job& job, const Arguments& arguments, const TrainResul
                              saved ? "; the weights as they are now were written to " + arguments.out : "; nothing was saved, because there is no --out"));
   else if (not arguments.dry_run)
     progress.say(fmt::format("Trained {} steps in {}{}", result.steps, human_duration(result.seconds), saved ? "; the trained model is " + arguments.out : ""));
-  if (arguments.verbose) say_memory(progress, job);
   if (arguments.json) {
     JsonLine line;
     line.text("kind", "result").integer("steps", result.steps).integer("epochs", result.epochs).number("seconds", result.seconds);
@@ -176,6 +200,7 @@ int train(const Arguments& arguments) {
   progress.set_batch_size(arguments.pre_batched ? 0 : recipe.data.batch_size);
   say_notes(progress, data);
   if (valid) say_notes(progress, *valid);
+  if (not arguments.quiet) say_summary(progress, job, arguments, recipe.data.batch_size);
   if (not arguments.out.empty()) AtomicFile writable(arguments.out);  // better refused now than after the last epoch
   TrainOptions options = {.shuffle = not arguments.no_shuffle,
                           .steps = arguments.steps,
@@ -192,7 +217,9 @@ int train(const Arguments& arguments) {
   }
   std::signal(SIGINT, on_interrupt);
   const TrainResult result = Trainer(job.runner, entries, recipe, data, validation, options, progress).fit();
-  return finish_training(job, arguments, result, progress);
+  const int exit_code = finish_training(job, arguments, result, progress);
+  if (not arguments.dry_run and not arguments.quiet) say_report(progress, job, arguments, result, data, recipe.data.batch_size);
+  return exit_code;
 }
 
 int evaluate_plan(const Arguments& arguments) {
@@ -333,12 +360,12 @@ Tool make_tool(Arguments& a) {
                           {"--seed", "S", "of the data's order", &a.seed},
                           {"--no-shuffle", "", "take the samples in their order", &a.no_shuffle},
                           {"--out", "FILE.onnx", "where the trained model goes: the one that came in, with new weights", &a.out},
-                          {"--run-dir", "DIR", "where metrics.jsonl, metrics.csv and the recipe go", &a.run_dir},
+                          {"--run-dir", "DIR", "where metrics, curves, TensorBoard's events and the recipe go", &a.run_dir},
                           {"--steps", "N", "stop after so many steps", &a.steps},
                           {"--log-every", "N", "steps from line to line in metrics.jsonl; 0: no lines for steps", &a.log_every},
                           {"--log-grad-norms", "", "log the norm of each weight's gradient too", &a.log_grad_norms},
                           {"--dry-run", "", "one step, one evaluation, one save, then stop; nothing is left", &a.dry_run},
-                          {"--verbose", "", "say more", &a.verbose}};
+                          {"--verbose", "", "list every weight before the start", &a.verbose}};
   const Flags benching = {{"--batch", "B", "samples of a step", &a.batch},
                           {"--steps", "N", "steps to time; 0: as many as --seconds hold", &a.steps},
                           {"--seconds", "S", "how long to time", &a.seconds},

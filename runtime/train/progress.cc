@@ -123,6 +123,7 @@ void Progress::say(std::string_view text) {
 int Progress::columns() const { return mode_ == ProgressMode::kBar ? width_() - 1 : kColumnsOfFiles; }
 
 void Progress::start_epoch(std::int64_t epoch, std::int64_t epochs, std::int64_t steps) {
+  epoch_ = epoch;
   total_ = steps;
   done_before_.reset();
   start_ = Clock::now();
@@ -160,6 +161,7 @@ void Progress::step(std::int64_t done, const NamedNumbers& values) {
 }
 
 void Progress::end_epoch(std::int64_t done, double train_seconds, const NamedNumbers& values) {
+  if (done >= total_) history_.add(EpochPoint{.epoch = epoch_, .values = values});
   if (mode_ == ProgressMode::kQuiet) return;
   StepsDone end = at(done, train_seconds);
   if (end.total <= 0) end.total = done;

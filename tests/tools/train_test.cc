@@ -227,7 +227,7 @@ TEST_F(Tools, SetChangesWhatMayStillChange) {
 }
 
 TEST_F(Tools, ReportsAreJsonLinesWhenAskedFor) {
-  EXPECT_THAT(run(kTrain + " --verbose --steps 1").err, HasSubstr("Memory: "));
+  EXPECT_THAT(run(kTrain + " --steps 1").err, HasSubstr("Memory: "));
   EXPECT_THAT(run("hone-run devices").out, ContainsRegex("cpu +"));
   const std::string devices = run("hone-run devices --json").out;
   EXPECT_EQ(Json::parse(devices.substr(0, devices.find('\n'))).at("device"), "cpu");

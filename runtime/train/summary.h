@@ -1,0 +1,38 @@
+// What is going to be trained, said before it begins.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "runtime/plan/plan.h"
+
+namespace hone {
+
+/// Bytes that training is planned to take, library scratch left out.
+struct PlannedMemory {
+  std::int64_t persistent = 0;  ///< weights, states, constants
+  std::int64_t arena = 0;       ///< activations, gradients, temporaries of a training step
+};
+/// For full batches. Nothing for a program that does not train, or where sizes are not known before the data are.
+std::optional<PlannedMemory> planned_memory(const plan::Program& program, const std::string& batch_symbol, std::int64_t batch_size);
+
+/// "4.81 MiB (611 KiB of weights and states, 4.21 MiB of activations and gradients)"
+std::string planned_text(const PlannedMemory& memory);
+
+struct SummaryOptions {
+  std::string model_name;
+  std::int64_t batch_size = 0;
+  std::optional<PlannedMemory> planned;
+  bool all_weights = false;     ///< or of a long list the first and the last
+  int columns = 80;             ///< that the table may take; long names give way
+};
+
+/// A table of the weights and running statistics with shape, number of elements, and whether they are trained; then totals: elements and bytes of all, trained
+/// and others, bytes of what the optimizer keeps, and the memory that is planned. No line end at the end.
+std::string model_summary(const plan::Program& program, const SummaryOptions& options);
+
+/// 52138 as "52,138".
+std::string grouped(std::int64_t number);
+
+}  // namespace hone
