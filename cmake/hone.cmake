@@ -13,9 +13,16 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+# Inside of another project only the library is built, unless that project asks for more; and nothing is set that the other project would see.
+option(HONE_TOOLS "Build hone-compile, hone-run and hone-dump" ${PROJECT_IS_TOP_LEVEL})
+option(HONE_TESTS "Build tests, examples and benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(HONE_INSTALL "Install Hone with the project" ${PROJECT_IS_TOP_LEVEL})
+option(HONE_WERROR "Make warnings errors" ${PROJECT_IS_TOP_LEVEL})  # others' compilers may know warnings that were not there when this was written
 
 if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug, Asan or Tsan" FORCE)
+  set(CMAKE_BUILD_TYPE Release)
 endif()
 # No -march: the compiler and the runtime themselves are plain x86-64; fast code for the host comes from LLVM and oneDNN.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g0 -DNDEBUG")
@@ -27,9 +34,9 @@ set(CMAKE_CXX_FLAGS_TSAN "-O1 -g1 -fno-omit-frame-pointer -fsanitize=thread")
 option(HONE_OPENMP "Run kernels on OpenMP's pool; OFF: on std::thread, for ThreadSanitizer" ON)
 option(HONE_BENCHMARKS "Build benchmarks/" OFF)
 
-find_program(CCACHE ccache)
-if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+find_program(HONE_CCACHE ccache)
+if(HONE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${HONE_CCACHE})
 endif()
 
 # Only libraries that are really used: a test of base must not load LLVM.
@@ -61,7 +68,7 @@ endfunction()
 
 # Tables are written with designated initializers; a field left out has its default on purpose.
 function(hone_warnings target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Werror -Wno-missing-field-initializers)
+  target_compile_options(${target} PRIVATE -Wall -Wextra $<$<BOOL:${HONE_WERROR}>:-Werror> -Wno-missing-field-initializers)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     target_compile_options(${target} PRIVATE -Wno-restrict)  # false alarms on short strings in gcc 12 (its bug 105651)
   endif()
