@@ -44,6 +44,7 @@ namespace hone {
   X(kFileOpen,          401)  /* cannot be opened */                    \
   X(kFileRead,          402)  /* cannot be read */                      \
   X(kFileWrite,         403)  /* cannot be written */                   \
+  X(kCheckpoint,        404)  /* no checkpoint that can be used */      \
   /* 05xx: plan, exit 10 */                                             \
   X(kPlanFormat,        501)  /* not a plan, or a damaged one */        \
   X(kPlanVersion,       502)  /* another version or an unknown feature */ \

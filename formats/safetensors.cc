@@ -108,15 +108,6 @@ void check_cover(std::vector<SafetensorsEntry>* entries, std::uint64_t data_byte
   if (end != data_bytes) throw damaged(path, fmt::format("its tensors end at {}, and there are {} bytes", end, data_bytes));
 }
 
-/// A file's bytes need not be 0 or 1, and a bool of any other value is undefined.
-Tensor read_entry(std::span<const std::byte> file, const SafetensorsEntry& entry) {
-  const auto bytes = file.subspan(entry.offset, entry.bytes);
-  if (entry.dtype != DType::kBool) return Tensor::copy(entry.dtype, entry.shape, bytes);
-  return Tensor::make(entry.dtype, entry.shape, [&](std::span<std::byte> to) {
-    std::transform(bytes.begin(), bytes.end(), to.begin(), [](std::byte byte) { return std::byte{byte != std::byte{0}}; });
-  });
-}
-
 [[noreturn]] void no_such_name(const SafetensorsHeader& header, const std::string& path, const std::string& name) {
   std::vector<std::string> names;
   for (const SafetensorsEntry& entry : header.entries) names.push_back(entry.name);
@@ -150,6 +141,15 @@ std::string header_text(std::span<const SafetensorsSource> tensors, const std::m
 }
 
 }  // namespace
+
+Tensor read_entry(std::span<const std::byte> file, const SafetensorsEntry& entry) {
+  const auto bytes = file.subspan(entry.offset, entry.bytes);
+  if (entry.dtype != DType::kBool) return Tensor::copy(entry.dtype, entry.shape, bytes);
+  // a file's bytes may be others, and a bool of any other value is undefined
+  return Tensor::make(entry.dtype, entry.shape, [&](std::span<std::byte> to) {
+    std::transform(bytes.begin(), bytes.end(), to.begin(), [](std::byte byte) { return std::byte{byte != std::byte{0}}; });
+  });
+}
 
 SafetensorsHeader read_safetensors_header(std::span<const std::byte> file, const std::string& path) {
   const std::uint64_t length = header_length(file, path), data = kLengthBytes + length;

@@ -33,6 +33,9 @@ struct SafetensorsHeader {
 /// Throws kDataFormat, kDataType (an element type that tensors cannot have), kTooLarge.
 SafetensorsHeader read_safetensors_header(std::span<const std::byte> file, const std::string& path);
 
+/// One tensor of a file whose header was read. Bools become 0 or 1.
+Tensor read_entry(std::span<const std::byte> file, const SafetensorsEntry& entry);
+
 /// The tensor `name`. Throws kFileOpen, kDataName, naming the nearest name, and what read_safetensors_header() throws.
 Tensor read_safetensors(const std::string& path, const std::string& name);
 /// All tensors in the file's order.

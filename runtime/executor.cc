@@ -94,7 +94,8 @@ void Executor::run_segments(BoundSegment& first) {
   BoundSegment* bound = &first;
   for (std::size_t segment = 0;; ++segment) {
     start(segment, *bound);
-    if (not measured_.empty()) execute_measured(*bound);
+    if (watcher_ != nullptr) execute_watched(*bound);
+    else if (not measured_.empty()) execute_measured(*bound);
     else
       for (BoundStep& step : bound->steps) std::visit([this](auto& what) { execute(what); }, step);
     if (segment + 1 == segments_.size()) return;
@@ -128,6 +129,43 @@ DimBindings Executor::read_sizes(const plan::ReadSizesStep& step, const BoundSeg
   for (std::size_t i = 0; i < step.symbols.size(); ++i) sizes[step.symbols[i]] = integer_at(view, i);
   check_equations(entry_, sizes);
   return sizes;
+}
+
+void Executor::watch(StepWatcher* watcher) {
+  watcher_ = watcher;
+  for (const auto& bodies : bodies_)
+    for (const auto& body : bodies) body->watch(watcher);
+}
+
+WatchedStep Executor::watched(std::uint32_t number, const BoundSegment& bound) const {
+  WatchedStep watched{.step = &entry_.steps[number]};
+  const auto add = [&](std::uint64_t buffer, bool is_result) {
+    const BoundBuffer& bound_buffer = bound.buffers[buffer];
+    if (entry_.buffers[buffer].opaque or bound_buffer.bytes == 0) return;  // a library's own affair
+    (is_result ? watched.results : watched.operands).emplace_back(entry_.buffers[buffer].name, TensorView{bound_buffer.type.dtype, bound_buffer.type.shape, pointers_[buffer]});
+  };
+  if (const auto* kernel = std::get_if<plan::KernelStep>(&watched.step->what)) {
+    for (std::size_t i = 0; i < kernel->buffers.size(); ++i) add(kernel->buffers[i], i >= kernel->read_only);
+  } else {
+    plan::for_each_buffer(*watched.step, [&](std::uint64_t buffer, plan::Access access) { add(buffer, access != plan::Access::kRead); });
+  }
+  return watched;
+}
+
+void Executor::execute_watched(BoundSegment& bound) {
+  const auto look = [&](std::uint32_t step, const auto& run) {
+    const WatchedStep seen = watched(step, bound);
+    watcher_->before(seen);
+    run();
+    watcher_->after(seen);
+  };
+  for (std::size_t i = 0; i < bound.steps.size(); ++i) {
+    if (const auto* run = std::get_if<KernelRun>(&bound.steps[i])) {
+      for (const BoundKernel& kernel : run->kernels) look(kernel.step, [&] { execute_piece(kernel, {0, kernel.range}); });
+      continue;
+    }
+    look(bound.step_numbers[i], [&] { std::visit([this](auto& what) { execute(what); }, bound.steps[i]); });
+  }
 }
 
 void Executor::execute(const BoundLibrary& step) {

@@ -13,6 +13,7 @@
 #include "runtime/device/host_memory.h"
 #include "runtime/device/team.h"
 #include "runtime/feeds.h"
+#include "runtime/not_finite.h"
 #include "runtime/prepare.h"
 #include "runtime/step_times.h"
 
@@ -52,6 +53,8 @@ class Executor {
   void measure(bool on);
   /// What was measured, in the order of the steps; those of bodies follow their region's.
   std::vector<StepTime> step_times() const;
+  /// Lets `watcher` see every step from now on, those of bodies included, one after the other on one thread; null: no longer. It outlives that.
+  void watch(StepWatcher* watcher);
 
  private:
   BoundSegment& bind_feeds(NamedFeeds feeds);
@@ -63,6 +66,8 @@ class Executor {
   void find_direct_results();
   DimBindings read_sizes(const plan::ReadSizesStep& step, const BoundSegment& bound) const;
   void execute_measured(BoundSegment& bound);
+  void execute_watched(BoundSegment& bound);
+  WatchedStep watched(std::uint32_t step, const BoundSegment& bound) const;
   void execute(KernelRun& run) { hone::execute(run, state_.team); }
   void execute(const BoundLibrary& step);
   void execute(BoundHost& step);
@@ -93,6 +98,7 @@ class Executor {
     double seconds = 0;
   };
   std::vector<Measured> measured_;  // by step of the entry; empty: nothing is measured
+  StepWatcher* watcher_ = nullptr;
 };
 
 }  // namespace hone

@@ -11,6 +11,7 @@
 #include "runtime/device/cpu.h"
 #include "runtime/device/devices.h"
 #include "runtime/executor.h"
+#include "runtime/not_finite.h"
 
 namespace hone {
 namespace {
@@ -124,6 +125,23 @@ void Session::run(std::string_view entry, std::span<const std::pair<std::string,
   impl_->last = nullptr;  // a run that fails leaves nothing to read
   executor.run(feeds);
   impl_->last = &executor;
+}
+
+NotFiniteReport Session::find_not_finite(std::string_view entry, std::span<const std::pair<std::string, TensorView>> feeds) {
+  Executor& executor = impl_->get(entry);
+  impl_->last = nullptr;
+  NotFiniteFinder finder;
+  const auto note = [](std::vector<ValueRange>& list, const std::string& name, const TensorView& tensor) {
+    auto range = range_of(name, tensor);
+    if (range and not range->is_finite()) list.push_back(std::move(*range));
+  };
+  for (const auto& [name, tensor] : feeds) note(finder.report.feeds, name, tensor);
+  for (const plan::Persistent& persistent : impl_->program.persistents)
+    if (persistent.role != plan::Persistent::Role::kConstant) note(finder.report.weights, persistent.name, read(persistent.name));
+  executor.watch(&finder);
+  executor.run(feeds);
+  executor.watch(nullptr);
+  return std::move(finder.report);
 }
 
 TensorView Session::result(std::string_view name) const {

@@ -33,6 +33,8 @@ struct SessionOptions {
   int threads = 0;              ///< 0: all cores this process may use
 };
 
+struct NotFiniteReport;  // runtime/not_finite.h
+
 /// What memory a size binding of an entry takes, in bytes.
 struct MemoryReport {
   std::int64_t arena = 0;        ///< activations, gradients, temporaries
@@ -62,6 +64,10 @@ class Session {
   TensorView result(std::string_view name) const;
   /// A copy of it.
   Tensor result_tensor(std::string_view name) const;
+
+  /// Runs an entry once more, step by step, to see where numbers stop being finite. Its updates must be predicated on a finite loss, as training steps' are: then it
+  /// changes nothing. Throws what run() throws.
+  NotFiniteReport find_not_finite(std::string_view entry, std::span<const std::pair<std::string, TensorView>> feeds);
 
   /// Weights and states by name, in plain layout. Throws Error kPlanMismatch for an unknown name or another type or shape.
   Tensor read(std::string_view persistent) const;

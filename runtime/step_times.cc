@@ -32,6 +32,12 @@ struct Namer {
 
 }  // namespace
 
+std::string name_of(const plan::Step& step) {
+  StepTime time;
+  std::visit(Namer{time}, step.what);
+  return time.what;
+}
+
 void Executor::measure(bool on) {
   measured_.assign(on ? entry_.steps.size() : 0, {});
   for (const auto& bodies : bodies_)

@@ -7,6 +7,10 @@
 
 namespace hone {
 
+namespace plan {
+struct Step;
+}
+
 /// One step of an entry, or of the body of a loop or branch, over all runs since measuring began.
 struct StepTime {
   enum class Kind : std::uint8_t { kKernel, kLibrary, kHost, kCopy, kRegion };
@@ -17,5 +21,8 @@ struct StepTime {
   double seconds = 0;
   double inner_seconds = 0;  ///< of a region: those of the steps of its bodies, which are listed, too
 };
+
+/// StepTime::what of a step.
+std::string name_of(const plan::Step& step);
 
 }  // namespace hone

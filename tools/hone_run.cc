@@ -2,26 +2,24 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdlib>
 
 #include "base/diag.h"
-#include "base/files.h"
 #include "base/text.h"
 #include "formats/npy.h"
 #include "formats/npz.h"
 #include "runtime/device/cpu.h"
+#include "runtime/data/batches.h"
 #include "runtime/device/devices.h"
 #include "runtime/train/bench.h"
 #include "runtime/train/breakdown.h"
-#include "runtime/train/export_onnx.h"
 #include "runtime/train/json_line.h"
 #include "runtime/train/machine_load.h"
 #include "runtime/train/predict.h"
-#include "runtime/train/report.h"
-#include "runtime/train/summary.h"
-#include "runtime/train/trainer.h"
+#include "runtime/train/training_loop.h"
 #include "tools/command_line.h"
+#include "tools/run/job.h"
+#include "tools/run/train.h"
 
 namespace hone {
 namespace {
@@ -37,189 +35,10 @@ void bound_spinning(char** argv) {
   execv(self, argv);
 }
 
-constexpr int kStoppedSaved = 75, kStopped = 130;
-
-volatile std::sig_atomic_t interrupts = 0;  // the one thing that a signal handler may touch
-
-extern "C" void on_interrupt(int) {
-  if (interrupts != 0) _exit(kStopped);
-  interrupts = 1;
-}
-
-/// What the command line says, for all commands.
-struct Arguments {
-  std::string plan, weights, out, run_dir, device = "auto", workload;
-  std::vector<std::string> train, valid, data, in, set, dim;
-  std::optional<std::int64_t> epochs, batch, seed;
-  std::int64_t steps = 0, log_every = 100, threads = 0;
-  double seconds = 3, warm_up = 0.2;
-  bool no_shuffle = false, pre_batched = false, quiet = false, verbose = false, json = false, dry_run = false, log_grad_norms = false, breakdown = false;
-};
-
-/// A plan on a device, with the weights that were asked for.
-struct Job {
-  explicit Job(const Arguments& arguments)
-      : plan(plan::load(arguments.plan)), session(plan, {.device = arguments.device, .threads = static_cast<int>(arguments.threads)}), runner(session) {
-    plan.programs.clear();  // the session has what it needs of them
-    if (not arguments.weights.empty()) load_weights(session, arguments.weights);
-  }
-  plan::Plan plan;  // without its programs
-  Session session;
-  SessionRunner runner;
-};
-
-/// The plan's recipe with what the command line changes. Throws kPlanEntry when the plan can only predict.
-Recipe recipe_for(const plan::Plan& plan, const Arguments& arguments) {
-  const Recipe stored = plan.recipe_json.empty() ? Recipe{} : recipe_from_json(plan.recipe_json);
-  RecipeSource changes;
-  for (const std::string& assignment : arguments.set) add_override(changes, assignment);
-  const bool own_training = not stored.can_train() and not plan.recipe_json.empty();
-  for (const auto& [key, value] : changes.values)
-    if (own_training and (key.starts_with("optimizer.") or key.starts_with("schedule.")))
-      throw Error(Code::kRecipeKey, fmt::format("{} is set, and the plan trains as its model says itself, which decides the learning rate", key), {},
-                  {"compile the model with a recipe that has a loss and an optimizer, or change the model's training algorithm"});
-  if (arguments.epochs) add_override(changes, fmt::format("train.epochs={}", *arguments.epochs));
-  if (arguments.batch) add_override(changes, fmt::format("data.batch_size={}", *arguments.batch));
-  if (arguments.seed) add_override(changes, fmt::format("train.seed={}", *arguments.seed));
-  return change_at_run_time(stored, changes);
-}
-
-const plan::Entry& entry_with_loss(const Job& job, const char* name) {
-  if (job.session.has_entry(name)) return job.session.entry(name);
-  throw Error(Code::kPlanEntry, fmt::format("the plan was compiled without a recipe: it can predict, but it has no {}", name), {},
-              {"compile it again: hone-compile MODEL.onnx -r train.toml -o PLAN.hone"});
-}
-
-BoundArrays open_data(const Job& job, const Recipe& recipe, const plan::Entry& entry, const char* flag, const std::vector<DataSource>& sources, bool pre_batched) {
-  return {entry, sources, {.flag = flag, .batch_symbol = job.plan.batch_symbol, .pre_batched = pre_batched, .scale = recipe.data.scale}};
-}
-
-void say_notes(Progress& progress, const BoundArrays& data) {
-  for (const std::string& note : data.notes()) progress.say("note: " + note);
-  if (data.fixed_batch() > 0 and data.length() % data.fixed_batch() != 0)
-    progress.say(
-        fmt::format("note: the model takes exactly {} samples at a time; the last {} are left out", data.fixed_batch(), data.length() % data.fixed_batch()));
-}
-
 std::string values_text(const NamedNumbers& values) {
   std::string text;
   for (const auto& [name, value] : values) text += (text.empty() ? "" : " - ") + metric_text(name, value);
   return text;
-}
-
-/// Saves once, to a folder of its own beside where the model will go, and takes it away again.
-void try_saving(const Job& job, const Arguments& arguments) {
-  std::string beside = not arguments.out.empty() ? folder_of(arguments.out) : not arguments.run_dir.empty() ? arguments.run_dir : ".";
-  while (not file_exists(beside)) beside = folder_of(beside);  // a run makes its folder; a dry run leaves none
-  const std::string scratch = fmt::format("{}/.hone-dry-run-{}", beside, getpid());
-  struct Remover {
-    const std::string& folder;
-    ~Remover() {
-      try {
-        remove_tree(folder);
-      } catch (const Error& error) { print_message(error.what()); }
-    }
-  } remover{scratch};
-  make_folders(scratch);
-  export_onnx(job.plan.onnx_model, job.session, scratch + "/trained.onnx");
-}
-
-std::optional<PlannedMemory> planned_for(const Job& job, std::int64_t batch_size) {
-  return planned_memory(job.session.program(), job.plan.batch_symbol, batch_size);
-}
-
-void say_summary(Progress& progress, const Job& job, const Arguments& arguments, std::int64_t batch_size) {
-  progress.say(model_summary(job.session.program(), {.model_name = job.plan.model_name,
-                                                     .batch_size = batch_size,
-                                                     .planned = planned_for(job, batch_size),
-                                                     .all_weights = arguments.verbose,
-                                                     .columns = progress.columns()}));
-}
-
-/// The run's best epoch, those included that an earlier run went through.
-std::optional<BestEpoch> best_of_run(const Arguments& arguments, const Progress& progress) {
-  if (arguments.run_dir.empty()) return progress.best();
-  RunHistory history;
-  for_each_line(arguments.run_dir + "/metrics.jsonl", [&](std::string_view line) { history.add_line(line); });
-  return best_epoch(history);
-}
-
-void say_report(Progress& progress, const Job& job, const Arguments& arguments, const TrainResult& result, const Dataset& data, std::int64_t batch_size) {
-  progress.say(training_report({.steps = result.steps,
-                                .samples = arguments.pre_batched ? 0 : samples_of(result.steps, batch_size, data.length()),
-                                .seconds = result.seconds,
-                                .best = best_of_run(arguments, progress),
-                                .peak_bytes = peak_memory_bytes(),
-                                .planned = planned_for(job, batch_size),
-                                .run_dir = arguments.run_dir}));
-}
-
-/// What is left to do and to say when the steps are over.
-int finish_training(const Job& job, const Arguments& arguments, const TrainResult& result, Progress& progress) {
-  if (arguments.dry_run) {
-    try_saving(job, arguments);
-    progress.say("Dry run: one step, one evaluation and one save went well; nothing is left of them");
-  } else if (not arguments.out.empty()) {
-    export_onnx(job.plan.onnx_model, job.session, arguments.out);
-  }
-  const bool saved = not arguments.dry_run and not arguments.out.empty();
-  if (result.interrupted)
-    progress.say(fmt::format("Stopped after step {}{}", result.steps,
-                             saved ? "; the weights as they are now were written to " + arguments.out : "; nothing was saved, because there is no --out"));
-  else if (not arguments.dry_run)
-    progress.say(fmt::format("Trained {} steps in {}{}", result.steps, human_duration(result.seconds), saved ? "; the trained model is " + arguments.out : ""));
-  if (arguments.json) {
-    JsonLine line;
-    line.text("kind", "result").integer("steps", result.steps).integer("epochs", result.epochs).number("seconds", result.seconds);
-    for (const auto& [name, value] : result.values) line.number(name, value);
-    print_data(line.str() + "\n");
-  }
-  return not result.interrupted ? 0 : saved ? kStoppedSaved : kStopped;
-}
-
-/// The plan begins with the seed that it was compiled with.
-void set_seed(Session& session, std::int64_t seed) {
-  for (const plan::Persistent& persistent : session.program().persistents)
-    if (persistent.role == plan::Persistent::Role::kState and persistent.name == plan::kRandomSeed) session.write(persistent.name, Tensor::scalar(seed));
-}
-
-int train(const Arguments& arguments) {
-  if (arguments.steps < 0 or arguments.log_every < 0)
-    throw Error(Code::kUsage, "--steps and --log-every count steps: 0 or more", {}, {"leave them out for all steps, and every 100th"});
-  const auto train_sources = parse_data("--train", arguments.train), valid_sources = parse_data("--valid", arguments.valid);
-  Job job(arguments);
-  const TrainEntries entries = {.step = &entry_with_loss(job, plan::kTrainStep),
-                                .step_norms = job.session.has_entry(plan::kTrainStepNorms) ? &job.session.entry(plan::kTrainStepNorms) : nullptr,
-                                .evaluate = &entry_with_loss(job, plan::kEvalStep)};
-  Recipe recipe = recipe_for(job.plan, arguments);
-  set_seed(job.session, recipe.train.seed);
-  const BoundArrays data = open_data(job, recipe, *entries.step, "--train", train_sources, arguments.pre_batched);
-  std::optional<BoundArrays> valid;
-  if (not valid_sources.empty()) valid = open_data(job, recipe, *entries.evaluate, "--valid", valid_sources, arguments.pre_batched);
-  Progress progress = Progress::to_standard_error(arguments.quiet);
-  progress.set_batch_size(arguments.pre_batched ? 0 : recipe.data.batch_size);
-  say_notes(progress, data);
-  if (valid) say_notes(progress, *valid);
-  if (not arguments.quiet) say_summary(progress, job, arguments, recipe.data.batch_size);
-  if (not arguments.out.empty()) AtomicFile writable(arguments.out);  // better refused now than after the last epoch
-  TrainOptions options = {.shuffle = not arguments.no_shuffle,
-                          .steps = arguments.steps,
-                          .log_every = arguments.log_every,
-                          .log_grad_norms = arguments.log_grad_norms,
-                          .run_dir = arguments.run_dir,
-                          .stop_requested = [] { return interrupts != 0; }};
-  const BoundArrays* validation = valid ? &*valid : nullptr;
-  if (arguments.dry_run) {
-    options.steps = 1;
-    options.run_dir.clear();
-    recipe.train.epochs = 1;
-    if (validation == nullptr) validation = &data;
-  }
-  std::signal(SIGINT, on_interrupt);
-  const TrainResult result = Trainer(job.runner, entries, recipe, data, validation, options, progress).fit();
-  const int exit_code = finish_training(job, arguments, result, progress);
-  if (not arguments.dry_run and not arguments.quiet) say_report(progress, job, arguments, result, data, recipe.data.batch_size);
-  return exit_code;
 }
 
 int evaluate_plan(const Arguments& arguments) {
@@ -230,7 +49,8 @@ int evaluate_plan(const Arguments& arguments) {
   const BoundArrays data = open_data(job, recipe, entry, "--data", sources, arguments.pre_batched);
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_notes(progress, data);
-  const NamedNumbers values = evaluate(job.runner, entry, data, recipe.data.batch_size);
+  BatchReader batches(data, recipe.data.batch_size, {.shuffle = false});
+  const NamedNumbers values = evaluate(job.runner, entry, batches).value();  // nobody asks it to stop
   JsonLine line;
   for (const auto& [name, value] : values) line.number(name, value);
   print_data((arguments.json ? line.str() : values_text(values)) + "\n");
@@ -346,7 +166,7 @@ Flags with(Flags flags, const Flags& more) {
 
 Tool make_tool(Arguments& a) {
   const Flags common = {{"PLAN", "", "the plan that hone-compile wrote", &a.plan, true},
-                        {"--weights", "FILE", "an .onnx file to take the weights from", &a.weights},
+                        {"--weights", "FILE", "an .onnx or .safetensors file, or a checkpoint, to take the weights from", &a.weights},
                         {"--device", "D", "auto or cpu", &a.device},
                         {"--threads", "T", "0: as many as there are cores", &a.threads}};
   const Flags looks = {{"--quiet", "", "no messages but errors", &a.quiet}, {"--json", "", "results as JSON, one object a line", &a.json}};
@@ -359,12 +179,18 @@ Tool make_tool(Arguments& a) {
                           {"--epochs", "E", "how often to go through the data", &a.epochs},
                           {"--seed", "S", "of the data's order", &a.seed},
                           {"--no-shuffle", "", "take the samples in their order", &a.no_shuffle},
-                          {"--out", "FILE.onnx", "where the trained model goes: the one that came in, with new weights", &a.out},
-                          {"--run-dir", "DIR", "where metrics, curves, TensorBoard's events and the recipe go", &a.run_dir},
+                          {"--out", "FILE.onnx", "where the trained model goes: the one that came in, with new weights; or the weights alone, as .safetensors", &a.out},
+                          {"--run-dir", "DIR", "where checkpoints, metrics, curves, TensorBoard's events and the recipe go", &a.run_dir},
+                          {"--resume", "", "go on from the newest sound checkpoint in --run-dir", &a.resume},
+                          {"--save-steps", "N", "a checkpoint every so many steps, too, not only after every epoch", &a.save_steps},
+                          {"--keep", "K", "how many checkpoints stay: the newest", &a.keep},
+                          {"--keep-best", "", "and that of the best epoch", &a.keep_best},
                           {"--steps", "N", "stop after so many steps", &a.steps},
+                          {"--limit", "N", "batches of an epoch at most", &a.limit},
+                          {"--max-time", "S", "stop after so many seconds", &a.max_time},
                           {"--log-every", "N", "steps from line to line in metrics.jsonl; 0: no lines for steps", &a.log_every},
                           {"--log-grad-norms", "", "log the norm of each weight's gradient too", &a.log_grad_norms},
-                          {"--dry-run", "", "one step, one evaluation, one save, then stop; nothing is left", &a.dry_run},
+                          {"--dry-run", "", "one step, one evaluation, one save, one resume, then stop; nothing is left", &a.dry_run},
                           {"--verbose", "", "list every weight before the start", &a.verbose}};
   const Flags benching = {{"--batch", "B", "samples of a step", &a.batch},
                           {"--steps", "N", "steps to time; 0: as many as --seconds hold", &a.steps},
@@ -388,11 +214,7 @@ Tool make_tool(Arguments& a) {
                         [&a] { return call_plan(a); }},
                        {"bench", "time training steps", with(with(common, benching), looks), [&a] { return bench_plan(a); }},
                        {"devices", "what is here and can be used", {looks[1]}, [&a] { return show_devices(a); }}},
-          .not_yet = {{"--resume", "going on from a checkpoint"},
-                      {"--save-steps", "checkpoints"},
-                      {"--keep", "checkpoints"},
-                      {"--keep-best", "checkpoints"},
-                      {"--replicas", "several devices"},
+          .not_yet = {{"--replicas", "several devices"},
                       {"--virtual", "several devices"},
                       {"--shards", "several devices"},
                       {"--collective-timeout", "several devices"},

@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <optional>
-#include <utility>
+#include <memory>
 #include <vector>
 
 #include "base/diag.h"
@@ -52,23 +51,6 @@ bool is_empty(const onnx::TensorProto& tensor) {
   return false;
 }
 
-/// The file's tensor as the session wants it; what does not fit goes to `problems`.
-std::optional<Tensor> weight_from(const onnx::TensorProto& proto, const plan::Persistent& wanted, const std::string& path, std::vector<std::string>* problems) {
-  const Tensor& initial = wanted.initial;
-  const auto dtype = dtype_of_onnx(proto.data_type());
-  const bool same_kind = dtype and is_float(*dtype) == is_float(initial.dtype());
-  if (shape_of_proto(proto) != initial.shape() or not same_kind) {
-    problems->push_back(fmt::format("{} is {}{} there, and {}{} in the plan", quoted(wanted.name),
-                                    dtype ? std::string(to_string(*dtype)) : onnx_type_name(proto.data_type()), shape_text(shape_of_proto(proto)),
-                                    to_string(initial.dtype()), shape_text(initial.shape())));
-    return std::nullopt;
-  }
-  Loc loc;
-  loc.file = path;
-  const Tensor value = tensor_of(proto, folder_of(path), loc);
-  return value.dtype() == initial.dtype() ? value : value.cast(initial.dtype());
-}
-
 }  // namespace
 
 onnx::ModelProto trained_model(std::span<const std::byte> onnx_model, const plan::Program& program, const ReadWeight& read) {
@@ -96,25 +78,17 @@ void export_onnx(std::span<const std::byte> onnx_model, const Session& session, 
   save_model(trained_model(onnx_model, session.program(), [&](const std::string& name) { return session.read(name); }), path);
 }
 
-void load_weights(Session& session, const std::string& path) {
-  onnx::ModelProto model = load_model(path);
-  const TensorsByName tensors = named_tensors(model);
-  std::vector<std::string> problems;
-  std::vector<std::pair<std::string, Tensor>> values;
-  for (const plan::Persistent& persistent : session.program().persistents) {
-    if (not persistent.in_model) continue;
-    const auto found = tensors.find(persistent.name);
-    if (found == tensors.end()) {
-      problems.push_back(fmt::format("{} is missing there", quoted(persistent.name)));
-    } else if (auto value = weight_from(*found->second, persistent, path, &problems)) {
-      values.emplace_back(persistent.name, std::move(*value));
-    }
+StoredWeights weights_in_onnx(const std::string& path) {
+  const auto model = std::make_shared<onnx::ModelProto>(load_model(path));
+  StoredWeights weights;
+  for (const auto& [name, tensor] : named_tensors(*model)) {
+    const auto dtype = dtype_of_onnx(tensor->data_type());
+    weights[name] = {.dtype = dtype,
+                     .type_name = dtype ? std::string(to_string(*dtype)) : onnx_type_name(tensor->data_type()),
+                     .shape = shape_of_proto(*tensor),
+                     .read = [model, proto = tensor, path] { return tensor_of(*proto, folder_of(path), {.file = path}); }};
   }
-  if (not problems.empty()) {
-    problems.emplace_back("weights are found by name: take a file that hone-run train wrote with --out, or the model that the plan was compiled from");
-    throw Error(Code::kPlanMismatch, fmt::format("the weights in {} do not fit the plan", quoted(path)), {}, std::move(problems));
-  }
-  for (const auto& [name, value] : values) session.write(name, value);
+  return weights;
 }
 
 }  // namespace hone

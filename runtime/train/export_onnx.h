@@ -10,6 +10,7 @@
 #include "formats/onnx_file.h"
 #include "runtime/plan/plan.h"
 #include "runtime/session.h"
+#include "runtime/train/weights.h"
 
 namespace hone {
 
@@ -24,8 +25,7 @@ onnx::ModelProto trained_model(std::span<const std::byte> onnx_model, const plan
 /// Writes it to `path`, atomically. Throws kFileOpen, kFileWrite too.
 void export_onnx(std::span<const std::byte> onnx_model, const Session& session, const std::string& path);
 
-/// Gives the session the weights in `path`, an .onnx file with the plan's names, as export_onnx() writes it. Throws kPlanMismatch that lists every weight
-/// which is missing there or has another shape or kind of type; then nothing has changed.
-void load_weights(Session& session, const std::string& path);
+/// Every tensor with a name in an .onnx file, as export_onnx() writes it. Throws what load_model() throws.
+StoredWeights weights_in_onnx(const std::string& path);
 
 }  // namespace hone

@@ -53,4 +53,16 @@ const NamedNumbers& Means::values() {
   return values_;
 }
 
+std::vector<double> Means::state() const {
+  std::vector<double> state = sums_;
+  state.push_back(count_);
+  return state;
+}
+
+void Means::restore(std::span<const double> state) {
+  if (state.size() != sums_.size() + 1) throw Error(Code::kPlanMismatch, "the metrics so far are those of another plan", {}, {"go on with the plan that the run began with"});
+  std::copy(state.begin(), state.end() - 1, sums_.begin());
+  count_ = state.back();
+}
+
 }  // namespace hone

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/data/batches.h"
+#include "runtime/not_finite.h"
 #include "runtime/plan/plan.h"
 
 namespace hone {
@@ -19,6 +20,8 @@ class StepRunner {
   virtual void run(std::string_view entry, const NamedViews& feeds) = 0;
   /// A result of the last run, valid until the next.
   virtual TensorView result(std::string_view name) = 0;
+  /// Why a loss is not finite, in sentences: the entry runs again, and changes nothing.
+  virtual std::vector<std::string> find_not_finite(std::string_view, const NamedViews&) { return {}; }
 };
 
 /// The session itself.
@@ -27,6 +30,7 @@ class SessionRunner : public StepRunner {
   explicit SessionRunner(Session& session) : session_(session) {}
   void run(std::string_view entry, const NamedViews& feeds) override { session_.run(entry, feeds); }
   TensorView result(std::string_view name) override { return session_.result(name); }
+  std::vector<std::string> find_not_finite(std::string_view entry, const NamedViews& feeds) override { return sentences(session_.find_not_finite(entry, feeds)); }
 
  private:
   Session& session_;
@@ -48,6 +52,11 @@ class Means {
   double add(StepRunner& runner);
   /// The means so far, "loss" first: the same memory each time. NaN when no target counted.
   const NamedNumbers& values();
+
+  /// What was added so far, to go on with later, of the same entry.
+  std::vector<double> state() const;
+  /// Throws kPlanMismatch when it is the state of other metrics.
+  void restore(std::span<const double> state);
 
  private:
   std::vector<std::string> results_;  // loss_sum, metric:...

@@ -48,4 +48,6 @@ double learning_rate_at(const Recipe& recipe, std::int64_t step, RunLength run) 
   internal_error(__FILE__, __LINE__, "resolve() let a schedule through that does not exist: " + schedule.kind);
 }
 
+bool needs_length(std::string_view kind) { return kind == "linear" or kind == "cosine" or kind == "polynomial" or kind == "one_cycle"; }
+
 }  // namespace hone

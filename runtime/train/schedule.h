@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "base/recipe.h"
 
@@ -23,5 +24,8 @@ struct RunLength {
 ///   step          rate * max(f, factor^floor(e))
 /// (Keras's CosineDecay, PolynomialDecay, ExponentialDecay with staircase off and on.)
 double learning_rate_at(const Recipe& recipe, std::int64_t step, RunLength run);
+
+/// Does a kind of schedule depend on the run's length?
+bool needs_length(std::string_view kind);
 
 }  // namespace hone

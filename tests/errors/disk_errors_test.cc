@@ -6,9 +6,10 @@
 
 #include "base/file_system.h"
 #include "formats/npz.h"
+#include "runtime/data/batches.h"
 #include "runtime/session.h"
 #include "runtime/train/export_onnx.h"
-#include "runtime/train/trainer.h"
+#include "runtime/train/training_loop.h"
 #include "tests/errors/error_case.h"
 #include "tests/support/tools/small_files.h"
 
@@ -126,7 +127,8 @@ TEST(FullDisk, ARunsLogsHoldWholeLines) {
     files.set_disk_space(space);
     try {
       const ScopedFileSystem in_force(files);
-      Trainer(runner, entries, recipe, data, nullptr, {.log_every = 1, .run_dir = shop.folder / "run"}, quiet).fit();
+      BatchReader batches(data, recipe.data.batch_size, {});
+      TrainingLoop(runner, entries, recipe, batches, nullptr, {.log_every = 1, .run_dir = shop.folder / "run"}, quiet).run();
     } catch (const Error& error) { EXPECT_EQ(error.exit_code(), 7) << error.what(); }
     for (const char* name : {"run/metrics.jsonl", "run/metrics.csv"})
       if (const std::string text = shop.folder.read(name); not text.empty()) EXPECT_THAT(text, EndsWith("\n")) << name << " with " << space << " bytes free";

@@ -7,7 +7,8 @@
 
 #include "formats/npy.h"
 #include "runtime/session.h"
-#include "runtime/train/trainer.h"
+#include "runtime/data/batches.h"
+#include "runtime/train/training_loop.h"
 #include "tests/errors/error_case.h"
 #include "tests/support/tools/run_tool.h"
 #include "tests/support/tools/small_files.h"
@@ -33,7 +34,7 @@ const std::string kHoles = "hone-run train mlp.hone --train x=holes.npy,y=y.npy 
 const ErrorCase kCases[] = {
     {"LearningRateFarTooLarge", kExplode, 8, {"HN-0601", "the loss is", "at epoch 1, step 2", "optimizer.learning_rate (it was 1e+30)"}, write_mlp_plan},
     {"NanInTheData", kHoles, 8, {"HN-0601", "the loss is nan at epoch 1, step 3", "no trained model was written", "look for nan"}, with_nan},
-    {"WithARunFolder", kHoles + " --run-dir run --log-every 1", 8, {"HN-0601", "epoch 1, step 3"}, with_nan, {"run"}},
+    {"WithARunFolder", kHoles + " --run-dir run --resume --log-every 1", 8, {"HN-0601", "epoch 1, step 3", "the data are not finite: \"x\"", "checkpoint-000002; --resume goes on there"}, with_nan, {"run"}},
 };
 
 HONE_ERROR_CASES(NumericErrors, kCases);
@@ -59,9 +60,10 @@ std::map<std::string, std::vector<std::byte>> states_after(const TempFolder& fol
                      {.flag = "--train", .batch_symbol = plan.batch_symbol, .pre_batched = false, .scale = {}});
   const Recipe recipe = recipe_from_json(plan.recipe_json);
   Progress quiet(ProgressMode::kQuiet, [](std::string_view) {});
-  Trainer trainer(runner, entries, recipe, data, nullptr, {.shuffle = false, .steps = steps}, quiet);
-  if (fails) expect_error(Code::kNotFinite, "step 3", [&] { trainer.fit(); });
-  else trainer.fit();
+  BatchReader batches(data, recipe.data.batch_size, {.shuffle = false});
+  TrainingLoop loop(runner, entries, recipe, batches, nullptr, {.steps = steps}, quiet);
+  if (fails) expect_error(Code::kNotFinite, "step 3", [&] { loop.run(); });
+  else loop.run();
   std::map<std::string, std::vector<std::byte>> states;
   for (const plan::Persistent& persistent : plan.programs.front().persistents) {
     const Tensor value = session.read(persistent.name);

@@ -335,7 +335,7 @@ TEST(BatchReader, RowsOfAllInputsStayTogether) {
 }
 
 TEST(BatchReader, AnEpochMayBeginAtAnyBatch) {
-  const Dataset data(classifier(), pair_of(counted("x.npy", {7, 4}), array<std::int64_t>("y.npy", {7}, {0, 1, 2, 0, 1, 2, 0})), options());
+  const BoundArrays data(classifier(), pair_of(counted("x.npy", {7, 4}), array<std::int64_t>("y.npy", {7}, {0, 1, 2, 0, 1, 2, 0})), options());
   BatchReader whole(data, 2, {.shuffle = true, .buffer = 3, .seed = 5}), part(data, 2, {.shuffle = true, .buffer = 3, .seed = 5});
   for (std::int64_t first = 0; first <= 4; ++first) {
     whole.start_epoch(1);

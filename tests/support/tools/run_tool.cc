@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -103,6 +105,36 @@ ToolRun run_tool(const std::string& folder, const std::string& command) {
   if (line.out.empty()) result.out = captured.read("out");
   result.err = captured.read("err");
   return result;
+}
+
+namespace {
+
+/// Sends the signal when `is_time` says so.
+ToolRun run_until(const std::string& folder, const std::string& command, int signal, const std::function<bool(const std::string& err)>& is_time) {
+  const TempFolder captured;
+  CommandLine line = parse_command(command);
+  const pid_t child = start(folder, line, captured / "out", captured / "err");
+  siginfo_t state{};
+  while (not is_time(captured.read("err")) and (waitid(P_PID, static_cast<id_t>(child), &state, WEXITED | WNOHANG | WNOWAIT), state.si_pid == 0)) usleep(200);
+  kill(child, signal);  // it has not been waited for, so the number is its own still
+  ToolRun result = wait_for(child);
+  result.out = captured.read("out");
+  result.err = captured.read("err");
+  return result;
+}
+
+}  // namespace
+
+ToolRun run_and_signal(const std::string& folder, const std::string& command, double seconds, int signal) {
+  const auto begin = std::chrono::steady_clock::now();
+  return run_until(folder, command, signal, [&](const std::string&) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() >= seconds; });
+}
+
+ToolRun run_and_signal_at(const std::string& folder, const std::string& command, const std::string& words, int signal) {
+  const auto begin = std::chrono::steady_clock::now();
+  return run_until(folder, command, signal, [&](const std::string& err) {
+    return err.find(words) != std::string::npos or std::chrono::steady_clock::now() - begin > std::chrono::minutes(1);
+  });
 }
 
 ToolRun run_on_terminal(const std::string& folder, const std::string& command, int columns, const std::function<int(const std::string&)>& columns_now) {

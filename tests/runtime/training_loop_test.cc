@@ -1,5 +1,5 @@
 // The training loop around a step that a test computes itself; what it says and writes.
-#include "runtime/train/trainer.h"
+#include "runtime/train/training_loop.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -83,7 +83,9 @@ struct Fit {
   }
   TrainResult run() {
     Progress progress(mode, [this](std::string_view text) { said += text; });
-    return Trainer(runner, {&step, &norms, &evaluation}, recipe, data, validate ? &data : nullptr, options, progress).fit();
+    BatchReader batches(data, recipe.data.batch_size, {.shuffle = shuffle, .buffer = recipe.data.shuffle_buffer, .seed = recipe.train.seed});
+    BatchReader validation(data, recipe.data.batch_size, {.shuffle = false});
+    return TrainingLoop(runner, {&step, &norms, &evaluation}, recipe, batches, validate ? &validation : nullptr, options, progress).run();
   }
 
   plan::Entry step = entry_named("train_step", true), norms = entry_named("train_step_norms", true, true), evaluation = entry_named("eval_step", false);
@@ -92,11 +94,11 @@ struct Fit {
   Recipe recipe;
   TrainOptions options;
   ProgressMode mode = ProgressMode::kLines;
-  bool validate = true;
+  bool validate = true, shuffle = true;
   std::string said;
 };
 
-TEST(Trainer, GoesThroughEpochsAndEvaluatesAfterEach) {
+TEST(TrainingLoop, GoesThroughEpochsAndEvaluatesAfterEach) {
   Fit fit;
   const TrainResult result = fit.run();
   EXPECT_EQ(result.steps, 6);
@@ -114,14 +116,14 @@ TEST(Trainer, GoesThroughEpochsAndEvaluatesAfterEach) {
   EXPECT_THAT(fit.said, HasSubstr(" - val_loss: "));
 }
 
-TEST(Trainer, MeansAreOverTargetsNotOverBatches) {
+TEST(TrainingLoop, MeansAreOverTargetsNotOverBatches) {
   Fit fit;
   fit.recipe.optimizer.learning_rate = 0;  // the loss stays (4 + 16 + 36 + 64 + 100) / 5
   fit.recipe.train.epochs = 1;
   EXPECT_NEAR(fit.run().values[0].second, 44, 1e-5);
 }
 
-TEST(Trainer, SameSeedSameRun) {
+TEST(TrainingLoop, SameSeedSameRun) {
   Fit a, b, c;
   c.recipe.train.seed = 1;
   EXPECT_EQ(a.run().values, b.run().values);
@@ -129,29 +131,29 @@ TEST(Trainer, SameSeedSameRun) {
   EXPECT_NE(a.runner.w, c.runner.w);
 }
 
-TEST(Trainer, StopsAfterStepsInTheMiddleOfAnEpoch) {
+TEST(TrainingLoop, StopsAfterStepsInTheMiddleOfAnEpoch) {
   Fit fit;
   fit.options.steps = 4;
   EXPECT_EQ(fit.run().steps, 4);
   EXPECT_THAT(fit.said, HasSubstr("Epoch 2/2\n1/1 ["));
 }
 
-TEST(Trainer, FinishesTheStepWhenAskedToStop) {
+TEST(TrainingLoop, FinishesTheStepWhenAskedToStop) {
   Fit fit;
   fit.options.stop_requested = [&] { return fit.runner.calls.size() == 4 + 1; };
   fit.validate = false;
   const TrainResult result = fit.run();
-  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(result.end, TrainResult::End::kStopRequested);
   EXPECT_EQ(result.steps, 5);
 }
 
-TEST(Trainer, LogsStepsAndEpochs) {
+TEST(TrainingLoop, LogsStepsAndEpochs) {
   const TempFolder folder;
   Fit fit;
   fit.recipe.train.epochs = 1;
   fit.options.log_every = 1;
   fit.options.log_grad_norms = true;
-  fit.options.shuffle = false;
+  fit.shuffle = false;
   fit.options.run_dir = folder / "a/run";
   fit.run();
   EXPECT_EQ(fit.runner.calls[0], "train_step_norms");
@@ -169,9 +171,9 @@ TEST(Trainer, LogsStepsAndEpochs) {
   EXPECT_THAT(again, HasSubstr("\"step\":2,"));
 }
 
-TEST(Trainer, StopsAtALossThatIsNotFinite) {
+TEST(TrainingLoop, StopsAtALossThatIsNotFinite) {
   Fit fit({1, 2, std::numeric_limits<float>::infinity(), 4}, {2, 4, 6, 8});
-  fit.options.shuffle = false;
+  fit.shuffle = false;
   try {
     fit.run();
     FAIL();
@@ -184,7 +186,7 @@ TEST(Trainer, StopsAtALossThatIsNotFinite) {
   EXPECT_TRUE(std::isfinite(fit.runner.w));
 }
 
-TEST(Trainer, FeedsTheScheduledLearningRate) {
+TEST(TrainingLoop, FeedsTheScheduledLearningRate) {
   Fit fit;
   fit.recipe.schedule.kind = "linear";
   fit.recipe.schedule.warmup_steps = 2;
@@ -192,19 +194,23 @@ TEST(Trainer, FeedsTheScheduledLearningRate) {
   EXPECT_THAT(fit.runner.rates, ElementsAre(0.005, 0.01, 0.01, 0.0075, 0.005, 0.0025));
 }
 
-TEST(Trainer, PlanWithoutNormsRefusesToLogThem) {
+TEST(TrainingLoop, PlanWithoutNormsRefusesToLogThem) {
   Fit fit;
   fit.options.log_grad_norms = true;
   Progress progress(ProgressMode::kQuiet, [](std::string_view) {});
   expect_error(Code::kPlanEntry, "--log-grad-norms", [&] {
-    Trainer(fit.runner, {&fit.step, nullptr, nullptr}, fit.recipe, fit.data, nullptr, fit.options, progress);
+    BatchReader batches(fit.data, 2, {});
+    TrainingLoop(fit.runner, {&fit.step, nullptr, nullptr}, fit.recipe, batches, nullptr, fit.options, progress);
   });
 }
 
 TEST(Evaluate, PlanWithoutALossSaysHowToGetOne) {
   Fit fit;
   fit.evaluation.results = {{"y", 0}};
-  expect_error(Code::kPlanEntry, "with a recipe", [&] { evaluate(fit.runner, fit.evaluation, fit.data, 2); });
+  expect_error(Code::kPlanEntry, "with a recipe", [&] {
+    BatchReader batches(fit.data, 2, {});
+    evaluate(fit.runner, fit.evaluation, batches);
+  });
 }
 
 TEST(Predict, OutputWithoutASampleAxisIsRefused) {

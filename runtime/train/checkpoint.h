@@ -1,0 +1,63 @@
+// Checkpoints: everything that a training run needs to go on, in a folder that is there whole or not at all.
+//
+//   RUN/checkpoint-000500/model.safetensors      weights and running statistics, by their names in the ONNX model
+//                         optimizer.safetensors  every other state: moments, counters, random numbers' seed, averages of weights
+//                         state.json             where the run is (train_state.h), with the recipe
+//                         manifest.json          size and hash of each of these: written last
+//
+// All is written into a folder beside, synced, and renamed. A checkpoint counts only if its manifest fits its files.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/session.h"
+#include "runtime/train/train_state.h"
+
+namespace hone {
+
+/// Writes the folder `path`; one of that name is replaced, and at no time is there neither. Throws kFileOpen, kFileWrite; then what was there is there still.
+void write_checkpoint(const std::string& path, const Session& session, const TrainState& state);
+
+/// Checks the manifest and every file against it. Throws kDataFormat (something is missing, or is not what was written), kFileOpen, kFileRead.
+void check_checkpoint(const std::string& path);
+
+/// Gives the session every weight and state of a sound checkpoint, and returns where the run was. Throws what check_checkpoint() throws, and kPlanMismatch, listing
+/// everything that does not fit the plan; then nothing has changed.
+TrainState load_checkpoint(const std::string& path, Session& session);
+
+struct CheckpointOptions {
+  std::int64_t keep = 3;   ///< the newest so many stay
+  bool keep_best = false;  ///< and that of the best epoch
+};
+
+/// The checkpoints of one run folder.
+class Checkpoints {
+ public:
+  /// The session stays alive. Takes away what a run that was killed left half-written. `run_dir` may not exist yet. Throws kFileOpen, kFileWrite.
+  Checkpoints(std::string run_dir, Session& session, CheckpointOptions options);
+
+  /// The steps of the folders that are there, sound or not, newest first.
+  std::vector<std::int64_t> steps() const;
+  std::string path(std::int64_t step) const;
+
+  /// Writes one, then takes away those that need not be kept. Throws kFileOpen, kFileWrite.
+  void save(const TrainState& state);
+
+  /// Loads the newest sound one. Unsound ones are passed over, each with a sentence in *notes. Nothing if there are none at all. Throws kCheckpoint if none of those
+  /// that are there is sound, kPlanMismatch if it does not fit the plan.
+  std::optional<TrainState> restore(std::vector<std::string>* notes);
+
+ private:
+  std::string run_dir_;
+  Session& session_;
+  CheckpointOptions options_;
+  using Position = std::array<std::int64_t, 3>;  // step, epoch, batch
+  std::optional<Position> on_disk_;              // of what was saved or restored last
+};
+
+}  // namespace hone

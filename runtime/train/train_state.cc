@@ -1,0 +1,130 @@
+#include "runtime/train/train_state.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/diag.h"
+#include "base/recipe_tables.h"
+#include "base/text.h"
+
+namespace hone {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kVersion = 1;
+
+/// JSON has no word for them.
+Json json_of(double number) {
+  if (std::isfinite(number)) return number;
+  return std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
+}
+
+double number_of(const Json& json) {
+  if (json.is_number()) return json.get<double>();
+  if (json == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (json == "inf") return std::numeric_limits<double>::infinity();
+  if (json == "-inf") return -std::numeric_limits<double>::infinity();
+  throw Json::type_error::create(302, "expected a number", nullptr);
+}
+
+Json json_of(const std::vector<double>& numbers) {
+  Json json = Json::array();
+  for (const double number : numbers) json.push_back(json_of(number));
+  return json;
+}
+
+std::vector<double> numbers_of(const Json& json) {
+  std::vector<double> numbers;
+  for (const Json& item : json) numbers.push_back(number_of(item));
+  return numbers;
+}
+
+Json json_of(const DataOrder& order) {
+  return {{"samples", order.samples}, {"batch_size", order.batch_size}, {"shuffle_buffer", order.shuffle_buffer}, {"seed", order.seed}, {"shuffled", order.shuffled}};
+}
+
+DataOrder order_of(const Json& json) {
+  return {.samples = json.at("samples").get<std::int64_t>(),
+          .batch_size = json.at("batch_size").get<std::int64_t>(),
+          .shuffle_buffer = json.at("shuffle_buffer").get<std::int64_t>(),
+          .seed = json.at("seed").get<std::int64_t>(),
+          .shuffled = json.at("shuffled").get<bool>()};
+}
+
+std::int64_t count_of(const Json& json, const char* key) {
+  const auto count = json.at(key).get<std::int64_t>();
+  if (count < 0) throw Json::out_of_range::create(401, fmt::format("{} is negative", key), nullptr);
+  return count;
+}
+
+TrainState state_of(const Json& json) {
+  TrainState state;
+  if (json.at("version") != kVersion) throw Json::other_error::create(501, "it was written by another version of Hone", nullptr);
+  state.step = count_of(json, "step");
+  state.epoch = count_of(json, "epoch");
+  state.batch = count_of(json, "batch");
+  state.order = order_of(json.at("order"));
+  state.seconds = number_of(json.at("seconds"));
+  state.means = numbers_of(json.at("means"));
+  for (const auto& [name, value] : json.at("values").items()) state.values.emplace_back(name, number_of(value));
+  if (json.contains("best")) {
+    const Json& best = json.at("best");
+    state.best = {.epoch = count_of(best, "epoch"), .name = best.at("name").get<std::string>(), .value = number_of(best.at("value"))};
+    state.best_step = count_of(best, "step");
+  }
+  state.plateau = numbers_of(json.at("plateau"));
+  state.early_stopping = numbers_of(json.at("early_stopping"));
+  state.recipe = recipe_from_json(json.at("recipe").dump());
+  return state;
+}
+
+std::string order_text(const DataOrder& order) {
+  return fmt::format("{} samples in batches of {}, {}", order.samples, order.batch_size,
+                     not order.shuffled                ? "in their order"
+                     : order.shuffle_buffer == 0 ? fmt::format("shuffled with seed {}", order.seed)
+                                                       : fmt::format("shuffled with seed {} through a buffer of {}", order.seed, order.shuffle_buffer));
+}
+
+}  // namespace
+
+std::vector<std::string> changes_since(const TrainState& state, const Recipe& recipe, const DataOrder& order) {
+  if (state.batch > 0 and state.order != order)
+    throw Error(Code::kPlanMismatch,
+                fmt::format("the run was stopped in the middle of epoch {}, after batch {}, and the rest of it would not be the same", state.epoch + 1, state.batch), {},
+                {"it was " + order_text(state.order), "it would be " + order_text(order), "go on with the same data, batch size, seed and order; they may change between epochs"});
+  std::vector<std::string> changes;
+  if (state.order != order) changes.push_back(fmt::format("the data are gone through in another way: it was {}, and is {}", order_text(state.order), order_text(order)));
+  for (const RecipeKey& key : recipe_keys()) {
+    const std::string before = to_text(key.get(state.recipe)), now = to_text(key.get(recipe));
+    if (before != now and key.name != "train.epochs") changes.push_back(fmt::format("{} was {}, and is {}", key.name, before, now));
+  }
+  return changes;
+}
+
+std::string to_json(const TrainState& state) {
+  Json json = {{"version", kVersion}, {"step", state.step}, {"epoch", state.epoch}, {"batch", state.batch}, {"order", json_of(state.order)}, {"seconds", json_of(state.seconds)}};
+  json["means"] = json_of(state.means);
+  json["values"] = Json::object();
+  for (const auto& [name, value] : state.values) json["values"][name] = json_of(value);
+  if (state.best) json["best"] = {{"name", state.best->name}, {"value", json_of(state.best->value)}, {"epoch", state.best->epoch}, {"step", state.best_step}};
+  json["plateau"] = json_of(state.plateau);
+  json["early_stopping"] = json_of(state.early_stopping);
+  json["recipe"] = Json::parse(to_json(state.recipe));
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+TrainState state_from_json(std::string_view text, const std::string& path) {
+  try {
+    return state_of(Json::parse(text));
+  } catch (const Json::exception& error) {
+    throw Error(Code::kDataFormat, fmt::format("{} is no state of a training run: {}", printable(path, 1000), printable(error.what(), 200)), {},
+                {"it is damaged, or another program wrote it"});
+  }
+}
+
+}  // namespace hone

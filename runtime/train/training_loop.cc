@@ -1,0 +1,195 @@
+#include "runtime/train/training_loop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/diag.h"
+
+namespace hone {
+
+namespace {
+
+constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
+
+double seconds_since(std::chrono::steady_clock::time_point begin) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); }
+
+std::int64_t product_or_no_end(std::int64_t a, std::int64_t b) { return b > 0 and a > kNoEnd / b ? kNoEnd : a * b; }
+
+std::optional<ResumePoint> resume_point(const std::optional<TrainState>& from) {
+  if (not from) return std::nullopt;
+  return ResumePoint{.epoch = from->epoch + 1, .step = from->step};
+}
+
+}  // namespace
+
+std::optional<NamedNumbers> evaluate(StepRunner& runner, const plan::Entry& entry, BatchSource& data, std::string_view prefix, const std::function<bool()>& stop_requested) {
+  Means means(entry, prefix);
+  data.start_epoch(0);
+  while (data.next()) {
+    runner.run(entry.name, data.feeds());
+    means.add(runner);
+    if (stop_requested()) return std::nullopt;
+  }
+  return means.values();
+}
+
+TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recipe& recipe, BatchSource& train, BatchSource* valid, TrainOptions options, Progress& progress,
+                           const std::optional<TrainState>& from)
+    : runner_(runner),
+      entries_(entries),
+      recipe_(recipe),
+      train_(train),
+      valid_(valid),
+      options_(std::move(options)),
+      progress_(progress),
+      means_(*entries.step, ""),
+      log_(options_.run_dir, recipe, resume_point(from)),
+      state_(from.value_or(TrainState{})) {
+  if (options_.log_grad_norms and entries_.step_norms == nullptr)
+    throw Error(Code::kPlanEntry, "the plan has no entry that computes gradient norms", {},
+                {"compile it again with this version of hone-compile, or leave out --log-grad-norms"});
+  limit_ = train.known_batch_count().value_or(0);
+  if (options_.limit > 0) limit_ = limit_ > 0 ? std::min(limit_, options_.limit) : options_.limit;
+  run_.steps_per_epoch = limit_;
+  run_.steps = limit_ > 0 ? product_or_no_end(recipe.train.epochs, limit_) : kNoEnd;
+  if (options_.steps > 0) run_.steps = std::min(run_.steps, options_.steps);
+  if (run_.steps == kNoEnd and recipe.schedule.total_steps == 0 and needs_length(recipe.schedule.kind))
+    throw Error(Code::kRecipeValue, fmt::format("schedule.kind = \"{}\" must know how long the run is, and the data do not tell", recipe.schedule.kind), {},
+                {"set schedule.total_steps, or a number of steps (--steps)"});
+  for (const plan::Feed& feed : entries_.step->feeds) {
+    if (feed.kind != plan::Feed::Kind::kLearningRate) continue;
+    HONE_CHECK(feed.dtype == DType::kF64, "a learning rate that is no f64");
+    train_.add_feed(feed.name, TensorView(DType::kF64, std::vector<std::int64_t>(feed.shape.size(), 1), &rate_));
+  }
+  state_.recipe = recipe;
+  state_.order = options_.order;
+  if (from and state_.batch > 0) means_.restore(from->means);
+  seconds_before_ = state_.seconds;
+  result_ = {.steps = state_.step, .earlier_steps = state_.step, .epochs = state_.epoch, .values = state_.values};
+  if (not options_.log_grad_norms) return;
+  const std::string_view prefix = plan::kGradNormPrefix;
+  for (const plan::Result& result : entries_.step_norms->results) {
+    if (not result.name.starts_with(prefix)) continue;
+    norm_results_.push_back(result.name);
+    grad_norms_.emplace_back(result.name.substr(prefix.size()), 0);
+  }
+}
+
+TrainResult TrainingLoop::run() {
+  begin_ = last_log_ = Clock::now();
+  while (state_.epoch < recipe_.train.epochs and (not is_over() or is_to_be_validated())) run_epoch();
+  save();
+  result_.steps = state_.step;
+  result_.seconds = seconds_since(begin_);
+  return result_;
+}
+
+void TrainingLoop::run_epoch() {
+  const auto begin = Clock::now();
+  result_.epochs = state_.epoch + 1;
+  if (state_.batch == 0) means_.reset();
+  const std::int64_t steps = run_.steps == kNoEnd ? run_.steps_per_epoch : std::min(run_.steps_per_epoch, state_.batch + run_.steps - state_.step);
+  progress_.start_epoch(result_.epochs, recipe_.train.epochs, steps);
+  train_.start_epoch(state_.epoch, state_.batch);
+  bool more = true;
+  while (not is_over() and not is_epoch_over() and (more = train_.next())) {
+    run_step();
+    after_step();
+  }
+  end_epoch(is_epoch_over() or not more, begin);
+}
+
+void TrainingLoop::run_step() {
+  const bool logged = options_.log_every > 0 and (state_.step + 1) % options_.log_every == 0;
+  const bool with_norms = logged and options_.log_grad_norms;
+  rate_ = learning_rate_at(recipe_, state_.step, run_);
+  const plan::Entry& entry = with_norms ? *entries_.step_norms : *entries_.step;
+  runner_.run(entry.name, train_.feeds());
+  const double loss_sum = scalar_result(runner_, plan::kLossSum);
+  if (not std::isfinite(loss_sum)) refuse_loss(loss_sum);
+  const double loss = means_.add(runner_);
+  ++state_.step;
+  ++state_.batch;
+  samples_since_log_ += train_.size();
+  if (logged or options_.on_step) log_step(loss, with_norms);
+}
+
+void TrainingLoop::log_step(double loss, bool with_norms) {
+  for (std::size_t i = 0; with_norms and i < norm_results_.size(); ++i) grad_norms_[i].second = scalar_result(runner_, norm_results_[i]);
+  const double seconds = std::max(seconds_since(last_log_), 1e-9);
+  const StepRecord record = {.epoch = result_.epochs,
+                             .step = state_.step,
+                             .loss = loss,
+                             .learning_rate = rate_,
+                             .samples_per_s = static_cast<double>(samples_since_log_) / seconds,
+                             .grad_norms = with_norms ? &grad_norms_ : nullptr,
+                             .values = &means_.values()};
+  if (options_.on_step) options_.on_step(record);
+  if (options_.log_every == 0 or state_.step % options_.log_every != 0) return;
+  log_.step(record);
+  samples_since_log_ = 0;
+  last_log_ = Clock::now();
+}
+
+/// What is asked and kept between two steps. A checkpoint at the end of an epoch can wait for the validation, unless somebody wants the run to stop.
+void TrainingLoop::after_step() {
+  progress_.step(state_.batch, means_.values());
+  if (options_.stop_requested()) result_.end = TrainResult::End::kStopRequested;
+  else if (options_.max_seconds > 0 and seconds_since(begin_) >= options_.max_seconds) result_.end = TrainResult::End::kOutOfTime;
+  if (options_.save_steps > 0 and state_.step % options_.save_steps == 0 and not is_epoch_over()) save();
+}
+
+/// An epoch that was cut short is reported as far as it went; after an interruption nobody waits for a validation.
+void TrainingLoop::end_epoch(bool whole, Clock::time_point begin) {
+  const double train_seconds = seconds_since(begin);
+  result_.values = means_.values();
+  const bool validated = result_.end != TrainResult::End::kStopRequested and add_validation();
+  progress_.end_epoch(state_.batch, train_seconds, result_.values);
+  if (validated) record_epoch(whole, begin);
+  last_log_ = Clock::now();
+}
+
+/// False when the run is to stop before it is over.
+bool TrainingLoop::add_validation() {
+  if (valid_ == nullptr) return true;
+  const std::optional<NamedNumbers> valid = evaluate(runner_, *entries_.evaluate, *valid_, "val_", options_.stop_requested);
+  if (valid) result_.values.insert(result_.values.end(), valid->begin(), valid->end());
+  else result_.end = TrainResult::End::kStopRequested;
+  return valid.has_value();
+}
+
+void TrainingLoop::record_epoch(bool whole, Clock::time_point begin) {
+  const EpochRecord record = {.epoch = result_.epochs, .values = &result_.values, .learning_rate = rate_, .seconds = seconds_since(begin)};
+  log_.epoch(record);
+  if (options_.on_epoch) options_.on_epoch(record);
+  if (not whole) return;  // a run that goes on does so with the next batch
+  state_.epoch = result_.epochs;
+  state_.batch = 0;
+  state_.values = result_.values;
+  state_.best = best_epoch(log_.history());
+  if (state_.best and state_.best->epoch == state_.epoch) state_.best_step = state_.step;
+  save();
+}
+
+void TrainingLoop::save() {
+  if (options_.checkpoints == nullptr) return;
+  state_.means = state_.batch > 0 ? means_.state() : std::vector<double>{};
+  state_.seconds = seconds_before_ + seconds_since(begin_);
+  options_.checkpoints->save(state_);
+}
+
+void TrainingLoop::refuse_loss(double loss) {
+  progress_.interrupt();
+  std::vector<std::string> notes = runner_.find_not_finite(entries_.step->name, train_.feeds());
+  save();
+  notes.emplace_back("the weights are still those before this step, because only a finite loss updates them; no trained model was written");
+  if (options_.checkpoints != nullptr)
+    notes.push_back(fmt::format("they are in {}; --resume goes on there, with another optimizer.learning_rate or without the bad data", options_.checkpoints->path(state_.step)));
+  notes.push_back(fmt::format("try a smaller optimizer.learning_rate (it was {:.6g}), or look for nan and very large numbers in the data", rate_));
+  throw Error(Code::kNotFinite, fmt::format("the loss is {} at epoch {}, step {}", std::isnan(loss) ? std::abs(loss) : loss, result_.epochs, state_.step + 1), {}, std::move(notes));
+}
+
+}  // namespace hone

@@ -1,0 +1,107 @@
+// The training loop: epochs, data order, learning rate, metrics, validation, checkpoints, logs.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/recipe.h"
+#include "runtime/data/batch_source.h"
+#include "runtime/train/checkpoint.h"
+#include "runtime/train/means.h"
+#include "runtime/train/progress.h"
+#include "runtime/train/run_log.h"
+#include "runtime/train/schedule.h"
+#include "runtime/train/train_state.h"
+
+namespace hone {
+
+struct TrainOptions {
+  std::int64_t steps = 0;        ///< stop after so many, wherever that is in an epoch; 0: when the epochs are over
+  std::int64_t limit = 0;        ///< batches of an epoch at most; 0: all
+  double max_seconds = 0;        ///< stop after the first step that ends later than that; 0: no limit
+  std::int64_t log_every = 100;  ///< every so many steps a line in metrics.jsonl
+  bool log_grad_norms = false;   ///< with the L2 norm of each weight's gradient; needs the entry train_step_norms
+  std::string run_dir;           ///< "": no files
+  Checkpoints* checkpoints = nullptr;                           ///< where to save after every epoch, and when the run stops; null: nowhere
+  std::int64_t save_steps = 0;                                  ///< and every so many steps
+  DataOrder order;                                              ///< of the training data: what a checkpoint keeps
+  std::function<bool()> stop_requested = [] { return false; };  ///< asked after every step
+  std::function<void(const StepRecord&)> on_step;               ///< called after every step, if given
+  std::function<void(const EpochRecord&)> on_epoch;             ///< called after every epoch and its validation, if given
+};
+
+/// The entries of a plan that training calls.
+struct TrainEntries {
+  const plan::Entry* step = nullptr;
+  const plan::Entry* step_norms = nullptr;  ///< may be null
+  const plan::Entry* evaluate = nullptr;    ///< null when nothing is validated
+};
+
+struct TrainResult {
+  enum class End : std::uint8_t { kDone, kStopRequested, kOutOfTime };
+  std::int64_t steps = 0;         ///< of the whole run
+  std::int64_t earlier_steps = 0; ///< of them before this run went on
+  std::int64_t epochs = 0;        ///< begun
+  double seconds = 0;             ///< of this run
+  End end = End::kDone;           ///< the weights are those after the last step
+  NamedNumbers values;            ///< of the last epoch, with the validation's
+};
+
+/// Means of loss and metrics of `entry` over an epoch of `data`, in order. `prefix` goes before their names. Nothing if `stop_requested` said so before the end.
+std::optional<NamedNumbers> evaluate(StepRunner& runner, const plan::Entry& entry, BatchSource& data, std::string_view prefix = "",
+                                     const std::function<bool()>& stop_requested = [] { return false; });
+
+class TrainingLoop {
+ public:
+  /// All references stay alive. `valid` may be null. With `from` the run goes on there: the session holds the weights and states of that moment already.
+  /// Throws kPlanEntry when the entries lack what is needed, kRecipeValue for a schedule that must know the run's length where nobody does.
+  TrainingLoop(StepRunner& runner, TrainEntries entries, const Recipe& recipe, BatchSource& train, BatchSource* valid, TrainOptions options, Progress& progress,
+               const std::optional<TrainState>& from = std::nullopt);
+
+  /// Trains. Data order and learning rates are functions of (seed, epoch) and (step); so two runs do the same, and one that went on ends as one that never stopped.
+  /// Throws kNotFinite when a step's loss is NaN or infinite: the weights are then those before that step, because the plan's update is predicated on it; a checkpoint
+  /// is made of them.
+  TrainResult run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void run_epoch();
+  void run_step();
+  void log_step(double loss, bool with_norms);
+  void after_step();
+  void end_epoch(bool whole, Clock::time_point begin);
+  bool add_validation();
+  void record_epoch(bool whole, Clock::time_point begin);
+  void save();
+  bool is_epoch_over() const { return limit_ > 0 and state_.batch >= limit_; }
+  /// An earlier run made the epoch's steps, and was stopped before it was validated.
+  bool is_to_be_validated() const { return result_.end == TrainResult::End::kDone and is_epoch_over(); }
+  bool is_over() const { return result_.end != TrainResult::End::kDone or state_.step >= run_.steps; }
+  [[noreturn]] void refuse_loss(double loss);
+
+  StepRunner& runner_;
+  TrainEntries entries_;
+  const Recipe& recipe_;
+  BatchSource& train_;
+  BatchSource* valid_;
+  TrainOptions options_;
+  Progress& progress_;
+  Means means_;
+  RunLog log_;
+  TrainState state_;
+  RunLength run_;
+  std::int64_t limit_ = 0;  // batches of an epoch; 0: not known
+  TrainResult result_;
+  double rate_ = 0;  // the learning rate of the last step, and as it is fed
+  NamedNumbers grad_norms_;
+  std::vector<std::string> norm_results_;
+  std::int64_t samples_since_log_ = 0;
+  double seconds_before_ = 0;
+  Clock::time_point begin_, last_log_;
+};
+
+}  // namespace hone

@@ -1,0 +1,77 @@
+#include "runtime/train/weights.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "base/diag.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "formats/safetensors.h"
+#include "runtime/train/export_onnx.h"
+
+namespace hone {
+
+namespace {
+
+bool is_safetensors(const std::string& path) { return lower_case(path).ends_with(".safetensors"); }
+
+StoredWeights weights_in_safetensors(const std::string& path) {
+  const auto file = std::make_shared<MappedFile>(path);
+  StoredWeights weights;
+  for (const SafetensorsEntry& entry : read_safetensors_header(file->bytes(), path).entries)
+    weights[entry.name] = {.dtype = entry.dtype, .type_name = std::string(to_string(entry.dtype)), .shape = entry.shape, .read = [file, entry] { return read_entry(file->bytes(), entry); }};
+  return weights;
+}
+
+StoredWeights weights_in(const std::string& path) {
+  if (is_folder(path)) return weights_in_safetensors(path + "/model.safetensors");
+  return is_safetensors(path) ? weights_in_safetensors(path) : weights_in_onnx(path);
+}
+
+/// The file's tensor as the session wants it; what does not fit goes to `problems`.
+std::optional<Tensor> weight_from(const StoredWeight& stored, const plan::Persistent& wanted, std::vector<std::string>* problems) {
+  const Tensor& initial = wanted.initial;
+  const bool same_kind = stored.dtype and is_float(*stored.dtype) == is_float(initial.dtype());
+  if (stored.shape != initial.shape() or not same_kind) {
+    problems->push_back(fmt::format("{} is {}{} there, and {}{} in the plan", quoted(wanted.name), stored.type_name, shape_text(stored.shape), to_string(initial.dtype()),
+                                    shape_text(initial.shape())));
+    return std::nullopt;
+  }
+  const Tensor value = stored.read();
+  return value.dtype() == initial.dtype() ? value : value.cast(initial.dtype());
+}
+
+}  // namespace
+
+void load_weights(Session& session, const std::string& path) {
+  const StoredWeights stored = weights_in(path);
+  std::vector<std::string> problems;
+  std::vector<std::pair<std::string, Tensor>> values;
+  for (const plan::Persistent& persistent : session.program().persistents) {
+    if (not persistent.in_model) continue;
+    const auto found = stored.find(persistent.name);
+    if (found == stored.end()) {
+      problems.push_back(fmt::format("{} is missing there", quoted(persistent.name)));
+    } else if (auto value = weight_from(found->second, persistent, &problems)) {
+      values.emplace_back(persistent.name, std::move(*value));
+    }
+  }
+  if (not problems.empty()) {
+    problems.emplace_back("weights are found by name: take a file that hone-run train wrote with --out, a checkpoint, or the model that the plan was compiled from");
+    throw Error(Code::kPlanMismatch, fmt::format("the weights in {} do not fit the plan", quoted(path)), {}, std::move(problems));
+  }
+  for (const auto& [name, value] : values) session.write(name, value);
+}
+
+void save_weights(std::span<const std::byte> onnx_model, const Session& session, const std::string& path) {
+  if (not is_safetensors(path)) return export_onnx(onnx_model, session, path);
+  std::vector<SafetensorsSource> sources;
+  for (const plan::Persistent& persistent : session.program().persistents)
+    if (persistent.in_model)
+      sources.push_back({persistent.name, persistent.initial.dtype(), persistent.initial.shape(), [&session, &persistent] { return session.read(persistent.name); }});
+  write_safetensors(path, sources, {{"format", "pt"}});
+}
+
+}  // namespace hone

@@ -1,0 +1,34 @@
+// Weights in and out of files: .onnx, safetensors, checkpoints.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/tensor.h"
+#include "runtime/session.h"
+
+namespace hone {
+
+/// A tensor of a file that has not been read yet.
+struct StoredWeight {
+  std::optional<DType> dtype;  ///< nothing for one that Hone does not have
+  std::string type_name;       ///< for messages
+  std::vector<std::int64_t> shape;
+  std::function<Tensor()> read;  ///< the file is held open by it
+};
+using StoredWeights = std::map<std::string, StoredWeight, std::less<>>;
+
+/// Gives the session the weights in `path`: an .onnx file with the plan's names, as save_weights() writes it, a .safetensors file, or a checkpoint's folder. Throws
+/// kPlanMismatch that lists every weight which is missing there or has another shape or kind of type; then nothing has changed.
+void load_weights(Session& session, const std::string& path);
+
+/// Writes the session's weights and running statistics, atomically: a name that ends in .safetensors gets them alone, by name; any other the model that came in
+/// (Plan::onnx_model) with them in it. Throws what export_onnx() and write_safetensors() throw.
+void save_weights(std::span<const std::byte> onnx_model, const Session& session, const std::string& path);
+
+}  // namespace hone

@@ -1,0 +1,237 @@
+// Checkpoints on disks that fail, in folders that are damaged, and for other plans: an earlier one always loads, and nothing half-written is ever taken.
+#include "runtime/train/checkpoint.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cmath>
+#include <limits>
+
+#include "base/file_system.h"
+#include "base/files.h"
+#include "tests/support/tools/run_tool.h"
+#include "tests/support/tools/small_files.h"
+
+namespace hone::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr const char* kWeight = "dense/bias";
+
+/// A session whose one weight tells which checkpoint it came from.
+struct Shop {
+  explicit Shop() {
+    write_mlp_plan(folder);
+    plan = plan::load(folder / "mlp.hone");
+    session.emplace(plan, SessionOptions{.device = "cpu", .threads = 1});
+  }
+  void mark(float value) {
+    const std::vector<float> values(static_cast<std::size_t>(session->read(kWeight).element_count()), value);
+    session->write(kWeight, Tensor::of<float>(session->read(kWeight).shape(), std::span<const float>(values)));
+  }
+  double weight() const { return session->read(kWeight).at(0); }
+  TrainState state(std::int64_t step) const { return {.step = step, .epoch = step, .recipe = recipe_from_json(plan.recipe_json)}; }
+  Checkpoints open(CheckpointOptions options = {}) { return {folder / "run", *session, options}; }
+  void save(std::int64_t step) {
+    mark(static_cast<float>(step));
+    open().save(state(step));
+  }
+  std::string file(std::int64_t step, const std::string& name) { return "run/" + file_name_of(open().path(step)) + "/" + name; }
+
+  TempFolder folder;
+  plan::Plan plan;
+  std::optional<Session> session;
+};
+
+TEST(Checkpoint, GivesBackEveryWeightAndState) {
+  Shop shop;
+  TrainState state = shop.state(7);
+  state.batch = 3;
+  state.order = {.samples = 10, .batch_size = 4, .shuffle_buffer = 2, .seed = -5, .shuffled = true};
+  state.means = {0.1, std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::infinity(), 1e300};
+  state.values = {{"loss", 1.0 / 3}, {"val_loss", 0.25}};
+  state.best = BestEpoch{.epoch = 2, .name = "val_loss", .value = 0.1};
+  state.best_step = 5;
+  state.plateau = {1, 2};
+  for (const plan::Persistent& persistent : shop.session->program().persistents) {
+    if (persistent.role == plan::Persistent::Role::kConstant) continue;
+    const Tensor like = shop.session->read(persistent.name);
+    shop.session->write(persistent.name, Tensor::make(like.dtype(), like.shape(), [](std::span<std::byte> bytes) {
+      for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = std::byte(i * 7 % 64);
+    }));
+  }
+  write_checkpoint(shop.folder / "c", *shop.session, state);
+  Session other(shop.plan, {.device = "cpu", .threads = 1});
+  const TrainState read = load_checkpoint(shop.folder / "c", other);
+  EXPECT_EQ(to_json(read), to_json(state));
+  EXPECT_EQ(read.order, state.order);
+  EXPECT_TRUE(std::isnan(read.means[1]));
+  EXPECT_EQ(read.values[0].second, 1.0 / 3);
+  for (const plan::Persistent& persistent : shop.session->program().persistents) {
+    const Tensor a = shop.session->read(persistent.name), b = other.read(persistent.name);
+    EXPECT_TRUE(std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin())) << persistent.name;
+  }
+}
+
+TEST(Checkpoint, TheNewestAndTheBestStay) {
+  Shop shop;
+  Checkpoints checkpoints = shop.open({.keep = 2, .keep_best = true});
+  for (std::int64_t step = 1; step <= 5; ++step) {
+    TrainState state = shop.state(step);
+    state.best = BestEpoch{.epoch = 2, .name = "loss", .value = 0};
+    state.best_step = std::min<std::int64_t>(step, 2);
+    checkpoints.save(state);
+  }
+  EXPECT_THAT(checkpoints.steps(), ElementsAre(5, 4, 2));
+}
+
+/// Each call into the file system fails in turn while step 2 is saved: what can be loaded afterwards is step 1 or step 2, whole.
+void expect_sound_after(Shop& shop, FaultyFileSystem& files, const std::string& fault) {
+  SCOPED_TRACE(fault);
+  bool failed = false;
+  shop.mark(2);
+  try {
+    const ScopedFileSystem in_force(files);
+    Checkpoints checkpoints(shop.folder / "run", *shop.session, {});
+    checkpoints.save(shop.state(2));
+  } catch (const Error& error) {
+    failed = true;
+    EXPECT_EQ(error.exit_code(), 7) << error.what();
+  }
+  shop.mark(99);
+  std::vector<std::string> notes;
+  const auto state = shop.open().restore(&notes);
+  ASSERT_TRUE(state.has_value());
+  EXPECT_EQ(shop.weight(), static_cast<double>(state->step));
+  EXPECT_THAT(notes, IsEmpty());
+  EXPECT_TRUE(failed or state->step == 2);
+  remove_tree(shop.open().path(2));
+  EXPECT_THAT(list_folder(shop.folder / "run"), ElementsAre("checkpoint-000001"));
+}
+
+TEST(Checkpoint, FailingDisksLoseNothing) {
+  Shop shop;
+  shop.save(1);
+  FaultyFileSystem healthy;
+  expect_sound_after(shop, healthy, "no fault");
+  ASSERT_GT(healthy.calls(), 30);
+  for (int nth = 1; nth <= healthy.calls(); ++nth)
+    for (const int error : {ENOSPC, EIO}) {
+      FaultyFileSystem files;
+      files.fail_any(nth, error);
+      expect_sound_after(shop, files, fmt::format("call {} fails with {}", nth, error));
+    }
+  for (std::uint64_t space = 0; space < 20000; space += 97) {
+    FaultyFileSystem files;
+    files.set_disk_space(space);
+    expect_sound_after(shop, files, fmt::format("{} bytes free", space));
+  }
+  FaultyFileSystem slow;
+  slow.set_longest_transfer(13);
+  expect_sound_after(shop, slow, "short writes");
+}
+
+/// The same step is saved again, as after a validation: there is always one of the two, wherever renaming stops to work for good, and what is left is put in order later.
+TEST(Checkpoint, ReplacingOneLosesNothing) {
+  Shop shop;
+  shop.save(1);
+  int renames = 1;
+  for (int nth = 0; nth <= renames; ++nth) {
+    FaultyFileSystem files;
+    if (nth > 0) files.fail(FileCall::kRename, nth, EIO, true);
+    TrainState state = shop.state(1);
+    state.batch = nth + 1;
+    bool failed = false;
+    try {
+      const ScopedFileSystem in_force(files);
+      Checkpoints(shop.folder / "run", *shop.session, {}).save(state);
+    } catch (const Error& error) {
+      failed = true;
+      EXPECT_EQ(error.exit_code(), 7);
+    }
+    if (nth == 0) renames = files.calls(FileCall::kRename);
+    EXPECT_EQ(failed, nth > 0);
+    std::vector<std::string> notes;
+    const auto restored = shop.open().restore(&notes);
+    ASSERT_TRUE(restored.has_value()) << "rename " << nth;
+    EXPECT_EQ(restored->batch, 1);
+  }
+  EXPECT_EQ(renames, 6);  // four files, the old folder, the new one
+}
+
+TEST(Checkpoint, DamagedOnesArePassedOver) {
+  for (const char* name : {"model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"})
+    for (const char* how : {"missing", "cut", "changed", "empty"}) {
+      SCOPED_TRACE(std::string(name) + " " + how);
+      Shop shop;
+      shop.save(1);
+      shop.save(2);
+      const std::string file = shop.file(2, name);
+      std::string text = shop.folder.read(file);
+      if (std::string(how) == "missing") {
+        remove_file(shop.folder / file);
+      } else {
+        if (std::string(how) == "cut") text.resize(text.size() / 2);
+        else if (std::string(how) == "changed") text[text.size() / 2] = static_cast<char>(text[text.size() / 2] ^ 1);
+        else text.clear();
+        shop.folder.write(file, text);
+      }
+      std::vector<std::string> notes;
+      const auto state = shop.open().restore(&notes);
+      ASSERT_TRUE(state.has_value());
+      EXPECT_EQ(state->step, 1);
+      EXPECT_EQ(shop.weight(), 1);
+      ASSERT_THAT(notes, SizeIs(1));
+      EXPECT_THAT(notes[0], HasSubstr("checkpoint-000002"));
+    }
+}
+
+TEST(Checkpoint, WhereNoneIsSoundThatIsSaid) {
+  Shop shop;
+  shop.save(1);
+  shop.folder.write(shop.file(1, "state.json"), "{}");
+  std::vector<std::string> notes;
+  expect_error(Code::kCheckpoint, "none of the checkpoints", [&] { shop.open().restore(&notes); });
+  remove_tree(shop.open().path(1));
+  EXPECT_FALSE(shop.open().restore(&notes).has_value());
+}
+
+TEST(Checkpoint, OfAnotherPlanIsRefusedAndChangesNothing) {
+  Shop shop;
+  shop.mark(5);
+  write_checkpoint(shop.folder / "c", *shop.session, shop.state(1));
+  shop.folder.write("sgd.toml", "[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"sgd\"\n");
+  run_well(shop.folder.path(), "hone-compile mlp.onnx -r sgd.toml -o sgd.hone");
+  const plan::Plan plan = plan::load(shop.folder / "sgd.hone");
+  Session other(plan, {.device = "cpu", .threads = 1});
+  const double before = other.read(kWeight).at(0);
+  expect_error(Code::kPlanMismatch, "the plan has no \"dense/bias/m\"", [&] { load_checkpoint(shop.folder / "c", other); });
+  EXPECT_EQ(other.read(kWeight).at(0), before);
+}
+
+TEST(Checkpoint, HalfOfOneIsTakenAwayBeforeTheNextRun) {
+  Shop shop;
+  shop.save(1);
+  make_folders(shop.folder / "run/.checkpoint-000002.half");
+  rename_durably(shop.folder / "run/checkpoint-000001", shop.folder / "run/.checkpoint-000001.old");  // killed between two renames
+  std::vector<std::string> notes;
+  ASSERT_TRUE(shop.open().restore(&notes).has_value());
+  EXPECT_THAT(list_folder(shop.folder / "run"), ElementsAre("checkpoint-000001"));
+}
+
+TEST(TrainState, WhatIsNoStateIsRefused) {
+  for (const char* text : {"", "[]", "{}", R"({"version":1})", R"({"version":2,"step":1})", "nonsense"})
+    expect_error(Code::kDataFormat, "no state of a training run", [&] { state_from_json(text, "state.json"); });
+  TrainState state;
+  state.step = -1;
+  expect_error(Code::kDataFormat, "step is negative", [&] { state_from_json(to_json(state), "state.json"); });
+}
+
+}  // namespace
+}  // namespace hone::test

@@ -1,0 +1,122 @@
+// Runs that are stopped, killed and gone on with end as if nothing had happened.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+
+#include "tests/tools/resume.h"
+
+namespace hone::test {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+
+/// The epochs' lines without what depends on the clock.
+std::vector<Json> epochs_of(const std::string& lines) {
+  std::vector<Json> epochs;
+  std::istringstream text(lines);
+  for (std::string line; std::getline(text, line);) {
+    Json json = Json::parse(line);
+    if (json.at("kind") != "epoch") continue;
+    json.erase("seconds");
+    epochs.push_back(json);
+  }
+  return epochs;
+}
+
+TEST(Resume, GoesOnAfterAnyStep) {
+  const ResumedRun run;
+  for (const int step : {1, 9, 10, 11, 25, 49, 50}) {
+    SCOPED_TRACE(step);
+    run.remove("part");
+    run.stop_after(step, "part");
+    run_well(run.folder.path(), run.command("part") + " --resume");
+    EXPECT_TRUE(run.is_as_whole("part"));
+    EXPECT_EQ(epochs_of(run.folder.read("part/metrics.jsonl")), epochs_of(run.folder.read("whole/metrics.jsonl")));
+  }
+}
+
+TEST(Resume, AKilledRunGoesOn) {
+  const ResumedRun run;
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> seconds(0, 0.4);
+  for (int i = 0; i < 4; ++i) {
+    SCOPED_TRACE(i);
+    run.remove("killed");
+    run_and_signal(run.folder.path(), run.command("killed") + " --resume", seconds(random), SIGKILL);
+    run_well(run.folder.path(), run.command("killed") + " --resume");
+    EXPECT_TRUE(run.is_as_whole("killed"));
+  }
+}
+
+TEST(Resume, SignalsLetTheStepBeFinishedAndSaved) {
+  const ResumedRun run;
+  std::string loud = run.command("stopped") + " --epochs 100000";
+  loud.replace(loud.find("--quiet"), 7, "");
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+    SCOPED_TRACE(signal);
+    run.remove("stopped");
+    const ToolRun stopped = run_and_signal_at(run.folder.path(), loud, "Epoch 3/", signal);
+    EXPECT_EQ(stopped.exit, 75) << stopped.err;
+    EXPECT_THAT(stopped.err, HasSubstr("with --resume goes on"));
+    EXPECT_THAT(run.folder.read("stopped.onnx"), Not(testing::IsEmpty()));
+    const ToolRun again = run_and_signal_at(run.folder.path(), loud + " --resume", "Epoch ", signal);
+    EXPECT_THAT(again.err, HasSubstr("Going on after step "));
+  }
+}
+
+TEST(Resume, ANewRunDoesNotTouchTheCheckpointsOfAnother) {
+  const ResumedRun run;
+  const ToolRun refused = run_tool(run.folder.path(), run.command("whole"));
+  EXPECT_EQ(refused.exit, 2);
+  EXPECT_THAT(refused.err, HasSubstr("holds the checkpoints of an earlier run, the newest of step 50"));
+  EXPECT_THAT(refused.err, HasSubstr("--resume"));
+}
+
+TEST(Resume, MoreEpochsMayBeAskedFor) {
+  const ResumedRun run;
+  const ToolRun none = run_well(run.folder.path(), "hone-run train mlp.hone --train x=x.npy,y=y.npy --run-dir whole --resume");
+  EXPECT_THAT(none.err, HasSubstr("All 50 steps were done before"));
+  const ToolRun more = run_well(run.folder.path(), "hone-run train mlp.hone --train x=x.npy,y=y.npy --run-dir whole --resume --epochs 6");
+  EXPECT_THAT(more.err, HasSubstr("Epoch 6/6"));
+}
+
+TEST(Resume, OtherBatchesInTheMiddleOfAnEpochAreRefused) {
+  const ResumedRun run;
+  run.stop_after(3, "part");
+  for (const char* change : {"--batch 4", "--seed 7", "--no-shuffle", "--set data.shuffle_buffer=3"}) {
+    const ToolRun refused = run_tool(run.folder.path(), run.command("part") + " --resume " + change);
+    EXPECT_EQ(refused.exit, 10) << change;
+    EXPECT_THAT(refused.err, HasSubstr("in the middle of epoch 1, after batch 6"));
+  }
+}
+
+TEST(Resume, WithoutACheckpointTheRunBegins) {
+  const ResumedRun run;
+  EXPECT_THAT(run_well(run.folder.path(), "hone-run train mlp.hone --train x=x.npy,y=y.npy --run-dir new --resume --steps 2").err, HasSubstr("no checkpoint yet: the run begins"));
+}
+
+TEST(Resume, CheckpointsAreWeightsToo) {
+  const ResumedRun run;
+  const auto eval = [&](const std::string& weights) { return run_well(run.folder.path(), "hone-run eval mlp.hone --data x=x.npy,y=y.npy --json --weights " + weights).out; };
+  EXPECT_EQ(eval("whole/checkpoint-000050"), eval("whole.onnx"));
+  EXPECT_EQ(eval("whole/checkpoint-000050/model.safetensors"), eval("whole.onnx"));
+  EXPECT_NE(eval("whole/checkpoint-000001"), eval("whole.onnx"));
+}
+
+TEST(Stopping, TimeAndBatchesCanBeLimited) {
+  const ResumedRun run;
+  const std::string train = "hone-run train mlp.hone --train x=x.npy,y=y.npy ";
+  EXPECT_THAT(run_well(run.folder.path(), train + "--epochs 1000000 --max-time 0.2").err, HasSubstr("Out of time after step "));
+  EXPECT_THAT(run_well(run.folder.path(), train + "--epochs 2 --limit 6").err, HasSubstr("Trained 6 steps"));
+}
+
+}  // namespace
+}  // namespace hone::test

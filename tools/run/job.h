@@ -1,0 +1,49 @@
+// What hone-run's commands share: their flags, and a plan made ready with its recipe and data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/recipe.h"
+#include "runtime/data/bound_arrays.h"
+#include "runtime/plan/plan.h"
+#include "runtime/session.h"
+#include "runtime/train/means.h"
+#include "runtime/train/progress.h"
+
+namespace hone {
+
+/// What the command line says, for all commands.
+struct Arguments {
+  std::string plan, weights, out, run_dir, device = "auto", workload;
+  std::vector<std::string> train, valid, data, in, set, dim;
+  std::optional<std::int64_t> epochs, batch, seed;
+  std::int64_t steps = 0, limit = 0, log_every = 100, save_steps = 0, keep = 3, threads = 0;
+  double seconds = 3, warm_up = 0.2, max_time = 0;
+  bool no_shuffle = false, pre_batched = false, quiet = false, verbose = false, json = false, dry_run = false, log_grad_norms = false, breakdown = false;
+  bool resume = false, keep_best = false;
+};
+
+/// A plan on a device, with the weights that were asked for.
+struct Job {
+  explicit Job(const Arguments& arguments);
+  plan::Plan plan;  // without its programs
+  Session session;
+  SessionRunner runner;
+};
+
+/// The plan's recipe with what the command line changes. Throws kPlanEntry when the plan can only predict, kRecipeKey and kRecipeValue.
+Recipe recipe_for(const plan::Plan& plan, const Arguments& arguments);
+
+/// An entry that computes a loss. Throws kPlanEntry for a plan that can only predict.
+const plan::Entry& entry_with_loss(const Job& job, const char* name);
+
+/// The arrays that `flag` names, bound to the entry. Throws what BoundArrays throws.
+BoundArrays open_data(const Job& job, const Recipe& recipe, const plan::Entry& entry, const char* flag, const std::vector<DataSource>& sources, bool pre_batched);
+
+/// What was done with the data on the way to the model.
+void say_notes(Progress& progress, const BoundArrays& data);
+
+}  // namespace hone

@@ -1,0 +1,215 @@
+#include "tools/run/train.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "base/diag.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "runtime/data/batches.h"
+#include "runtime/train/json_line.h"
+#include "runtime/train/machine_load.h"
+#include "runtime/train/report.h"
+#include "runtime/train/summary.h"
+#include "runtime/train/training_loop.h"
+#include "runtime/train/weights.h"
+#include "tools/command_line.h"
+
+namespace hone {
+
+namespace {
+
+constexpr int kStoppedSaved = 75, kStopped = 130;
+
+volatile std::sig_atomic_t stop_signal = 0;  // the one thing that a signal handler may touch
+
+extern "C" void on_stop_signal(int number) {
+  if (number == SIGINT and stop_signal != 0) _exit(kStopped);
+  stop_signal = number;
+}
+
+void catch_stop_signals() {
+  struct sigaction action = {};
+  action.sa_handler = on_stop_signal;
+  action.sa_flags = SA_RESTART;
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) sigaction(number, &action, nullptr);
+}
+
+void check_flags(const Arguments& a) {
+  Diags diags;
+  const auto refuse = [&](bool wrong, std::string what, std::string way_out) {
+    if (wrong) diags.error(Code::kUsage, std::move(what), {}, {std::move(way_out)});
+  };
+  refuse(a.steps < 0 or a.log_every < 0 or a.save_steps < 0, "--steps, --log-every and --save-steps count steps: 0 or more", "leave them out for all steps, every 100th, and none but the epochs' last");
+  refuse(a.limit < 0, "--limit counts batches of an epoch: 0 or more", "leave it out for all batches");
+  refuse(a.max_time < 0, "--max-time is in seconds: 0 or more", "leave it out for no limit");
+  refuse(a.keep < 1, fmt::format("--keep {}: at least the newest checkpoint is kept", a.keep), "leave it out to keep three");
+  refuse(a.run_dir.empty() and a.resume, "--resume goes on from the checkpoints in --run-dir, which is not given", "add --run-dir DIR, the one of the run that was stopped");
+  refuse(a.run_dir.empty() and (a.save_steps > 0 or a.keep_best), "--save-steps and --keep-best are about the checkpoints in --run-dir, which is not given", "add --run-dir DIR");
+  refuse(a.resume and not a.weights.empty(), "--resume and --weights both say where the weights come from", "leave one of them out");
+  refuse(a.resume and a.dry_run, "--dry-run leaves nothing and takes nothing from a run folder, so there is nothing to --resume", "leave one of them out");
+  diags.throw_if_errors();
+}
+
+std::optional<PlannedMemory> planned_for(const Job& job, std::int64_t batch_size) {
+  return planned_memory(job.session.program(), job.plan.batch_symbol, batch_size);
+}
+
+void say_summary(Progress& progress, const Job& job, const Arguments& arguments, std::int64_t batch_size) {
+  progress.say(model_summary(job.session.program(), {.model_name = job.plan.model_name,
+                                                     .batch_size = batch_size,
+                                                     .planned = planned_for(job, batch_size),
+                                                     .all_weights = arguments.verbose,
+                                                     .columns = progress.columns()}));
+}
+
+/// The plan begins with the seed that it was compiled with.
+void set_seed(Session& session, std::int64_t seed) {
+  for (const plan::Persistent& persistent : session.program().persistents)
+    if (persistent.role == plan::Persistent::Role::kState and persistent.name == plan::kRandomSeed) session.write(persistent.name, Tensor::scalar(seed));
+}
+
+/// Where the run goes on; nothing if it begins.
+std::optional<TrainState> find_start(const Arguments& arguments, Checkpoints& checkpoints, const Recipe& recipe, const DataOrder& order, Progress& progress) {
+  if (not arguments.resume) {
+    if (const auto steps = checkpoints.steps(); not steps.empty() and not arguments.dry_run)
+      throw Error(Code::kUsage, fmt::format("{} holds the checkpoints of an earlier run, the newest of step {}", quoted(arguments.run_dir), steps.front()), {},
+                  {"add --resume to go on with that run", "or name another --run-dir, or remove that one, to begin anew"});
+    return std::nullopt;
+  }
+  std::vector<std::string> notes;
+  std::optional<TrainState> from = checkpoints.restore(&notes);
+  if (from) {
+    const std::vector<std::string> changes = changes_since(*from, recipe, order);
+    notes.insert(notes.end(), changes.begin(), changes.end());
+  }
+  for (const std::string& note : notes) progress.say("note: " + note);
+  if (not from) progress.say(fmt::format("{} holds no checkpoint yet: the run begins", arguments.run_dir));
+  else progress.say(fmt::format("Going on after step {}, in epoch {}, from {}", from->step, from->epoch + 1, checkpoints.path(from->step)));
+  return from;
+}
+
+/// Saves and loads once, in a folder of its own beside where the files will go, and takes it away again.
+void try_saving(Job& job, const Arguments& arguments, const TrainResult& result) {
+  std::string beside = not arguments.out.empty() ? folder_of(arguments.out) : not arguments.run_dir.empty() ? arguments.run_dir : ".";
+  while (not file_exists(beside)) beside = folder_of(beside);  // a run makes its folder; a dry run leaves none
+  const std::string scratch = fmt::format("{}/.hone-dry-run-{}", beside, getpid());
+  struct Remover {
+    const std::string& folder;
+    ~Remover() {
+      try {
+        remove_tree(folder);
+      } catch (const Error& error) { print_message(error.what()); }
+    }
+  } remover{scratch};
+  make_folders(scratch);
+  write_checkpoint(scratch + "/checkpoint", job.session, {.step = result.steps});
+  (void)load_checkpoint(scratch + "/checkpoint", job.session);
+  save_weights(job.plan.onnx_model, job.session, scratch + "/trained.onnx");
+}
+
+/// The run's best epoch, those included that an earlier run went through.
+std::optional<BestEpoch> best_of_run(const Arguments& arguments, const Progress& progress) {
+  if (arguments.run_dir.empty()) return progress.best();
+  RunHistory history;
+  for_each_line(arguments.run_dir + "/metrics.jsonl", [&](std::string_view line) { history.add_line(line); });
+  return best_epoch(history);
+}
+
+void say_report(Progress& progress, const Job& job, const Arguments& arguments, const TrainResult& result, const BoundArrays& data, std::int64_t batch_size) {
+  const std::int64_t steps = result.steps - result.earlier_steps;
+  progress.say(training_report({.steps = steps,
+                                .samples = arguments.pre_batched ? 0 : samples_of(steps, batch_size, data.length()),
+                                .seconds = result.seconds,
+                                .best = best_of_run(arguments, progress),
+                                .peak_bytes = peak_memory_bytes(),
+                                .planned = planned_for(job, batch_size),
+                                .run_dir = arguments.run_dir}));
+}
+
+std::string ending_text(const Arguments& arguments, const TrainResult& result) {
+  const std::string model = arguments.out.empty() ? "" : "; the trained model is " + arguments.out;
+  if (result.end == TrainResult::End::kOutOfTime) return fmt::format("Out of time after step {}{}", result.steps, model);
+  if (result.end == TrainResult::End::kDone) {
+    if (result.steps == result.earlier_steps) return fmt::format("All {} steps were done before: nothing was trained; --epochs asks for more{}", result.steps, model);
+    return fmt::format("Trained {} steps in {}{}", result.steps - result.earlier_steps, human_duration(result.seconds), model);
+  }
+  std::string text = fmt::format("Stopped after step {}", result.steps);
+  if (not arguments.run_dir.empty()) text += "; the same command with --resume goes on";
+  if (not arguments.out.empty()) text += "; the weights as they are now were written to " + arguments.out;
+  else if (arguments.run_dir.empty()) text += "; nothing was saved, because there is neither --run-dir nor --out";
+  return text;
+}
+
+/// What is left to do and to say when the steps are over; the exit code.
+int finish_training(Job& job, const Arguments& arguments, const TrainResult& result, Progress& progress) {
+  if (arguments.dry_run) {
+    try_saving(job, arguments, result);
+    progress.say("Dry run: one step, one evaluation, one save and one resume went well; nothing is left of them");
+  } else {
+    if (not arguments.out.empty()) save_weights(job.plan.onnx_model, job.session, arguments.out);
+    progress.say(ending_text(arguments, result));
+  }
+  if (arguments.json) {
+    JsonLine line;
+    line.text("kind", "result").integer("steps", result.steps).integer("epochs", result.epochs).number("seconds", result.seconds);
+    for (const auto& [name, value] : result.values) line.number(name, value);
+    print_data(line.str() + "\n");
+  }
+  const bool saved = not arguments.dry_run and (not arguments.out.empty() or not arguments.run_dir.empty());
+  return result.end != TrainResult::End::kStopRequested ? 0 : saved ? kStoppedSaved : kStopped;
+}
+
+}  // namespace
+
+int train(const Arguments& arguments) {
+  check_flags(arguments);
+  const auto train_sources = parse_data("--train", arguments.train), valid_sources = parse_data("--valid", arguments.valid);
+  Job job(arguments);
+  const TrainEntries entries = {.step = &entry_with_loss(job, plan::kTrainStep),
+                                .step_norms = job.session.has_entry(plan::kTrainStepNorms) ? &job.session.entry(plan::kTrainStepNorms) : nullptr,
+                                .evaluate = &entry_with_loss(job, plan::kEvalStep)};
+  Recipe recipe = recipe_for(job.plan, arguments);
+  if (arguments.dry_run) recipe.train.epochs = 1;
+  set_seed(job.session, recipe.train.seed);
+  const BoundArrays data = open_data(job, recipe, *entries.step, "--train", train_sources, arguments.pre_batched);
+  std::optional<BoundArrays> valid;
+  if (not valid_sources.empty()) valid = open_data(job, recipe, *entries.evaluate, "--valid", valid_sources, arguments.pre_batched);
+  Progress progress = Progress::to_standard_error(arguments.quiet);
+  progress.set_batch_size(arguments.pre_batched ? 0 : recipe.data.batch_size);
+  say_notes(progress, data);
+  if (valid) say_notes(progress, *valid);
+  if (not arguments.quiet) say_summary(progress, job, arguments, recipe.data.batch_size);
+  if (not arguments.out.empty()) AtomicFile writable(arguments.out);  // better refused now than after the last epoch
+
+  BatchReader batches(data, recipe.data.batch_size, {.shuffle = not arguments.no_shuffle, .buffer = recipe.data.shuffle_buffer, .seed = recipe.train.seed});
+  std::optional<BatchReader> validation;
+  if (valid or arguments.dry_run) validation.emplace(valid ? *valid : data, recipe.data.batch_size, ShuffleOptions{.shuffle = false});
+  const DataOrder order = {.samples = data.length(),
+                           .batch_size = recipe.data.batch_size,
+                           .shuffle_buffer = recipe.data.shuffle_buffer,
+                           .seed = recipe.train.seed,
+                           .shuffled = not arguments.no_shuffle and not arguments.pre_batched};
+  Checkpoints checkpoints(arguments.run_dir, job.session, {.keep = arguments.keep, .keep_best = arguments.keep_best});
+  const std::optional<TrainState> from = find_start(arguments, checkpoints, recipe, order, progress);
+  const bool has_folder = not arguments.run_dir.empty() and not arguments.dry_run;
+  TrainOptions options = {.steps = arguments.dry_run ? 1 : arguments.steps,
+                          .limit = arguments.limit,
+                          .max_seconds = arguments.max_time,
+                          .log_every = arguments.log_every,
+                          .log_grad_norms = arguments.log_grad_norms,
+                          .run_dir = has_folder ? arguments.run_dir : "",
+                          .checkpoints = has_folder ? &checkpoints : nullptr,
+                          .save_steps = arguments.save_steps,
+                          .order = order,
+                          .stop_requested = [] { return stop_signal != 0; }};
+  catch_stop_signals();
+  const TrainResult result = TrainingLoop(job.runner, entries, recipe, batches, validation ? &*validation : nullptr, options, progress, from).run();
+  const int exit_code = finish_training(job, arguments, result, progress);
+  if (not arguments.dry_run and not arguments.quiet) say_report(progress, job, arguments, result, data, recipe.data.batch_size);
+  return exit_code;
+}
+
+}  // namespace hone
