@@ -82,6 +82,15 @@ const std::byte* Array::rows(std::int64_t first, std::int64_t count, std::vector
   return scratch.data();
 }
 
+void Array::expect_row(std::int64_t row) const {
+  constexpr std::uint64_t kLine = 64, kMostBytes = 4096;  // the rest of a longer row is found by the processor itself
+  std::int64_t begin = 0;
+  const RowPart& part = part_of(row + skipped_, &begin);
+  if (part.bytes->data() == nullptr) return;
+  const std::byte* data = part.bytes->data() + part.offset_of(row + skipped_ - begin);
+  for (std::uint64_t at = 0; at < std::min<std::uint64_t>(row_bytes(), kMostBytes); at += kLine) __builtin_prefetch(data + at);
+}
+
 /// Rows that touch or overlap are one stretch of elements, each of which is looked at once.
 std::optional<Array::Place> Array::find_in(const RowPart& part, const Search& search) const {
   const std::uint64_t size = size_of(dtype_), row_length = row_bytes();

@@ -44,6 +44,9 @@ class Array {
   /// The same, aligned for the element type, where they lie if they lie so, else in `scratch`. Throws kFileRead.
   const std::byte* rows(std::int64_t first, std::int64_t count, std::vector<std::byte>& scratch) const;
 
+  /// Tells the processor that the row will be wanted soon, if it lies in memory.
+  void expect_row(std::int64_t row) const;
+
   struct Place {
     std::int64_t row, element;  ///< the element's number within its row
   };

@@ -49,10 +49,13 @@ BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, Shu
 /// What is the same for every batch is converted here, once.
 BatchReader::Slot BatchReader::make_slot() const {
   Slot slot;
+  slot.samples.reserve(static_cast<std::size_t>(batch_size_));
   for (const BoundArrays::Column& column : arrays_.columns()) {
     const std::int64_t rows = column.by_sample ? batch_size_ : 1;
     const auto bytes = static_cast<std::size_t>(checked_multiply(rows, column.row_elements, "a batch")) * size_of(column.feed.dtype);
     slot.columns.push_back(std::make_unique<std::byte[]>(bytes + kAlignment));
+    if (column.by_sample and not column.converter.only_copies())  // now, because later epochs may need more of it than the first
+      slot.scratch.resize(std::max(slot.scratch.size(), static_cast<std::size_t>(batch_size_) * column.array.row_bytes()));
     if (column.by_sample) continue;
     const std::byte* whole = column.array.rows(0, column.array.row_count(), slot.scratch);
     column.converter.convert(whole, aligned(slot.columns.back().get()), static_cast<std::size_t>(column.row_elements));
@@ -60,30 +63,25 @@ BatchReader::Slot BatchReader::make_slot() const {
   return slot;
 }
 
-std::span<const std::int64_t> BatchReader::samples_of(std::int64_t begin) const {
-  const std::int64_t size = std::max<std::int64_t>(0, std::min(batch_size_, sample_count_ - begin));
-  return size == 0 ? std::span<const std::int64_t>() : order_.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
-}
-
 void BatchReader::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
   HONE_CHECK(first_batch >= 0, "an epoch that begins before its first batch");
   if (gather_ahead_) gather_ahead_->finish();
-  order_ = sample_order_.start_epoch(epoch);
+  sample_order_.start_epoch(epoch);
   begin_ = std::min(first_batch, batch_count_) * batch_size_;
   size_ = 0;
   next_begin_ = begin_;
-  if (gather_ahead_ and not samples_of(next_begin_).empty()) gather_ahead_->begin();
+  if (gather_ahead_ and size_at(next_begin_) > 0) gather_ahead_->begin();
 }
 
 bool BatchReader::next() {
   begin_ += size_;
-  size_ = static_cast<std::int64_t>(samples_of(begin_).size());
+  size_ = size_at(begin_);
   if (size_ == 0) return false;
   if (gather_ahead_) {
     gather_ahead_->finish();
     std::swap(in_use_, next_);
     next_begin_ = begin_ + size_;
-    if (not samples_of(next_begin_).empty()) gather_ahead_->begin();
+    if (size_at(next_begin_) > 0) gather_ahead_->begin();
   } else {
     gather(begin_, in_use_);
   }
@@ -95,20 +93,23 @@ bool BatchReader::next() {
   return true;
 }
 
-void BatchReader::gather(std::int64_t begin, Slot& slot) const {
-  const auto samples = samples_of(begin);
+void BatchReader::gather(std::int64_t begin, Slot& slot) {
+  slot.samples.resize(static_cast<std::size_t>(size_at(begin)));
+  sample_order_.copy(begin, slot.samples);
   for (std::size_t column = 0; column < slot.columns.size(); ++column)
-    if (arrays_.columns()[column].by_sample) gather_column(column, samples, slot);
+    if (arrays_.columns()[column].by_sample) gather_column(column, slot);
 }
 
 /// Samples that follow each other in the array are taken in one go.
-void BatchReader::gather_column(std::size_t index, std::span<const std::int64_t> samples, Slot& slot) const {
+void BatchReader::gather_column(std::size_t index, Slot& slot) const {
   const BoundArrays::Column& column = arrays_.columns()[index];
-  const std::size_t elements = static_cast<std::size_t>(column.row_elements);
+  const std::vector<std::int64_t>& samples = slot.samples;
+  const auto elements = static_cast<std::size_t>(column.row_elements);
   std::byte* to = aligned(slot.columns[index].get());
   for (std::size_t at = 0, end = 0; at < samples.size(); at = end) {
     for (end = at + 1; end < samples.size() and samples[end] == samples[end - 1] + 1;) ++end;
     const auto rows = static_cast<std::int64_t>(end - at);
+    if (end < samples.size()) column.array.expect_row(samples[end]);
     if (column.converter.only_copies()) column.array.read(samples[at], rows, to);
     else column.converter.convert(column.array.rows(samples[at], rows, slot.scratch), to, (end - at) * elements);
     to += (end - at) * elements * size_of(column.feed.dtype);

@@ -1,6 +1,7 @@
 // Batches of arrays, gathered into memory that is used again and again.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -36,19 +37,21 @@ class BatchReader : public BatchSource {
   bool next() override;
   std::int64_t size() const override { return size_ * samples_each_; }
   /// Which rows of the arrays the last next() gathered.
-  std::span<const std::int64_t> samples() const { return samples_of(begin_); }
+  std::span<const std::int64_t> samples() const { return in_use_.samples; }
 
  private:
   /// Memory for one batch.
   struct Slot {
     std::vector<std::unique_ptr<std::byte[]>> columns;
-    std::vector<std::byte> scratch;  // of rows before they are converted
+    std::vector<std::int64_t> samples;  // which they are
+    std::vector<std::byte> scratch;     // of rows before they are converted
   };
 
   Slot make_slot() const;
-  std::span<const std::int64_t> samples_of(std::int64_t begin) const;
-  void gather(std::int64_t begin, Slot& slot) const;
-  void gather_column(std::size_t column, std::span<const std::int64_t> samples, Slot& slot) const;
+  /// Samples of the batch that begins there; 0 at the end.
+  std::int64_t size_at(std::int64_t begin) const { return std::max<std::int64_t>(0, std::min(batch_size_, sample_count_ - begin)); }
+  void gather(std::int64_t begin, Slot& slot);
+  void gather_column(std::size_t column, Slot& slot) const;
 
   const BoundArrays& arrays_;
   std::int64_t batch_size_ = 1;
@@ -56,7 +59,6 @@ class BatchReader : public BatchSource {
   std::int64_t sample_count_ = 0;
   std::int64_t samples_each_ = 1;
   SampleOrder sample_order_;
-  std::span<const std::int64_t> order_;
   std::int64_t begin_ = 0, size_ = 0;
   Slot in_use_, next_;
   std::int64_t next_begin_ = 0;                  // of what is gathered into next_

@@ -118,6 +118,7 @@ Converter::Converter(DType from, DType to, double scale) : from_(from), to_(to),
   for (int i = 0; i < 256; ++i) all[static_cast<std::size_t>(i)] = static_cast<std::byte>(i);
   table_.resize(256 * size_of(to));
   convert_any(from, to, all.data(), table_.data(), 256, scale);
+  if (from == DType::kU8 and to == DType::kF32) byte_factor_ = factor_for_bytes(scale);
 }
 
 void Converter::convert(const std::byte* from, std::byte* to, std::size_t count) const {
@@ -129,6 +130,8 @@ void Converter::convert(const std::byte* from, std::byte* to, std::size_t count)
   };
   if (only_copies()) {
     if (count > 0) std::memcpy(to, from, count * size_of(from_));
+  } else if (byte_factor_) {
+    scale_bytes(reinterpret_cast<const std::uint8_t*>(from), reinterpret_cast<float*>(to), count, *byte_factor_);
   } else if (table_.empty()) {
     convert_any(from_, to_, from, to, count, scale_);
   } else if (size_of(to_) == 1) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "runtime/data/scale_bytes.h"
 
 namespace hone {
 
@@ -30,7 +31,8 @@ class Converter {
  private:
   DType from_, to_;
   double scale_;
-  std::vector<std::byte> table_;  // for element types of one byte: the result of each of the 256 values
+  std::vector<std::byte> table_;           // for element types of one byte: the result of each of the 256 values
+  std::optional<SplitFactor> byte_factor_;  // for u8 to f32, where that is as exact
 };
 
 /// The first of `count` integers at `from` outside [low, high) and not equal to *ignored: its position.

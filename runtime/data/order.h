@@ -1,6 +1,7 @@
 // The order in which samples are visited: a function of seed and epoch, the same on every machine.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -28,18 +29,36 @@ struct ShuffleOptions {
 /// Visits each of `count` samples once an epoch. The order of epoch e depends on (count, options, e) alone, not on epochs before.
 class SampleOrder {
  public:
-  SampleOrder(std::int64_t count, ShuffleOptions options);
+  /// Up to so many samples the order is made at the start of an epoch and kept; of more, each sample is worked out when it is asked for, so that memory stays as it is.
+  static constexpr std::int64_t kListed = std::int64_t{1} << 22;
 
-  /// Makes the order of `epoch`; allocates only the first time.
-  std::span<const std::int64_t> start_epoch(std::int64_t epoch);
+  SampleOrder(std::int64_t count, ShuffleOptions options, std::int64_t most_listed = kListed);
+
+  /// Begins `epoch`; allocates only the first time.
+  void start_epoch(std::int64_t epoch);
+  /// The samples at places [begin, begin + to.size()) of the order. Going forward costs little.
+  void copy(std::int64_t begin, std::span<std::int64_t> to);
 
  private:
-  void permute(RandomWords& random);
-  void shuffle_through_buffer(RandomWords& random);
+  void permute(RandomWords random);
+  void start_buffer(RandomWords random);
+  std::int64_t draw_from_buffer();
+  std::int64_t place_of(std::int64_t number) const;
 
   ShuffleOptions options_;
-  std::vector<std::int64_t> order_;
+  std::int64_t count_;
+  bool buffered_ = false, listed_ = false;
+  std::uint64_t epoch_ = 0;
+  std::vector<std::int64_t> order_;  // if listed
+  // Through a buffer: the samples in it, and how far it has come.
   std::vector<std::int64_t> buffer_;
+  RandomWords random_;
+  std::size_t held_ = 0;
+  std::int64_t next_ = 0, drawn_ = 0;
+  // Not listed, all shuffled: a Feistel network over the next power of 4, whose values beyond the count are passed over.
+  static constexpr int kRounds = 6;
+  std::array<std::uint64_t, kRounds> keys_{};
+  int half_bits_ = 1;
 };
 
 }  // namespace hone

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "runtime/data/batches.h"
 #include "tests/runtime/hand_plan.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -130,6 +131,23 @@ TEST_F(Allocations, TheLastEightBindingsAreKept) {
   EXPECT_EQ(allocations_with(1), 0);
   EXPECT_EQ(allocations_with(3), 0);
   EXPECT_GT(allocations_with(2), 0);
+}
+
+TEST_F(Allocations, BatchesMakeNoneAfterTheFirstEpochHasBegun) {
+  plan::Entry entry;
+  entry.feeds = {{"x", plan::Feed::Kind::kModelInput, DType::kF32, {Dim::symbol("N"), 4}, std::nullopt, std::nullopt}};
+  std::vector<std::pair<std::string, Array>> arrays;
+  arrays.emplace_back("x", Array("x", Tensor::zeros(DType::kI16, {1000, 4})));
+  const BoundArrays data(entry, std::move(arrays), {.flag = "--train", .batch_symbol = "N", .pre_batched = false, .scale = {}});
+  for (const Ahead ahead : {Ahead::kNever, Ahead::kAlways}) {
+    BatchReader batches(data, 64, {.shuffle = true, .buffer = 100}, ahead);
+    const auto go_through = [&](std::int64_t epoch) {
+      batches.start_epoch(epoch);
+      while (batches.next()) continue;
+    };
+    go_through(0);
+    for (const std::int64_t epoch : {1, 2, 3}) EXPECT_EQ(allocations_of([&] { go_through(epoch); }), 0);
+  }
 }
 
 }  // namespace

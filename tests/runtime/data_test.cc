@@ -1,7 +1,10 @@
 // From what a user names on the command line to batches.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <set>
 
@@ -55,10 +58,15 @@ std::vector<T> values_of(const TensorView& view) {
   const auto* data = static_cast<const T*>(view.data);
   return {data, data + checked_element_count(view.shape)};
 }
-std::vector<std::int64_t> order_of(std::int64_t count, ShuffleOptions shuffle, std::int64_t epoch) {
-  SampleOrder order(count, shuffle);
-  const auto samples = order.start_epoch(epoch);
-  return {samples.begin(), samples.end()};
+std::vector<std::int64_t> next_order(SampleOrder& order, std::int64_t count, std::int64_t epoch) {
+  order.start_epoch(epoch);
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(count));
+  order.copy(0, samples);
+  return samples;
+}
+std::vector<std::int64_t> order_of(std::int64_t count, ShuffleOptions shuffle, std::int64_t epoch, std::int64_t most_listed = SampleOrder::kListed) {
+  SampleOrder order(count, shuffle, most_listed);
+  return next_order(order, count, epoch);
 }
 
 TEST(DataSpec, NamesFilesPartsAndRows) {
@@ -244,9 +252,8 @@ TEST(SampleOrder, EveryOrderVisitsEverySampleOnce) {
 TEST(SampleOrder, DependsOnSeedAndEpochAlone) {
   const ShuffleOptions shuffle = {.shuffle = true, .buffer = 0, .seed = 42};
   SampleOrder order(100, shuffle);
-  order.start_epoch(0);
-  const auto third = order.start_epoch(3);
-  EXPECT_EQ(std::vector(third.begin(), third.end()), order_of(100, shuffle, 3));
+  next_order(order, 100, 0);
+  EXPECT_EQ(next_order(order, 100, 3), order_of(100, shuffle, 3));
   EXPECT_NE(order_of(100, shuffle, 3), order_of(100, shuffle, 4));
   EXPECT_NE(order_of(100, shuffle, 3), order_of(100, {.shuffle = true, .buffer = 0, .seed = 43}, 3));
   EXPECT_EQ(order_of(5, {.shuffle = false}, 9), (std::vector<std::int64_t>{0, 1, 2, 3, 4}));
@@ -256,6 +263,40 @@ TEST(SampleOrder, StaysTheSameFromVersionToVersion) {
   EXPECT_EQ(order_of(8, {.shuffle = true, .buffer = 0, .seed = 0}, 0), order_of(8, {.shuffle = true, .buffer = 8, .seed = 0}, 0));
   EXPECT_EQ(order_of(8, {.shuffle = true, .buffer = 0, .seed = 0}, 0), (std::vector<std::int64_t>{3, 0, 5, 4, 7, 6, 1, 2}));
   EXPECT_EQ(order_of(8, {.shuffle = true, .buffer = 3, .seed = 1}, 2), (std::vector<std::int64_t>{2, 3, 1, 4, 5, 0, 6, 7}));
+}
+
+TEST(SampleOrder, OrdersTooLongToKeepVisitEverySampleOnceToo) {
+  for (const std::int64_t count : {1, 2, 3, 4, 5, 17, 1000, 4097}) {
+    const auto order = order_of(count, {.shuffle = true, .buffer = 0, .seed = 3}, 5, 0);
+    EXPECT_EQ(std::set<std::int64_t>(order.begin(), order.end()).size(), static_cast<std::size_t>(count));
+    EXPECT_EQ(*std::max_element(order.begin(), order.end()), count - 1);
+    if (count < 1000) continue;
+    EXPECT_NE(order, order_of(count, {.shuffle = true, .buffer = 0, .seed = 3}, 6, 0));
+    EXPECT_NE(order, order_of(count, {.shuffle = true, .buffer = 0, .seed = 4}, 5, 0));
+    std::int64_t close = 0;  // neighbours that stay neighbours
+    for (std::size_t i = 1; i < order.size(); ++i) close += std::abs(order[i] - order[i - 1]) <= 2 ? 1 : 0;
+    EXPECT_LT(close, 30);
+  }
+  EXPECT_EQ(order_of(1000, {.shuffle = true, .buffer = 7, .seed = 3}, 5, 0), order_of(1000, {.shuffle = true, .buffer = 7, .seed = 3}, 5));
+  EXPECT_EQ(order_of(4, {.shuffle = false}, 5, 0), (std::vector<std::int64_t>{0, 1, 2, 3}));
+  SampleOrder endless(std::int64_t{1} << 40, {.shuffle = true});  // takes no memory
+  endless.start_epoch(1);
+  std::vector<std::int64_t> some(1000);
+  endless.copy(std::int64_t{1} << 39, some);
+  EXPECT_EQ(std::set<std::int64_t>(some.begin(), some.end()).size(), 1000u);
+}
+
+TEST(SampleOrder, IsEnteredAnywhere) {
+  for (const std::int64_t most_listed : {std::int64_t{0}, SampleOrder::kListed})
+    for (const ShuffleOptions& shuffle : {ShuffleOptions{.shuffle = false}, ShuffleOptions{.shuffle = true, .seed = 2}, ShuffleOptions{.shuffle = true, .buffer = 9, .seed = 2}}) {
+      SampleOrder order(50, shuffle, most_listed);
+      const auto all = next_order(order, 50, 4);
+      for (const std::int64_t begin : {13, 40, 0, 49, 5}) {
+        std::vector<std::int64_t> part(static_cast<std::size_t>(50 - begin));
+        order.copy(begin, part);
+        EXPECT_TRUE(std::equal(part.begin(), part.end(), all.begin() + begin));
+      }
+    }
 }
 
 TEST(SampleOrder, BufferKeepsSamplesNearTheirPlace) {
@@ -368,6 +409,30 @@ TEST(BatchReader, PreBatchedSlicesAreFedAsTheyAreInOrder) {
   });
 }
 
+double resident_mib() {
+  std::ifstream statm("/proc/self/statm");
+  double pages = 0, resident = 0;
+  statm >> pages >> resident;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
+TEST(BatchReader, FileLargerThanMayStayInMemoryIsReadAsItIsWanted) {
+  const TempFolder folder;
+  constexpr std::int64_t kRows = 150'000;  // 450 MiB, of which the disk holds nothing
+  const std::string path = folder.write("x.bin", "");
+  std::filesystem::resize_file(path, kRows * 784 * 4);
+  const auto entry = entry_with({input("x", DType::kF32, {Dim::symbol("N"), 784})});
+  const std::vector<std::string> items = {"x=" + path + ":f32:150000x784"};
+  const double before = resident_mib();
+  const BoundArrays data(entry, parse_data("--train", items), options());
+  BatchReader batches(data, 256, {.shuffle = true, .buffer = 1000});
+  batches.start_epoch(0);
+  std::int64_t samples = 0;
+  while (batches.next()) samples += batches.size();
+  EXPECT_EQ(samples, kRows);
+  EXPECT_LT(resident_mib() - before, 100);
+}
+
 TEST(Converter, AgreesWithTensorCast) {
   const Tensor source = Tensor::of<std::int16_t>({4}, std::vector<std::int16_t>{-300, -1, 0, 1000});
   for (const DType to : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI64, DType::kI32}) {
@@ -375,6 +440,16 @@ TEST(Converter, AgreesWithTensorCast) {
     std::vector<std::byte> bytes(expected.byte_count());
     Converter(DType::kI16, to, 1).convert(source.bytes().data(), bytes.data(), 4);
     EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), expected.bytes().begin())) << to_string(to);
+  }
+}
+
+TEST(Converter, ScaledBytesHaveTheBitsOfOneRounding) {
+  std::vector<std::uint8_t> bytes(256 + 5);  // no multiple of a vector
+  std::iota(bytes.begin(), bytes.end(), std::uint8_t{0});
+  for (const double scale : {1.0, 1 / 255.0, 0.5, 1 / 127.5, 0.00392156862745098, -3.7, 1e-40, 1e38, 0.1, 1 / 3.0}) {
+    std::vector<float> found(bytes.size());
+    Converter(DType::kU8, DType::kF32, scale).convert(reinterpret_cast<const std::byte*>(bytes.data()), reinterpret_cast<std::byte*>(found.data()), bytes.size());
+    for (std::size_t i = 0; i < bytes.size(); ++i) EXPECT_EQ(found[i], static_cast<float>(bytes[i] * scale)) << scale << " " << i;
   }
 }
 
