@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/objectives.h"
 #include "base/recipe_tables.h"
 #include "base/text.h"
 
@@ -63,7 +64,9 @@ class Reader {
     }
   }
   void check_combinations();
+  void check_run();
   void fill_optimizer_defaults();
+  void fill_early_stopping();
 
   const Diags& diags() const { return diags_; }
   Recipe take() { return std::move(recipe_); }
@@ -87,7 +90,11 @@ class Reader {
   void read(const std::string& name, const RecipeValue& value);
   bool check_number(const std::string& name, double number);
   bool check_kind(const std::string& name, const std::string& kind);
+  void check_number_list(const std::string& name, const std::vector<double>& numbers);
+  void check_loss();
   void check_metrics();
+  void check_monitor(const std::string& name, const std::string& monitor);
+  void check_optimizer(const OptimizerKind& optimizer);
   void check_optimizer_numbers(const OptimizerKind& optimizer);
   void refuse_unknown(const std::string& name);
 
@@ -115,11 +122,6 @@ void Reader::refuse_unknown(const std::string& name) {
 bool Reader::check_number(const std::string& name, double number) {
   if (not std::isfinite(number)) {
     error(Code::kRecipeValue, name, fmt::format("{} is {}, which is no number to calculate with", name, number), {"give a finite number"});
-    return false;
-  }
-  for (const RecipeNotYet& missing : recipe_not_yet()) {
-    if (missing.key != name or number == missing.neutral) continue;
-    error(Code::kRecipeValue, name, fmt::format("{} asks for {}, which is not yet in this version", name, missing.what), {"leave the key out"});
     return false;
   }
   for (const RecipeRange& range : recipe_ranges()) {
@@ -166,27 +168,88 @@ void Reader::read(const std::string& name, const RecipeValue& value) {
     for (const auto& [item, number] : converted->numbers)
       if (not std::isfinite(number))
         error(Code::kRecipeValue, name, fmt::format("{}: the factor of {} is {}", name, quoted(item), number), {"give a finite number"});
+  if (key->kind == RecipeValue::Kind::kNumberList) check_number_list(name, converted->number_list);
   if (key->kind == RecipeValue::Kind::kBool or key->kind == RecipeValue::Kind::kInt or key->kind == RecipeValue::Kind::kFloat)
     good = check_number(name, number_of(*converted));
   if (good) key->set(recipe_, *converted);
 }
 
+/// The lists of numbers that there are say what things count.
+void Reader::check_number_list(const std::string& name, const std::vector<double>& numbers) {
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (not std::isfinite(numbers[i]) or numbers[i] < 0)
+      error(Code::kRecipeValue, name, fmt::format("{}: number {} is {}, and has to be at least 0", name, i, numbers[i]), {"0 leaves it out, 1 is as usual"});
+  if (not numbers.empty() and std::all_of(numbers.begin(), numbers.end(), [](double number) { return number == 0; }))
+    error(Code::kRecipeValue, name, fmt::format("{} are all 0: nothing would count", name), {"leave the key out"});
+}
+
+void Reader::check_loss() {
+  const LossKind* loss = find_loss(recipe_.loss.kind);
+  if (loss == nullptr) return;
+  if (is_set("loss.delta") and loss->name != "huber")
+    error(Code::kRecipeKey, "loss.delta", fmt::format("the loss {} has no delta", loss->name), {"leave it out; only huber has one"});
+  if (is_set("loss.class_axis") and not loss->has_class_axis)
+    error(Code::kRecipeKey, "loss.class_axis", fmt::format("the loss {} looks at each element alone, and has no axis of classes", loss->name), {"leave it out"});
+  for (const char* key : {"loss.ignore_index", "loss.label_smoothing", "loss.class_weights"})
+    if (is_set(key) and loss->compared != Compared::kClasses)
+      error(Code::kRecipeKey, key, fmt::format("{} is about integer classes, and the loss {} has none", key, loss->name), {"leave it out"});
+}
+
+std::string metric_names() {
+  std::vector<std::string> names;
+  for (const MetricKind& metric : metric_kinds()) names.emplace_back(metric.name);
+  return join(names, ", ");
+}
+
+/// "it goes with softmax_cross_entropy, cross_entropy and nll".
+std::string losses_of(const MetricKind& metric) {
+  std::vector<std::string> names;
+  for (const LossKind& loss : loss_kinds())
+    if (std::count(metric.beside.begin(), metric.beside.end(), loss.compared) > 0) names.emplace_back(loss.name);
+  return "it goes with " + join(names, ", ");
+}
+
 void Reader::check_metrics() {
-  std::vector<std::string> seen;
-  for (const std::string& metric : recipe_.metrics.list) {
-    if (top_k_of_metric(metric) == 0) {
-      const std::string known[] = {"accuracy", "top_5_accuracy"};
-      error(Code::kRecipeValue, "metrics.list", fmt::format("the metric {} is not in this version", quoted(metric)),
-            {did_you_mean(metric, known), "this version has accuracy and top_K_accuracy (top_5_accuracy, ...)"});
-    } else if (not recipe_.loss.kind.empty() and not has_integer_classes(recipe_.loss.kind)) {
-      error(Code::kRecipeValue, "metrics.list",
-            fmt::format("{} counts classes that are met, and the loss {} has no integer classes", metric, recipe_.loss.kind),
-            {"leave it out, or use softmax_cross_entropy or cross_entropy"});
+  const LossKind* loss = find_loss(recipe_.loss.kind);
+  std::vector<std::string> seen, known;
+  for (const MetricKind& metric : metric_kinds()) known.emplace_back(metric.name == "top_K_accuracy" ? "top_5_accuracy" : metric.name);
+  for (const std::string& name : recipe_.metrics.list) {
+    const MetricKind* metric = find_metric(name);
+    if (metric == nullptr) {
+      error(Code::kRecipeValue, "metrics.list", fmt::format("the metric {} is not in this version", quoted(name)),
+            {did_you_mean(name, known), fmt::format("this version has {} (top_5_accuracy, for one)", metric_names())});
+    } else if (loss != nullptr and std::count(metric->beside.begin(), metric->beside.end(), loss->compared) == 0) {
+      error(Code::kRecipeValue, "metrics.list", fmt::format("the metric {} says nothing about what the loss {} compares", name, loss->name),
+            {losses_of(*metric)});
     }
-    if (std::count(seen.begin(), seen.end(), metric) > 0)
-      error(Code::kRecipeValue, "metrics.list", fmt::format("the metric {} stands there twice", quoted(metric)), {"name each metric once"});
-    seen.push_back(metric);
+    if (std::count(seen.begin(), seen.end(), name) > 0)
+      error(Code::kRecipeValue, "metrics.list", fmt::format("the metric {} stands there twice", quoted(name)), {"name each metric once"});
+    seen.push_back(name);
   }
+}
+
+/// A run reports the loss and the metrics, each for the validation data, too. What a model's own training reports is not known here.
+void Reader::check_monitor(const std::string& name, const std::string& monitor) {
+  if (monitor.empty() or not recipe_.can_train()) return;
+  std::vector<std::string> reported = {"loss", "val_loss"};
+  for (const std::string& metric : recipe_.metrics.list) reported.push_back(metric), reported.push_back("val_" + metric);
+  if (std::count(reported.begin(), reported.end(), monitor) > 0) return;
+  error(Code::kRecipeValue, name, fmt::format("{} = {} is nothing that the run reports", name, quoted(monitor)),
+        {did_you_mean(monitor, reported), fmt::format("it reports {}", join(reported, ", "))});
+}
+
+/// What may also change when running.
+void Reader::check_run() {
+  const Recipe::Schedule& schedule = recipe_.schedule;
+  if (schedule.kind == "plateau") {
+    check_monitor("schedule.monitor", schedule.monitor);
+    if (schedule.factor >= 1)
+      error(Code::kRecipeValue, "schedule.factor", fmt::format("schedule.factor is {}, and a plateau's drop has to be less than 1", schedule.factor), {"0.1 is the default"});
+  }
+  if (schedule.kind == "one_cycle" and schedule.warmup_steps > 0)
+    error(Code::kRecipeValue, "schedule.warmup_steps", "one_cycle begins with a rise of its own, and schedule.warmup_steps asks for another",
+          {"leave it out; schedule.pct_start says how long the rise is"});
+  check_monitor("train.early_stopping.monitor", recipe_.train.early_stopping_monitor);
 }
 
 void Reader::check_optimizer_numbers(const OptimizerKind& optimizer) {
@@ -200,8 +263,18 @@ void Reader::check_optimizer_numbers(const OptimizerKind& optimizer) {
     error(Code::kRecipeKey, name, fmt::format("the optimizer {}{} has no {}", keras ? "Keras's " : "", optimizer.name, key),
           {fmt::format("it has {}", join(has, ", "))});
   }
-  if (optimizer.name == "sgd" and not keras and recipe_.optimizer.nesterov and (recipe_.optimizer.momentum <= 0 or recipe_.optimizer.dampening != 0))
+}
+
+void Reader::check_optimizer(const OptimizerKind& optimizer) {
+  check_optimizer_numbers(optimizer);
+  const Recipe::Optimizer& o = recipe_.optimizer;
+  const bool keras = recipe_.train.convention == Convention::kKeras;
+  if (optimizer.name == "sgd" and not keras and o.nesterov and (o.momentum <= 0 or o.dampening != 0))
     error(Code::kRecipeValue, "optimizer.nesterov", "nesterov needs a momentum above 0 and no dampening", {"set optimizer.momentum = 0.9, for one"});
+  if (o.clip_norm > 0 and o.clip_value > 0)
+    error(Code::kRecipeValue, "optimizer.clip_value", "optimizer.clip_norm and optimizer.clip_value are both set: which comes first?", {"keep one of the two"});
+  if (optimizer.name != "muon" and not o.exclude_from_muon.empty())
+    error(Code::kRecipeKey, "optimizer.exclude_from_muon", fmt::format("the optimizer is {}, not muon", optimizer.name), {"leave it out"});
 }
 
 void Reader::check_combinations() {
@@ -217,17 +290,13 @@ void Reader::check_combinations() {
   } else if (not is_set("optimizer.kind")) {
     error(Code::kRecipeValue, "loss.kind", "optimizer.kind is missing: nothing says how to train", {kinds_note("optimizer.kind")});
   }
-  if (is_set("loss.delta") and has_loss and recipe_.loss.kind != "huber" and not recipe_.loss.kind.empty())
-    error(Code::kRecipeKey, "loss.delta", fmt::format("the loss {} has no delta", recipe_.loss.kind), {"leave it out; only huber has one"});
-  for (const char* key : {"loss.ignore_index", "loss.class_axis", "loss.label_smoothing"})
-    if (is_set(key) and not recipe_.loss.kind.empty() and not has_integer_classes(recipe_.loss.kind))
-      error(Code::kRecipeKey, key, fmt::format("{} is about integer classes, and the loss {} has none", key, recipe_.loss.kind), {"leave it out"});
+  check_loss();
   if (is_set("model.freeze") and is_set("model.train_only") and not recipe_.model.freeze.empty() and not recipe_.model.train_only.empty())
     error(Code::kRecipeValue, "model.train_only", "model.freeze and model.train_only say the same thing in opposite ways", {"keep one of the two"});
   if (is_set("model.dropout.after") != is_set("model.dropout.rate"))
     error(Code::kRecipeValue, is_set("model.dropout.after") ? "model.dropout.after" : "model.dropout.rate", "model.dropout needs both after and rate",
           {"for example dropout = { after = \"encoder.*\", rate = 0.1 }"});
-  if (const OptimizerKind* optimizer = find_optimizer(recipe_.optimizer.kind)) check_optimizer_numbers(*optimizer);
+  if (const OptimizerKind* optimizer = find_optimizer(recipe_.optimizer.kind)) check_optimizer(*optimizer);
   check_metrics();
 }
 
@@ -244,13 +313,23 @@ void Reader::fill_optimizer_defaults() {
   }
 }
 
+/// One key of early stopping asks for it.
+void Reader::fill_early_stopping() {
+  std::string& monitor = recipe_.train.early_stopping_monitor;
+  if (not monitor.empty()) return;
+  for (const char* key : {"train.early_stopping.patience", "train.early_stopping.min_delta", "train.early_stopping.restore_best"})
+    if (is_set(key)) monitor = "val_loss";
+}
+
 }  // namespace
 
 Recipe resolve(const RecipeSource& source) {
   Reader reader(source, {});
   reader.read_all();
   reader.fill_optimizer_defaults();
+  reader.fill_early_stopping();
   reader.check_combinations();
+  reader.check_run();
   reader.diags().throw_if_errors();
   return reader.take();
 }
@@ -259,6 +338,8 @@ Recipe change_at_run_time(const Recipe& recipe, const RecipeSource& changes) {
   Reader reader(changes, recipe);
   reader.read_all();
   reader.refuse_what_cannot_change();
+  reader.fill_early_stopping();
+  reader.check_run();
   reader.diags().throw_if_errors();
   return reader.take();
 }

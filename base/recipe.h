@@ -32,14 +32,18 @@ struct Recipe {
     bool has_ignore_index = false;
     std::int64_t ignore_index = -100;
     double delta = 1;
+    std::vector<double> class_weights;  ///< what a target of each class counts; empty: all 1
+    bool sample_weights = false;        ///< what each sample counts is fed as `sample_weight`
   } loss;
   struct Optimizer {
     std::string kind;
     double learning_rate = 0;  ///< defaults of all numbers depend on kind and convention; filled in by resolve()
     double beta1 = 0, beta2 = 0, epsilon = 0, rho = 0, momentum = 0, dampening = 0, weight_decay = 0;
-    double initial_accumulator_value = 0, lr_decay = 0, momentum_decay = 0;
+    double initial_accumulator_value = 0, lr_decay = 0, momentum_decay = 0, beta2_decay = 0, epsilon2 = 0, clip_threshold = 0;
     bool nesterov = false, centered = false, amsgrad = false;
+    std::string weight_decay_on = "all";                 ///< all, matrices (rank 2 or more: no biases, no scales)
     std::vector<std::string> exclude_from_weight_decay;  ///< weights that it does not pull, by name pattern
+    std::vector<std::string> exclude_from_muon;          ///< matrices that muon leaves to AdamW, by name pattern
     double clip_norm = 0, clip_value = 0;  ///< 0: off
   } optimizer;
   struct Schedule {
@@ -50,6 +54,10 @@ struct Recipe {
     double factor = 0.1;            ///< step, exponential, plateau
     std::int64_t every = 0;         ///< step: epochs between drops
     double power = 1;               ///< polynomial
+    double pct_start = 0.3, div_factor = 25, final_div_factor = 1e4;  ///< one_cycle, as PyTorch calls them
+    std::int64_t patience = 10, cooldown = 0;                         ///< plateau, in epochs
+    double min_delta = 1e-4, min_rate = 0;                            ///< plateau
+    std::string monitor = "val_loss";                                 ///< plateau: "loss", a metric, or one of them behind "val_"
   } schedule;
   struct Metrics {
     std::vector<std::string> list;
@@ -62,7 +70,13 @@ struct Recipe {
   struct Train {
     std::int64_t epochs = 1;
     std::int64_t seed = 0;
+    double max_seconds = 0;  ///< 0: no limit
     std::int64_t gradient_accumulation_steps = 1;
+    double ema_decay = 0;    ///< of a moving average of the weights; 0: there is none
+    std::string early_stopping_monitor;  ///< "": no early stopping
+    std::int64_t early_stopping_patience = 0;
+    double early_stopping_min_delta = 0;
+    bool early_stopping_restore_best = false;
     std::string precision = "f32";
     Convention convention = Convention::kTorch;
   } train;
@@ -72,7 +86,7 @@ struct Recipe {
 
 /// What a recipe's value may be; the readers convert to it.
 struct RecipeValue {
-  enum class Kind { kBool, kInt, kFloat, kString, kStrings, kNumbers /* name -> number */ };
+  enum class Kind { kBool, kInt, kFloat, kString, kStrings, kNumbers /* name -> number */, kNumberList };
   Kind kind = Kind::kBool;
   bool boolean = false;
   std::int64_t integer = 0;
@@ -80,6 +94,7 @@ struct RecipeValue {
   std::string string = {};
   std::vector<std::string> strings = {};
   std::map<std::string, double> numbers = {};
+  std::vector<double> number_list = {};
 };
 
 /// One key of the recipe: its dotted name, its doc, how it is set and read. The one table of keys.

@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <vector>
 
+#include "base/objectives.h"
 #include "base/recipe_tables.h"
 
 namespace hone {
@@ -9,37 +10,16 @@ namespace hone {
 namespace {
 
 constexpr auto kKinds = std::to_array<RecipeKind>({
-    {"loss.kind", "softmax_cross_entropy"},
-    {"loss.kind", "cross_entropy"},
-    {"loss.kind", "mse"},
-    {"loss.kind", "bce_with_logits"},
-    {"loss.kind", "nll", false},
-    {"loss.kind", "mae", false},
-    {"loss.kind", "huber", false},
-    {"loss.kind", "bce", false},
-    {"loss.kind", "hinge", false},
-    {"loss.kind", "kl_divergence", false},
-    {"loss.kind", "cosine", false},
-    {"loss.kind", "output", false},
-    {"optimizer.kind", "sgd"},
-    {"optimizer.kind", "adam"},
-    {"optimizer.kind", "adamw"},
-    {"optimizer.kind", "nadam"},
-    {"optimizer.kind", "rmsprop"},
-    {"optimizer.kind", "adagrad"},
-    {"optimizer.kind", "adamax", false},
-    {"optimizer.kind", "adadelta", false},
-    {"optimizer.kind", "lamb", false},
-    {"optimizer.kind", "lion", false},
-    {"optimizer.kind", "muon", false},
     {"schedule.kind", "constant"},
     {"schedule.kind", "linear"},
     {"schedule.kind", "cosine"},
     {"schedule.kind", "step"},
     {"schedule.kind", "exponential"},
     {"schedule.kind", "polynomial"},
-    {"schedule.kind", "one_cycle", false},
-    {"schedule.kind", "plateau", false},
+    {"schedule.kind", "one_cycle"},
+    {"schedule.kind", "plateau"},
+    {"optimizer.weight_decay_on", "all"},
+    {"optimizer.weight_decay_on", "matrices"},
     {"model.initialize", "keep"},
     {"model.initialize", "he_normal"},
     {"model.initialize", "he_uniform"},
@@ -70,6 +50,9 @@ constexpr auto kRanges = std::to_array<RecipeRange>({
     {"optimizer.initial_accumulator_value"},
     {"optimizer.lr_decay"},
     {"optimizer.momentum_decay"},
+    {"optimizer.beta2_decay", -1, 0, true},
+    {"optimizer.epsilon2"},
+    {"optimizer.clip_threshold", 0, std::numeric_limits<double>::infinity(), false, true},
     {"optimizer.clip_norm"},
     {"optimizer.clip_value"},
     {"schedule.warmup_steps"},
@@ -78,16 +61,21 @@ constexpr auto kRanges = std::to_array<RecipeRange>({
     {"schedule.factor", 0, 1, false, true},
     {"schedule.every"},
     {"schedule.power", 0, std::numeric_limits<double>::infinity(), false, true},
+    {"schedule.pct_start", 0, 1},
+    {"schedule.div_factor", 1},
+    {"schedule.final_div_factor", 1},
+    {"schedule.patience"},
+    {"schedule.min_delta"},
+    {"schedule.cooldown"},
+    {"schedule.min_rate"},
     {"data.batch_size", 1},
     {"data.shuffle_buffer"},
     {"train.epochs", 1},
+    {"train.max_seconds"},
+    {"train.early_stopping.patience"},
+    {"train.early_stopping.min_delta"},
+    {"train.ema_decay", 0, 1, true},
     {"train.gradient_accumulation_steps", 1},
-});
-
-constexpr auto kNotYet = std::to_array<RecipeNotYet>({
-    {"optimizer.clip_norm", 0, "gradient clipping"},
-    {"optimizer.clip_value", 0, "gradient clipping"},
-    {"train.gradient_accumulation_steps", 1, "gradient accumulation"},
 });
 
 // Signatures of torch.optim (PyTorch 2) and keras.optimizers (Keras 3): {key, torch, keras}. Keras rounds nothing here that
@@ -114,34 +102,57 @@ constexpr auto kOptimizers = std::to_array<OptimizerKind>({
     {"rmsprop", {{"learning_rate", 1e-2, 1e-3}, {"rho", 0.99, 0.9}, {"epsilon", 1e-8, 1e-7}, {"momentum"}, {"centered"}, {"weight_decay"}}},
     // torch.optim.Adagrad(lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10);  keras Adagrad(0.001, 0.1, epsilon=1e-7)
     {"adagrad", {{"learning_rate", 1e-2, 1e-3}, {"lr_decay", 0, 0, false}, {"initial_accumulator_value", 0, 0.1}, {"epsilon", 1e-10, 1e-7}, {"weight_decay"}}},
+    // torch.optim.Adamax(lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0);  keras Adamax(0.001, 0.9, 0.999, epsilon=1e-7)
+    {"adamax", {{"learning_rate", 2e-3, 1e-3}, {"beta1", 0.9, 0.9}, {"beta2", 0.999, 0.999}, {"epsilon", 1e-8, 1e-7}, {"weight_decay"}}},
+    // torch.optim.Adadelta(lr=1.0, rho=0.9, eps=1e-6, weight_decay=0);  keras Adadelta(0.001, rho=0.95, epsilon=1e-7)
+    {"adadelta", {{"learning_rate", 1, 1e-3}, {"rho", 0.9, 0.95}, {"epsilon", 1e-6, 1e-7}, {"weight_decay"}}},
+    // apex.optimizers.FusedLAMB(lr=1e-3, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01), as PyTorch has none;  keras Lamb(0.001, 0.9, 0.999, epsilon=1e-7)
+    {"lamb", {{"learning_rate", 1e-3, 1e-3}, {"beta1", 0.9, 0.9}, {"beta2", 0.999, 0.999}, {"epsilon", 1e-6, 1e-7}, {"weight_decay", 1e-2, 0}}},
+    // lion_pytorch.Lion(lr=1e-4, betas=(0.9, 0.99), weight_decay=0), as PyTorch has none;  keras Lion(0.001, beta_1=0.9, beta_2=0.99)
+    {"lion", {{"learning_rate", 1e-4, 1e-3}, {"beta1", 0.9, 0.9}, {"beta2", 0.99, 0.99}, {"weight_decay"}}},
+    // torch.optim.Muon(lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True) for matrices, with AdamW's betas and eps for the rest;
+    // keras Muon(0.001, adam_beta_1=0.9, adam_beta_2=0.999, epsilon=1e-7, weight_decay=0.004, momentum=0.95, nesterov=True)
+    {"muon",
+     {{"learning_rate", 1e-3, 1e-3},
+      {"momentum", 0.95, 0.95},
+      {"nesterov", 1, 1},
+      {"beta1", 0.9, 0.9},
+      {"beta2", 0.999, 0.999},
+      {"epsilon", 1e-8, 1e-7},
+      {"weight_decay", 0.1, 4e-3}}},
+    // torch.optim.Adafactor(lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0), where None is f32's epsilon;
+    // keras Adafactor(0.001, beta_2_decay=-0.8, epsilon_1=1e-30, epsilon_2=1e-3, clip_threshold=1.0)
+    {"adafactor",
+     {{"learning_rate", 1e-2, 1e-3},
+      {"beta2_decay", -0.8, -0.8},
+      {"epsilon", 0x1p-23, 1e-30},
+      {"epsilon2", 1e-3, 1e-3},
+      {"clip_threshold", 1, 1},
+      {"weight_decay"}}},
 });
 
 constexpr auto kNumberKeys =
     std::to_array<std::string_view>({"learning_rate", "beta1", "beta2", "epsilon", "rho", "momentum", "dampening", "nesterov", "centered", "amsgrad",
-                                     "weight_decay", "initial_accumulator_value", "lr_decay", "momentum_decay"});
+                                     "weight_decay", "initial_accumulator_value", "lr_decay", "momentum_decay", "beta2_decay", "epsilon2", "clip_threshold"});
 
 }  // namespace
 
-std::span<const RecipeKind> recipe_kinds() { return kKinds; }
+std::span<const RecipeKind> recipe_kinds() {
+  static const std::vector<RecipeKind> all = [] {
+    std::vector<RecipeKind> kinds;
+    for (const LossKind& loss : loss_kinds()) kinds.push_back({"loss.kind", loss.name});
+    for (const OptimizerKind& optimizer : kOptimizers) kinds.push_back({"optimizer.kind", optimizer.name});
+    kinds.insert(kinds.end(), kKinds.begin(), kKinds.end());
+    return kinds;
+  }();
+  return all;
+}
 std::span<const RecipeRange> recipe_ranges() { return kRanges; }
-std::span<const RecipeNotYet> recipe_not_yet() { return kNotYet; }
 std::span<const std::string_view> optimizer_number_keys() { return kNumberKeys; }
 
 const OptimizerKind* find_optimizer(std::string_view name) {
   const auto found = std::find_if(kOptimizers.begin(), kOptimizers.end(), [&](const OptimizerKind& kind) { return kind.name == name; });
   return found == kOptimizers.end() ? nullptr : &*found;
-}
-
-bool has_integer_classes(std::string_view loss) { return loss == "softmax_cross_entropy" or loss == "cross_entropy" or loss == "nll"; }
-
-std::int64_t top_k_of_metric(std::string_view metric) {
-  constexpr std::string_view kBefore = "top_", kAfter = "_accuracy";
-  if (metric == "accuracy") return 1;
-  if (not metric.starts_with(kBefore) or not metric.ends_with(kAfter) or metric.size() <= kBefore.size() + kAfter.size()) return 0;
-  const std::string_view digits = metric.substr(kBefore.size(), metric.size() - kBefore.size() - kAfter.size());
-  std::int64_t k = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), k);
-  return error == std::errc{} and end == digits.data() + digits.size() and k > 0 ? k : 0;
 }
 
 }  // namespace hone

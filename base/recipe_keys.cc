@@ -23,6 +23,7 @@ void assign(double& field, const RecipeValue& value) { field = value.number; }
 void assign(std::string& field, const RecipeValue& value) { field = value.string; }
 void assign(std::vector<std::string>& field, const RecipeValue& value) { field = value.strings; }
 void assign(std::map<std::string, double>& field, const RecipeValue& value) { field = value.numbers; }
+void assign(std::vector<double>& field, const RecipeValue& value) { field = value.number_list; }
 void assign(Convention& field, const RecipeValue& value) { field = value.string == "keras" ? Convention::kKeras : Convention::kTorch; }
 
 RecipeValue value_of(bool field) { return {.kind = Kind::kBool, .boolean = field}; }
@@ -31,6 +32,7 @@ RecipeValue value_of(double field) { return {.kind = Kind::kFloat, .number = fie
 RecipeValue value_of(const std::string& field) { return {.kind = Kind::kString, .string = field}; }
 RecipeValue value_of(const std::vector<std::string>& field) { return {.kind = Kind::kStrings, .strings = field}; }
 RecipeValue value_of(const std::map<std::string, double>& field) { return {.kind = Kind::kNumbers, .numbers = field}; }
+RecipeValue value_of(const std::vector<double>& field) { return {.kind = Kind::kNumberList, .number_list = field}; }
 RecipeValue value_of(Convention field) { return value_of(std::string(field == Convention::kKeras ? "keras" : "torch")); }
 
 enum class When : std::uint8_t { kCompiling, kRunning };
@@ -74,6 +76,8 @@ std::vector<RecipeKey> make_keys() {
       key<&R::loss, &L::class_axis>("loss.class_axis", kCompiling, "the axis of the output that holds the classes"),
       key<&R::loss, &L::label_smoothing>("loss.label_smoothing", kCompiling, "probability spread over all classes"),
       ignore_index(),
+      key<&R::loss, &L::class_weights>("loss.class_weights", kCompiling, "what a target of each class counts, a number a class"),
+      key<&R::loss, &L::sample_weights>("loss.sample_weights", kCompiling, "what each sample counts is given with the data, as sample_weight"),
       key<&R::loss, &L::delta>("loss.delta", kCompiling, "huber: where the square ends"),
       key<&R::optimizer, &O::kind>("optimizer.kind", kCompiling, "how the weights follow the gradients"),
       // The learning rate is fed at each step; the other numbers are compiled into the update kernels.
@@ -88,25 +92,44 @@ std::vector<RecipeKey> make_keys() {
       key<&R::optimizer, &O::centered>("optimizer.centered", kCompiling, "rmsprop: divide by the variance"),
       key<&R::optimizer, &O::amsgrad>("optimizer.amsgrad", kCompiling, "keep the largest second moment"),
       key<&R::optimizer, &O::weight_decay>("optimizer.weight_decay", kCompiling, "pull of the weights towards zero"),
+      key<&R::optimizer, &O::weight_decay_on>("optimizer.weight_decay_on", kCompiling, "all weights, or matrices: those of rank 2 or more, no biases and scales"),
       key<&R::optimizer, &O::exclude_from_weight_decay>("optimizer.exclude_from_weight_decay", kCompiling, "weights that weight_decay leaves alone, by name pattern"),
       key<&R::optimizer, &O::initial_accumulator_value>("optimizer.initial_accumulator_value", kCompiling, "adagrad: where the sum of squares starts"),
       key<&R::optimizer, &O::lr_decay>("optimizer.lr_decay", kCompiling, "PyTorch's adagrad: decay of the learning rate"),
       key<&R::optimizer, &O::momentum_decay>("optimizer.momentum_decay", kCompiling, "PyTorch's nadam: decay of the momentum"),
+      key<&R::optimizer, &O::beta2_decay>("optimizer.beta2_decay", kCompiling, "adafactor: the second moment's decay is 1 - step^beta2_decay"),
+      key<&R::optimizer, &O::epsilon2>("optimizer.epsilon2", kCompiling, "adafactor: the least that a weight's size counts"),
+      key<&R::optimizer, &O::clip_threshold>("optimizer.clip_threshold", kCompiling, "adafactor: the largest root mean square of an update"),
+      key<&R::optimizer, &O::exclude_from_muon>("optimizer.exclude_from_muon", kCompiling, "matrices that muon leaves to AdamW, by name pattern"),
       key<&R::optimizer, &O::clip_norm>("optimizer.clip_norm", kCompiling, "longest gradient, over all weights together; 0: any"),
       key<&R::optimizer, &O::clip_value>("optimizer.clip_value", kCompiling, "largest element of a gradient; 0: any"),
       key<&R::schedule, &S::kind>("schedule.kind", kRunning, "how the learning rate changes from step to step"),
       key<&R::schedule, &S::warmup_steps>("schedule.warmup_steps", kRunning, "steps over which the learning rate rises from 0"),
       key<&R::schedule, &S::total_steps>("schedule.total_steps", kRunning, "steps until the schedule ends; 0: the whole run"),
       key<&R::schedule, &S::final_fraction>("schedule.final_fraction", kRunning, "of the learning rate, where the schedule ends"),
-      key<&R::schedule, &S::factor>("schedule.factor", kRunning, "step, exponential: what a drop multiplies by"),
+      key<&R::schedule, &S::factor>("schedule.factor", kRunning, "step, exponential, plateau: what a drop multiplies by"),
       key<&R::schedule, &S::every>("schedule.every", kRunning, "step, exponential: epochs from drop to drop; 0: 1"),
       key<&R::schedule, &S::power>("schedule.power", kRunning, "polynomial: its power"),
+      key<&R::schedule, &S::pct_start>("schedule.pct_start", kRunning, "one_cycle: share of the steps in which the rate rises"),
+      key<&R::schedule, &S::div_factor>("schedule.div_factor", kRunning, "one_cycle: it begins at the learning rate divided by this"),
+      key<&R::schedule, &S::final_div_factor>("schedule.final_div_factor", kRunning, "one_cycle: it ends at its first rate divided by this"),
+      key<&R::schedule, &S::monitor>("schedule.monitor", kRunning, "plateau: what has to get better"),
+      key<&R::schedule, &S::patience>("schedule.patience", kRunning, "plateau: epochs without improvement that are borne"),
+      key<&R::schedule, &S::min_delta>("schedule.min_delta", kRunning, "plateau: what counts as an improvement"),
+      key<&R::schedule, &S::cooldown>("schedule.cooldown", kRunning, "plateau: epochs after a drop that do not count"),
+      key<&R::schedule, &S::min_rate>("schedule.min_rate", kRunning, "plateau: the least learning rate"),
       key<&R::metrics, &R::Metrics::list>("metrics.list", kCompiling, "what to report beside the loss"),
       key<&R::data, &R::Data::batch_size>("data.batch_size", kRunning, "samples of a step"),
       key<&R::data, &R::Data::shuffle_buffer>("data.shuffle_buffer", kRunning, "samples to choose the next one from; 0: all of them"),
       key<&R::data, &R::Data::scale>("data.scale", kRunning, "factors for inputs, by name"),
       key<&R::train, &R::Train::epochs>("train.epochs", kRunning, "how often to go through the data"),
       key<&R::train, &R::Train::seed>("train.seed", kRunning, "of the data's order and of all random numbers"),
+      key<&R::train, &R::Train::max_seconds>("train.max_seconds", kRunning, "seconds after which training ends; 0: when it is over"),
+      key<&R::train, &R::Train::early_stopping_monitor>("train.early_stopping.monitor", kRunning, "what has to get better for training to go on"),
+      key<&R::train, &R::Train::early_stopping_patience>("train.early_stopping.patience", kRunning, "epochs without improvement that are borne"),
+      key<&R::train, &R::Train::early_stopping_min_delta>("train.early_stopping.min_delta", kRunning, "what counts as an improvement"),
+      key<&R::train, &R::Train::early_stopping_restore_best>("train.early_stopping.restore_best", kRunning, "keep the weights of the best epoch"),
+      key<&R::train, &R::Train::ema_decay>("train.ema_decay", kCompiling, "share of the weights' moving average that a step keeps; 0: there is none"),
       key<&R::train, &R::Train::gradient_accumulation_steps>("train.gradient_accumulation_steps", kCompiling, "batches whose gradients make one step"),
       key<&R::train, &R::Train::precision>("train.precision", kCompiling, "element type of the arithmetic"),
       key<&R::train, &R::Train::convention>("train.convention", kCompiling, "whose formulas and defaults: torch or keras"),
@@ -140,6 +163,8 @@ std::optional<RecipeValue> convert(const RecipeValue& value, RecipeValue::Kind k
   if (value.kind == kind) return value;
   if (kind == Kind::kFloat) return as_float(value);
   if (kind == Kind::kInt) return as_int(value);
+  if (kind == Kind::kStrings and value.kind == Kind::kNumberList and value.number_list.empty()) return value_of(std::vector<std::string>{});
+  if (kind == Kind::kNumberList and value.kind == Kind::kStrings and value.strings.empty()) return value_of(std::vector<double>{});
   if (kind == Kind::kStrings and value.kind == Kind::kString) return value_of(std::vector{value.string});
   return std::nullopt;
 }
@@ -152,6 +177,7 @@ std::string_view describe(RecipeValue::Kind kind) {
     case Kind::kString: return "a text";
     case Kind::kStrings: return "a list of texts";
     case Kind::kNumbers: return "a table of numbers by name";
+    case Kind::kNumberList: return "a list of numbers";
   }
   internal_error(__FILE__, __LINE__, "unknown kind of recipe value");
 }
@@ -174,6 +200,11 @@ std::string to_text(const RecipeValue& value) {
       std::vector<std::string> items;
       for (const auto& [name, number] : value.numbers) items.push_back(fmt::format("{} = {}", quoted(name), to_text(value_of(number))));
       return items.empty() ? "{}" : fmt::format("{{ {} }}", fmt::join(items, ", "));
+    }
+    case Kind::kNumberList: {
+      std::vector<std::string> items;
+      for (const double number : value.number_list) items.push_back(to_text(value_of(number)));
+      return fmt::format("[{}]", fmt::join(items, ", "));
     }
   }
   internal_error(__FILE__, __LINE__, "unknown kind of recipe value");

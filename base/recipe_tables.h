@@ -14,7 +14,7 @@
 
 namespace hone {
 
-/// A value that a text key may have. Adding one is a row.
+/// A value that a text key may have. Losses and optimizers come from their own tables; adding another is a row.
 struct RecipeKind {
   std::string_view key;  ///< "loss.kind"
   std::string_view name;
@@ -32,14 +32,6 @@ struct RecipeRange {
 };
 std::span<const RecipeRange> recipe_ranges();
 
-/// A key whose only value in this version is `neutral`; others are refused, saying so.
-struct RecipeNotYet {
-  std::string_view key;
-  double neutral = 0;  ///< a number, or 0 and 1 for a switch
-  std::string_view what;
-};
-std::span<const RecipeNotYet> recipe_not_yet();
-
 /// One number (or switch: 0 or 1) of an optimizer, with the defaults of torch.optim and keras.optimizers.
 struct OptimizerNumber {
   std::string_view key;  ///< "beta1"
@@ -49,17 +41,12 @@ struct OptimizerNumber {
 };
 struct OptimizerKind {
   std::string_view name;
-  FixedList<OptimizerNumber, 10> numbers;
+  FixedList<OptimizerNumber, 12> numbers;
 };
 /// The optimizer `name`, or null.
 const OptimizerKind* find_optimizer(std::string_view name);
 /// All optimizers' numbers, each key once ("learning_rate", ...), clipping left out: any optimizer clips.
 std::span<const std::string_view> optimizer_number_keys();
-
-/// Does the loss compare with integer classes? Metrics that count classes need one that does.
-bool has_integer_classes(std::string_view loss);
-/// K of "top_K_accuracy", 1 of "accuracy", 0 of anything else.
-std::int64_t top_k_of_metric(std::string_view metric);
 
 /// The key named `name`, or null.
 const RecipeKey* find_recipe_key(std::string_view name);

@@ -16,8 +16,9 @@ using Kind = RecipeValue::Kind;
 
 constexpr std::string_view kIgnoreIndex = "loss.ignore_index";  // the one key that may be absent from a resolved recipe
 
+/// `text`, if all of it is a number.
 template <typename T>
-std::optional<T> whole_number(std::string_view text) {
+std::optional<T> number_in(std::string_view text) {
   T number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} or end != text.data() + text.size() or text.empty()) return std::nullopt;
@@ -47,20 +48,30 @@ std::vector<std::string> list_items(std::string_view text) {
   return items;
 }
 
+/// A list of texts; of numbers, if all are.
+RecipeValue list_from_text(std::string_view text) {
+  RecipeValue value{.kind = Kind::kStrings};
+  for (const std::string& item : list_items(text)) {
+    if (const auto number = number_in<double>(item)) value.number_list.push_back(*number);
+    value.strings.push_back(unquoted(item));
+  }
+  if (value.strings.empty() or value.number_list.size() < value.strings.size()) return {.kind = Kind::kStrings, .strings = value.strings};
+  return {.kind = Kind::kNumberList, .number_list = value.number_list};
+}
+
 RecipeValue value_from_text(std::string_view text) {
   RecipeValue value;
   if (text == "true" or text == "false") {
     value.kind = Kind::kBool;
     value.boolean = text == "true";
-  } else if (const auto integer = whole_number<std::int64_t>(text)) {
+  } else if (const auto integer = number_in<std::int64_t>(text)) {
     value.kind = Kind::kInt;
     value.integer = *integer;
-  } else if (const auto number = whole_number<double>(text)) {
+  } else if (const auto number = number_in<double>(text)) {
     value.kind = Kind::kFloat;
     value.number = *number;
   } else if (text.starts_with('[') and text.ends_with(']') and text.size() >= 2) {
-    value.kind = Kind::kStrings;
-    for (const std::string& item : list_items(text.substr(1, text.size() - 2))) value.strings.push_back(unquoted(item));
+    value = list_from_text(text.substr(1, text.size() - 2));
   } else {
     value.kind = Kind::kString;
     value.string = unquoted(text);
@@ -84,6 +95,7 @@ Json json_of(const RecipeValue& value) {
     case Kind::kString: return value.string;
     case Kind::kStrings: return value.strings;
     case Kind::kNumbers: return value.numbers.empty() ? Json::object() : Json(value.numbers);
+    case Kind::kNumberList: return value.number_list;
   }
   return nullptr;
 }
@@ -101,6 +113,12 @@ std::optional<RecipeValue> value_of_json(const Json& json) {
   } else if (json.is_string()) {
     value.kind = Kind::kString;
     value.string = json.get<std::string>();
+  } else if (json.is_array() and not json.empty() and json.front().is_number()) {
+    value.kind = Kind::kNumberList;
+    for (const Json& item : json) {
+      if (not item.is_number()) return std::nullopt;
+      value.number_list.push_back(item.get<double>());
+    }
   } else if (json.is_array()) {
     value.kind = Kind::kStrings;
     for (const Json& item : json) {

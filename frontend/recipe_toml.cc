@@ -46,6 +46,8 @@ class Reader {
   void read_section(const std::string& name, const toml::table& section, int line);
   void read_keys(const std::string& name, const toml::table& table);
   bool read_value(const std::string& key, const toml::node& node, RecipeValue* value);
+  bool read_list(const std::string& key, const toml::array& list, RecipeValue* value);
+  bool refuse(const std::string& key, const toml::node& what, std::string_view expected);
 
   RecipeSource source_;
   Diags diags_;
@@ -89,12 +91,27 @@ void Reader::read_keys(const std::string& name, const toml::table& table) {
   }
 }
 
+bool Reader::refuse(const std::string& key, const toml::node& what, std::string_view expected) {
+  diags_.error(Code::kRecipeValue, fmt::format("{}: {} cannot stand here", key, expected), at(line_of(what)),
+               {"a value is a number, true or false, a \"text\", a list of texts or of numbers, or { name = number }"});
+  return false;
+}
+
+/// A list is one of numbers if its first item is.
+bool Reader::read_list(const std::string& key, const toml::array& list, RecipeValue* value) {
+  const auto is_number = [](const toml::node& item) { return item.is_integer() or item.is_floating_point(); };
+  const bool of_numbers = not list.empty() and is_number(*list.get(0));
+  value->kind = of_numbers ? Kind::kNumberList : Kind::kStrings;
+  for (const toml::node& item : list) {
+    if (of_numbers and not is_number(item)) return refuse(key, item, "an item that is no number");
+    if (not of_numbers and not item.is_string()) return refuse(key, item, "an item that is no text");
+    if (of_numbers) value->number_list.push_back(*item.value<double>());
+    else value->strings.push_back(*item.value<std::string>());
+  }
+  return true;
+}
+
 bool Reader::read_value(const std::string& key, const toml::node& node, RecipeValue* value) {
-  const auto refuse = [&](const toml::node& what, std::string_view expected) {
-    diags_.error(Code::kRecipeValue, fmt::format("{}: {} cannot stand here", key, expected), at(line_of(what)),
-                 {"a value is a number, true or false, a \"text\", a list of texts, or { name = number }"});
-    return false;
-  };
   if (const auto boolean = node.as_boolean()) {
     *value = {.kind = Kind::kBool, .boolean = boolean->get()};
   } else if (const auto integer = node.as_integer()) {
@@ -104,21 +121,16 @@ bool Reader::read_value(const std::string& key, const toml::node& node, RecipeVa
   } else if (const auto text = node.as_string()) {
     *value = {.kind = Kind::kString, .string = text->get()};
   } else if (const toml::array* list = node.as_array()) {
-    value->kind = Kind::kStrings;
-    for (const toml::node& item : *list) {
-      const auto text = item.as_string();
-      if (text == nullptr) return refuse(item, "an item that is no text");
-      value->strings.push_back(text->get());
-    }
+    return read_list(key, *list, value);
   } else if (const toml::table* table = node.as_table()) {
     value->kind = Kind::kNumbers;
     for (const auto& [name, item] : *table) {
       const auto number = item.value<double>();
-      if (not number or item.is_string() or item.is_boolean()) return refuse(item, "a table entry that is no number");
+      if (not number or item.is_string() or item.is_boolean()) return refuse(key, item, "a table entry that is no number");
       value->numbers[std::string(name.str())] = *number;
     }
   } else {
-    return refuse(node, "a date or time");
+    return refuse(key, node, "a date or time");
   }
   return true;
 }

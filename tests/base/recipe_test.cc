@@ -112,15 +112,20 @@ INSTANTIATE_TEST_SUITE_P(
         BadRecipe{"[train]\nepochs = 1.5\n", "train.epochs is a whole number, and a number was found: 1.5", "it says", Code::kRecipeValue, 2},
         BadRecipe{"[train]\nprecision = \"bf16\"\n", "not yet in this version", "this version has f32", Code::kRecipeValue, 2},
         BadRecipe{"[train]\nprecision = \"f23\"\n", "\"f23\" is none that Hone knows", "did you mean", Code::kRecipeValue, 2},
-        BadRecipe{"[train]\ngradient_accumulation_steps = 2\n", "gradient accumulation, which is not yet", "leave the key out", Code::kRecipeValue, 2},
+        BadRecipe{"[train]\ngradient_accumulation_steps = 0\n", "gradient_accumulation_steps is 0, and has to be at least 1", "correct it", Code::kRecipeValue, 2},
+        BadRecipe{"[train]\nema_decay = 1.0\n", "train.ema_decay is 1, and has to be at least 0 and less than 1", "correct it", Code::kRecipeValue, 2},
+        BadRecipe{"[train]\nmax_seconds = -1\n", "train.max_seconds is -1", "correct it", Code::kRecipeValue, 2},
+        BadRecipe{"[train]\nearly_stopping = { patience = -1 }\n", "train.early_stopping.patience is -1", "correct it", Code::kRecipeValue, 2},
+        BadRecipe{"[train]\nearly_stopping = { patienc = 1 }\n", "no key \"train.early_stopping.patienc\"", "did you mean \"train.early_stopping.patience\"?", Code::kRecipeKey, 2},
+        BadRecipe{"[schedule]\nkind = \"plateau\"\nfactor = 1.0\n", "has to be less than 1", "0.1", Code::kRecipeValue, 3},
+        BadRecipe{"[schedule]\nkind = \"one_cycle\"\nwarmup_steps = 5\n", "a rise of its own", "schedule.pct_start", Code::kRecipeValue, 3},
+        BadRecipe{"[schedule]\nkind = \"one_cycle\"\npct_start = 1.5\n", "schedule.pct_start is 1.5", "correct it", Code::kRecipeValue, 3},
         BadRecipe{"[data]\nscale = { x = nan }\n", "the factor of \"x\" is nan", "finite", Code::kRecipeValue, 2},
         BadRecipe{"[data]\nscale = { x = \"a\" }\n", "a table entry that is no number", "a value is", Code::kRecipeValue, 2},
         BadRecipe{"[train]\nepochs = 2020-01-01\n", "a date or time", "a value is", Code::kRecipeValue, 2},
-        BadRecipe{"[metrics]\nlist = [1]\n", "an item that is no text", "a value is", Code::kRecipeValue, 2},
+        BadRecipe{"[metrics]\nlist = [\"accuracy\", 1]\n", "an item that is no text", "a value is", Code::kRecipeValue, 2},
         BadRecipe{"[optimizer]\nkind = \"adam\"\n", "loss.kind is missing", "this version has softmax_cross_entropy", Code::kRecipeValue, 2},
         BadRecipe{"[loss]\nkind = \"mse\"\n", "optimizer.kind is missing", "this version has sgd, adam", Code::kRecipeValue, 2},
-        BadRecipe{"[loss]\nkind = \"huber\"\n[optimizer]\nkind = \"sgd\"\n", "loss.kind = \"huber\" is not yet",
-                  "this version has softmax_cross_entropy, cross_entropy, mse", Code::kRecipeValue, 2},
         BadRecipe{"[loss]\nkind = \"mse\"\ndelta = 2\n[optimizer]\nkind = \"sgd\"\n", "mse has no delta", "only huber", Code::kRecipeKey, 3},
         BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"adam\"\nmomentum = 0.9\n", "the optimizer adam has no momentum", "it has learning_rate, beta1",
                   Code::kRecipeKey, 5},
@@ -128,14 +133,60 @@ INSTANTIATE_TEST_SUITE_P(
                   "it has learning_rate", Code::kRecipeKey, 5},
         BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\nnesterov = true\n", "nesterov needs a momentum", "momentum = 0.9", Code::kRecipeValue,
                   5},
-        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\nclip_norm = 1.0\n", "gradient clipping, which is not yet", "leave", Code::kRecipeValue,
-                  5},
+        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\nclip_norm = -1.0\n", "optimizer.clip_norm is -1, and has to be at least 0", "correct it",
+                  Code::kRecipeValue, 5},
+        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\nclip_norm = 1.0\nclip_value = 1.0\n", "are both set", "keep one", Code::kRecipeValue, 6},
+        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\nexclude_from_muon = [\"a\"]\n", "the optimizer is sgd, not muon", "leave it out", Code::kRecipeKey, 5},
+        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\nweight_decay_on = \"matrixes\"\n", "is none that Hone knows", "did you mean \"matrices\"?",
+                  Code::kRecipeValue, 5},
+        BadRecipe{"[loss]\nkind = \"mse\"\nlabel_smoothing = 0.1\n[optimizer]\nkind = \"sgd\"\n", "is about integer classes, and the loss mse has none", "leave it out",
+                  Code::kRecipeKey, 3},
+        BadRecipe{"[loss]\nkind = \"mse\"\nclass_weights = [1, 2]\n[optimizer]\nkind = \"sgd\"\n", "is about integer classes", "leave it out", Code::kRecipeKey, 3},
+        BadRecipe{"[loss]\nkind = \"mse\"\nclass_axis = 1\n[optimizer]\nkind = \"sgd\"\n", "no axis of classes", "leave it out", Code::kRecipeKey, 3},
+        BadRecipe{"[loss]\nkind = \"nll\"\nclass_weights = [1, -2]\n[optimizer]\nkind = \"sgd\"\n", "number 1 is -2", "0 leaves it out", Code::kRecipeValue, 3},
+        BadRecipe{"[loss]\nkind = \"nll\"\nclass_weights = [0, 0.0]\n[optimizer]\nkind = \"sgd\"\n", "are all 0", "leave the key out", Code::kRecipeValue, 3},
+        BadRecipe{"[loss]\nkind = \"nll\"\nclass_weights = [1, \"a\"]\n[optimizer]\nkind = \"sgd\"\n", "an item that is no number", "a value is", Code::kRecipeValue, 3},
+        BadRecipe{"[loss]\nkind = \"nll\"\nclass_weights = 2\n[optimizer]\nkind = \"sgd\"\n", "a list of numbers, and a whole number was found", "it says", Code::kRecipeValue, 3},
+        BadRecipe{"[loss]\nkind = \"nll\"\n[optimizer]\nkind = \"sgd\"\n[schedule]\nkind = \"plateau\"\nmonitor = \"val_los\"\n", "nothing that the run reports",
+                  "did you mean \"val_loss\"?", Code::kRecipeValue, 7},
+        BadRecipe{"[loss]\nkind = \"nll\"\n[optimizer]\nkind = \"sgd\"\n[train]\nearly_stopping = { monitor = \"accuracy\" }\n", "nothing that the run reports",
+                  "it reports loss, val_loss", Code::kRecipeValue, 6},
         BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\nlearning_rate = inf\n", "learning_rate is inf", "finite", Code::kRecipeValue, 5},
-        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\n[metrics]\nlist = [\"accuracy\"]\n", "accuracy counts classes", "leave it out",
+        BadRecipe{"[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\n[metrics]\nlist = [\"accuracy\"]\n", "the metric accuracy says nothing about what the loss mse compares", "it goes with softmax_cross_entropy",
                   Code::kRecipeValue, 6},
         BadRecipe{"[loss]\nkind = \"cross_entropy\"\n[optimizer]\nkind = \"sgd\"\n[metrics]\nlist = [\"acuracy\"]\n", "the metric \"acuracy\"",
                   "did you mean \"accuracy\"?", Code::kRecipeValue, 6},
         BadRecipe{"[model]\nfreeze = [\"a\"]\ntrain_only = [\"b\"]\n", "opposite ways", "keep one", Code::kRecipeValue, 3}));
+
+TEST(Recipe, ListsOfNumbersComeFromFileCommandLineAndJson) {
+  const std::string start = "[loss]\nkind = \"nll\"\nclass_weights = [1, 0.5, 2]\n[optimizer]\nkind = \"sgd\"\n";
+  const std::vector<double> weights = {1, 0.5, 2};
+  const Recipe recipe = resolved(start);
+  EXPECT_EQ(recipe.loss.class_weights, weights);
+  EXPECT_EQ(recipe_from_json(to_json(recipe)).loss.class_weights, weights);
+  RecipeSource source = source_of(start);
+  add_override(source, "loss.class_weights=[3, 0.25]");
+  EXPECT_EQ(resolve(source).loss.class_weights, (std::vector<double>{3, 0.25}));
+  add_override(source, "loss.class_weights=[]");
+  EXPECT_TRUE(resolve(source).loss.class_weights.empty());
+}
+
+TEST(Recipe, OneKeyOfEarlyStoppingAsksForIt) {
+  EXPECT_EQ(resolved("[train]\nepochs = 2\n").train.early_stopping_monitor, "");
+  EXPECT_EQ(resolved("[train]\nearly_stopping = { patience = 3 }\n").train.early_stopping_monitor, "val_loss");
+  EXPECT_EQ(resolved("[train]\nearly_stopping = { monitor = \"loss\", restore_best = true }\n").train.early_stopping_monitor, "loss");
+  RecipeSource changes;
+  add_override(changes, "train.early_stopping.patience=2");
+  EXPECT_EQ(change_at_run_time(resolved("[train]\nepochs = 2\n"), changes).train.early_stopping_monitor, "val_loss");
+}
+
+TEST(Recipe, AScheduleThatIsChangedWhenRunningIsCheckedToo) {
+  RecipeSource changes;
+  add_override(changes, "schedule.kind=plateau");
+  add_override(changes, "schedule.monitor=accuracy");
+  const Recipe recipe = resolved("[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\n");
+  ASSERT_EQ(problems_of([&] { change_at_run_time(recipe, changes); }).size(), 1u);
+}
 
 TEST(Recipe, BrokenTomlNamesTheLine) {
   const auto found = problems_of([] { parse_recipe("[loss]\nkind = \"mse\"\n[optimizer\n", "train.toml"); });
