@@ -123,10 +123,14 @@ inline constexpr AttrKey<double> kDampening("dampening");
 inline constexpr AttrKey<double> kWeightDecay("weight_decay");
 inline constexpr AttrKey<double> kLrDecay("lr_decay");
 inline constexpr AttrKey<double> kMomentumDecay("momentum_decay");
+inline constexpr AttrKey<double> kBeta2Decay("beta2_decay");
+inline constexpr AttrKey<double> kEpsilon2("epsilon2");
+inline constexpr AttrKey<double> kClipThreshold("clip_threshold");
 inline constexpr AttrKey<bool> kNesterov("nesterov");
 inline constexpr AttrKey<bool> kCentered("centered");
 inline constexpr AttrKey<bool> kAmsgrad("amsgrad");
 inline constexpr AttrKey<bool> kKeras("keras");            ///< Keras's formula instead of PyTorch's
+inline constexpr AttrKey<double> kDelta("delta");
 inline constexpr AttrKey<double> kLabelSmoothing("label_smoothing");
 inline constexpr AttrKey<std::int64_t> kIgnoreIndex("ignore_index");
 inline constexpr AttrKey<bool> kHasIgnoreIndex("has_ignore_index");

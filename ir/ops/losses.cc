@@ -1,5 +1,7 @@
-// Losses. Each gives the sum of the losses of all targets and the number of targets that count, both scalars of the output's type; the mean is one by the
-// other, formed after the sums of all replicas have met.
+// Losses. Each gives the sum of the losses of all targets and what it is divided by for their mean, both scalars of the output's type; the division comes after
+// the sums of all replicas have met. Without weights the divisor is the number of targets that count. Weights of classes and samples multiply the losses; the
+// divisor is then the sum of the weights (PyTorch's), or still the number of targets (`keras`).
+// Sources: torch.nn.functional and keras.losses (versions in tests/golden_numbers/make.py); where they differ, `keras` picks Keras's.
 #include <fmt/format.h>
 
 #include "ir/ops/formulas.h"
@@ -11,14 +13,23 @@ namespace hone::op {
 namespace {
 
 constexpr FixedList<std::string_view, 6> kLossResults = {"loss_sum", "target_count"};
-constexpr FixedList<AttrRef, 12> kClassAttrs = {kAxis, kLabelSmoothing, kHasIgnoreIndex, kIgnoreIndex};
+constexpr FixedList<AttrRef, 12> kClassAttrs = {kAxis, kLabelSmoothing, kHasIgnoreIndex, kIgnoreIndex, kKeras};
+constexpr FixedList<std::string_view, 8> kClassInputs = {"output", "target", "class_weight?", "sample_weight?"};
+constexpr FixedList<std::string_view, 8> kValueInputs = {"output", "target", "sample_weight?"};
 
 std::vector<Type> two_scalars(Infer& infer) {
   const Type scalar{infer.dtype(0), {}};
   return {scalar, scalar};
 }
 
-/// output [..,C,..] with classes along axis, integer targets of the same shape without that axis.
+void require_weights(Infer& infer, std::size_t operand, std::size_t of, std::size_t axis, std::string_view what) {
+  if (not infer.has(operand)) return;
+  infer.require(infer.rank(operand) == 1 and infer.dtype(operand) == infer.dtype(0), Code::kShape, fmt::format("{} are a vector of the output's type", what));
+  infer.require(axis < infer.rank(of), Code::kShape, fmt::format("{} need an axis that they go along", what));
+  infer.unify(infer.shape(of)[axis], infer.shape(operand)[0], what);
+}
+
+/// output [..,C,..] with classes along axis, integer targets of the same shape without that axis; class weights [C], weights of the samples, the targets' first axis.
 std::vector<Type> infer_class_loss(Infer& infer) {
   infer.require(is_float(infer.dtype(0)), Code::kType, "the output must be floats");
   infer.require(is_integer(infer.dtype(1)), Code::kType, "targets are integer class numbers");
@@ -27,6 +38,8 @@ std::vector<Type> infer_class_loss(Infer& infer) {
   Shape expected = infer.shape(0);
   expected.erase(expected.begin() + infer.attrs[kAxis]);
   for (std::size_t i = 0; i < expected.size(); ++i) infer.unify(expected[i], infer.shape(1)[i], "extents of output and target");
+  require_weights(infer, 2, 0, static_cast<std::size_t>(infer.attrs[kAxis]), "class weights");
+  require_weights(infer, 3, 1, 0, "sample weights");
   return two_scalars(infer);
 }
 
@@ -34,25 +47,114 @@ std::vector<Type> infer_value_loss(Infer& infer) {
   infer.require(is_float(infer.dtype(0)) and infer.dtype(0) == infer.dtype(1), Code::kType, "output and target must be floats of one type");
   infer.require(infer.rank(0) == infer.rank(1), Code::kShape, "output and target have different ranks");
   for (std::size_t i = 0; i < infer.rank(0); ++i) infer.unify(infer.shape(0)[i], infer.shape(1)[i], "extents of output and target");
+  require_weights(infer, 2, 0, 0, "sample weights");
   return two_scalars(infer);
 }
 
-std::vector<Val> over_all_elements(const Lower& l, Val losses) {
-  return {hone::sum_all(losses), size_value(l.builder, element_count(losses.shape()), losses.dtype())};
+/// The same with distributions or vectors along an axis.
+std::vector<Type> infer_axis_loss(Infer& infer) {
+  infer.require(infer.attrs[kAxis] >= 0 and infer.attrs[kAxis] < static_cast<std::int64_t>(infer.rank(0)), Code::kBadAttribute, "class axis out of range");
+  infer.require(not infer.has(2) or infer.attrs[kAxis] > 0, Code::kShape, "sample weights need samples along the first axis");
+  return infer_value_loss(infer);
 }
 
-/// Sum over the targets of -log p[target], smoothed and without ignored targets, from log probabilities with the classes along the axis.
+/// Both factors, as far as they are there.
+Val product(Val a, Val b) {
+  if (not a.valid()) return b;
+  return b.valid() ? a * b : a;
+}
+
+/// What the targets' losses are multiplied by, and what is left out; each may be invalid.
+struct Say {
+  Val factor;   ///< of each loss
+  Val share;    ///< of each target in the divisor; invalid: 1
+  Val counted;  ///< bool: false for a target that does not count
+};
+
+/// The results of a loss from the loss of each target.
+std::vector<Val> total(const Lower& l, Val losses, const Say& say) {
+  const Val zero = l.builder.scalar(0, losses.dtype());
+  losses = product(losses, say.factor);
+  Val share = say.share;
+  if (say.counted.valid()) {
+    losses = op::where(say.counted, losses, zero);
+    share = share.valid() ? op::where(say.counted, share, zero) : hone::cast(say.counted, losses.dtype());
+  }
+  const Val loss_sum = hone::sum_all(losses);
+  if (not share.valid()) return {loss_sum, size_value(l.builder, element_count(losses.shape()), losses.dtype())};
+  return {loss_sum, hone::sum_all(hone::broadcast_to(share, losses.shape()))};
+}
+
+/// Sample weights as they go with losses of this shape, whose first axis has the samples.
+Val sample_weights(const Lower& l, std::size_t operand, const Shape& shape) {
+  if (not l.has(operand)) return {};
+  Shape aligned(shape.size(), Dim(1));
+  aligned[0] = shape[0];
+  return hone::reshape(l.x(operand), aligned);
+}
+
+/// The results from the losses of all elements, or all samples, of a loss of values.
+std::vector<Val> over_all(const Lower& l, Val losses, std::size_t weights_operand = 2) {
+  const Val weights = sample_weights(l, weights_operand, losses.shape());
+  return total(l, losses, {weights, l.attrs[kKeras] ? Val{} : weights, {}});
+}
+
+/// Sum over the targets of -log p[target], smoothed and without ignored targets, from log probabilities with the classes along the axis. PyTorch weighs what
+/// smoothing gives to a class with that class's weight, Keras the whole loss with the weight of the target's class.
 std::vector<Val> negative_log_likelihood(const Lower& l, Val log_p) {
   const Val target = l.x(1);
-  const Val p = move_axis_last(log_p, static_cast<std::size_t>(l.attrs[kAxis])), zero = l.builder.scalar(0, p.dtype());
+  Val p = move_axis_last(log_p, static_cast<std::size_t>(l.attrs[kAxis]));
+  const Val zero = l.builder.scalar(0, p.dtype());
   const Shape shape = p.shape();
   const Ints last = {static_cast<std::int64_t>(shape.size()) - 1};
-  Val losses = -hone::sum(op::where(op::one_hot(target, {kShape = shape}), p, zero), last, false);
+  const Val taken = op::one_hot(target, {kShape = shape});
+  const bool keras = l.attrs[kKeras];
+  Val of_class;
+  if (l.has(2)) {
+    of_class = hone::sum(op::where(taken, l.x(2), zero), last, false);
+    if (not keras) p = p * l.x(2);
+  }
+  Val losses = -hone::sum(op::where(taken, p, zero), last, false);
   if (const double smoothing = l.attrs[kLabelSmoothing]; smoothing != 0)
     losses = losses * (1 - smoothing) - hone::sum(p, last, false) * smoothing / size_value(l.builder, shape.back(), p.dtype());
-  if (not l.attrs[kHasIgnoreIndex]) return over_all_elements(l, losses);
-  const Val counts = op::logical_not(op::equal(target, l.builder.constant(Tensor::scalar(l.attrs[kIgnoreIndex]).cast(target.dtype()))));
-  return {hone::sum_all(op::where(counts, losses, zero)), hone::sum_all(hone::cast(counts, p.dtype()))};
+  const Val of_sample = sample_weights(l, 3, losses.shape()), both = product(of_class, of_sample);
+  Say say = {keras ? both : of_sample, keras ? Val{} : both, {}};
+  if (l.attrs[kHasIgnoreIndex]) say.counted = op::logical_not(op::equal(target, l.builder.constant(Tensor::scalar(l.attrs[kIgnoreIndex]).cast(target.dtype()))));
+  return total(l, losses, say);
+}
+
+/// log(p), and -100 where p is 0 (PyTorch's clamp); no infinity meets a gradient.
+Val clamped_log(Val p) {
+  constexpr double kSmallest = 0x1p-126;  // f32's smallest normal number: denormals may be flushed
+  const Val smallest = p.builder().scalar(kSmallest, p.dtype());
+  return op::where(op::less(p, smallest), p.builder().scalar(-100, p.dtype()), op::log(op::maximum(p, smallest)));
+}
+
+std::vector<Val> lower_bce(const Lower& l) {
+  Val p = l.x(0);
+  const Val t = l.x(1);
+  if (not l.attrs[kKeras]) return over_all(l, -(t * clamped_log(p) + (1.0 - t) * clamped_log(1.0 - p)));
+  p = op::clip(p, l.builder.scalar(1e-7, p.dtype()), l.builder.scalar(1 - 1e-7, p.dtype()));
+  return over_all(l, -(t * op::log(p) + (1.0 - t) * op::log(1.0 - p)));
+}
+
+std::vector<Val> lower_kl_divergence(const Lower& l) {
+  const Val t = l.x(1), zero = l.builder.scalar(0, t.dtype());
+  if (not l.attrs[kKeras]) {
+    const Val one = l.builder.scalar(1, t.dtype()), is_there = op::greater(t, zero);
+    return over_all(l, op::where(is_there, t * op::log(op::where(is_there, t, one)), zero) - t * l.x(0));
+  }
+  const Val low = l.builder.scalar(1e-7, t.dtype()), high = l.builder.scalar(1, t.dtype());
+  const Val p = op::clip(l.x(0), low, high), q = op::clip(t, low, high);
+  return over_all(l, hone::sum(q * op::log(q / p), {l.attrs[kAxis]}, false));
+}
+
+std::vector<Val> lower_cosine(const Lower& l) {
+  const auto along = [&](Val x) { return hone::sum(x, {l.attrs[kAxis]}, false); };
+  const Val a = l.x(0), b = l.x(1), aa = along(square(a)), bb = along(square(b)), ab = along(a * b);
+  if (not l.attrs[kKeras]) return over_all(l, 1.0 - ab / op::sqrt((aa + 1e-12) * (bb + 1e-12)));
+  const Val least = l.builder.scalar(1e-14, aa.dtype());  // Keras's vectors of length below 1e-7 are divided by that
+  return over_all(l, -(ab / (op::sqrt(op::maximum(aa, least)) * op::sqrt(op::maximum(bb, least)))));
 }
 
 }  // namespace
@@ -60,7 +162,7 @@ std::vector<Val> negative_log_likelihood(const Lower& l, Val log_p) {
 constinit const OpDef softmax_cross_entropy = {
     .name = "softmax_cross_entropy",
     .doc = "-log_softmax(output)[target] for logits and integer classes along axis",
-    .inputs = {"output", "target"},
+    .inputs = kClassInputs,
     .results = kLossResults,
     .attrs = kClassAttrs,
     .infer = infer_class_loss,
@@ -70,7 +172,7 @@ constinit const OpDef softmax_cross_entropy = {
 constinit const OpDef cross_entropy = {
     .name = "cross_entropy",
     .doc = "-log(output[target]) for probabilities, clipped to [1e-7, 1 - 1e-7] as in Keras, and integer classes along axis",
-    .inputs = {"output", "target"},
+    .inputs = kClassInputs,
     .results = kLossResults,
     .attrs = kClassAttrs,
     .infer = infer_class_loss,
@@ -81,29 +183,126 @@ constinit const OpDef cross_entropy = {
         },
 };
 
+constinit const OpDef nll = {
+    .name = "nll",
+    .doc = "-output[target] for log probabilities and integer classes along axis",
+    .inputs = kClassInputs,
+    .results = kLossResults,
+    .attrs = kClassAttrs,
+    .infer = infer_class_loss,
+    .lower = [](const Lower& l) { return negative_log_likelihood(l, l.x(0)); },
+};
+
 constinit const OpDef mse = {
     .name = "mse",
     .doc = "(output - target)^2 for each element",
-    .inputs = {"output", "target"},
+    .inputs = kValueInputs,
     .results = kLossResults,
+    .attrs = {kKeras},
     .infer = infer_value_loss,
-    .lower = [](const Lower& l) { return over_all_elements(l, square(l.x(0) - l.x(1))); },
+    .lower = [](const Lower& l) { return over_all(l, square(l.x(0) - l.x(1))); },
+};
+
+constinit const OpDef mae = {
+    .name = "mae",
+    .doc = "|output - target| for each element",
+    .inputs = kValueInputs,
+    .results = kLossResults,
+    .attrs = {kKeras},
+    .infer = infer_value_loss,
+    .lower = [](const Lower& l) { return over_all(l, op::abs(l.x(0) - l.x(1))); },
+};
+
+constinit const OpDef huber = {
+    .name = "huber",
+    .doc = "e^2 / 2 for e = |output - target| up to delta, and delta * (e - delta / 2) beyond, each element",
+    .inputs = kValueInputs,
+    .results = kLossResults,
+    .attrs = {kDelta, kKeras},
+    .infer = infer_value_loss,
+    .lower =
+        [](const Lower& l) {
+          const double delta = l.attrs[kDelta];
+          const Val error = op::abs(l.x(0) - l.x(1)), end = l.builder.scalar(delta, error.dtype());
+          return over_all(l, op::where(op::less_equal(error, end), square(error) * 0.5, (error - 0.5 * delta) * delta));
+        },
+};
+
+constinit const OpDef bce = {
+    .name = "bce",
+    .doc = "binary cross-entropy of probabilities for targets in [0, 1], each element: logarithms end at -100 as in PyTorch, or probabilities at 1e-7 as in Keras",
+    .inputs = kValueInputs,
+    .results = kLossResults,
+    .attrs = {kKeras},
+    .infer = infer_value_loss,
+    .lower = lower_bce,
 };
 
 constinit const OpDef bce_with_logits = {
     .name = "bce_with_logits",
     .doc = "binary cross-entropy of sigmoid(output) for targets in [0, 1], each element: softplus(output) - output * target",
-    .inputs = {"output", "target"},
+    .inputs = kValueInputs,
     .results = kLossResults,
+    .attrs = {kKeras},
     .infer = infer_value_loss,
-    .lower = [](const Lower& l) { return over_all_elements(l, op::softplus(l.x(0)) - l.x(0) * l.x(1)); },
+    .lower = [](const Lower& l) { return over_all(l, op::softplus(l.x(0)) - l.x(0) * l.x(1)); },
 };
 
-// Metrics: sums over the targets, of float; divided by the loss's target_count they are the metric.
+constinit const OpDef hinge = {
+    .name = "hinge",
+    .doc = "max(0, 1 - target * output) for targets of -1 and 1, or 0 (which is -1) and 1, each element",
+    .inputs = kValueInputs,
+    .results = kLossResults,
+    .attrs = {kKeras},
+    .infer = infer_value_loss,
+    .lower =
+        [](const Lower& l) {
+          const Val zero = l.builder.scalar(0, l.x(0).dtype());
+          const Val side = op::where(op::equal(l.x(1), zero), l.builder.scalar(-1, zero.dtype()), l.x(1));
+          return over_all(l, op::maximum(1.0 - side * l.x(0), zero));
+        },
+};
+
+constinit const OpDef kl_divergence = {
+    .name = "kl_divergence",
+    .doc = "target * (log target - output) for log probabilities, each element, as in PyTorch; or for probabilities, summed along axis, as in Keras",
+    .inputs = kValueInputs,
+    .results = kLossResults,
+    .attrs = {kAxis, kKeras},
+    .infer = infer_axis_loss,
+    .lower = lower_kl_divergence,
+};
+
+constinit const OpDef cosine = {
+    .name = "cosine",
+    .doc = "1 - the cosine of output and target along axis, as in PyTorch, or its negative, as in Keras",
+    .inputs = kValueInputs,
+    .results = kLossResults,
+    .attrs = {kAxis, kKeras},
+    .infer = infer_axis_loss,
+    .lower = lower_cosine,
+};
+
+constinit const OpDef given_loss = {
+    .name = "given_loss",
+    .doc = "the output itself, each element",
+    .inputs = {"output", "sample_weight?"},
+    .results = kLossResults,
+    .attrs = {kKeras},
+    .infer =
+        [](Infer& infer) {
+          infer.require(is_float(infer.dtype(0)), Code::kType, "the output must be floats");
+          require_weights(infer, 1, 0, 0, "sample weights");
+          return two_scalars(infer);
+        },
+    .lower = [](const Lower& l) { return over_all(l, l.x(0), 1); },
+};
+
+// Metrics: how many of the targets, as a float.
 
 namespace {
 
-std::vector<Type> infer_class_metric(Infer& infer) { return {infer_class_loss(infer)[0]}; }
+std::vector<Type> infer_class_metric(Infer& infer) { return {infer_class_loss(infer)[0]}; }  // with two operands: nothing has weights
 
 /// Number of targets for which `right` holds and that are not ignored.
 std::vector<Val> count_right(const Lower& l, Val right) {

@@ -42,11 +42,11 @@
   /* regions.cc: control flow */                                                                                                                      \
   X(read_sizes) X(scan) X(while_trips) X(branch)                                                                                                      \
   /* losses.cc: each gives the sum over the targets and the number of targets that count */                                                           \
-  X(softmax_cross_entropy) X(cross_entropy) X(mse) X(bce_with_logits)                                                                                 \
+  X(softmax_cross_entropy) X(cross_entropy) X(nll) X(mse) X(mae) X(huber) X(bce) X(bce_with_logits) X(hinge) X(kl_divergence) X(cosine) X(given_loss) \
   /* metrics, also in losses.cc: sums over the targets */                                                                                             \
   X(accuracy) X(top_k_accuracy)                                                                                                                       \
   /* optimizers.cc */                                                                                                                                 \
-  X(sgd) X(adam) X(adamw) X(nadam) X(rmsprop) X(adagrad)                                                                                              \
+  X(sgd) X(adam) X(adamw) X(nadam) X(rmsprop) X(adagrad) X(adamax) X(adadelta) X(lamb) X(lion) X(muon) X(adafactor)                                   \
   /* gradient.cc */                                                                                                                                    \
   X(gradient)                                                                                                                                         \
   /* collective.cc */                                                                                                                                 \

@@ -2,8 +2,12 @@
 // scalars, then the optimizer's states; a state is there only where its attributes need it (the pass that attaches optimizers decides by the same table).
 // Results: the new weight, then the new states that are there, in the operands' order. Scalars are worked out in f64 and rounded once; elements are multiplied
 // by the reciprocal of a scalar rather than divided by it: a division takes as long as ten multiplications.
-// Sources: torch.optim's and keras.optimizers' documented formulas; where they differ, `keras` picks Keras's.
+// Sources: torch.optim's and keras.optimizers' documented formulas; where they differ, `keras` picks Keras's. PyTorch has neither LAMB nor Lion: its convention
+// means the papers' algorithms there (You et al. 2020, as in NVIDIA's apex; Chen et al. 2023, as in lion-pytorch).
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
 
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
@@ -23,13 +27,20 @@ std::vector<Type> infer_update(Infer& infer) {
   return types;
 }
 
+/// What weight decay means in PyTorch's convention; in Keras's it is always decoupled.
+enum class Decay : std::uint8_t {
+  kOfLoss,     ///< added to the gradient
+  kDecoupled,  ///< taken from the weight, as AdamW does
+  kOfUpdate,   ///< the optimizer's own
+};
+
 /// One update being built: the weight's type for tensors, f64 for scalars.
 struct Update {
-  explicit Update(const Lower& lower) : l(lower), weight(l.x(kWeight)), gradient(l.x(kGradient)), rate(l.x(kRate)), step(l.x(kStep)) {
+  explicit Update(const Lower& lower, Decay kind = Decay::kOfLoss) : l(lower), weight(l.x(kWeight)), gradient(l.x(kGradient)), rate(l.x(kRate)), step(l.x(kStep)) {
     const double decay = l.attrs[kWeightDecay];
     if (decay == 0) return;
-    if (l.attrs[kKeras] or *l.node.op == op::adamw) weight = weight - weight * rounded(rate * decay);  // decoupled, as AdamW
-    else gradient = gradient + weight * decay;                                                         // added to the loss
+    if (keras() or kind == Decay::kDecoupled) weight = weight - weight * rounded(rate * decay);
+    else if (kind == Decay::kOfLoss) gradient = gradient + weight * decay;
   }
 
   const Lower& l;
@@ -72,8 +83,9 @@ std::vector<Val> lower_sgd(const Lower& l) {
   return {u.weight - (nesterov ? u.gradient + velocity * momentum : velocity) * u.rounded(u.rate), velocity};
 }
 
+template <Decay kDecay>
 std::vector<Val> lower_adam(const Lower& l) {
-  const Update u(l);
+  const Update u(l, kDecay);
   const auto [m, v] = moments(u);
   const Val largest = u.has(2) ? op::maximum(u.state(2), v) : v;
   const Val correction1 = u.correction(kBeta1), correction2 = u.correction(kBeta2);
@@ -127,6 +139,100 @@ std::vector<Val> lower_adagrad(const Lower& l) {
   return {u.weight - u.gradient * rate / root, total};
 }
 
+/// Kingma & Ba 2015, section 7.1. PyTorch has epsilon in the largest gradient, Keras in the divisor.
+std::vector<Val> lower_adamax(const Lower& l) {
+  const Update u(l);
+  const Val m = Update::moving(u.state(0), u.attr(kBeta1), u.gradient), size = op::abs(u.gradient);
+  const Val largest = op::maximum(u.state(1) * u.attr(kBeta2), u.keras() ? size : size + u.attr(kEpsilon));
+  return {u.weight - m * u.rounded(u.rate / u.correction(kBeta1)) / (u.keras() ? largest + u.attr(kEpsilon) : largest), m, largest};
+}
+
+/// Zeiler 2012.
+std::vector<Val> lower_adadelta(const Lower& l) {
+  const Update u(l);
+  const Val mean_square = Update::moving(u.state(0), u.attr(kRho), square(u.gradient));
+  const Val move = op::sqrt(u.state(1) + u.attr(kEpsilon)) / op::sqrt(mean_square + u.attr(kEpsilon)) * u.gradient;
+  return {u.weight - move * u.rounded(u.rate), mean_square, Update::moving(u.state(1), u.attr(kRho), square(move))};
+}
+
+Val norm(Val x) { return op::sqrt(hone::sum_all(square(x))); }
+
+/// Adam's update made as long as the weight is. The paper's weight decay is part of the update.
+std::vector<Val> lower_lamb(const Lower& l) {
+  const Update u(l, Decay::kOfUpdate);
+  const auto [m, v] = moments(u);
+  Val move = m * u.rounded(1.0 / u.correction(kBeta1)) / (op::sqrt(v * u.rounded(1.0 / u.correction(kBeta2))) + u.attr(kEpsilon));
+  if (not u.keras()) move = move + u.weight * u.attr(kWeightDecay);
+  const Val weight_norm = norm(u.weight), move_norm = norm(move), zero = l.builder.scalar(0, move.dtype()), one = l.builder.scalar(1, move.dtype());
+  const Val both = op::logical_and(op::greater(weight_norm, zero), op::greater(move_norm, zero));
+  const Val trust = op::where(both, weight_norm / op::where(both, move_norm, one), one);
+  return {u.weight - move * (trust * u.rounded(u.rate)), m, v};
+}
+
+std::vector<Val> lower_lion(const Lower& l) {
+  const Update u(l, Decay::kDecoupled);
+  const Val direction = op::sign(Update::moving(u.state(0), u.attr(kBeta1), u.gradient));
+  return {u.weight - direction * u.rounded(u.rate), Update::moving(u.state(0), u.attr(kBeta2), u.gradient)};
+}
+
+/// About U V^T for x = U S V^T: five Newton-Schulz iterations of a quintic with a steep slope at 0 (Jordan et al. 2024).
+Val orthogonalized(const Lower& l, Val x) {
+  constexpr int kIterations = 5;
+  constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315, kLeast = 1e-7;
+  const bool is_tall = x.shape()[0].value() > x.shape()[1].value();  // a weight's sizes are numbers
+  if (is_tall) x = hone::transpose_last(x);
+  const Val length = norm(x);
+  x = x / (l.attrs[kKeras] ? length + kLeast : op::maximum(length, l.builder.scalar(kLeast, x.dtype())));
+  for (int i = 0; i < kIterations; ++i) {
+    const Val gram = op::matmul(x, x, {kTransB = true});
+    x = x * kA + op::matmul(gram * kB + op::matmul(gram, gram) * kC, x);
+  }
+  return is_tall ? hone::transpose_last(x) : x;
+}
+
+/// PyTorch scales the update for tall matrices, Keras so that its elements are as large as Adam's.
+std::vector<Val> lower_muon(const Lower& l) {
+  const Update u(l, Decay::kDecoupled);
+  const double momentum = u.attr(kMomentum);
+  const Val velocity = u.keras() ? u.state(0) * momentum + u.gradient : Update::moving(u.state(0), momentum, u.gradient);
+  Val move = velocity;
+  if (l.attrs[kNesterov]) move = u.keras() ? u.gradient + velocity * momentum : Update::moving(velocity, momentum, u.gradient);
+  const auto rows = static_cast<double>(u.weight.shape()[0].value()), columns = static_cast<double>(u.weight.shape()[1].value());
+  const double scale = u.keras() ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns));
+  return {u.weight - orthogonalized(l, move) * u.rounded(u.rate * scale), velocity};
+}
+
+/// The mean over `axis`, which stays.
+Val mean_along(Val x, std::size_t axis) { return hone::sum(x, {static_cast<std::int64_t>(axis)}, true) / static_cast<double>(x.shape()[axis].value()); }
+
+/// Shazeer & Stern 2018: of a matrix's second moment only the rows' and the columns' means are kept. PyTorch takes epsilon as the least of what is divided by and
+/// the weight's size before it decays; Keras adds epsilon to the squares and takes the size after.
+std::vector<Val> lower_adafactor(const Lower& l) {
+  const Update u(l, Decay::kDecoupled);
+  const double count = static_cast<double>(hone::element_count(u.weight.shape()).value());
+  const Val fresh = op::pow(u.step, l.builder.scalar(u.attr(kBeta2Decay), DType::kF64)), share = u.rounded(fresh);
+  const Val squares = u.keras() ? square(u.gradient) + u.attr(kEpsilon) : square(u.gradient);
+  const auto floored = [&](Val x, double least) { return u.keras() ? x : op::maximum(x, l.builder.scalar(least, x.dtype())); };
+  std::vector<Val> results(1);
+  Val estimate;
+  if (u.has(0)) {
+    const std::size_t rank = u.weight.rank();
+    const Val rows = u.state(0) + (mean_along(squares, rank - 1) - u.state(0)) * share, columns = u.state(1) + (mean_along(squares, rank - 2) - u.state(1)) * share;
+    results.insert(results.end(), {rows, columns});
+    estimate = rows * columns / floored(mean_along(rows, rank - 2), u.attr(kEpsilon));
+  } else {
+    estimate = u.state(2) + (squares - u.state(2)) * share;
+    results.push_back(estimate);
+  }
+  const Val move = u.gradient / op::sqrt(floored(estimate, u.attr(kEpsilon) * u.attr(kEpsilon)));
+  const auto root_mean_square = [&](Val x) { return norm(x) / std::sqrt(count); };
+  const Val one = l.builder.scalar(1, DType::kF64);
+  const Val size = op::maximum(hone::cast(root_mean_square(u.keras() ? u.weight : l.x(kWeight)), DType::kF64), l.builder.scalar(u.attr(kEpsilon2), DType::kF64));
+  const Val excess = op::maximum(hone::cast(root_mean_square(move), DType::kF64) / u.attr(kClipThreshold), one);
+  results[0] = u.weight - move * u.rounded(size * op::minimum(u.rate, 1.0 / op::sqrt(u.step)) / excess);
+  return results;
+}
+
 constexpr FixedList<AttrRef, 12> kAdamAttrs = {kBeta1, kBeta2, kEpsilon, kWeightDecay, kAmsgrad, kKeras};
 constexpr Gradient kNoGradient = no_gradient("it is an update, not a function to be trained");
 
@@ -151,7 +257,7 @@ constinit const OpDef adam = {
     .attrs = kAdamAttrs,
     .infer = infer_update,
     .grad = kNoGradient,
-    .lower = lower_adam,
+    .lower = lower_adam<Decay::kOfLoss>,
 };
 
 constinit const OpDef adamw = {
@@ -162,7 +268,7 @@ constinit const OpDef adamw = {
     .attrs = kAdamAttrs,
     .infer = infer_update,
     .grad = kNoGradient,
-    .lower = lower_adam,
+    .lower = lower_adam<Decay::kDecoupled>,
 };
 
 constinit const OpDef nadam = {
@@ -196,6 +302,81 @@ constinit const OpDef adagrad = {
     .infer = infer_update,
     .grad = kNoGradient,
     .lower = lower_adagrad,
+};
+
+constinit const OpDef adamax = {
+    .name = "adamax",
+    .doc = "Adam with the largest gradient in place of the second moment (Kingma & Ba 2015)",
+    .inputs = {"weight", "gradient", "learning_rate", "step", "m", "largest"},
+    .results = {"weight", "m", "largest"},
+    .attrs = {kBeta1, kBeta2, kEpsilon, kWeightDecay, kKeras},
+    .infer = infer_update,
+    .grad = kNoGradient,
+    .lower = lower_adamax,
+};
+
+constinit const OpDef adadelta = {
+    .name = "adadelta",
+    .doc = "Adadelta (Zeiler 2012)",
+    .inputs = {"weight", "gradient", "learning_rate", "step", "mean_square", "mean_square_move"},
+    .results = {"weight", "mean_square", "mean_square_move"},
+    .attrs = {kRho, kEpsilon, kWeightDecay, kKeras},
+    .infer = infer_update,
+    .grad = kNoGradient,
+    .lower = lower_adadelta,
+};
+
+constinit const OpDef lamb = {
+    .name = "lamb",
+    .doc = "LAMB: Adam's update, as long as the weight (You et al. 2020)",
+    .inputs = {"weight", "gradient", "learning_rate", "step", "m", "v"},
+    .results = {"weight", "m", "v"},
+    .attrs = {kBeta1, kBeta2, kEpsilon, kWeightDecay, kKeras},
+    .infer = infer_update,
+    .grad = kNoGradient,
+    .lower = lower_lamb,
+};
+
+constinit const OpDef lion = {
+    .name = "lion",
+    .doc = "Lion: the sign of the momentum (Chen et al. 2023)",
+    .inputs = {"weight", "gradient", "learning_rate", "step", "m"},
+    .results = {"weight", "m"},
+    .attrs = {kBeta1, kBeta2, kWeightDecay, kKeras},
+    .infer = infer_update,
+    .grad = kNoGradient,
+    .lower = lower_lion,
+};
+
+constinit const OpDef muon = {
+    .name = "muon",
+    .doc = "Muon: the momentum of a matrix, orthogonalized (Jordan et al. 2024)",
+    .inputs = {"weight", "gradient", "learning_rate", "step", "velocity"},
+    .results = {"weight", "velocity"},
+    .attrs = {kMomentum, kNesterov, kWeightDecay, kKeras},
+    .infer =
+        [](Infer& infer) {
+          infer.require(infer.rank(kWeight) == 2 and is_constant(infer.shape(kWeight)), Code::kShape, "the weight must be a matrix of fixed extents");
+          return infer_update(infer);
+        },
+    .grad = kNoGradient,
+    .lower = lower_muon,
+};
+
+constinit const OpDef adafactor = {
+    .name = "adafactor",
+    .doc = "Adafactor (Shazeer & Stern 2018), with rows and columns of the last two axes or, for vectors, the whole second moment",
+    .inputs = {"weight", "gradient", "learning_rate", "step", "rows?", "columns?", "v?"},
+    .results = {"weight", "rows", "columns", "v"},
+    .attrs = {kBeta2Decay, kEpsilon, kEpsilon2, kClipThreshold, kWeightDecay, kKeras},
+    .infer =
+        [](Infer& infer) {
+          infer.require(is_constant(infer.shape(kWeight)), Code::kShape, "the weight must have fixed extents");
+          infer.require(infer.has(kStates) == infer.has(kStates + 1) and infer.has(kStates) != infer.has(kStates + 2), Code::kShape, "needs rows and columns, or v");
+          return infer_update(infer);
+        },
+    .grad = kNoGradient,
+    .lower = lower_adafactor,
 };
 
 }  // namespace hone::op
