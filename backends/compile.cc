@@ -54,7 +54,8 @@ plan::Feed describe_feed(const Graph& imported, const Recipe& recipe, const OwnT
   if (imported.find_input(input.name) != nullptr) feed.kind = plan::Feed::Kind::kModelInput;
   else if (recipe.can_train() and input.name.starts_with("learning_rate")) feed.kind = plan::Feed::Kind::kLearningRate;
   else if (is_given(own, input)) feed.kind = is_target(imported, *own->step, input) ? plan::Feed::Kind::kTarget : plan::Feed::Kind::kModelInput;
-  else feed.kind = input.name.starts_with("first_sample") ? plan::Feed::Kind::kFirstSample : plan::Feed::Kind::kTarget;  // with the rate, the three that training adds
+  else if (input.name.starts_with("first_sample")) feed.kind = plan::Feed::Kind::kFirstSample;
+  else feed.kind = input.name.starts_with("sample_weight") ? plan::Feed::Kind::kSampleWeight : plan::Feed::Kind::kTarget;  // with the rate, the four that training adds
   if (input.bounds and input.bounds->first.is_constant() and input.bounds->second.is_constant())
     feed.bounds = {input.bounds->first.value(), input.bounds->second.value()};
   if (feed.kind == plan::Feed::Kind::kTarget and recipe.loss.has_ignore_index) feed.ignored = recipe.loss.ignore_index;

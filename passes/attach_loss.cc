@@ -2,27 +2,38 @@
 
 #include <algorithm>
 
+#include "base/objectives.h"
 #include "base/text.h"
 #include "ir/ops/ops.h"
+#include "ir/samples.h"
+#include "passes/metrics.h"
+#include "passes/names.h"
 #include "passes/passes.h"
 
 namespace hone {
 
 namespace {
 
-/// What a loss needs of its target.
-enum class TargetKind { kClasses, kValues };
-
+/// A loss and its op; what it compares is in the table of losses (base/objectives.cc).
 struct LossRow {
   std::string_view kind;
   const OpDef* op;
-  TargetKind target;
+  const OpDef* behind = nullptr;        ///< where the output ends in this ...
+  const OpDef* from_before = nullptr;   ///< ... this loss of what stands before it is the same, and stable
 };
 constexpr LossRow kLosses[] = {
-    {"softmax_cross_entropy", &op::softmax_cross_entropy, TargetKind::kClasses},
-    {"cross_entropy", &op::cross_entropy, TargetKind::kClasses},
-    {"mse", &op::mse, TargetKind::kValues},
-    {"bce_with_logits", &op::bce_with_logits, TargetKind::kValues},
+    {"softmax_cross_entropy", &op::softmax_cross_entropy},
+    {"cross_entropy", &op::cross_entropy, &op::softmax, &op::softmax_cross_entropy},
+    {"nll", &op::nll},
+    {"mse", &op::mse},
+    {"mae", &op::mae},
+    {"huber", &op::huber},
+    {"bce", &op::bce, &op::sigmoid, &op::bce_with_logits},
+    {"bce_with_logits", &op::bce_with_logits},
+    {"hinge", &op::hinge},
+    {"kl_divergence", &op::kl_divergence},
+    {"cosine", &op::cosine},
+    {"output", &op::given_loss},
 };
 
 const Output& chosen_output(const Graph& graph, const Recipe& recipe) {
@@ -52,77 +63,112 @@ std::int64_t class_axis(const Recipe& recipe, const Type& output) {
   return axis;
 }
 
-Attrs class_attrs(const Recipe& recipe, std::int64_t axis) {
-  return {kAxis = axis, kHasIgnoreIndex = recipe.loss.has_ignore_index, kIgnoreIndex = recipe.loss.ignore_index};
-}
-
-Val add_target(Builder& builder, const Val& output, TargetKind kind, std::int64_t axis) {
-  Type type = output.type();
-  if (kind == TargetKind::kClasses) {
-    type.dtype = DType::kI64;
-    type.shape.erase(type.shape.begin() + axis);
+/// One loss being attached to one output.
+class LossAttacher {
+ public:
+  LossAttacher(Graph& graph, const Recipe& recipe)
+      : graph_(graph), recipe_(recipe), builder_(graph), samples_(samples_of(graph)), chosen_(chosen_output(graph, recipe)), output_(builder_.val(chosen_.value)) {
+    const auto row = std::find_if(std::begin(kLosses), std::end(kLosses), [&](const LossRow& loss) { return loss.kind == recipe.loss.kind; });
+    const LossKind* kind = find_loss(recipe.loss.kind);
+    if (row == std::end(kLosses) or kind == nullptr) throw Error(Code::kRecipeValue, fmt::format("loss.kind = {} is none that Hone knows", quoted(recipe.loss.kind)));
+    row_ = row;
+    kind_ = kind;
+    if (not is_float(output_.dtype()))
+      throw Error(Code::kRecipeModel, fmt::format("output \"{}\" is {}: a loss needs floats", chosen_.name, to_string(output_.type())), {},
+                  {"choose an output of floats, such as the logits: [model] output = \"NAME\""});
   }
-  std::string name = "target";
-  while (builder.graph().find_input(name) != nullptr) name += "_";
-  const Val target = builder.input(Role::kInput, name, type);
-  if (kind == TargetKind::kClasses) builder.set_bounds(target.id(), 0, output.shape()[static_cast<std::size_t>(axis)]);
-  return target;
-}
 
-void add_metric(Builder& builder, const std::string& metric, Val output, Val target, const Recipe& recipe, TargetKind kind) {
-  if (kind != TargetKind::kClasses)
-    throw Error(Code::kRecipeModel, fmt::format("metric \"{}\" needs integer classes, but the loss {} has values as targets", metric, recipe.loss.kind));
-  const std::int64_t axis = class_axis(recipe, output.type());
-  Attrs attrs = class_attrs(recipe, axis);
-  std::int64_t k = 1;
-  if (metric != "accuracy") {  // the recipe lets only accuracy and top_K_accuracy through
-    k = std::stoll(metric.substr(4));
-    const Dim& classes = output.shape()[static_cast<std::size_t>(axis)];
-    if (classes.is_constant() and classes.value() < k)
-      throw Error(Code::kRecipeModel, fmt::format("the metric {} is always 1, because the output has {} classes", metric, classes.value()), {},
-                  {"leave it out of metrics.list"});
-    attrs.set(kTopK = k);
-    builder.output("metric:" + metric, cast(op::top_k_accuracy(output, target, attrs), DType::kF32));
-  } else {
-    builder.output("metric:" + metric, cast(op::accuracy(output, target, attrs), DType::kF32));
+  Objective run() {
+    const Builder::Scope scope(builder_, Loc{.node = "loss " + recipe_.loss.kind}, Part::kLoss);
+    if (size_of(output_.dtype()) < size_of(DType::kF32)) output_ = cast(output_, DType::kF32);  // f16 ends at 65504 and counts to 2048
+    if (kind_->has_class_axis) axis_ = class_axis(recipe_, output_.type());
+    const Val target = kind_->compared == Compared::kNothing ? Val{} : add_target();
+    std::vector<Val> results = loss_of(target);
+    for (Val& result : results) result = cast(result, DType::kF32);  // what the trainer reads, whatever the model computes in
+    builder_.clear_outputs();
+    builder_.output("loss_sum", results[0]);
+    builder_.output("target_count", results[1]);
+    for (const std::string& metric : recipe_.metrics.list)
+      builder_.output("metric:" + metric, metric_sums(metric, {.output = output_, .target = target, .loss = *kind_, .op = *row_->op, .classes = class_attrs()}));
+    return {results[0].id(), results[1].id()};
   }
-}
+
+ private:
+  bool has_classes() const { return kind_->compared == Compared::kClasses; }
+  Attrs class_attrs() const {
+    return has_classes() ? Attrs{kAxis = axis_, kHasIgnoreIndex = recipe_.loss.has_ignore_index, kIgnoreIndex = recipe_.loss.ignore_index} : Attrs{};
+  }
+
+  Val add_target() {
+    Type type = output_.type();
+    if (has_classes()) {
+      type.dtype = DType::kI64;
+      type.shape.erase(type.shape.begin() + axis_);
+    }
+    const Val target = builder_.input(Role::kInput, unused_name(graph_, "target"), type);
+    if (has_classes()) builder_.set_bounds(target.id(), 0, output_.shape()[static_cast<std::size_t>(axis_)]);
+    return target;
+  }
+
+  std::vector<Val> loss_of(Val target) {
+    const OpDef* loss = row_->op;
+    Val scores = output_;
+    if (row_->behind != nullptr and graph_.is_op(chosen_.value, *row_->behind) and (not has_classes() or graph_.producer(chosen_.value).attrs[kAxis] == axis_)) {
+      loss = row_->from_before;
+      scores = builder_.val(graph_.producer(chosen_.value).operands[0]);
+      if (scores.dtype() != output_.dtype()) scores = cast(scores, output_.dtype());
+    }
+    if (kind_->compared == Compared::kNothing and scores.rank() == 0 and not samples_.is_constant(0)) scores = broadcast_to(scores, {samples_});  // a mean over the samples
+    std::vector<Val> operands = {scores};
+    if (target.valid()) operands.push_back(target);
+    if (has_classes()) operands.push_back(class_weights());
+    operands.push_back(sample_weights(target.valid() ? target : output_));
+    Attrs all = class_attrs(), used;
+    for (const Attr& attr : {kLabelSmoothing = recipe_.loss.label_smoothing, kDelta = recipe_.loss.delta, kAxis = axis_, kKeras = recipe_.train.convention == Convention::kKeras}) all.set(attr);
+    for (const AttrRef& key : loss->attrs)
+      for (const auto& [name, attr] : all)
+        if (attr.spec == key.spec) used.set(attr);
+    return loss->build_all(operands, used);
+  }
+
+  /// Invalid if all classes count the same.
+  Val class_weights() {
+    const std::vector<double>& weights = recipe_.loss.class_weights;
+    if (weights.empty()) return {};
+    const Dim& classes = output_.shape()[static_cast<std::size_t>(axis_)];
+    const auto count = static_cast<std::int64_t>(weights.size());
+    if (not classes.is_constant(count))
+      throw Error(Code::kRecipeModel, fmt::format("loss.class_weights has {} numbers, and output \"{}\" has {} classes", count, chosen_.name, classes.text()), {},
+                  {fmt::format("give one number a class, in the order of the classes; the output is {}, its axis {} has the classes", to_string(output_.type()), axis_)});
+    return builder_.constant(Tensor::of<double>({count}, weights).cast(output_.dtype()));
+  }
+
+  /// The input `sample_weight`, one number along the first axis of `of`; invalid if all samples count the same.
+  Val sample_weights(Val of) {
+    if (not recipe_.loss.sample_weights) return {};
+    const bool has_samples = of.rank() > 0 and (has_classes() or not kind_->has_class_axis or axis_ > 0) and (not samples_.is_symbol() or of.shape()[0] == samples_);
+    if (not has_samples)
+      throw Error(Code::kRecipeModel,
+                  fmt::format("loss.sample_weights: the loss {} of output \"{}\", which is {}, has no axis of samples", recipe_.loss.kind, chosen_.name, to_string(output_.type())),
+                  {}, {"leave it out: every sample then counts the same"});
+    const Val weights = builder_.input(Role::kInput, unused_name(graph_, "sample_weight"), {DType::kF32, {of.shape()[0]}});
+    return output_.dtype() == DType::kF32 ? weights : cast(weights, output_.dtype());
+  }
+
+  Graph& graph_;
+  const Recipe& recipe_;
+  Builder builder_;
+  Dim samples_;
+  Output chosen_;  ///< by value: the graph's outputs are replaced
+  Val output_;
+  const LossRow* row_ = nullptr;
+  const LossKind* kind_ = nullptr;
+  std::int64_t axis_ = 0;
+};
 
 }  // namespace
 
-Objective attach_loss(Graph& graph, const Recipe& recipe) {
-  const auto row = std::find_if(std::begin(kLosses), std::end(kLosses), [&](const LossRow& loss) { return loss.kind == recipe.loss.kind; });
-  if (row == std::end(kLosses)) throw Error(Code::kRecipeValue, fmt::format("loss.kind = \"{}\" is not supported yet", recipe.loss.kind));
-  const Output chosen = chosen_output(graph, recipe);
-  Builder builder(graph);
-  Val output = builder.val(chosen.value);
-  if (not is_float(output.dtype())) throw Error(Code::kRecipeModel, fmt::format("output \"{}\" is {}: a loss needs floats", chosen.name, to_string(output.type())), {},
-                {"choose an output of floats, such as the logits: [model] output = \"NAME\""});
-  const Builder::Scope scope(builder, Loc{.node = "loss " + recipe.loss.kind}, Part::kLoss);
-  if (size_of(output.dtype()) < size_of(DType::kF32)) output = cast(output, DType::kF32);  // f16 ends at 65504 and counts to 2048
-  const std::int64_t axis = row->target == TargetKind::kClasses ? class_axis(recipe, output.type()) : 0;
-  const Val target = add_target(builder, output, row->target, axis);
-
-  const OpDef* loss = row->op;
-  Val scores = output;
-  Attrs attrs;
-  if (row->target == TargetKind::kClasses) {
-    attrs = class_attrs(recipe, axis);
-    attrs.set(kLabelSmoothing = recipe.loss.label_smoothing);
-    const bool is_softmax = graph.is_op(chosen.value, op::softmax) and graph.producer(chosen.value).attrs[kAxis] == axis;
-    if (*loss == op::cross_entropy and is_softmax) {  // from its logits, stably
-      loss = &op::softmax_cross_entropy;
-      scores = builder.val(graph.producer(chosen.value).operands[0]);
-    }
-  }
-  std::vector<Val> results = loss->build_all({scores, target}, attrs);
-  for (Val& result : results) result = cast(result, DType::kF32);  // what the trainer reads, whatever the model computes in
-  builder.clear_outputs();
-  builder.output("loss_sum", results[0]);
-  builder.output("target_count", results[1]);
-  for (const std::string& metric : recipe.metrics.list) add_metric(builder, metric, output, target, recipe, row->target);
-  return {results[0].id(), results[1].id()};
-}
+Objective attach_loss(Graph& graph, const Recipe& recipe) { return LossAttacher(graph, recipe).run(); }
 
 std::vector<Diag> recipe_warnings(const Graph& graph, const Recipe& recipe) {
   std::vector<Diag> warnings;

@@ -6,56 +6,12 @@
 #include "base/patterns.h"
 #include "ir/ops/ops.h"
 #include "passes/names.h"
+#include "passes/optimizers.h"
 #include "passes/passes.h"
 
 namespace hone {
 
 namespace {
-
-using Options = Recipe::Optimizer;
-
-/// A state of an optimizer: the op's operand of that name.
-struct StateRow {
-  std::string_view name;
-  bool (*is_needed)(const Options&) = [](const Options&) { return true; };
-  double (*initial)(const Options&) = [](const Options&) { return 0.0; };
-  bool shared = false;  ///< one f64 scalar for all weights
-};
-
-struct OptimizerRow {
-  std::string_view kind;
-  const OpDef* op;
-  FixedList<StateRow, 4> states;
-};
-
-constexpr StateRow kFirstMoment = {.name = "m"}, kSecondMoment = {.name = "v"};
-constexpr StateRow kLargest = {.name = "v_max", .is_needed = [](const Options& o) { return o.amsgrad; }};
-
-/// The one table of optimizers: states in the order of the op's operands.
-constexpr OptimizerRow kOptimizers[] = {
-    {"sgd", &op::sgd, {{.name = "velocity", .is_needed = [](const Options& o) { return o.momentum != 0; }}}},
-    {"adam", &op::adam, {kFirstMoment, kSecondMoment, kLargest}},
-    {"adamw", &op::adamw, {kFirstMoment, kSecondMoment, kLargest}},
-    {"nadam", &op::nadam, {kFirstMoment, kSecondMoment, {.name = "mu_product", .initial = [](const Options&) { return 1.0; }, .shared = true}}},
-    {"rmsprop",
-     &op::rmsprop,
-     {{.name = "mean_square"}, {.name = "mean", .is_needed = [](const Options& o) { return o.centered; }}, {.name = "velocity", .is_needed = [](const Options& o) { return o.momentum != 0; }}}},
-    {"adagrad", &op::adagrad, {{.name = "sum", .initial = [](const Options& o) { return o.initial_accumulator_value; }}}},
-};
-
-Attrs attributes(const Recipe& recipe, const OpDef& op, const std::string& weight) {
-  Options o = recipe.optimizer;
-  if (matches_any(o.exclude_from_weight_decay, weight)) o.weight_decay = 0;
-  const bool keras = recipe.train.convention == Convention::kKeras;
-  const Attrs all = {kBeta1 = o.beta1,           kBeta2 = o.beta2,         kEpsilon = o.epsilon,   kRho = o.rho,           kMomentum = o.momentum, kDampening = o.dampening,
-                     kNesterov = o.nesterov,     kCentered = o.centered,   kAmsgrad = o.amsgrad,   kLrDecay = o.lr_decay,  kKeras = keras,         kWeightDecay = o.weight_decay,
-                     kMomentumDecay = keras ? 1 : o.momentum_decay};
-  Attrs used;
-  for (const AttrRef& key : op.attrs)
-    for (const auto& [name, attr] : all)
-      if (attr.spec == key.spec) used.set(attr);
-  return used;
-}
 
 Tensor filled(const Type& type, double value) {
   Tensor tensor = Tensor::zeros(type.dtype, constant_shape(type.shape));
@@ -99,54 +55,106 @@ Tensor part_mask(const std::string& part, const std::string& name, const std::ve
 
 class Attacher {
  public:
-  Attacher(Graph& graph, const Objective& objective, const Recipe& recipe) : graph_(graph), builder_(graph), objective_(objective), recipe_(recipe) {
-    const auto row = std::find_if(std::begin(kOptimizers), std::end(kOptimizers), [&](const OptimizerRow& r) { return r.kind == recipe.optimizer.kind; });
-    if (row == std::end(kOptimizers)) throw Error(Code::kRecipeValue, fmt::format("optimizer.kind = \"{}\" is not supported yet", recipe.optimizer.kind));
-    row_ = row;
-  }
+  Attacher(Graph& graph, const Objective& objective, const Recipe& recipe, OptimizerOptions options)
+      : graph_(graph), builder_(graph), objective_(objective), recipe_(recipe), options_(options) {}
 
-  void run(std::span<const TrainedWeight> weights, std::span<const ValueId> gradients, OptimizerOptions options) {
-    check_exclusions(weights);
+  void run(std::span<const TrainedWeight> weights, std::span<const ValueId> gradients) {
+    check_exclusions(weights, "optimizer.exclude_from_weight_decay", recipe_.optimizer.exclude_from_weight_decay);
+    check_exclusions(weights, "optimizer.exclude_from_muon", recipe_.optimizer.exclude_from_muon);
     const Builder::Scope scope(builder_, Loc{.derived = "update"}, Part::kUpdate);
     rate_ = builder_.input(Role::kInput, unused_name(graph_, "learning_rate"), {DType::kF64, {}});
     const Val step = builder_.input(Role::kState, unused_name(graph_, "step"), {DType::kF64, {}}, Tensor::scalar(0.0));
     step_ = step + 1.0;
     builder_.alias(step, step_);
-    if (objective_.target_count.valid()) per_target_ = 1.0 / cast(builder_.val(objective_.target_count), DType::kF64);
+    std::vector<Val> means = mean_gradients(weights, gradients);
+    clip(weights, means);
     for (std::size_t i = 0; i < weights.size(); ++i)
-      if (gradients[i].valid()) update(weights[i], builder_.val(gradients[i]), options);
+      if (means[i].valid()) update(weights[i], means[i]);
   }
 
  private:
-  void check_exclusions(std::span<const TrainedWeight> weights) const {
+  void check_exclusions(std::span<const TrainedWeight> weights, const char* key, const std::vector<std::string>& patterns) const {
     std::vector<std::string> names;
     for (const TrainedWeight& weight : weights) names.push_back(weight.name);
-    for (const std::string& pattern : recipe_.optimizer.exclude_from_weight_decay)
+    for (const std::string& pattern : patterns)
       if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return matches_name(pattern, name); }))
-        refuse_pattern("optimizer.exclude_from_weight_decay", pattern, "weight that is trained", "the weights that are trained", names);
+        refuse_pattern(key, pattern, "weight that is trained", "the weights that are trained", names);
   }
 
-  void update(const TrainedWeight& trained, Val gradient_sum, OptimizerOptions options) {
+  /// The gradients of the mean loss; invalid where no gradient reaches the weight.
+  std::vector<Val> mean_gradients(std::span<const TrainedWeight> weights, std::span<const ValueId> sums) {
+    Val per_target;
+    if (objective_.target_count.valid()) per_target = 1.0 / cast(builder_.val(objective_.target_count), DType::kF64);
+    std::vector<Val> means(weights.size());
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      if (not sums[i].valid()) continue;
+      const Builder::Scope scope(builder_, Loc{.derived = "update of " + weights[i].name}, Part::kUpdate);
+      const Val gradient = builder_.val(sums[i]);
+      means[i] = per_target.valid() ? gradient * cast(per_target, gradient.dtype()) : gradient;
+      if (options_.gradient_norms) builder_.output("grad_norm:" + weights[i].name, cast(op::sqrt(sum_all(square(means[i]))), DType::kF32));
+    }
+    return means;
+  }
+
+  /// Makes the gradients no longer, or their elements no larger, than the recipe says. The length is that of all that is trained, as one vector.
+  void clip(std::span<const TrainedWeight> weights, std::vector<Val>& gradients) {
+    const double longest = recipe_.optimizer.clip_norm, largest = recipe_.optimizer.clip_value;
+    Val square_sum, scale;
+    for (std::size_t i = 0; longest > 0 and i < gradients.size(); ++i) {
+      if (not gradients[i].valid()) continue;
+      const Val own = cast(sum_all(square(of_part(weights[i], gradients[i], full(builder_, 0, gradients[i].dtype(), gradients[i].shape())))), DType::kF64);
+      square_sum = square_sum.valid() ? square_sum + own : own;
+    }
+    if (square_sum.valid()) {  // PyTorch keeps the divisor from 0
+      const Val norm = op::sqrt(square_sum), divisor = recipe_.train.convention == Convention::kKeras ? norm : norm + 1e-6;
+      scale = op::minimum(longest / divisor, builder_.scalar(1, DType::kF64));
+    }
+    for (Val& gradient : gradients) {
+      if (not gradient.valid()) continue;
+      if (scale.valid()) gradient = gradient * cast(scale, gradient.dtype());
+      if (largest > 0) gradient = op::clip(gradient, builder_.scalar(-largest, gradient.dtype()), builder_.scalar(largest, gradient.dtype()));
+    }
+  }
+
+  /// `inside` where the weight's part trains, else `outside`.
+  Val of_part(const TrainedWeight& weight, Val inside, Val outside) {
+    if (weight.part.empty()) return inside;
+    return op::where(builder_.constant(part_mask(weight.part, weight.name, constant_shape(inside.shape()))), inside, outside);
+  }
+
+  void update(const TrainedWeight& trained, Val gradient) {
     const Builder::Scope scope(builder_, Loc{.derived = "update of " + trained.name}, Part::kUpdate);
     const Val weight = builder_.val(trained.value);
-    const Val gradient = per_target_.valid() ? gradient_sum * cast(per_target_, gradient_sum.dtype()) : gradient_sum;
-    if (options.gradient_norms) builder_.output("grad_norm:" + trained.name, cast(op::sqrt(sum_all(square(gradient))), DType::kF32));
+    const OptimizerRow& row = optimizer_for(recipe_, trained.name, weight.type());
     std::vector<Val> operands = {weight, gradient, rate_, step_};
-    for (const StateRow& state : row_->states) operands.push_back(state.is_needed(recipe_.optimizer) ? state_of(state, trained.name, weight.type()) : Val{});
-    const std::vector<Val> results = row_->op->build_all(operands, attributes(recipe_, *row_->op, trained.name));
-    Val updated = results[0];
-    if (not trained.part.empty()) updated = op::where(builder_.constant(part_mask(trained.part, trained.name, constant_shape(weight.shape()))), updated, weight);
+    for (const OptimizerState& state : row.states)
+      operands.push_back(state.is_needed(recipe_.optimizer, weight.type()) ? state_of(row, state, trained.name, weight.type()) : Val{});
+    const std::vector<Val> results = row.op->build_all(operands, optimizer_attributes(recipe_, *row.op, trained.name, weight.type()));
+    const Val updated = of_part(trained, results[0], weight);
     replace(weight, updated);
     std::size_t next = 1;
     for (std::size_t i = 4; i < operands.size(); ++i)
       if (operands[i].valid()) replace(operands[i], results[next++]);
+    follow(trained, updated);
   }
 
-  Val state_of(const StateRow& state, const std::string& weight, const Type& type) {
-    if (not state.shared) return builder_.input(Role::kState, fmt::format("{}/{}", weight, state.name), type, filled(type, state.initial(recipe_.optimizer)));
-    if (not shared_.contains(state.name))
-      shared_[state.name] = builder_.input(Role::kState, fmt::format("{}/{}", row_->kind, state.name), {DType::kF64, {}}, Tensor::scalar(state.initial(recipe_.optimizer)));
+  Val state_of(const OptimizerRow& row, const OptimizerState& state, const std::string& weight, const Type& type) {
+    const Type own = state.type_for(type);
+    const auto input = [&](std::string_view of) {
+      return builder_.input(Role::kState, fmt::format("{}/{}", of, state.name), own, filled(own, state.initial(recipe_.optimizer)));
+    };
+    if (state.extent != OptimizerState::Extent::kShared) return input(weight);
+    if (not shared_.contains(state.name)) shared_[state.name] = input(row.kind);
     return shared_[state.name];
+  }
+
+  /// The weight's moving average, which begins with the weight after the first update.
+  void follow(const TrainedWeight& trained, Val updated) {
+    const double decay = recipe_.train.ema_decay;
+    if (decay == 0) return;
+    const Val average = builder_.input(Role::kState, trained.name + "/ema", updated.type(), graph_.input_of(trained.value)->data);
+    const Val share = op::where(op::equal(step_, builder_.scalar(1, DType::kF64)), builder_.scalar(1, DType::kF64), builder_.scalar(1 - decay, DType::kF64));
+    builder_.alias(average, average + (updated - average) * cast(share, updated.dtype()));
   }
 
   /// Shared states come out the same of every update; the first one counts.
@@ -160,8 +168,8 @@ class Attacher {
   Builder builder_;
   const Objective& objective_;
   const Recipe& recipe_;
-  const OptimizerRow* row_ = nullptr;
-  Val rate_, step_, per_target_;  ///< f64 scalars
+  OptimizerOptions options_;
+  Val rate_, step_;  ///< f64 scalars
   std::map<std::string_view, Val> shared_;
 };
 
@@ -169,7 +177,7 @@ class Attacher {
 
 void attach_optimizer(Graph& graph, const Objective& objective, std::span<const TrainedWeight> weights, std::span<const ValueId> gradients, const Recipe& recipe,
                       OptimizerOptions options) {
-  Attacher(graph, objective, recipe).run(weights, gradients, options);
+  Attacher(graph, objective, recipe, options).run(weights, gradients);
 }
 
 }  // namespace hone

@@ -73,7 +73,7 @@ struct Objective {
   ValueId loss_sum, target_count;
 };
 /// Adds the input `target`, the loss and the metrics; the graph's outputs become loss_sum, target_count and metric:NAME.
-/// Throws Error kRecipeModel when output, loss and metrics do not fit.
+/// With loss.sample_weights there is an input `sample_weight`, too. Throws Error kRecipeModel when output, loss and metrics do not fit.
 Objective attach_loss(Graph& graph, const Recipe& recipe);
 
 /// What a recipe asks for that is allowed but seldom meant: softmax_cross_entropy on an output that ends in Softmax, dropout after dropout.
@@ -103,6 +103,11 @@ struct TrainedWeight {
 };
 std::vector<TrainedWeight> select_weights(Graph& graph, const Recipe& recipe);
 
+/// What becomes of the gradients that are added up over batches.
+enum class Accumulated : std::uint8_t { kKept, kUsed /* by an update: the next sums begin at 0 */ };
+/// Adds to the gradient sums and the target count those of the batches since the last update, which lie in the states WEIGHT/accumulated and accumulated_targets.
+void accumulate_gradients(Graph& graph, Objective& objective, std::span<const TrainedWeight> weights, std::vector<ValueId>& gradients, Accumulated what);
+
 /// Sums gradients and target count over the replicas: all_reduce nodes, in buckets in the order in which gradients become ready.
 void all_reduce_gradients(Graph& graph, Objective& objective, std::vector<ValueId>& gradients);
 /// The graph of one replica that is alone: it has nobody to exchange anything with.
@@ -111,9 +116,9 @@ Changed drop_all_reduce(Graph& graph);
 struct OptimizerOptions {
   bool gradient_norms = false;  ///< adds an output grad_norm:NAME for each trained weight
 };
-/// Adds learning rate, step counter, optimizer states and updates with their aliases. Gradients are of the loss sum; they are divided by the target count. Where
-/// that is invalid they are of the mean.
-/// Throws Error kRecipeModel for a pattern of optimizer.exclude_from_weight_decay that matches none of the weights.
+/// Adds learning rate, step counter, optimizer states, updates and the weights' moving averages with their aliases. Gradients are of the loss sum; they are divided
+/// by the target count. Where that is invalid they are of the mean.
+/// Throws Error kRecipeModel for a pattern of optimizer.exclude_from_weight_decay or exclude_from_muon that matches none of the weights.
 void attach_optimizer(Graph& graph, const Objective& objective, std::span<const TrainedWeight> weights, std::span<const ValueId> gradients, const Recipe& recipe,
                       OptimizerOptions options);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/objectives.h"
 #include "base/text.h"
 #include "ir/ops/ops.h"
 
@@ -54,16 +55,34 @@ Differentiated build_gradients(const Graph& imported, const Recipe& recipe, Trai
     throw Error(Code::kNothingToTrain, "no weight of the model is reached by the loss's gradient", {},
                 {chosen.empty() ? "the model has no float initializer of rank 1 or more: were its weights folded into Constant nodes?" : "chosen were: " + quoted_list(report.unreached)});
   initialize_weights(graph, recipe, report.trained);
-  all_reduce_gradients(graph, objective, gradients);                                   // because the optimizer needs the sum over all replicas
   return {std::move(graph), objective, chosen, gradients};
 }
 
 Graph build_training(const Differentiated& step, const Recipe& recipe, bool gradient_norms) {
   Graph graph = step.graph.clone();
   graph.name = gradient_norms ? "train_step_norms" : "train_step";
-  attach_optimizer(graph, step.objective, step.weights, step.gradients, recipe, {.gradient_norms = gradient_norms});
-  update_if_finite(graph, step.objective.loss_sum);                                    // because all updates must be there
+  Objective objective = step.objective;
+  std::vector<ValueId> gradients = step.gradients;
+  if (recipe.train.gradient_accumulation_steps > 1)
+    accumulate_gradients(graph, objective, step.weights, gradients, Accumulated::kUsed);  // because each replica adds up its own
+  all_reduce_gradients(graph, objective, gradients);                                   // because the optimizer needs the sum over all replicas
+  attach_optimizer(graph, objective, step.weights, gradients, recipe, {.gradient_norms = gradient_norms});
+  update_if_finite(graph, objective.loss_sum);                                         // because all updates must be there
   (void)expand(graph);                                                                 // because updates are lowerings, too, and layers were kept for their gradients
+  return graph;
+}
+
+/// The step over a batch whose gradients wait for those of others.
+Graph build_accumulation(const Differentiated& step) {
+  Graph graph = step.graph.clone();
+  graph.name = "accumulate_step";
+  Objective objective = step.objective;
+  std::vector<ValueId> gradients = step.gradients;
+  accumulate_gradients(graph, objective, step.weights, gradients, Accumulated::kKept);
+  std::vector<ValueId> none;
+  all_reduce_gradients(graph, objective, none);                                        // because a loss that is not finite stops all replicas
+  update_if_finite(graph, objective.loss_sum);                                         // because all sums must be there
+  (void)expand(graph);                                                                 // because layers were kept for their gradients
   return graph;
 }
 
@@ -81,6 +100,8 @@ void refuse_model_keys(const Recipe& recipe) {
   refuse(model.initialize != "keep", "model.initialize");
   refuse(model.batch_norm != "train", "model.batch_norm");
   refuse(not model.dropout_after.empty(), "model.dropout");
+  refuse(recipe.train.gradient_accumulation_steps > 1, "train.gradient_accumulation_steps");
+  refuse(recipe.train.ema_decay > 0, "train.ema_decay");
   if (keys.empty()) return;
   throw Error(Code::kRecipeModel, fmt::format("the recipe sets {}, but has no loss, and the model says itself how it is trained", join(keys, ", ")), {},
               {"add loss.kind and optimizer.kind, which come before what the model says, or leave that key out"});
@@ -112,12 +133,19 @@ Graph build_own_evaluation(const Graph& step) {
   return graph;
 }
 
+/// What an evaluation measures: samples count the same, as their weights belong to the training data. Keras's class weights are its fit's alone; PyTorch's are the loss's.
+Recipe of_evaluation(Recipe recipe) {
+  recipe.loss.sample_weights = false;
+  if (recipe.train.convention == Convention::kKeras) recipe.loss.class_weights.clear();
+  return recipe;
+}
+
 Graph build_evaluation(const Graph& imported, const Recipe& recipe) {
   Graph graph = imported.clone();
   graph.name = "eval_step";
   (void)remove_dropout(graph);
   (void)key_iterations(graph);
-  attach_loss(graph, recipe);
+  attach_loss(graph, of_evaluation(recipe));
   (void)expand(graph);
   return graph;
 }
@@ -139,6 +167,7 @@ std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recip
     const Differentiated step = build_gradients(imported, recipe, report);
     entries.push_back({"train_step", build_training(step, recipe, false)});
     entries.push_back({"train_step_norms", build_training(step, recipe, true)});
+    if (recipe.train.gradient_accumulation_steps > 1) entries.push_back({"accumulate_step", build_accumulation(step)});
     entries.push_back({"eval_step", build_evaluation(imported, recipe)});
   } else if (own != nullptr and own->step) {
     refuse_model_keys(recipe);
@@ -170,8 +199,14 @@ ExportedStep build_exported_step(const Graph& imported, const Recipe& recipe) {
   const Val count = builder.val(sums.target_count), loss = builder.val(sums.loss_sum) / count;
   builder.clear_outputs();
   builder.output("loss", loss);
-  for (const Output& output : outputs)
-    if (output.name.starts_with("metric:")) builder.output(output.name.substr(7), builder.val(output.value) / count);
+  for (const Output& output : outputs) {
+    if (not output.name.starts_with("metric:")) continue;
+    const std::string name = output.name.substr(7);
+    if (not find_metric(name)->is_mean) continue;  // other functions of sums over an epoch are not the mean of anything
+    const Val sums = builder.val(output.value);
+    const auto element = [&](std::int64_t i) { return reshape(op::slice(sums, {kStarts = Shape{i}, kSizes = Shape{1}, kSteps = Ints{1}}), {}); };
+    builder.output(name, cast(element(0) / element(1), DType::kF32));
+  }
   std::vector<Val> operands = {loss};
   for (const ValueId weight : values_of(chosen)) operands.push_back(builder.val(weight));
   std::vector<ValueId> gradients;

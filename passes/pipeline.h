@@ -24,7 +24,8 @@ struct TrainingReport {
   std::vector<std::string> dropped_after;  ///< nodes after which the recipe put dropout
 };
 
-/// The entry points that the recipe, or else the model itself, asks for: predict always; train_step, train_step_norms and eval_step if there is a loss. `imported` may still have
+/// The entry points that the recipe, or else the model itself, asks for: predict always; train_step, train_step_norms and eval_step if there is a loss; accumulate_step if
+/// gradients are to be accumulated. `imported` may still have
 /// ops of meaning `lower`. Throws Error kRecipeModel, kNoGradient, kNothingToTrain.
 std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recipe, TrainingReport& report, const OwnTraining* own = nullptr);
 

@@ -20,8 +20,8 @@ bool is_target_word(std::string_view name) { return name == "y" or name == "targ
 std::vector<std::string> feed_names(const plan::Entry& entry) {
   std::vector<std::string> names;
   for (const Feed& feed : entry.feeds)
-    if (feed.kind == Feed::Kind::kModelInput) names.push_back(feed.name);
-    else if (feed.kind == Feed::Kind::kTarget) names.emplace_back("target");
+    if (feed.kind == Feed::Kind::kTarget) names.emplace_back("target");
+    else if (is_data(feed)) names.push_back(feed.name);
   return names;
 }
 
@@ -95,7 +95,7 @@ const Feed* find_feed(const plan::Entry& entry, std::string_view name) {
     if (not is_data(feed)) continue;
     if (feed.name == name) return &feed;
     if (feed.kind == Feed::Kind::kTarget) target = &feed;
-    else only_input = &feed, ++inputs;
+    else if (feed.kind == Feed::Kind::kModelInput) only_input = &feed, ++inputs;
   }
   if (name == "x" and inputs == 1) return only_input;
   return is_target_word(name) ? target : nullptr;

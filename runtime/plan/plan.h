@@ -145,6 +145,7 @@ struct Feed {
     kModelInput,
     kTarget,
     kLearningRate,  ///< f64[], the trainer's
+    kSampleWeight,  ///< f32[samples], what each sample counts in the loss
     kFirstSample,   ///< i64[], where this batch begins in the whole one, of which replicas take parts: random numbers are keyed by it. 0 if it is not given
   };
   std::string name;
@@ -157,7 +158,9 @@ struct Feed {
 };
 
 /// Is the feed a column of a data set?
-inline bool is_data(const Feed& feed) { return feed.kind == Feed::Kind::kModelInput or feed.kind == Feed::Kind::kTarget; }
+inline bool is_data(const Feed& feed) {
+  return feed.kind == Feed::Kind::kModelInput or feed.kind == Feed::Kind::kTarget or feed.kind == Feed::Kind::kSampleWeight;
+}
 
 struct Result {
   std::string name;  ///< ONNX output name; or kLossSum, kTargetCount, "metric:accuracy", "grad_norm:WEIGHT"
@@ -166,13 +169,22 @@ struct Result {
 
 // Names of the results that the trainer reads.
 inline constexpr const char* kLossSum = "loss_sum";           ///< f32[]: sum of the losses of all targets of the batch
-inline constexpr const char* kTargetCount = "target_count";   ///< f32[]: number of targets that count
-inline constexpr const char* kMetricPrefix = "metric:";       ///< f32[]: sum over the targets; divided by kTargetCount it is the metric
+inline constexpr const char* kTargetCount = "target_count";   ///< f32[]: what the sum is divided by for the mean: the number of targets that count, or the sum of their weights
+/// f64[..]: the sums of which the metric is a function (base/objectives.h); or f32[]: a sum over the targets, which divided by kTargetCount is the metric.
+inline constexpr const char* kMetricPrefix = "metric:";
 inline constexpr const char* kRandomSeed = "random_seed";     ///< not a result but a state, i64[]: the seed of this run's random numbers
 inline constexpr const char* kGradNormPrefix = "grad_norm:";  ///< f32[]: L2 norm of the mean loss's gradient, before clipping and weight decay
 
+// Names of states that the trainer looks at.
+inline constexpr const char* kEmaSuffix = "/ema";                      ///< behind a trained weight's name: its moving average, if train.ema_decay is set
+inline constexpr const char* kAccumulatedSuffix = "/accumulated";      ///< behind a trained weight's name: the gradient sums since the last update
+inline constexpr const char* kAccumulatedTargets = "accumulated_targets";  ///< f32[]: their kTargetCount
+
 // Entry points.
 inline constexpr const char* kTrainStep = "train_step";
+/// With train.gradient_accumulation_steps above 1: adds the batch's gradients to what the next train_step updates with, and changes no weight. The same feeds (but
+/// for the learning rate) and results as train_step.
+inline constexpr const char* kAccumulateStep = "accumulate_step";
 inline constexpr const char* kTrainStepNorms = "train_step_norms";  ///< the same, with a grad_norm result per trained weight
 inline constexpr const char* kEvalStep = "eval_step";
 inline constexpr const char* kPredict = "predict";

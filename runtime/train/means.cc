@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/diag.h"
+#include "base/text.h"
 
 namespace hone {
 
@@ -18,51 +19,107 @@ double scalar_result(StepRunner& runner, std::string_view name) {
   return value;
 }
 
+namespace {
+
+double element(const TensorView& view, std::size_t i) {
+  if (view.dtype == DType::kF64) {
+    double value = 0;
+    std::memcpy(&value, static_cast<const std::byte*>(view.data) + i * sizeof(value), sizeof(value));
+    return value;
+  }
+  HONE_CHECK(view.dtype == DType::kF32, "a metric that is neither f32 nor f64");
+  float value = 0;
+  std::memcpy(&value, static_cast<const std::byte*>(view.data) + i * sizeof(value), sizeof(value));
+  return value;
+}
+
+[[noreturn]] void refuse_state(std::string_view why) {
+  throw Error(Code::kPlanMismatch, fmt::format("the sums of loss and metrics that were kept do not belong to this plan: {}", why), {},
+              {"train on with the plan that they were kept by"});
+}
+
+}  // namespace
+
 Means::Means(const plan::Entry& entry, std::string_view prefix) {
   const std::string_view metric = plan::kMetricPrefix;
-  const auto add = [&](const std::string& result, std::string_view name) {
-    results_.push_back(result);
-    values_.emplace_back(std::string(prefix) + std::string(name), 0);
-  };
   const bool has_loss = std::any_of(entry.results.begin(), entry.results.end(), [](const plan::Result& result) { return result.name == plan::kLossSum; });
   if (not has_loss)
     throw Error(Code::kPlanEntry, fmt::format("the plan's {} computes no loss", entry.name), {},
                 {"compile the model with a recipe: hone-compile MODEL.onnx -r train.toml"});
-  add(plan::kLossSum, "loss");
-  for (const plan::Result& result : entry.results)
-    if (result.name.starts_with(metric)) add(result.name, std::string_view(result.name).substr(metric.size()));
-  sums_.resize(results_.size());
+  values_.emplace_back(std::string(prefix) + "loss", 0);
+  for (const plan::Result& result : entry.results) {
+    if (not result.name.starts_with(metric)) continue;
+    const std::string_view name = std::string_view(result.name).substr(metric.size());
+    metrics_.push_back(metric_of(entry, result, name));
+    values_.emplace_back(std::string(prefix) + std::string(name), 0);
+  }
+}
+
+/// One number is what a model's own training reports, whatever it is called.
+Means::Metric Means::metric_of(const plan::Entry& entry, const plan::Result& result, std::string_view name) {
+  const Shape shape = result.buffer < entry.buffers.size() ? entry.buffers[result.buffer].shape : Shape{};
+  if (shape.empty()) return {result.name, nullptr, std::vector<double>(2)};
+  const MetricKind* kind = find_metric(name);
+  const std::int64_t size = shape.size() == 1 and shape[0].is_constant() ? shape[0].value() : 0;
+  if (kind == nullptr or not kind->takes(static_cast<std::size_t>(size)))
+    throw Error(Code::kPlanMismatch, fmt::format("the plan's {} gives {} as [{}], from which this version cannot make the metric", entry.name, quoted(result.name), to_string(shape)),
+                {}, {"compile it again with this version of hone-compile"});
+  return {result.name, kind, std::vector<double>(static_cast<std::size_t>(size))};
 }
 
 void Means::reset() {
-  std::fill(sums_.begin(), sums_.end(), 0.0);
-  count_ = 0;
+  for (Metric& metric : metrics_) std::fill(metric.sums.begin(), metric.sums.end(), 0.0);
+  loss_sum_ = count_ = 0;
 }
 
 double Means::add(StepRunner& runner) {
   const double count = scalar_result(runner, plan::kTargetCount);
   const double loss = scalar_result(runner, plan::kLossSum);
-  sums_[0] += loss;
-  for (std::size_t i = 1; i < results_.size(); ++i) sums_[i] += scalar_result(runner, results_[i]);
+  for (Metric& metric : metrics_) {
+    const TensorView batch = runner.result(metric.result);
+    const std::size_t given = metric.kind == nullptr ? 1 : metric.sums.size();
+    for (std::size_t i = 0; i < given; ++i) metric.sums[i] += element(batch, i);
+    if (metric.kind == nullptr) metric.sums[1] += count;
+  }
+  loss_sum_ += loss;
   count_ += count;
   return count == 0 and loss == 0 ? std::numeric_limits<double>::quiet_NaN() : loss / count;
 }
 
 const NamedNumbers& Means::values() {
-  for (std::size_t i = 0; i < sums_.size(); ++i) values_[i].second = count_ == 0 ? std::numeric_limits<double>::quiet_NaN() : sums_[i] / count_;
+  values_[0].second = count_ == 0 ? std::numeric_limits<double>::quiet_NaN() : loss_sum_ / count_;
+  for (std::size_t i = 0; i < metrics_.size(); ++i) {
+    const Metric& metric = metrics_[i];
+    values_[i + 1].second = metric.kind != nullptr ? metric.kind->value(metric.sums) : metric.sums[0] / metric.sums[1];
+  }
   return values_;
 }
 
 std::vector<double> Means::state() const {
-  std::vector<double> state = sums_;
-  state.push_back(count_);
+  std::vector<double> state = {loss_sum_, count_};
+  for (const Metric& metric : metrics_) {
+    state.push_back(static_cast<double>(metric.sums.size()));
+    state.insert(state.end(), metric.sums.begin(), metric.sums.end());
+  }
   return state;
 }
 
 void Means::restore(std::span<const double> state) {
-  if (state.size() != sums_.size() + 1) throw Error(Code::kPlanMismatch, "the metrics so far are those of another plan", {}, {"go on with the plan that the run began with"});
-  std::copy(state.begin(), state.end() - 1, sums_.begin());
-  count_ = state.back();
+  if (state.size() < 2) refuse_state("loss and count are missing");
+  std::size_t at = 2;
+  for (const Metric& metric : metrics_) {
+    if (at >= state.size()) refuse_state(fmt::format("{} is missing", metric.result));
+    if (state[at] != static_cast<double>(metric.sums.size()) or metric.sums.size() > state.size() - at - 1) refuse_state(fmt::format("{} has {} sums", metric.result, metric.sums.size()));
+    at += 1 + metric.sums.size();
+  }
+  if (at != state.size()) refuse_state("there are more metrics");
+  loss_sum_ = state[0];
+  count_ = state[1];
+  at = 2;
+  for (Metric& metric : metrics_) {
+    std::copy_n(state.begin() + static_cast<std::ptrdiff_t>(++at), metric.sums.size(), metric.sums.begin());
+    at += metric.sums.size();
+  }
 }
 
 }  // namespace hone

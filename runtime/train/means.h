@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/objectives.h"
 #include "runtime/data/batches.h"
 #include "runtime/not_finite.h"
 #include "runtime/plan/plan.h"
@@ -41,27 +42,35 @@ double scalar_result(StepRunner& runner, std::string_view name);
 
 using NamedNumbers = std::vector<std::pair<std::string, double>>;
 
-/// Streaming means over targets: sums of loss and metrics and the number of targets, added up batch by batch in double.
+/// Loss and metrics over many batches: sums of what each batch's step gave, in double, and what follows from them. Metrics are not weighted: what classes and
+/// samples count in the loss is no matter to them.
 class Means {
  public:
-  /// The loss and every metric among the results of `entry`; `prefix` ("", "val_") goes before their names. Throws kPlanEntry when it has no loss.
+  /// The loss and every metric among the results of `entry`; `prefix` ("", "val_") goes before their names. Throws kPlanEntry when it has no loss, kPlanMismatch when
+  /// a metric has other sums than its formula takes.
   Means(const plan::Entry& entry, std::string_view prefix);
 
   void reset();
   /// Adds the results of the last run; returns its own mean loss (NaN when no target counted).
   double add(StepRunner& runner);
-  /// The means so far, "loss" first: the same memory each time. NaN when no target counted.
+  /// Loss and metrics so far, "loss" first: the same memory each time. NaN when no target counted.
   const NamedNumbers& values();
 
-  /// What was added so far, to go on with later, of the same entry.
+  /// All sums, for a checkpoint: loss and its divisor, then for each metric the number of its sums and these.
   std::vector<double> state() const;
-  /// Throws kPlanMismatch when it is the state of other metrics.
+  /// Goes on from what state() gave. Throws kPlanMismatch when it cannot be of this entry; nothing is then changed.
   void restore(std::span<const double> state);
 
  private:
-  std::vector<std::string> results_;  // loss_sum, metric:...
-  std::vector<double> sums_;
-  double count_ = 0;
+  struct Metric {
+    std::string result;      ///< "metric:..."
+    const MetricKind* kind;  ///< null: sums are one over the targets, and their number
+    std::vector<double> sums;
+  };
+  static Metric metric_of(const plan::Entry& entry, const plan::Result& result, std::string_view name);
+
+  std::vector<Metric> metrics_;
+  double loss_sum_ = 0, count_ = 0;
   NamedNumbers values_;
 };
 

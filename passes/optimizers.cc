@@ -1,0 +1,84 @@
+#include "passes/optimizers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/patterns.h"
+#include "base/text.h"
+#include "ir/ops/ops.h"
+
+namespace hone {
+
+namespace {
+
+using Options = Recipe::Optimizer;
+using State = OptimizerState;
+
+bool has_momentum(const Options& o, const Type&) { return o.momentum != 0; }
+bool is_matrix(const Options&, const Type& weight) { return weight.shape.size() >= 2; }
+bool is_no_matrix(const Options& o, const Type& weight) { return not is_matrix(o, weight); }
+
+constexpr State kFirstMoment = {.name = "m"}, kSecondMoment = {.name = "v"};
+constexpr State kLargest = {.name = "v_max", .is_needed = [](const Options& o, const Type&) { return o.amsgrad; }};
+constexpr State kMomentumSoFar = {.name = "mu_product", .initial = [](const Options&) { return 1.0; }, .extent = State::Extent::kShared};
+
+/// The one table of optimizers.
+constexpr OptimizerRow kOptimizers[] = {
+    {"sgd", &op::sgd, {{.name = "velocity", .is_needed = has_momentum}}},
+    {"adam", &op::adam, {kFirstMoment, kSecondMoment, kLargest}},
+    {"adamw", &op::adamw, {kFirstMoment, kSecondMoment, kLargest}},
+    {"nadam", &op::nadam, {kFirstMoment, kSecondMoment, kMomentumSoFar}},
+    {"rmsprop",
+     &op::rmsprop,
+     {{.name = "mean_square"}, {.name = "mean", .is_needed = [](const Options& o, const Type&) { return o.centered; }}, {.name = "velocity", .is_needed = has_momentum}}},
+    {"adagrad", &op::adagrad, {{.name = "sum", .initial = [](const Options& o) { return o.initial_accumulator_value; }}}},
+    {"adamax", &op::adamax, {kFirstMoment, {.name = "largest"}}},
+    {"adadelta", &op::adadelta, {{.name = "mean_square"}, {.name = "mean_square_move"}}},
+    {"lamb", &op::lamb, {kFirstMoment, kSecondMoment}},
+    {"lion", &op::lion, {kFirstMoment}},
+    {"muon", &op::muon, {{.name = "velocity"}}},
+    {"adafactor",
+     &op::adafactor,
+     {{.name = "rows", .is_needed = is_matrix, .extent = State::Extent::kRows},
+      {.name = "columns", .is_needed = is_matrix, .extent = State::Extent::kColumns},
+      {.name = "v", .is_needed = is_no_matrix}}},
+};
+
+const OptimizerRow& row_named(std::string_view kind) {
+  const auto row = std::find_if(std::begin(kOptimizers), std::end(kOptimizers), [&](const OptimizerRow& r) { return r.kind == kind; });
+  if (row == std::end(kOptimizers)) throw Error(Code::kRecipeValue, fmt::format("optimizer.kind = {} is none that Hone knows", quoted(kind)));
+  return *row;
+}
+
+}  // namespace
+
+Type OptimizerState::type_for(const Type& weight) const {
+  if (extent == Extent::kShared) return {DType::kF64, {}};
+  Type type = weight;
+  if (extent != Extent::kWeight) type.shape[type.shape.size() - (extent == Extent::kRows ? 1 : 2)] = 1;
+  return type;
+}
+
+const OptimizerRow& optimizer_for(const Recipe& recipe, const std::string& weight, const Type& type) {
+  const OptimizerRow& row = row_named(recipe.optimizer.kind);
+  const bool is_left_over = *row.op == op::muon and (type.shape.size() != 2 or matches_any(recipe.optimizer.exclude_from_muon, weight));
+  return is_left_over ? row_named("adamw") : row;
+}
+
+Attrs optimizer_attributes(const Recipe& recipe, const OpDef& op, const std::string& weight, const Type& type) {
+  const Options& o = recipe.optimizer;
+  const bool decays = not matches_any(o.exclude_from_weight_decay, weight) and (o.weight_decay_on == "all" or type.shape.size() >= 2);
+  const bool keras = recipe.train.convention == Convention::kKeras;
+  const Attrs all = {kBeta1 = o.beta1,           kBeta2 = o.beta2,         kEpsilon = o.epsilon,         kRho = o.rho,
+                     kMomentum = o.momentum,     kDampening = o.dampening, kNesterov = o.nesterov,       kCentered = o.centered,
+                     kAmsgrad = o.amsgrad,       kLrDecay = o.lr_decay,    kKeras = keras,               kWeightDecay = decays ? o.weight_decay : 0,
+                     kBeta2Decay = o.beta2_decay, kEpsilon2 = o.epsilon2,  kClipThreshold = o.clip_threshold, kMomentumDecay = keras ? 1 : o.momentum_decay};
+  Attrs used;
+  for (const AttrRef& key : op.attrs)
+    for (const auto& [name, attr] : all)
+      if (attr.spec == key.spec) used.set(attr);
+  return used;
+}
+
+}  // namespace hone
