@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <string_view>
 
 #include "base/check.h"
+#include "base/objectives.h"
+#include "runtime/train/counters.h"
 
 namespace hone {
 
@@ -15,21 +18,35 @@ namespace {
 struct Position {
   double share = 0;  ///< t: 0 at its start, 1 at its end
   double drops = 0;  ///< e: in units of `every` epochs
+  double step = 0, last = 0;  ///< since the warm-up, of the schedule
 };
+
+/// From `a` to `b` along half a cosine.
+double cosine_between(double a, double b, double share) { return b + (a - b) * (1 + std::cos(std::numbers::pi * share)) / 2; }
+
+double one_cycle(const Recipe::Schedule& s, Position at) {
+  const double first = 1 / s.div_factor, final = first / s.final_div_factor, peak = s.pct_start * (at.last + 1) - 1;
+  if (at.step >= at.last) return final;
+  if (at.step <= peak) return cosine_between(first, 1, peak == 0 ? 1 : at.step / peak);
+  return cosine_between(1, final, (at.step - peak) / (at.last - peak));
+}
 
 /// A kind of schedule and the fraction of the learning rate that it leaves. Adding one is a row.
 struct ScheduleKind {
   std::string_view name;
   double (*fraction)(const Recipe::Schedule& schedule, Position at);
+  bool needs_length = false;  ///< it depends on how long the run is
 };
 
 constexpr ScheduleKind kSchedules[] = {
     {"constant", [](const Recipe::Schedule&, Position) { return 1.0; }},
-    {"linear", [](const Recipe::Schedule& s, Position at) { return 1 + (s.final_fraction - 1) * at.share; }},
+    {"linear", [](const Recipe::Schedule& s, Position at) { return 1 + (s.final_fraction - 1) * at.share; }, true},
     {"cosine",
-     [](const Recipe::Schedule& s, Position at) { return s.final_fraction + (1 - s.final_fraction) * (1 + std::cos(std::numbers::pi * at.share)) / 2; }},
-    {"polynomial", [](const Recipe::Schedule& s, Position at) { return s.final_fraction + (1 - s.final_fraction) * std::pow(1 - at.share, s.power); }},
+     [](const Recipe::Schedule& s, Position at) { return s.final_fraction + (1 - s.final_fraction) * (1 + std::cos(std::numbers::pi * at.share)) / 2; }, true},
+    {"polynomial", [](const Recipe::Schedule& s, Position at) { return s.final_fraction + (1 - s.final_fraction) * std::pow(1 - at.share, s.power); }, true},
     {"exponential", [](const Recipe::Schedule& s, Position at) { return std::max(s.final_fraction, std::pow(s.factor, at.drops)); }},
+    {"one_cycle", one_cycle, true},
+    {"plateau", [](const Recipe::Schedule&, Position) { return 1.0; }},
     {"step", [](const Recipe::Schedule& s, Position at) { return std::max(s.final_fraction, std::pow(s.factor, std::floor(at.drops))); }},
 };
 
@@ -44,10 +61,70 @@ double learning_rate_at(const Recipe& recipe, std::int64_t step, RunLength run) 
   const auto length = static_cast<double>(std::max<std::int64_t>(1, total - schedule.warmup_steps));
   const auto every = static_cast<double>(std::max<std::int64_t>(1, schedule.every) * std::max<std::int64_t>(1, run.steps_per_epoch));
   for (const ScheduleKind& kind : kSchedules)
-    if (kind.name == schedule.kind) return rate * kind.fraction(schedule, {std::min(1.0, after / length), after / every});
+    if (kind.name == schedule.kind) return rate * kind.fraction(schedule, {std::min(1.0, after / length), after / every, after, length - 1});
   internal_error(__FILE__, __LINE__, "resolve() let a schedule through that does not exist: " + schedule.kind);
 }
 
-bool needs_length(std::string_view kind) { return kind == "linear" or kind == "cosine" or kind == "polynomial" or kind == "one_cycle"; }
+bool needs_length(std::string_view name) {
+  return std::any_of(std::begin(kSchedules), std::end(kSchedules), [&](const ScheduleKind& kind) { return kind.name == name and kind.needs_length; });
+}
+
+namespace {
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+}
+
+Plateau::Plateau(const Recipe& recipe)
+    : schedule_(recipe.schedule),
+      rate_(recipe.optimizer.learning_rate),
+      keras_(recipe.train.convention == Convention::kKeras),
+      upwards_(higher_is_better(recipe.schedule.monitor)),
+      best_(upwards_ ? -kInfinity : kInfinity) {}
+
+bool Plateau::is_better(double value) const {
+  const double delta = schedule_.min_delta;
+  if (keras_) return upwards_ ? value > best_ + delta : value < best_ - delta;
+  return upwards_ ? value > best_ * (1 + delta) : value < best_ * (1 - delta);
+}
+
+bool Plateau::observe(double value) {
+  const bool better = is_better(value);
+  if (better) best_ = value;
+  if (not waits_too_long(better) or not drop()) return false;
+  cooling_ = schedule_.cooldown;
+  waited_ = 0;
+  return true;
+}
+
+/// PyTorch counts an epoch before it asks whether it is a cooling one, Keras after that; PyTorch begins anew even where the rate can drop no further.
+bool Plateau::waits_too_long(bool better) {
+  if (keras_) {
+    if (cooling_ > 0) --cooling_, waited_ = 0;
+    if (better) waited_ = 0;
+    else if (cooling_ == 0) return ++waited_ >= schedule_.patience;
+    return false;
+  }
+  waited_ = better ? 0 : waited_ + 1;
+  if (cooling_ > 0) --cooling_, waited_ = 0;
+  if (waited_ <= schedule_.patience) return false;
+  cooling_ = schedule_.cooldown;
+  waited_ = 0;
+  return true;
+}
+
+bool Plateau::drop() {
+  constexpr double kLeastChange = 1e-8;  // PyTorch's eps
+  const double old = rate_ * factor_, next = std::max(old * schedule_.factor, schedule_.min_rate);
+  if (keras_ ? not(next < old) : old - next <= kLeastChange) return false;
+  factor_ = next / rate_;
+  return true;
+}
+
+void Plateau::restore(std::span<const double> state) {
+  const CounterState read(state, 4, "the learning rate's plateau");
+  waited_ = read.count(2);
+  cooling_ = read.count(3);
+  factor_ = state[0];
+  best_ = state[1];
+}
 
 }  // namespace hone

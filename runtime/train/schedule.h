@@ -1,7 +1,9 @@
 // The learning rate of each step.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "base/recipe.h"
@@ -23,9 +25,43 @@ struct RunLength {
 ///   exponential   rate * max(f, factor^e),  e = (step - w) / (every * steps per epoch), every 0 counting as 1
 ///   step          rate * max(f, factor^floor(e))
 /// (Keras's CosineDecay, PolynomialDecay, ExponentialDecay with staircase off and on.)
+///   one_cycle     PyTorch's OneCycleLR (two phases, cosine, no cycled momentum) for max_lr = rate: from rate / div_factor to rate while step <= pct_start * T - 1, then
+///                 to rate / div_factor / final_div_factor at step T - 1
+///   plateau       rate: its drops follow from what a run reports (class Plateau)
+/// A step is an update: batches that are accumulated make one together.
 double learning_rate_at(const Recipe& recipe, std::int64_t step, RunLength run);
 
 /// Does a kind of schedule depend on the run's length?
 bool needs_length(std::string_view kind);
+
+/// schedule.kind = "plateau", told of the monitored value (schedule.monitor) after every epoch; its factor multiplies learning_rate_at().
+/// In PyTorch's convention it is ReduceLROnPlateau: a value is better if it is by the share min_delta of the best one, and the rate drops when more than `patience`
+/// epochs in a row were not. In Keras's: better by min_delta itself, and a drop when `patience` epochs were not. Either way a drop multiplies by schedule.factor, down to
+/// schedule.min_rate, and the `cooldown` epochs after it do not count.
+class Plateau {
+ public:
+  explicit Plateau(const Recipe& recipe);
+
+  /// Returns true if the rate drops now.
+  bool observe(double value);
+  /// What the learning rate is to be multiplied by.
+  double factor() const { return factor_; }
+
+  /// For a checkpoint: factor, best value, epochs without a better one, epochs to cool down.
+  std::array<double, 4> state() const { return {factor_, best_, static_cast<double>(waited_), static_cast<double>(cooling_)}; }
+  /// Throws Error kPlanMismatch for what state() never gives.
+  void restore(std::span<const double> state);
+
+ private:
+  bool is_better(double value) const;
+  bool waits_too_long(bool better);
+  bool drop();
+
+  Recipe::Schedule schedule_;
+  double rate_;  ///< the recipe's
+  bool keras_, upwards_;
+  double factor_ = 1, best_;  ///< best_: the worst value there is before the first
+  std::int64_t waited_ = 0, cooling_ = 0;
+};
 
 }  // namespace hone
