@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/errors/error_case.h"
+#include "tests/support/tools/run_tool.h"
 #include "tests/support/tools/small_files.h"
 
 namespace hone::test {
@@ -54,11 +55,6 @@ const ErrorCase kCases[] = {
      5,
      {"HN-0203", "\"adamm\"", "did you mean \"adam", "this version has"},
      recipe("[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"adamm\"\n")},
-    {"LossThatIsNotYet",
-     kCompile,
-     5,
-     {"HN-0203", "\"huber\"", "not yet", "this version has"},
-     recipe("[loss]\nkind = \"huber\"\n[optimizer]\nkind = \"sgd\"\n")},
     {"UnknownMetric", kCompile, 5, {"HN-0203", "\"acuracy\"", "did you mean \"accuracy\"?"}, good_and("[metrics]\nlist = [\"acuracy\"]\n")},
     {"MetricOfClassesForALossOfValues",
      kCompile,
@@ -66,6 +62,45 @@ const ErrorCase kCases[] = {
      {"HN-0203", "accuracy", "mse"},
      recipe("[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\n[metrics]\nlist = [\"accuracy\"]\n")},
     {"MetricOfMoreClassesThanThereAre", kCompile, 5, {"HN-0204", "top_5_accuracy", "3"}, good_and("[metrics]\nlist = [\"top_5_accuracy\"]\n")},
+    {"ClassWeightsOfAnotherNumber", set("loss.class_weights=[1,2]"), 5, {"HN-0204", "loss.class_weights has 2 numbers", "has 3 classes", "one number a class"}, recipe(kGood)},
+    {"ClassWeightsBelowZero", set("loss.class_weights=[1,2,-1]"), 5, {"HN-0203", "number 2 is -1", "at least 0"}, recipe(kGood)},
+    {"ClassWeightsForALossOfValues",
+     kCompile,
+     5,
+     {"HN-0202", "loss.class_weights is about integer classes", "mse"},
+     recipe("[loss]\nkind = \"mse\"\nclass_weights = [1, 2]\n[optimizer]\nkind = \"sgd\"\n")},
+    {"SampleWeightsWithoutSamples",
+     set("loss.sample_weights=true") + " --set loss.kind=cosine --set loss.class_axis=0",
+     5,
+     {"HN-0204", "loss.sample_weights", "no axis of samples"},
+     recipe(kGood)},
+    {"SampleWeightsThatAreNotGiven",
+     "hone-run train weighted.hone --train x=x.npy,y=y.npy --out t.onnx",
+     4,
+     {"nothing feeds the input \"sample_weight\"", "add sample_weight=FILE"},
+     [](const TempFolder& folder) {
+       write_mlp(folder);
+       folder.write("train.toml", kGood);
+       run_well(folder.path(), "hone-compile mlp.onnx -r train.toml --set loss.sample_weights=true -o weighted.hone");
+     }},
+    {"MetricOfTwoClassesForMore", kCompile, 5, {"HN-0204", "auc is of two classes", "f32[N,3]", "has 3"}, good_and("[metrics]\nlist = [\"auc\"]\n")},
+    {"MetricOfValuesForClasses", kCompile, 5, {"HN-0203", "the metric r2 says nothing", "it goes with mse, mae, huber"}, good_and("[metrics]\nlist = [\"r2\"]\n")},
+    {"MetricOfALossThatTheModelGives",
+     kCompile,
+     5,
+     {"HN-0203", "the metric accuracy says nothing", "output"},
+     recipe("[loss]\nkind = \"output\"\n[optimizer]\nkind = \"sgd\"\n[metrics]\nlist = [\"accuracy\"]\n")},
+    {"ClipNormBelowZero", set("optimizer.clip_norm=-1"), 5, {"HN-0203", "optimizer.clip_norm is -1", "at least 0"}, recipe(kGood)},
+    {"TwoWaysOfClipping", set("optimizer.clip_norm=1") + " --set optimizer.clip_value=1", 5, {"HN-0203", "are both set", "keep one"}, recipe(kGood)},
+    {"MuonExclusionThatMatchesNothing",
+     kCompile,
+     5,
+     {"HN-0204", "optimizer.exclude_from_muon", "\"embed*\"", "dense"},
+     recipe("[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"muon\"\nexclude_from_muon = [\"embed*\"]\n")},
+    {"NoBatchesToAccumulate", set("train.gradient_accumulation_steps=0"), 5, {"HN-0203", "at least 1"}, recipe(kGood)},
+    {"AverageThatNeverMoves", set("train.ema_decay=1"), 5, {"HN-0203", "train.ema_decay is 1", "less than 1"}, recipe(kGood)},
+    {"MonitorThatIsNotReported", set("train.early_stopping.monitor=val_accuracy"), 5, {"HN-0203", "nothing that the run reports", "loss, val_loss"}, recipe(kGood)},
+    {"PlateauThatDoesNotDrop", set("schedule.kind=plateau") + " --set schedule.factor=1", 5, {"HN-0203", "less than 1"}, recipe(kGood)},
     {"NumberThatTheOptimizerHasNot", kCompile, 5, {"HN-0202", "sgd", "beta1", "it has"}, good_and("beta1 = 0.9\n")},
     {"LossWithoutOptimizer", kCompile, 5, {"HN-0203", "optimizer.kind is missing"}, recipe("[loss]\nkind = \"mse\"\n")},
     {"OptimizerWithoutLoss", kCompile, 5, {"HN-0203", "loss.kind is missing"}, recipe("[optimizer]\nkind = \"sgd\"\n")},

@@ -72,13 +72,47 @@ void add_class_losses(Cases& cases, const OpDef& op, double low, double high) {
   loss("all targets ignored", {2, 3}, given(DType::kI64, {2}, {0, 0}), {kAxis = 1, kHasIgnoreIndex = true, kIgnoreIndex = 0});
   loss("an ignored target with label smoothing", {3, 4}, given(DType::kI64, {3}, {1, 2, 2}),
        {kAxis = 1, kLabelSmoothing = 0.2, kHasIgnoreIndex = true, kIgnoreIndex = 1});
+  const auto weighted = [&](std::string says, Shape output, Operand target, std::vector<Operand> weights, Attrs attrs) {
+    std::vector<Operand> operands = {f32(std::move(output), low, high), std::move(target)};
+    operands.insert(operands.end(), weights.begin(), weights.end());
+    cases.add(op, std::move(says), std::move(operands), std::move(attrs)).gives({}).gives({});
+  };
+  for (const bool keras : {false, true}) {
+    const std::string kind = keras ? ", Keras" : ", PyTorch";
+    weighted("class weights" + kind, {kN, 4}, classes({kN}, 4), {f32({4}, 0.5, 2)}, {kAxis = 1, kKeras = keras});
+    weighted("sample weights" + kind, {kN, 4}, classes({kN}, 4), {absent(), f32({kN}, 0.5, 2)}, {kAxis = 1, kKeras = keras});
+    weighted("both, in the middle" + kind, {2, 3, kM}, classes({2, kM}, 3), {f32({3}, 0.5, 2), f32({2}, 0.5, 2)}, {kAxis = 1, kKeras = keras, kLabelSmoothing = 0.1});
+    weighted("both, ignoring" + kind, {3, 4}, given(DType::kI64, {3}, {1, -100, 3}), {f32({4}, 0.5, 2), f32({3}, 0.5, 2)},
+             {kAxis = 1, kKeras = keras, kHasIgnoreIndex = true, kIgnoreIndex = -100});
+  }
   loss("targets of 32 bits", {kN, 3}, whole(DType::kI32, {kN}, 0, 2), {kAxis = 1});
   loss("no rows", {kEmpty, 3}, classes({kEmpty}, 3), {kAxis = 1});
 }
 
-void add_value_losses(Cases& cases, const OpDef& op, double low, double high) {
-  for (const Shape& shape : {Shape{kN, 4}, Shape{kN}, Shape{}, Shape{2, 3, 2}, Shape{kEmpty, 2}})
-    cases.add(op, "f32[" + to_string(shape) + "]", {f32(shape), f32(shape, low, high)}).gives({}).gives({});
+/// `outputs` and `targets` lie between their bounds; `axis` is for losses that have one.
+struct ValueLoss {
+  const OpDef& op;
+  double low, high, target_low, target_high;
+  Attrs attrs = {};
+  bool has_axis = false;
+};
+
+void add_value_losses(Cases& cases, const ValueLoss& loss) {
+  for (const bool keras : {false, true}) {
+    const std::string kind = keras ? ", Keras" : ", PyTorch";
+    Attrs attrs = loss.attrs;
+    attrs.set(kKeras = keras);
+    const auto operands = [&](const Shape& shape) { return std::vector{f32(shape, loss.low, loss.high), f32(shape, loss.target_low, loss.target_high)}; };
+    for (const Shape& shape : {Shape{kN, 4}, Shape{kN}, Shape{}, Shape{2, 3, 2}, Shape{kEmpty, 2}}) {
+      if (loss.has_axis and shape.size() < 2) continue;
+      if (loss.has_axis) attrs.set(kAxis = static_cast<std::int64_t>(shape.size()) - 1);
+      cases.add(loss.op, "f32[" + to_string(shape) + "]" + kind, operands(shape), attrs).gives({}).gives({});
+    }
+    if (loss.has_axis) attrs.set(kAxis = std::int64_t{1});
+    std::vector<Operand> with_weights = operands({kN, 4, 2});
+    with_weights.push_back(f32({kN}, 0.5, 2));
+    cases.add(loss.op, "sample weights" + kind, with_weights, attrs).gives({}).gives({});
+  }
 }
 
 void add_metrics(Cases& cases) {
@@ -105,8 +139,21 @@ void add_loss_cases(Cases& cases) {
   add_class_losses(cases, op::cross_entropy, 0.05, 0.95);
   cases.add(op::cross_entropy, "probabilities of 0 and 1 are clipped, and flat", {given({2, 2}, {0, 1, 1, 0}), given(DType::kI64, {2}, {0, 0})}, {kAxis = 1})
       .slopes({0, 0, 0, 0});
-  add_value_losses(cases, op::mse, -2, 2);
-  add_value_losses(cases, op::bce_with_logits, 0.05, 0.95);
+  add_class_losses(cases, op::nll, -3, -0.1);
+  add_value_losses(cases, {op::mse, -2, 2, -2, 2});
+  add_value_losses(cases, {op::mae, -2, -0.1, 0.1, 2});
+  add_value_losses(cases, {op::huber, -2, 2, -2, 2, {kDelta = 0.6}});
+  add_value_losses(cases, {op::bce, 0.05, 0.95, 0.05, 0.95});
+  add_value_losses(cases, {op::bce_with_logits, -2, 2, 0.05, 0.95});
+  add_value_losses(cases, {op::hinge, -0.9, 0.9, 0.1, 1});
+  add_value_losses(cases, {op::kl_divergence, 0.05, 0.95, 0.05, 0.95, {}, true});
+  add_value_losses(cases, {op::cosine, -2, 2, -2, 2, {}, true});
+  for (const Shape& shape : {Shape{kN, 4}, Shape{kN}, Shape{}}) cases.add(op::given_loss, "f32[" + to_string(shape) + "]", {f32(shape)}).gives({}).gives({});
+  cases.add(op::given_loss, "sample weights", {f32({kN, 4}), f32({kN}, 0.5, 2)}).gives({}).gives({});
+  cases.add(op::mae, "where they meet", {given({2}, {1, 2}), given({2}, {1, 3})}).equals({1}).slopes({0, -1});
+  cases.add(op::hinge, "labels of 0 and 1, and the bend", {given({3}, {0.5, 1, -3}), given({3}, {0, 1, 1})}).equals({5.5}).slopes({1, -0.5, -1});
+  cases.add(op::bce, "certainty ends at 100, and is flat", {given({3}, {0, 1, 0}), given({3}, {1, 0, 0})}).equals({200}).slopes({0, 0, 1});
+  cases.add(op::kl_divergence, "a probability of 0", {given({1, 2}, {-1, -2}), given({1, 2}, {0, 1})}, {kAxis = 1}).equals({2}).slopes({0, -1});
   cases.add(op::bce_with_logits, "large logits", {given({4}, {100, -100, 100, -100}), given({4}, {1, 0, 0, 1})}).equals({200}).slopes({0, 0, 1, -1});
   add_metrics(cases);
 }
@@ -125,7 +172,7 @@ void add_optimizer_cases(Cases& cases) {
   };
   for (const bool keras : {false, true}) {
     const std::string kind = keras ? "Keras" : "PyTorch";
-    const Attrs base = {kKeras = keras, kEpsilon = 1e-7, kBeta1 = 0.9, kBeta2 = 0.999, kRho = 0.9, kMomentumDecay = 0.004};
+    const Attrs base = {kKeras = keras, kEpsilon = 1e-7, kBeta1 = 0.9, kBeta2 = 0.999, kRho = 0.9, kMomentumDecay = 0.004, kBeta2Decay = -0.8, kEpsilon2 = 1e-3, kClipThreshold = 1.0};
     const auto of = [&](const OpDef& op, std::initializer_list<Attr> more) {
       Attrs used;
       for (const AttrRef& key : op.attrs)
@@ -146,6 +193,18 @@ void add_optimizer_cases(Cases& cases) {
     update(op::rmsprop, kind, third, {square}, of(op::rmsprop, {}));
     update(op::rmsprop, kind + ", momentum", third, {large, absent(), state}, of(op::rmsprop, {kMomentum = 0.9}));
     update(op::rmsprop, kind + ", centered with momentum", third, {f32({3, 2}, 5, 6), state, state}, of(op::rmsprop, {kMomentum = 0.9, kCentered = true}));
+    const auto decayed = [&](const OpDef& op, const std::vector<Operand>& states, const std::string& with = "") {
+      update(op, kind + with, first, states, of(op, {}));
+      update(op, kind + with + ", weight decay", third, states, of(op, {kWeightDecay = 0.1}));
+    };
+    decayed(op::adamax, {state, square});
+    decayed(op::adadelta, {square, square});
+    decayed(op::lamb, {state, square});
+    decayed(op::lion, {state});
+    decayed(op::muon, {state});
+    update(op::muon, kind + ", Nesterov", third, {state}, of(op::muon, {kMomentum = 0.9, kNesterov = true}));
+    decayed(op::adafactor, {f32({3, 1}, 0.1, 2), f32({1, 2}, 0.1, 2)});
+    decayed(op::adafactor, {absent(), absent(), square}, ", whole");
     update(op::adagrad, kind, third, {square}, of(op::adagrad, {kLrDecay = 0.1}));
   }
 }
