@@ -48,7 +48,14 @@ DType idx_type(std::span<const std::byte> bytes, const std::string& name) {
 
 bool is_gzip(std::span<const std::byte> bytes) { return bytes.size() >= 2 and byte_at(bytes, 0) == 0x1f and byte_at(bytes, 1) == 0x8b; }
 
-Tensor parse_plain(std::span<const std::byte> bytes, const std::string& name) {
+struct IdxHeader {
+  DType dtype;
+  std::vector<std::int64_t> shape;
+  std::size_t bytes;   ///< of itself
+  std::size_t needed;  ///< of the elements
+};
+
+IdxHeader read_header(std::span<const std::byte> bytes, const std::string& name) {
   const DType dtype = idx_type(bytes, name);
   const std::size_t rank = byte_at(bytes, 3);
   const std::size_t start = 4 + 4 * rank;
@@ -57,12 +64,18 @@ Tensor parse_plain(std::span<const std::byte> bytes, const std::string& name) {
   for (std::size_t at = 4; at < start; at += 4)
     shape.push_back(static_cast<std::int64_t>(byte_at(bytes, at)) << 24 | byte_at(bytes, at + 1) << 16 | byte_at(bytes, at + 2) << 8 | byte_at(bytes, at + 3));
   const std::size_t needed = bytes_of_shape(dtype, shape, printable(name, 1000));
-  const std::span<const std::byte> data = bytes.subspan(start);
-  if (data.size() != needed) {
-    not_idx(name, fmt::format("{}{} needs {} bytes, but {} are there", to_string(dtype), shape_text(shape), needed, data.size()),
-            data.size() < needed ? "the file was cut off; copy or download it again" : "the header does not belong to these data");
+  return {dtype, std::move(shape), start, needed};
+}
+
+Tensor parse_plain(std::span<const std::byte> bytes, const std::string& name) {
+  const IdxHeader header = read_header(bytes, name);
+  const DType dtype = header.dtype;
+  const std::span<const std::byte> data = bytes.subspan(header.bytes);
+  if (data.size() != header.needed) {
+    not_idx(name, fmt::format("{}{} needs {} bytes, but {} are there", to_string(dtype), shape_text(header.shape), header.needed, data.size()),
+            data.size() < header.needed ? "the file was cut off; copy or download it again" : "the header does not belong to these data");
   }
-  return Tensor::make(dtype, std::move(shape), [&](std::span<std::byte> destination) {
+  return Tensor::make(dtype, header.shape, [&](std::span<std::byte> destination) {
     std::copy(data.begin(), data.end(), destination.begin());
     swap_bytes(destination, size_of(dtype));  // the format is big-endian
   });
@@ -70,8 +83,12 @@ Tensor parse_plain(std::span<const std::byte> bytes, const std::string& name) {
 
 }  // namespace
 
+/// What is packed is unpacked as far as its header says that it goes, so that a small file cannot fill the memory with what is no array.
 Tensor parse_idx(std::span<const std::byte> bytes, const std::string& name) {
-  return is_gzip(bytes) ? parse_plain(gunzip(bytes, name), name) : parse_plain(bytes, name);
+  constexpr std::size_t kLongestHeader = 4 + 4 * 255;
+  if (not is_gzip(bytes)) return parse_plain(bytes, name);
+  const IdxHeader header = read_header(gunzip(bytes, name, kLongestHeader), name);
+  return parse_plain(gunzip(bytes, name, std::uint64_t{header.bytes} + header.needed), name);
 }
 
 Tensor read_idx(const std::string& path) { return parse_idx(MappedFile(path).bytes(), path); }

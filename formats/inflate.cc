@@ -107,15 +107,17 @@ std::vector<std::byte> inflate_raw_start(std::span<const std::byte> packed, std:
   return bytes;
 }
 
-std::vector<std::byte> gunzip(std::span<const std::byte> packed, const std::string& name) {
+std::vector<std::byte> gunzip(std::span<const std::byte> packed, const std::string& name, std::uint64_t enough) {
   constexpr std::size_t kFirst = 1 << 16;
+  if (enough < limits::kDecompressedBytes) ++enough;  // one more tells that there is more
   const std::uint64_t most = std::min(limits::kDecompressedBytes, packed.size() * limits::kDecompressedRatio);
   Inflater inflater(packed, kGzip, name);
   std::vector<std::byte> bytes;
   std::size_t size = 0;
   do {
     while (true) {
-      if (size == bytes.size()) bytes.resize(std::max<std::size_t>(kFirst, size + size / 2));
+      if (size == enough) return bytes;
+      if (size == bytes.size()) bytes.resize(std::min<std::uint64_t>(enough, std::max<std::size_t>(kFirst, size + size / 2)));
       const std::size_t room = bytes.size() - size;
       const std::size_t count = inflater.read(std::span(bytes).subspan(size));
       size += count;

@@ -52,6 +52,15 @@ TEST(Idx, ReadsGzip) {
   EXPECT_EQ(read_idx(folder.write("x-idx2-ubyte.gz", gzip(kBytes))).int_at(0), 'a');
 }
 
+TEST(Idx, PacksOfWhatIsNoArrayAreNotUnpacked) {
+  const std::string header = "\0\0\x08\x02\0\0\0\x02\0\0\0\x03"s;
+  expect_error(Code::kDataFormat, "u8[2,3] needs 6 bytes, but 7 are there", [&] { parse(gzip(header + std::string(10'000'000, 'x'))); });
+  expect_error(Code::kDataFormat, "nothing but zero bytes", [] { parse(gzip(std::string(10'000'000, '\0') + "x")); });
+  std::string damaged = gzip(header + std::string(10'000'000, 'x'));
+  damaged.resize(damaged.size() / 2);  // the rest is not even looked at
+  expect_error(Code::kDataFormat, "but 7 are there", [&] { parse(damaged); });
+}
+
 TEST(Idx, SaysWhatIsWrong) {
   expect_error(Code::kDataFormat, "not an IDX file but empty", [] { parse(""); });
   expect_error(Code::kDataFormat, "begins with 00 00 07 01", [] {
