@@ -96,16 +96,17 @@ void CsvTable::refuse_field(const CsvRecords& records, std::size_t column) const
   const std::string which = names_.empty() ? fmt::format("column {}", column) : fmt::format("column {} ({})", column, quoted(trim(names_[column])));
   const bool empty = trim(field).empty();
   throw Error(Code::kDataFormat,
-              fmt::format("{}: line {}: {} {}", printable(file_.path(), 1000), records.line(), which, empty ? "is empty" : "holds " + quoted(field) + ", which is no number"), {},
-              {empty ? "put a number there, or leave the line out" : "choose other columns with FILE.csv:COLUMNS, or number the words first"});
+              fmt::format("{}: line {}: {} {}", printable(file_.path(), 1000), records.line(), which,
+                          empty ? "is empty" : "holds " + quoted(field) + ", which is no number"),
+              {}, {empty ? "put a number there, or leave the line out" : "choose other columns with FILE.csv:COLUMNS, or number the words first"});
 }
 
 void CsvTable::check_record(const CsvRecords& records) {
   const std::vector<std::string>& fields = records.fields();
   if (fields.size() != field_count_)
     throw Error(Code::kDataFormat,
-                fmt::format("{}: line {} has {} fields, and the first line has {}", printable(file_.path(), 1000), records.line(), fields.size(), field_count_), {},
-                {"every line needs the same number; a field that holds the separator is put in double quotes"});
+                fmt::format("{}: line {} has {} fields, and the first line has {}", printable(file_.path(), 1000), records.line(), fields.size(), field_count_),
+                {}, {"every line needs the same number; a field that holds the separator is put in double quotes"});
   for (const std::size_t column : columns_) {
     if (not is_number(fields[column])) refuse_field(records, column);
     if (dtype_ == DType::kI64 and not number_of<std::int64_t>(fields[column])) dtype_ = DType::kF64;
@@ -118,7 +119,8 @@ void CsvTable::read(const std::function<void(std::span<const std::byte>)>& take)
   std::vector<std::byte> block;
   for (std::int64_t row = 0; row < row_count_; ++row) {
     if (not records.next() or records.fields().size() != field_count_)
-      throw Error(Code::kFileRead, fmt::format("cannot read {}: it has changed while it was read", printable(file_.path(), 1000)), {}, {"run the command again"});
+      throw Error(Code::kFileRead, fmt::format("cannot read {}: it has changed while it was read", printable(file_.path(), 1000)), {},
+                  {"run the command again"});
     for (const std::size_t column : columns_) {
       const std::string& field = records.fields()[column];
       if (dtype_ == DType::kI64) put(block, number_of<std::int64_t>(field).value_or(0));

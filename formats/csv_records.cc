@@ -58,7 +58,8 @@ std::string& CsvRecords::add_field() {
 
 void CsvRecords::check_length() {
   if (record_bytes_ <= kRecordBytes) return;
-  throw Error(Code::kTooLarge, fmt::format("{}: the record that begins on line {} is longer than {}", printable(file_.path(), 1000), line_, human_bytes(kRecordBytes)), {},
+  throw Error(Code::kTooLarge,
+              fmt::format("{}: the record that begins on line {} is longer than {}", printable(file_.path(), 1000), line_, human_bytes(kRecordBytes)), {},
               {"look for a quote that is never closed"});
 }
 

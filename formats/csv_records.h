@@ -16,8 +16,8 @@ class CsvRecords {
   /// The separator (comma, semicolon or tab) is the one that the first line has most of. The file outlives this.
   explicit CsvRecords(const StreamedFile& file);
 
-  /// Reads the next record into fields(); false at the end. Throws kDataFormat (a quote without an end, or with text behind it), kTooLarge (a record longer than
-  /// 16 MiB), naming the line.
+  /// Reads the next record into fields(); false at the end. Throws kDataFormat (a quote without an end, or with text behind it), kTooLarge (a record longer
+  /// than 16 MiB), naming the line.
   bool next();
   const std::vector<std::string>& fields() const { return fields_; }
   /// The line on which the record begins, from 1.
@@ -37,9 +37,9 @@ class CsvRecords {
 
   const StreamedFile& file_;
   std::string block_;
-  std::size_t at_ = 0;         // in the block
-  std::uint64_t offset_ = 0;   // in the file, of what follows the block
-  std::int64_t lines_ = 1;     // where at_ is
+  std::size_t at_ = 0;        // in the block
+  std::uint64_t offset_ = 0;  // in the file, of what follows the block
+  std::int64_t lines_ = 1;    // where at_ is
   std::int64_t line_ = 0;
   std::size_t record_bytes_ = 0;
   std::size_t field_count_ = 0;

@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "formats/elements.h"
 
 namespace hone {
 
@@ -88,7 +89,7 @@ SafetensorsEntry entry_from(const std::string& name, const Json& json, const std
   for (const std::uint64_t extent : *shape) entry.shape.push_back(checked_cast<std::int64_t>(extent, "the extents of " + quoted(name)));
   entry.offset = (*offsets)[0];
   entry.bytes = (*offsets)[1] - (*offsets)[0];
-  const std::uint64_t expected = static_cast<std::uint64_t>(checked_element_count(entry.shape)) * size_of(entry.dtype);
+  const std::uint64_t expected = bytes_of_shape(entry.dtype, entry.shape, printable(path, 1000));
   if ((*offsets)[1] < (*offsets)[0] or entry.bytes != expected)
     throw damaged(path, fmt::format("the tensor {} lies from {} to {}, and {}{} take {} bytes", quoted(name), (*offsets)[0], (*offsets)[1], to_string(entry.dtype),
                                     shape_text(entry.shape), expected));

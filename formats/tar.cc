@@ -70,7 +70,8 @@ bool is_empty(const Block& block) {
 }  // namespace
 
 void TarReader::damaged(const std::string& why) const {
-  throw Error(Code::kDataFormat, fmt::format("{}: {}", printable(file_.path(), 1000), why), {}, {"copy or download the archive again; compressed ones are unpacked first"});
+  throw Error(Code::kDataFormat, fmt::format("{}: {}", printable(file_.path(), 1000), why), {},
+              {"copy or download the archive again; compressed ones are unpacked first"});
 }
 
 std::string TarReader::long_name(std::uint64_t offset, std::uint64_t bytes) const {
@@ -102,12 +103,14 @@ std::optional<TarMember> TarReader::next() {
   while (at_ < file_.size()) {
     Block block{};
     const std::uint64_t header = at_;
-    if (file_.size() - header < kBlock) damaged(fmt::format("not a tar archive, or cut off: {} bytes are left for a header of {}", file_.size() - header, kBlock));
+    if (file_.size() - header < kBlock)
+      damaged(fmt::format("not a tar archive, or cut off: {} bytes are left for a header of {}", file_.size() - header, kBlock));
     file_.read(header, std::as_writable_bytes(std::span(block)));
     if (is_empty(block)) return std::nullopt;
     if (not has_right_checksum(block)) {
       const std::string content = header == 0 ? describe_content(std::as_bytes(std::span(block))) : "";
-      damaged(content.empty() or content == "a tar archive" ? fmt::format("no tar header at byte {}", header) : fmt::format("not a tar archive but {}", content));
+      damaged(content.empty() or content == "a tar archive" ? fmt::format("no tar header at byte {}", header)
+                                                            : fmt::format("not a tar archive but {}", content));
     }
     const auto bytes = number_of(block, kSize);
     const std::uint64_t begin = header + kBlock;

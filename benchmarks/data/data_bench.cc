@@ -78,7 +78,8 @@ struct Result {
   std::int64_t batches;
 };
 
-Result measure(const plan::Entry& entry, const char* what, const Array& array, ShuffleOptions shuffle, Ahead ahead, int rounds, double scale = 1, std::int64_t batch = kBatch) {
+Result measure(const plan::Entry& entry, const char* what, const Array& array, ShuffleOptions shuffle, Ahead ahead, int rounds, double scale = 1,
+               std::int64_t batch = kBatch) {
   const BoundArrays data = bind(entry, array, scale);
   BatchReader batches(data, batch, shuffle, ahead);
   const double seconds = epoch_seconds(batches, rounds);
@@ -97,7 +98,8 @@ std::vector<Result> measure_memory(const plan::Entry& entry) {
 }
 
 std::vector<Result> measure_file(const plan::Entry& entry, const std::string& path, std::int64_t rows) {
-  const DataSource source = {.name = "x", .path = path, .part = fmt::format("f32:{}x{}", rows, kRowElements), .kind = FileKind::kRaw, .first_row = 0, .end_row = std::nullopt};
+  const DataSource source = {
+      .name = "x", .path = path, .part = fmt::format("f32:{}x{}", rows, kRowElements), .kind = FileKind::kRaw, .first_row = 0, .end_row = std::nullopt};
   const Array array = Array::open(source);
   return {measure(entry, "file, in order", array, {.shuffle = false}, Ahead::kNever, 2),
           measure(entry, "file, in order, gathered ahead", array, {.shuffle = false}, Ahead::kAlways, 2),

@@ -149,12 +149,15 @@ Array join_arrays(std::string label, const std::vector<Array>& arrays) {
   std::int64_t rows = 0;
   for (const Array& array : arrays) {
     if (array.dtype() != arrays[0].dtype())
-      throw Error(Code::kDataType, fmt::format("{} holds {}, and {} holds {}", printable(arrays[0].label()), to_string(arrays[0].dtype()), printable(array.label()),
-                                               to_string(array.dtype())), {}, {"files that one pattern names are read as one array"});
+      throw Error(Code::kDataType,
+                  fmt::format("{} holds {}, and {} holds {}", printable(arrays[0].label()), to_string(arrays[0].dtype()), printable(array.label()),
+                              to_string(array.dtype())),
+                  {}, {"files that one pattern names are read as one array"});
     std::vector<std::int64_t> as_first = array.shape();
     if (not as_first.empty() and not shape.empty()) as_first[0] = shape[0];
     if (as_first != shape or shape.empty())
-      throw Error(Code::kDataShape, fmt::format("{} is {}, and {} is {}", printable(arrays[0].label()), shape_text(shape), printable(array.label()), shape_text(array.shape())),
+      throw Error(Code::kDataShape,
+                  fmt::format("{} is {}, and {} is {}", printable(arrays[0].label()), shape_text(shape), printable(array.label()), shape_text(array.shape())),
                   {}, {"files that one pattern names are read as one array, whose rows are of one shape"});
     rows += array.row_count();
     parts.insert(parts.end(), array.parts().begin(), array.parts().end());

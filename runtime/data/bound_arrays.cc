@@ -238,7 +238,8 @@ void check_values(const Feed& feed, const Array& array, std::string_view row_wor
   const auto held = range_of(array.dtype());
   const bool always_fits = held.first >= low and held.second <= high;
   if (always_fits) return;
-  const auto bad = array.find([&](const std::byte* elements, std::size_t count) { return find_outside(array.dtype(), elements, count, low, high, feed.ignored); });
+  const auto bad =
+      array.find([&](const std::byte* elements, std::size_t count) { return find_outside(array.dtype(), elements, count, low, high, feed.ignored); });
   if (not bad) return;
   std::vector<std::string> notes = {feed.kind == Feed::Kind::kTarget ? "classes count from 0" : "ids count from 0"};
   if (not feed.bounds) notes = {"save it with values that fit"};

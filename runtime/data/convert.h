@@ -31,7 +31,7 @@ class Converter {
  private:
   DType from_, to_;
   double scale_;
-  std::vector<std::byte> table_;           // for element types of one byte: the result of each of the 256 values
+  std::vector<std::byte> table_;            // for element types of one byte: the result of each of the 256 values
   std::optional<SplitFactor> byte_factor_;  // for u8 to f32, where that is as exact
 };
 

@@ -11,6 +11,7 @@
 #include "formats/idx.h"
 #include "formats/npy.h"
 #include "formats/npz.h"
+#include "formats/safetensors.h"
 
 namespace hone {
 
@@ -21,8 +22,13 @@ struct KindOpener {
   FileKind kind;
   Opener open;
 };
-constexpr KindOpener kOpeners[] = {{FileKind::kNpy, open_npy_array}, {FileKind::kNpz, open_npz_array}, {FileKind::kIdx, open_idx_array},
-                                   {FileKind::kCsv, open_csv_array}, {FileKind::kTar, open_tar_array}, {FileKind::kRaw, open_binary_array}};
+constexpr KindOpener kOpeners[] = {{FileKind::kNpy, open_npy_array},
+                                   {FileKind::kNpz, open_npz_array},
+                                   {FileKind::kIdx, open_idx_array},
+                                   {FileKind::kCsv, open_csv_array},
+                                   {FileKind::kSafetensors, open_safetensors_array},
+                                   {FileKind::kTar, open_tar_array},
+                                   {FileKind::kRaw, open_binary_array}};
 
 Opener opener_of(FileKind kind) {
   for (const KindOpener& known : kOpeners)
@@ -40,7 +46,8 @@ std::vector<std::string> paths_of(const DataSource& source) {
   for (const std::string& name : list_folder(folder))
     if (glob_match(pattern, name)) paths.push_back(bare ? name : fmt::format("{}{}{}", folder, folder == "/" ? "" : "/", name));
   if (paths.empty())
-    throw Error(Code::kFileOpen, fmt::format("no file fits the pattern {}", quoted(source.path, 1000)), {}, {"\"*\" stands for any characters of a file's name, \"?\" for one"});
+    throw Error(Code::kFileOpen, fmt::format("no file fits the pattern {}", quoted(source.path, 1000)), {},
+                {"\"*\" stands for any characters of a file's name, \"?\" for one"});
   return paths;
 }
 
@@ -48,6 +55,23 @@ std::uint64_t bytes_of_files(const std::vector<std::string>& paths) {
   std::uint64_t bytes = 0;
   for (const std::string& path : paths) bytes += file_bytes(path);
   return bytes;
+}
+
+/// A file of several arrays, named `keys`: without a part the only one is meant, or the one that is called as the input is.
+DataSource with_part(const DataSource& source, const std::vector<std::string>& keys) {
+  if (not source.part.empty()) return source;
+  DataSource chosen = source;
+  chosen.part = keys.size() == 1 ? keys[0] : source.name;
+  if (keys.size() != 1 and std::find(keys.begin(), keys.end(), source.name) == keys.end())
+    throw Error(Code::kDataName, fmt::format("{} holds {} arrays, and none is called {}", quoted(source.path), keys.size(), quoted(source.name)), {},
+                {fmt::format("choose one with {}:KEY; there are {}", source.path, printable(join(keys, ", "), 500))});
+  return chosen;
+}
+
+[[noreturn]] void refuse_part(const DataSource& source, const std::vector<std::string>& names) {
+  std::vector<std::string> notes = {fmt::format("there are {}", printable(join(names, ", "), 500))};
+  if (const std::string hint = did_you_mean(source.part, names); not hint.empty()) notes.insert(notes.begin(), hint);
+  throw Error(Code::kDataName, fmt::format("{} has no tensor {}", printable(source.path, 1000), quoted(source.part)), {}, std::move(notes));
 }
 
 }  // namespace
@@ -60,8 +84,7 @@ std::vector<std::int64_t> shape_from(const std::string& text, const DataSource& 
     std::int64_t number = -1;
     const auto [end, error] = std::from_chars(extent.data(), extent.data() + extent.size(), number);
     if (error != std::errc{} or end != extent.data() + extent.size() or number < 0)
-      throw Error(Code::kUsage, fmt::format("{}: {} is no shape", quoted(source.path + ":" + source.part), quoted(text)), {},
-                  {"write a shape as 60000x784"});
+      throw Error(Code::kUsage, fmt::format("{}: {} is no shape", quoted(source.path + ":" + source.part), quoted(text)), {}, {"write a shape as 60000x784"});
     shape.push_back(number);
   }
   return shape;
@@ -95,20 +118,31 @@ Array open_npy_array(const DataSource& source, bool streamed) {
   const std::int64_t rows = info.shape.empty() ? 1 : info.shape[0];
   const std::uint64_t stride = rows == 0 ? 0 : info.data_bytes / static_cast<std::uint64_t>(rows);
   auto bytes = streamed ? open_row_bytes(source.path, true) : std::make_shared<const RowBytes>(std::move(file));
-  return {label_of(source), info.dtype, info.shape, {{.bytes = std::move(bytes), .row_count = rows, .offset = info.data_offset, .stride = stride, .offsets = {}}}};
+  return {
+      label_of(source), info.dtype, info.shape, {{.bytes = std::move(bytes), .row_count = rows, .offset = info.data_offset, .stride = stride, .offsets = {}}}};
 }
 
-/// Without a key: the only array, or the one that is called as the input is.
 Array open_npz_array(const DataSource& source, bool) {
-  if (not source.part.empty()) return {label_of(source), read_npz(source.path, source.part)};
   std::vector<std::string> keys;
-  for (const NpzEntry& entry : list_npz(source.path)) keys.push_back(entry.key);
-  DataSource chosen = source;
-  chosen.part = keys.size() == 1 ? keys[0] : source.name;
-  if (keys.size() != 1 and std::find(keys.begin(), keys.end(), source.name) == keys.end())
-    throw Error(Code::kDataName, fmt::format("{} holds {} arrays, and none is called {}", quoted(source.path), keys.size(), quoted(source.name)), {},
-                {fmt::format("choose one with {}:KEY; there are {}", source.path, printable(join(keys, ", "), 500))});
+  if (source.part.empty())
+    for (const NpzEntry& entry : list_npz(source.path)) keys.push_back(entry.key);
+  const DataSource chosen = with_part(source, keys);
   return {label_of(chosen), read_npz(chosen.path, chosen.part)};
+}
+
+Array open_safetensors_array(const DataSource& source, bool streamed) {
+  MappedFile file(source.path);
+  const SafetensorsHeader header = read_safetensors_header(file.bytes(), source.path);
+  std::vector<std::string> names;
+  for (const SafetensorsEntry& entry : header.entries) names.push_back(entry.name);
+  const DataSource chosen = with_part(source, names);
+  const auto found = std::find_if(header.entries.begin(), header.entries.end(), [&](const SafetensorsEntry& entry) { return entry.name == chosen.part; });
+  if (found == header.entries.end()) refuse_part(chosen, names);
+  const std::int64_t rows = found->shape.empty() ? 1 : found->shape[0];
+  const std::uint64_t stride = rows == 0 ? 0 : found->bytes / static_cast<std::uint64_t>(rows);
+  auto bytes = streamed ? open_row_bytes(source.path, true) : std::make_shared<const RowBytes>(std::move(file));
+  return {
+      label_of(chosen), found->dtype, found->shape, {{.bytes = std::move(bytes), .row_count = rows, .offset = found->offset, .stride = stride, .offsets = {}}}};
 }
 
 Array open_idx_array(const DataSource& source, bool) { return {label_of(source), read_idx(source.path)}; }

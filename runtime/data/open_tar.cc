@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "formats/elements.h"
 #include "formats/npy.h"
 #include "formats/tar.h"
 #include "runtime/data/open_array.h"
@@ -29,7 +30,10 @@ Array at_offsets(const DataSource& source, DType dtype, const std::vector<std::i
   std::vector<std::int64_t> shape = row_shape;
   const auto rows = static_cast<std::int64_t>(offsets.size());
   shape.insert(shape.begin(), rows);
-  return {label_of(source), dtype, std::move(shape), {{.bytes = open_row_bytes(source.path, streamed), .row_count = rows, .offset = 0, .stride = 0, .offsets = std::move(offsets)}}};
+  return {label_of(source),
+          dtype,
+          std::move(shape),
+          {{.bytes = open_row_bytes(source.path, streamed), .row_count = rows, .offset = 0, .stride = 0, .offsets = std::move(offsets)}}};
 }
 
 class NpyRows : public MemberRows {
@@ -37,12 +41,16 @@ class NpyRows : public MemberRows {
   void add(const StreamedFile& file, const TarMember& member, const std::string& name) override {
     const NpyInfo info = header_of(file, member, name);
     if (info.column_major or info.byte_swapped)
-      throw Error(Code::kDataFormat, fmt::format("{}: {} elements, which are not read out of an archive", printable(name, 1000), info.byte_swapped ? "big-endian" : "column-major"), {},
-                  {"write it again with numpy.save(file, numpy.ascontiguousarray(array))"});
+      throw Error(
+          Code::kDataFormat,
+          fmt::format("{}: {} elements, which are not read out of an archive", printable(name, 1000), info.byte_swapped ? "big-endian" : "column-major"), {},
+          {"write it again with numpy.save(file, numpy.ascontiguousarray(array))"});
     if (offsets_.empty()) first_ = info;
     if (info.dtype != first_.dtype or info.shape != first_.shape)
-      throw Error(Code::kDataShape, fmt::format("{} is {}{}, and the first such file is {}{}", printable(name, 1000), to_string(info.dtype), shape_text(info.shape),
-                                                to_string(first_.dtype), shape_text(first_.shape)), {}, {"all samples need one type and shape"});
+      throw Error(Code::kDataShape,
+                  fmt::format("{} is {}{}, and the first such file is {}{}", printable(name, 1000), to_string(info.dtype), shape_text(info.shape),
+                              to_string(first_.dtype), shape_text(first_.shape)),
+                  {}, {"all samples need one type and shape"});
     offsets_.push_back(member.offset + info.data_offset);
   }
   Array finish(const DataSource& source, bool streamed) override { return at_offsets(source, first_.dtype, first_.shape, std::move(offsets_), streamed); }
@@ -69,12 +77,14 @@ class NpyRows : public MemberRows {
 
 class RawRows : public MemberRows {
  public:
-  RawRows(DType dtype, std::vector<std::int64_t> shape)
-      : dtype_(dtype), shape_(std::move(shape)), bytes_(static_cast<std::uint64_t>(checked_element_count(shape_)) * size_of(dtype)) {}
+  RawRows(DType dtype, std::vector<std::int64_t> shape, const std::string& path)
+      : dtype_(dtype), shape_(std::move(shape)), bytes_(bytes_of_shape(dtype, shape_, printable(path, 1000))) {}
   void add(const StreamedFile&, const TarMember& member, const std::string& name) override {
     if (member.bytes != bytes_)
-      throw Error(Code::kDataFormat, fmt::format("{} has {} bytes, and {} of shape {} take {}", printable(name, 1000), member.bytes, to_string(dtype_), shape_text(shape_), bytes_), {},
-                  {"correct the type or the shape; images that are compressed are not unpacked"});
+      throw Error(
+          Code::kDataFormat,
+          fmt::format("{} has {} bytes, and {} of shape {} take {}", printable(name, 1000), member.bytes, to_string(dtype_), shape_text(shape_), bytes_), {},
+          {"correct the type or the shape; images that are compressed are not unpacked"});
     offsets_.push_back(member.offset);
   }
   Array finish(const DataSource& source, bool streamed) override { return at_offsets(source, dtype_, shape_, std::move(offsets_), streamed); }
@@ -96,7 +106,8 @@ class TextRows : public MemberRows {
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (error != std::errc{} or end != digits.data() + digits.size() or member.bytes > kLongest)
-      throw Error(Code::kDataFormat, fmt::format("{} holds {}, which is no integer", printable(name, 1000), quoted(text)), {}, {"a class is written as its number"});
+      throw Error(Code::kDataFormat, fmt::format("{} holds {}, which is no integer", printable(name, 1000), quoted(text)), {},
+                  {"a class is written as its number"});
     numbers_.push_back(number);
   }
   Array finish(const DataSource& source, bool) override {
@@ -108,12 +119,12 @@ class TextRows : public MemberRows {
 };
 
 std::unique_ptr<MemberRows> rows_for(const std::vector<std::string>& words, const DataSource& source) {
-  if (words.size() == 3) return std::make_unique<RawRows>(dtype_from(words[1], source), shape_from(words[2], source));
+  if (words.size() == 3) return std::make_unique<RawRows>(dtype_from(words[1], source), shape_from(words[2], source), source.path);
   const std::string last = split(words[0], '.').back();
   if (words.size() == 1 and last == "npy") return std::make_unique<NpyRows>();
   if (words.size() == 1 and (last == "cls" or last == "id" or last == "index")) return std::make_unique<TextRows>();
-  throw Error(Code::kUsage, fmt::format("{}: the ending {} does not tell what such a file holds", quoted(source.path + ":" + source.part), quoted(words[0])), {},
-              {"known are npy, and cls, id and index for numbers as text; raw elements are written FILE.tar:ENDING:u8:3x32x32; images are not decoded"});
+  throw Error(Code::kUsage, fmt::format("{}: the ending {} does not tell what such a file holds", quoted(source.path + ":" + source.part), quoted(words[0])),
+              {}, {"known are npy, and cls, id and index for numbers as text; raw elements are written FILE.tar:ENDING:u8:3x32x32; images are not decoded"});
 }
 
 /// "a/b/0001.left.npy": the sample "a/b/0001" and the ending "left.npy".
@@ -124,8 +135,11 @@ std::pair<std::string, std::string> parts_of(const std::string& name) {
 }
 
 [[noreturn]] void no_such_file(const DataSource& source, const std::string& sample, const std::string& ending, const std::set<std::string>& endings) {
-  const std::string there = endings.empty() ? "the archive is empty" : fmt::format("there are {}", printable(join(std::vector(endings.begin(), endings.end()), ", "), 500));
-  throw Error(Code::kDataName, fmt::format("{}: {} has no file that ends in .{}", printable(source.path, 1000), sample.empty() ? "no sample" : "the sample " + quoted(sample), printable(ending)),
+  const std::string there =
+      endings.empty() ? "the archive is empty" : fmt::format("there are {}", printable(join(std::vector(endings.begin(), endings.end()), ", "), 500));
+  throw Error(Code::kDataName,
+              fmt::format("{}: {} has no file that ends in .{}", printable(source.path, 1000), sample.empty() ? "no sample" : "the sample " + quoted(sample),
+                          printable(ending)),
               {}, {there});
 }
 
@@ -149,7 +163,8 @@ Array open_tar_array(const DataSource& source, bool streamed) {
       endings.clear();
     }
     if (not endings.insert(end).second)
-      throw Error(Code::kDataFormat, fmt::format("{} holds {} twice", printable(source.path, 1000), quoted(member->name)), {}, {"the files of a sample have endings of their own"});
+      throw Error(Code::kDataFormat, fmt::format("{} holds {} twice", printable(source.path, 1000), quoted(member->name)), {},
+                  {"the files of a sample have endings of their own"});
     if (end != ending) continue;
     rows->add(file, *member, source.path + ":" + member->name);
     has = true;

@@ -85,8 +85,8 @@ std::int64_t SampleOrder::draw_from_buffer() {
   return drawn;
 }
 
-/// Luby and Rackoff, "How to construct pseudorandom permutations from pseudorandom functions", 1988; from what lies beyond the count it goes on until it is back
-/// (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002).
+/// Luby and Rackoff, "How to construct pseudorandom permutations from pseudorandom functions", 1988; from what lies beyond the count it goes on until it is
+/// back (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002).
 std::int64_t SampleOrder::place_of(std::int64_t number) const {
   const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
   auto value = static_cast<std::uint64_t>(number);

@@ -29,7 +29,8 @@ struct ShuffleOptions {
 /// Visits each of `count` samples once an epoch. The order of epoch e depends on (count, options, e) alone, not on epochs before.
 class SampleOrder {
  public:
-  /// Up to so many samples the order is made at the start of an epoch and kept; of more, each sample is worked out when it is asked for, so that memory stays as it is.
+  /// Up to so many samples the order is made at the start of an epoch and kept; of more, each sample is worked out when it is asked for, so that memory stays
+  /// as it is.
   static constexpr std::int64_t kListed = std::int64_t{1} << 22;
 
   SampleOrder(std::int64_t count, ShuffleOptions options, std::int64_t most_listed = kListed);

@@ -12,7 +12,8 @@ struct SplitFactor {
   float high, low;
 };
 
-/// The factor, if this processor has a fast way and if that way gives for each of the 256 bytes the same bits as rounding its product in double once; else nothing.
+/// The factor, if this processor has a fast way and if that way gives for each of the 256 bytes the same bits as rounding its product in double once; else
+/// nothing.
 std::optional<SplitFactor> factor_for_bytes(double factor);
 
 /// to[i] = from[i] * factor, for a factor that factor_for_bytes() gave.

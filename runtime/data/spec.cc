@@ -123,7 +123,9 @@ std::vector<DataSource> parse_data(std::string_view flag, std::span<const std::s
       split_path(piece.substr(equals + 1), &source);
       const auto kind = kind_of(source.path);
       source.kind = kind.value_or(FileKind::kNpy);
-      if (not kind) refuse(piece, "the file's name does not tell what it is", "known are .npy, .npz:KEY, IDX (*-ubyte, .idx, also .gz), .csv:COLUMNS, .safetensors:TENSOR, .tar:ENDING and .bin:DTYPE:SHAPE");
+      if (not kind)
+        refuse(piece, "the file's name does not tell what it is",
+               "known are .npy, .npz:KEY, IDX (*-ubyte, .idx, also .gz), .csv:COLUMNS, .safetensors:TENSOR, .tar:ENDING and .bin:DTYPE:SHAPE");
       else if (const PartRule* rule = broken_rule(source)) refuse(piece, rule->problem, rule->way_out);
       if (std::any_of(sources.begin(), sources.end(), [&](const DataSource& other) { return other.name == source.name; }))
         refuse(piece, fmt::format("{} is given twice", quoted(source.name)), "name each input once");

@@ -169,7 +169,8 @@ class RepeatStage : public Stage {
 /// As in tf.data: an example that has ended leaves its place empty until its turn comes again.
 class InterleaveStream : public ExampleStream {
  public:
-  InterleaveStream(std::unique_ptr<ExampleStream> from, const std::function<StagePointer(const Example&)>& open, std::int64_t cycle, std::int64_t block, std::uint64_t pass)
+  InterleaveStream(std::unique_ptr<ExampleStream> from, const std::function<StagePointer(const Example&)>& open, std::int64_t cycle, std::int64_t block,
+                   std::uint64_t pass)
       : from_(std::move(from)), open_(open), places_(static_cast<std::size_t>(cycle)), block_(block), pass_(pass) {}
   bool next(Example* example) override {
     while (true) {
@@ -221,7 +222,9 @@ class InterleaveStage : public Stage {
  public:
   InterleaveStage(StagePointer from, std::function<StagePointer(const Example&)> open, std::int64_t cycle, std::int64_t block)
       : from_(std::move(from)), open_(std::move(open)), cycle_(cycle), block_(block) {}
-  std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override { return std::make_unique<InterleaveStream>(from_->open(pass), open_, cycle_, block_, pass); }
+  std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override {
+    return std::make_unique<InterleaveStream>(from_->open(pass), open_, cycle_, block_, pass);
+  }
   std::optional<std::int64_t> length() const override { return std::nullopt; }
 
  private:

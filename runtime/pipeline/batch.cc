@@ -26,10 +26,12 @@ void check_alike(const std::vector<Example>& examples, std::int64_t number) {
       const auto& [name, tensor] = examples[i][column];
       const auto& [first_name, first_tensor] = first[column];
       if (name != first_name)
-        throw Error(Code::kDataName, fmt::format("{} has {} where example {} has {}", where, quoted(name), number, quoted(first_name)), {}, {"all examples need the same names, in the same order"});
+        throw Error(Code::kDataName, fmt::format("{} has {} where example {} has {}", where, quoted(name), number, quoted(first_name)), {},
+                    {"all examples need the same names, in the same order"});
       if (tensor.dtype() != first_tensor.dtype() or tensor.shape() != first_tensor.shape())
-        throw Error(Code::kDataShape, fmt::format("{}: {} is {}, and that of example {} is {}", where, quoted(name), text_of_type(tensor), number, text_of_type(first_tensor)), {},
-                    {"map pad_sequence() over sequences of different lengths before they are batched"});
+        throw Error(Code::kDataShape,
+                    fmt::format("{}: {} is {}, and that of example {} is {}", where, quoted(name), text_of_type(tensor), number, text_of_type(first_tensor)),
+                    {}, {"map pad_sequence() over sequences of different lengths before they are batched"});
     }
   }
 }
@@ -49,7 +51,8 @@ Tensor stacked(const std::vector<Example>& examples, std::size_t column) {
 
 class BatchStream : public ExampleStream {
  public:
-  BatchStream(std::unique_ptr<ExampleStream> from, std::int64_t size, bool drop_remainder) : from_(std::move(from)), size_(size), drop_remainder_(drop_remainder) {}
+  BatchStream(std::unique_ptr<ExampleStream> from, std::int64_t size, bool drop_remainder)
+      : from_(std::move(from)), size_(size), drop_remainder_(drop_remainder) {}
   bool next(Example* batch) override {
     std::vector<Example> examples;
     Example example;
@@ -95,6 +98,8 @@ class BatchStage : public Stage {
 
 }  // namespace
 
-StagePointer batch_stage(StagePointer from, std::int64_t size, bool drop_remainder) { return std::make_shared<BatchStage>(std::move(from), size, drop_remainder); }
+StagePointer batch_stage(StagePointer from, std::int64_t size, bool drop_remainder) {
+  return std::make_shared<BatchStage>(std::move(from), size, drop_remainder);
+}
 
 }  // namespace hone

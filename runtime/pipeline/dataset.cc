@@ -50,7 +50,8 @@ Dataset Dataset::map(Map function, MapOptions options) const {
 
 Dataset Dataset::map(RandomMap function, MapOptions options) const {
   check_at_least(1, options.threads, "map: the number of threads");
-  const auto call = [function = std::move(function), seed = static_cast<std::uint64_t>(options.seed)](Example example, std::int64_t number, std::uint64_t pass) {
+  const auto call = [function = std::move(function), seed = static_cast<std::uint64_t>(options.seed)](Example example, std::int64_t number,
+                                                                                                      std::uint64_t pass) {
     RandomWords words(RandomWords(seed, pass).next(), static_cast<std::uint64_t>(number));
     return function(std::move(example), words);
   };
@@ -100,7 +101,8 @@ Dataset Dataset::prefetch(std::optional<std::int64_t> examples) const {
 Dataset Dataset::interleave(std::function<Dataset(const Example&)> open, std::int64_t cycle, std::int64_t block) const {
   check_at_least(1, cycle, "interleave: the number of data sets in a cycle");
   check_at_least(1, block, "interleave: the length of a block");
-  return Dataset(interleave_stage(stage_, [open = std::move(open)](const Example& example) { return open(example).stage_; }, cycle, block));
+  return Dataset(interleave_stage(
+      stage_, [open = std::move(open)](const Example& example) { return open(example).stage_; }, cycle, block));
 }
 
 ExampleIterator Dataset::iterate(std::int64_t epoch, std::int64_t first) const {

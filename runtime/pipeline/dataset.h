@@ -3,7 +3,8 @@
 //   Dataset train = Dataset::from_files({"x=images.npy", "y=labels.npy"}).shuffle(1000, 42).map(augment, {.threads = 2}).batch(32).prefetch();
 //   for (const Example& batch : train.iterate(epoch)) ...
 //
-// What an epoch gives is a function of the data, the seeds and the epoch's number alone: not of threads, and not of epochs before. So it can be entered anywhere.
+// What an epoch gives is a function of the data, the seeds and the epoch's number alone: not of threads, and not of epochs before. So it can be entered
+// anywhere.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +69,8 @@ class Dataset {
 
   /// Row i of every tensor is example i. Throws kDataLength, kDataName.
   static Dataset from_tensor_slices(NamedTensors tensors);
-  /// Row i of every array is example i: NAME=FILE as hone-run takes it (docs/data.md). Larger files are read as they are wanted. Throws what opening them throws.
+  /// Row i of every array is example i: NAME=FILE as hone-run takes it (docs/data.md). Larger files are read as they are wanted. Throws what opening them
+  /// throws.
   static Dataset from_files(const std::vector<std::string>& named_files);
   /// `start` begins each pass with a function that gives examples until it gives nothing; the same ones each time, if runs are to be repeated.
   static Dataset from_generator(std::function<Generator()> start) { return Dataset(generator_stage(std::move(start))); }
@@ -89,8 +91,8 @@ class Dataset {
   Dataset skip(std::int64_t count) const;
   /// Example i of every `of`: what worker i of several gets.
   Dataset shard(std::int64_t index, std::int64_t of) const;
-  /// Keeps the examples of the first whole pass in memory, or in a file, which later runs find again. What lies before is then as it is in epoch 0, in every epoch: shuffle
-  /// behind it. Throws kFileWrite, kDataFormat for a file that is no such cache.
+  /// Keeps the examples of the first whole pass in memory, or in a file, which later runs find again. What lies before is then as it is in epoch 0, in every
+  /// epoch: shuffle behind it. Throws kFileWrite, kDataFormat for a file that is no such cache.
   Dataset cache(std::string path = "") const;
   /// Makes up to `examples` before they are asked for, on a thread of its own. Without a number: two, and twice as many (up to 32) whenever they ran out.
   Dataset prefetch(std::optional<std::int64_t> examples = std::nullopt) const;

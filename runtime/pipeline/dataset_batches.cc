@@ -31,7 +31,8 @@ bool DatasetBatches::next() {
   }
   bound_.emplace(entry_, std::move(arrays), options_);
   if (bound_->fixed_batch() > 0 and bound_->length() != bound_->fixed_batch())
-    throw Error(Code::kDataLength, fmt::format("{}: a batch of {} samples, and the model takes exactly {} at a time", options_.flag, bound_->length(), bound_->fixed_batch()), {},
+    throw Error(Code::kDataLength,
+                fmt::format("{}: a batch of {} samples, and the model takes exactly {} at a time", options_.flag, bound_->length(), bound_->fixed_batch()), {},
                 {fmt::format("make batches with batch({}, true), which drops what is left over", bound_->fixed_batch())});
   first_row_ += bound_->length();
   notes_ = bound_->notes();
@@ -52,7 +53,8 @@ void DatasetBatches::feed(std::size_t index, const BoundArrays::Column& column) 
     data = converted_[index].data();
   }
   TensorView view(column.feed.dtype, std::move(shape), data);
-  if (feeds_.size() <= index or feeds_[index].first != column.feed.name) feeds_.insert(feeds_.begin() + static_cast<std::ptrdiff_t>(index), {column.feed.name, std::move(view)});
+  if (feeds_.size() <= index or feeds_[index].first != column.feed.name)
+    feeds_.insert(feeds_.begin() + static_cast<std::ptrdiff_t>(index), {column.feed.name, std::move(view)});
   else feeds_[index].second = std::move(view);
 }
 

@@ -11,8 +11,8 @@
 
 namespace hone {
 
-/// Each example is a batch: the first axis of its tensors is the sample. Each is checked as arrays are (BoundArrays): names, types, shapes, lengths, ranges of labels and ids; integers become
-/// floats, scaled, where floats are wanted.
+/// Each example is a batch: the first axis of its tensors is the sample. Each is checked as arrays are (BoundArrays): names, types, shapes, lengths, ranges of
+/// labels and ids; integers become floats, scaled, where floats are wanted.
 class DatasetBatches : public BatchSource {
  public:
   /// `entry` stays alive. Throws kUsage for options.pre_batched, which is for arrays.

@@ -14,7 +14,8 @@ constexpr std::size_t kExamplesPerThread = 2;  // under way at the same time
 
 class MapStream : public ExampleStream {
  public:
-  MapStream(std::unique_ptr<ExampleStream> from, const ExampleFunction& function, std::uint64_t pass) : from_(std::move(from)), function_(function), pass_(pass) {}
+  MapStream(std::unique_ptr<ExampleStream> from, const ExampleFunction& function, std::uint64_t pass)
+      : from_(std::move(from)), function_(function), pass_(pass) {}
   bool next(Example* example) override {
     if (not from_->next(example)) return false;
     *example = for_example("map", number_, [&] { return function_(std::move(*example), number_, pass_); });
@@ -185,7 +186,9 @@ class FilterStage : public Stage {
 
 }  // namespace
 
-StagePointer map_stage(StagePointer from, ExampleFunction function, int threads) { return std::make_shared<MapStage>(std::move(from), std::move(function), threads); }
+StagePointer map_stage(StagePointer from, ExampleFunction function, int threads) {
+  return std::make_shared<MapStage>(std::move(from), std::move(function), threads);
+}
 
 StagePointer filter_stage(StagePointer from, std::function<bool(const Example&)> function) {
   return std::make_shared<FilterStage>(std::move(from), std::move(function));

@@ -13,7 +13,8 @@ namespace {
 
 class PrefetchStream : public ExampleStream {
  public:
-  PrefetchStream(std::unique_ptr<ExampleStream> from, std::size_t examples, std::size_t most_examples) : from_(std::move(from)), room_(examples), most_room_(most_examples) {}
+  PrefetchStream(std::unique_ptr<ExampleStream> from, std::size_t examples, std::size_t most_examples)
+      : from_(std::move(from)), room_(examples), most_room_(most_examples) {}
   ~PrefetchStream() override {
     {
       const std::lock_guard lock(mutex_);
@@ -81,7 +82,9 @@ class PrefetchStage : public Stage {
  public:
   PrefetchStage(StagePointer from, std::int64_t examples, std::int64_t most_examples)
       : from_(std::move(from)), examples_(static_cast<std::size_t>(examples)), most_examples_(static_cast<std::size_t>(most_examples)) {}
-  std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override { return std::make_unique<PrefetchStream>(from_->open(pass), examples_, most_examples_); }
+  std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override {
+    return std::make_unique<PrefetchStream>(from_->open(pass), examples_, most_examples_);
+  }
   std::optional<std::int64_t> length() const override { return from_->length(); }
 
  private:

@@ -108,7 +108,8 @@ class LineStream : public ExampleStream {
       line->append(block_, at_, std::min(end, block_.size()) - at_);
       at_ = end == std::string::npos ? block_.size() : end + 1;
       if (line->size() > kLineBytes)
-        throw Error(Code::kTooLarge, fmt::format("{}: line {} is longer than {}", printable(paths_[file_number_ - 1], 1000), line_ + 1, human_bytes(kLineBytes)), {},
+        throw Error(Code::kTooLarge,
+                    fmt::format("{}: line {} is longer than {}", printable(paths_[file_number_ - 1], 1000), line_ + 1, human_bytes(kLineBytes)), {},
                     {"is it a text file?"});
       if (end != std::string::npos or not fill_from_this_file()) break;
     }
@@ -164,10 +165,13 @@ StagePointer rows_stage(std::vector<std::pair<std::string, Array>> arrays) {
     if (array.shape().empty() or array.row_count() == 0)
       throw Error(Code::kDataLength, fmt::format("{} has no rows", printable(array.label())), {}, {"the first axis is the sample"});
     if (array.row_count() != arrays[0].second.row_count())
-      throw Error(Code::kDataLength, fmt::format("{} has {} rows, and {} has {}", printable(arrays[0].second.label()), arrays[0].second.row_count(), printable(array.label()), array.row_count()),
+      throw Error(Code::kDataLength,
+                  fmt::format("{} has {} rows, and {} has {}", printable(arrays[0].second.label()), arrays[0].second.row_count(), printable(array.label()),
+                              array.row_count()),
                   {}, {"row i of each array belongs to sample i"});
     for (std::size_t other = 0; other < i; ++other)
-      if (arrays[other].first == arrays[i].first) throw Error(Code::kDataName, fmt::format("{} is given twice", quoted(arrays[i].first)), {}, {"name each array once"});
+      if (arrays[other].first == arrays[i].first)
+        throw Error(Code::kDataName, fmt::format("{} is given twice", quoted(arrays[i].first)), {}, {"name each array once"});
   }
   return std::make_shared<RowsStage>(std::move(arrays));
 }

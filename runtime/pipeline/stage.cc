@@ -21,7 +21,9 @@ Example for_example(const char* stage, std::int64_t number, const std::function<
     std::vector<Diag> diags = error.diags();
     diags.front().message.insert(0, where);
     throw Error(std::move(diags));
-  } catch (const std::bad_alloc&) { throw; } catch (const InternalError&) { throw; } catch (const std::exception& failure) {
+  } catch (const std::bad_alloc&) { throw; } catch (const InternalError&) {
+    throw;
+  } catch (const std::exception& failure) {
     throw Error(Code::kDataFormat, where + failure.what(), {}, {"the function that the data set was given has thrown this"});
   }
 }

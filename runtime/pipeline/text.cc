@@ -25,19 +25,19 @@ void check_kind(const Tensor& sequence, const Tensor& first, std::size_t number)
   const bool same_rest = not sequence.shape().empty() and sequence.shape().size() == first.shape().size() and
                          std::equal(sequence.shape().begin() + 1, sequence.shape().end(), first.shape().begin() + 1);
   if (same_type and same_rest) return;
-  throw Error(same_type ? Code::kDataShape : Code::kDataType, fmt::format("pad_sequences: sequence {} is {}, and the first is {}", number, text(sequence), text(first)), {},
+  throw Error(same_type ? Code::kDataShape : Code::kDataType,
+              fmt::format("pad_sequences: sequence {} is {}, and the first is {}", number, text(sequence), text(first)), {},
               {"sequences may differ in their first axis, the steps, only"});
 }
 
 }  // namespace
 
-Tensor text_tensor(std::string_view text) {
-  return Tensor::copy(DType::kU8, {static_cast<std::int64_t>(text.size())}, std::as_bytes(std::span(text)));
-}
+Tensor text_tensor(std::string_view text) { return Tensor::copy(DType::kU8, {static_cast<std::int64_t>(text.size())}, std::as_bytes(std::span(text))); }
 
 std::string_view text_of(const Tensor& tensor) {
   if (tensor.dtype() != DType::kU8 or tensor.shape().size() != 1)
-    throw Error(Code::kDataType, fmt::format("text is u8[bytes], and this is {}{}", to_string(tensor.dtype()), shape_text(tensor.shape())), {}, {"text_tensor() makes it of a string"});
+    throw Error(Code::kDataType, fmt::format("text is u8[bytes], and this is {}{}", to_string(tensor.dtype()), shape_text(tensor.shape())), {},
+                {"text_tensor() makes it of a string"});
   return {reinterpret_cast<const char*>(tensor.bytes().data()), tensor.byte_count()};
 }
 
@@ -88,7 +88,8 @@ Tensor Vocabulary::tokenize(std::string_view text) const {
 
 Tensor pad_sequences(std::span<const Tensor> sequences, const PadOptions& options) {
   if (sequences.empty()) throw Error(Code::kDataLength, "pad_sequences: no sequences", {}, {"give at least one"});
-  if (options.length and *options.length < 0) throw Error(Code::kUsage, fmt::format("pad_sequences: a length of {}", *options.length), {}, {"leave it out for the longest sequence's"});
+  if (options.length and *options.length < 0)
+    throw Error(Code::kUsage, fmt::format("pad_sequences: a length of {}", *options.length), {}, {"leave it out for the longest sequence's"});
   std::int64_t longest = 0;
   for (std::size_t i = 0; i < sequences.size(); ++i) {
     check_kind(sequences[i], sequences[0], i);
@@ -108,7 +109,8 @@ Tensor pad_sequences(std::span<const Tensor> sequences, const PadOptions& option
       const std::int64_t steps = std::min(length, sequence.shape()[0]);
       const auto from = static_cast<std::size_t>(options.truncating == Side::kPre ? sequence.shape()[0] - steps : 0) * step;
       const auto at = static_cast<std::size_t>(options.padding == Side::kPre ? length - steps : 0) * step;
-      std::copy_n(sequence.bytes().begin() + static_cast<std::ptrdiff_t>(from), static_cast<std::size_t>(steps) * step, to.begin() + static_cast<std::ptrdiff_t>(at));
+      std::copy_n(sequence.bytes().begin() + static_cast<std::ptrdiff_t>(from), static_cast<std::size_t>(steps) * step,
+                  to.begin() + static_cast<std::ptrdiff_t>(at));
       to = to.subspan(static_cast<std::size_t>(length) * step);
     }
   });

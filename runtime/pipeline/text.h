@@ -60,14 +60,14 @@ enum class Side { kPre, kPost };
 
 /// As in Keras's pad_sequences.
 struct PadOptions {
-  std::optional<std::int64_t> length;     ///< nothing: that of the longest sequence
-  Side padding = Side::kPre;              ///< where a shorter sequence is filled up
-  Side truncating = Side::kPre;           ///< where a longer one is cut
-  double value = 0;                       ///< what fills it up
+  std::optional<std::int64_t> length;  ///< nothing: that of the longest sequence
+  Side padding = Side::kPre;           ///< where a shorter sequence is filled up
+  Side truncating = Side::kPre;        ///< where a longer one is cut
+  double value = 0;                    ///< what fills it up
 };
 
-/// Sequences of one type, [steps, ...] of any number of steps: all with the same number of them, [sequences, length, ...]. Throws kDataShape, kDataType for sequences of
-/// different kinds.
+/// Sequences of one type, [steps, ...] of any number of steps: all with the same number of them, [sequences, length, ...]. Throws kDataShape, kDataType for
+/// sequences of different kinds.
 Tensor pad_sequences(std::span<const Tensor> sequences, const PadOptions& options = {});
 /// One sequence of `length` steps. For a function that is mapped over a data set.
 Tensor pad_sequence(const Tensor& sequence, std::int64_t length, PadOptions options = {});

@@ -36,7 +36,8 @@ TEST(ApiDataset, TrainsAModelTheSameForAnyNumberOfThreads) {
   const auto train = [&](const Dataset& batches) {
     Session session(plan, {.device = "cpu", .threads = 1});
     const double rate = 0.02;
-    DatasetBatches source(session.entry(plan::kTrainStep), batches, {.flag = "the data set", .batch_symbol = plan.batch_symbol, .pre_batched = false, .scale = {}});
+    DatasetBatches source(session.entry(plan::kTrainStep), batches,
+                          {.flag = "the data set", .batch_symbol = plan.batch_symbol, .pre_batched = false, .scale = {}});
     source.add_feed("learning_rate", {DType::kF64, {}, &rate});
     double loss = 0;
     for (std::int64_t epoch = 0; epoch < 10; ++epoch) {

@@ -42,6 +42,13 @@ auto file(const std::string& name, const std::string& content) {
   return plan_and([name, content](const TempFolder& folder) { folder.write(name, content); });
 }
 
+/// A header and so many bytes of elements.
+std::string safetensors(const std::string& header, std::size_t bytes) {
+  std::string length(8, '\0');
+  for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(header.size() >> 8 * i & 0xff);
+  return length + header + std::string(bytes, '\0');
+}
+
 auto ids_with(std::int64_t at, std::int64_t value) {
   return [at, value](const TempFolder& folder) {
     write_ids_plan(folder);
@@ -105,30 +112,89 @@ const ErrorCase kCases[] = {
     {"RawFileOfAnotherLength", train("x=x.bin:f32:10x4,y=y.npy"), 4, {"HN-0301", "x.bin", "160"}, plan_and([](const TempFolder& f) {
        f.write("x.bin", "123");
      })},
-    {"RaggedCsv", train("x=x.csv:0..3,y=y.npy"), 4, {"HN-0301", "x.csv: line 3 has 4 fields", "the first line has 5"}, file("x.csv", "a,b,c,d,e\n1,2,3,4,5\n1,2,3,4\n")},
-    {"WordInCsv", train("x=x.csv:a..d,y=y.npy"), 4, {"HN-0301", "line 2: column 1 (\"b\") holds \"two\", which is no number"}, file("x.csv", "a,b,c,d\n1,two,3,4\n")},
+    {"RaggedCsv",
+     train("x=x.csv:0..3,y=y.npy"),
+     4,
+     {"HN-0301", "x.csv: line 3 has 4 fields", "the first line has 5"},
+     file("x.csv", "a,b,c,d,e\n1,2,3,4,5\n1,2,3,4\n")},
+    {"WordInCsv",
+     train("x=x.csv:a..d,y=y.npy"),
+     4,
+     {"HN-0301", "line 2: column 1 (\"b\") holds \"two\", which is no number"},
+     file("x.csv", "a,b,c,d\n1,two,3,4\n")},
     {"GapInCsv", train("x=x.csv,y=y.npy"), 4, {"line 1: column 2 is empty"}, file("x.csv", "1,2,,4\n")},
     {"OpenQuoteInCsv", train("x=x.csv,y=y.npy"), 4, {"line 2: a quote that is never closed"}, file("x.csv", "1,2,3,4\n\"1,2,3,4\n")},
     {"EndlessLineInCsv", train("x=x.csv,y=y.npy"), 3, {"HN-0115", "line 1 is longer than 16 MiB"}, file("x.csv", std::string(20 << 20, '1'))},
-    {"NoSuchColumnInCsv", train("x=x.csv:a..d,y=x.csv:lable"), 4, {"HN-0306", "no column \"lable\"", "did you mean \"label\"?"}, file("x.csv", "a,b,c,d,label\n1,2,3,4,0\n")},
+    {"NoSuchColumnInCsv",
+     train("x=x.csv:a..d,y=x.csv:lable"),
+     4,
+     {"HN-0306", "no column \"lable\"", "did you mean \"label\"?"},
+     file("x.csv", "a,b,c,d,label\n1,2,3,4,0\n")},
+    {"NotSafetensors", train("x=x.safetensors:x,y=y.npy"), 4, {"HN-0301", "x.safetensors"}, file("x.safetensors", "words, not tensors")},
+    {"OverlappingSafetensors",
+     train("x=x.safetensors:x,y=y.npy"),
+     4,
+     {"HN-0301", "x.safetensors"},
+     file("x.safetensors", safetensors(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"z":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", 12))},
+    {"SafetensorsBeyondTheEnd",
+     train("x=x.safetensors:x,y=y.npy"),
+     4,
+     {"HN-0301", "x.safetensors"},
+     file("x.safetensors", safetensors(R"({"x":{"dtype":"F32","shape":[10,4],"data_offsets":[0,160]}})", 100))},
+    {"SafetensorsOfAbsurdShape",
+     train("x=x.safetensors:x,y=y.npy"),
+     3,
+     {"HN-0115", "x.safetensors"},
+     file("x.safetensors", safetensors(R"({"x":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,100]}})", 100))},
+    {"NoSuchTensor",
+     train("x=x.safetensors:image,y=y.npy"),
+     4,
+     {"HN-0306", "no tensor \"image\"", "did you mean \"images\"?"},
+     file("x.safetensors", safetensors(R"({"images":{"dtype":"F32","shape":[10,4],"data_offsets":[0,160]}})", 160))},
     {"NotATarArchive", train("x=x.tar:npy,y=y.npy"), 4, {"HN-0301", "x.tar: not a tar archive but a NumPy .npy file"}, plan_and([](const TempFolder& f) {
        f.write("x.tar", f.read("x.npy") + std::string(512, '\0'));
      })},
-    {"TruncatedTar", train("x=x.tar:npy,y=y.npy"), 4, {"HN-0301", "x.tar", "cut off"}, file("x.tar", TarArchive().add("a.npy", std::string(2000, 'x')).str().substr(0, 1500))},
-    {"AbsurdSizeInTar", train("x=x.tar:npy,y=y.npy"), 4, {"\"a.npy\" would end beyond the archive"}, file("x.tar", TarArchive().add("a.npy", "1", '0', "77777777777").str())},
-    {"ObjectsInTar", train("x=x.tar:npy,y=y.npy"), 4, {"HN-0303", "x.tar:a.npy", "Python objects"},
-     file("x.tar", TarArchive().add("a.npy", std::string("\x93NUMPY\x01\x00\x3e\x00", 10) + "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }      \n").str())},
-    {"SampleWithoutItsFileInTar", train("x=x.tar:npy,y=x.tar:cls"), 4, {"HN-0306", "\"b\" has no file that ends in .cls"},
+    {"TruncatedTar",
+     train("x=x.tar:npy,y=y.npy"),
+     4,
+     {"HN-0301", "x.tar", "cut off"},
+     file("x.tar", TarArchive().add("a.npy", std::string(2000, 'x')).str().substr(0, 1500))},
+    {"AbsurdSizeInTar",
+     train("x=x.tar:npy,y=y.npy"),
+     4,
+     {"\"a.npy\" would end beyond the archive"},
+     file("x.tar", TarArchive().add("a.npy", "1", '0', "77777777777").str())},
+    {"ObjectsInTar",
+     train("x=x.tar:npy,y=y.npy"),
+     4,
+     {"HN-0303", "x.tar:a.npy", "Python objects"},
+     file("x.tar",
+          TarArchive().add("a.npy", std::string("\x93NUMPY\x01\x00\x3e\x00", 10) + "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }      \n").str())},
+    {"SampleWithoutItsFileInTar",
+     train("x=x.tar:npy,y=x.tar:cls"),
+     4,
+     {"HN-0306", "\"b\" has no file that ends in .cls"},
      file("x.tar", TarArchive().add("a.cls", "0").add("b.txt", "").str())},
-    {"NotCifar", train("x=x.bin:cifar10:images,y=x.bin:cifar10:labels"), 4, {"HN-0301", "\"x.bin\" has 5000 bytes", "cifar10 records of 3073"}, file("x.bin", std::string(5000, '1'))},
-    {"TooFewTokens", train("x=x.bin:tokens:u16:64,y=x.bin:next_tokens:u16:64"), 4, {"HN-0304", "\"x.bin\" has 50 tokens", "takes 65"}, file("x.bin", std::string(100, '1'))},
+    {"NotCifar",
+     train("x=x.bin:cifar10:images,y=x.bin:cifar10:labels"),
+     4,
+     {"HN-0301", "\"x.bin\" has 5000 bytes", "cifar10 records of 3073"},
+     file("x.bin", std::string(5000, '1'))},
+    {"TooFewTokens",
+     train("x=x.bin:tokens:u16:64,y=x.bin:next_tokens:u16:64"),
+     4,
+     {"HN-0304", "\"x.bin\" has 50 tokens", "takes 65"},
+     file("x.bin", std::string(100, '1'))},
     {"HalfAToken", train("x=x.bin:tokens:u32:4,y=y.npy"), 4, {"HN-0301", "\"x.bin\" has 101 bytes"}, file("x.bin", std::string(101, '1'))},
     {"PatternThatNothingFits", train("x=x_*.npy,y=y.npy"), 7, {"HN-0401", "no file fits the pattern", "x_*.npy"}, write_mlp_plan},
     {"FilesOfOnePatternDiffer", train("x=part_*.npy,y=y.npy"), 4, {"HN-0302", "part_1.npy is [5,4]", "part_2.npy is [5,3]"}, plan_and([](const TempFolder& f) {
        write_floats(f, "part_1.npy", {5, 4});
        write_floats(f, "part_2.npy", {5, 3});
      })},
-    {"IdBeyondTheVocabularyInTokens", "hone-run predict ids.hone --data x=t.bin:tokens:u16:12 --out out.npz", 4, {"HN-0305", "t.bin: row 1, element [3] holds 77"},
+    {"IdBeyondTheVocabularyInTokens",
+     "hone-run predict ids.hone --data x=t.bin:tokens:u16:12 --out out.npz",
+     4,
+     {"HN-0305", "t.bin: row 1, element [3] holds 77"},
      [](const TempFolder& folder) {
        write_ids_plan(folder);
        std::string tokens(80, '\0');

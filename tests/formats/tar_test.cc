@@ -42,7 +42,8 @@ TEST(Tar, EndsAtTheEndOfTheFileToo) {
 
 TEST(Tar, LongNamesOfGnuAndPax) {
   const std::string name(300, 'n');
-  EXPECT_EQ(files_in(TarArchive().add("././@LongLink", name + std::string(1, '\0'), 'L').add("nnn", "1").add("b", "2").str()), (Files{{name, "1"}, {"b", "2"}}));
+  EXPECT_EQ(files_in(TarArchive().add("././@LongLink", name + std::string(1, '\0'), 'L').add("nnn", "1").add("b", "2").str()),
+            (Files{{name, "1"}, {"b", "2"}}));
   const std::string record = "310 path=" + name + "\n";
   ASSERT_EQ(record.size(), 310u);
   EXPECT_EQ(files_in(TarArchive().add("pax", "20 mtime=1234567890\n" + record, 'x').add("nnn", "1").str()), (Files{{name, "1"}}));

@@ -149,7 +149,7 @@ TEST(BoundArrays, ReadsMnistDigitsInPart) {
 
 TEST(BoundArrays, ScalesIntegersThatBecomeFloats) {
   const BoundArrays data(classifier(), pair_of(array<std::uint8_t>("x.npy", {2, 4}, {0, 51, 102, 255, 1, 2, 3, 4}), array<std::int32_t>("y.npy", {2}, {0, 2})),
-                     options({{"image", 1 / 255.0}}));
+                         options({{"image", 1 / 255.0}}));
   BatchReader batches(data, 1, {.shuffle = false});
   batches.start_epoch(0);
   ASSERT_TRUE(batches.next());
@@ -288,7 +288,8 @@ TEST(SampleOrder, OrdersTooLongToKeepVisitEverySampleOnceToo) {
 
 TEST(SampleOrder, IsEnteredAnywhere) {
   for (const std::int64_t most_listed : {std::int64_t{0}, SampleOrder::kListed})
-    for (const ShuffleOptions& shuffle : {ShuffleOptions{.shuffle = false}, ShuffleOptions{.shuffle = true, .seed = 2}, ShuffleOptions{.shuffle = true, .buffer = 9, .seed = 2}}) {
+    for (const ShuffleOptions& shuffle :
+         {ShuffleOptions{.shuffle = false}, ShuffleOptions{.shuffle = true, .seed = 2}, ShuffleOptions{.shuffle = true, .buffer = 9, .seed = 2}}) {
       SampleOrder order(50, shuffle, most_listed);
       const auto all = next_order(order, 50, 4);
       for (const std::int64_t begin : {13, 40, 0, 49, 5}) {
@@ -347,7 +348,10 @@ TEST(BatchReader, EpochIsEnteredAtAnyBatch) {
 }
 
 TEST(BatchReader, GatheringAheadGivesTheSameBatches) {
-  const auto x = [] { return array<std::uint8_t>("x.npy", {7, 4}, std::vector<std::uint8_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27}); };
+  const auto x = [] {
+    return array<std::uint8_t>("x.npy", {7, 4},
+                               std::vector<std::uint8_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27});
+  };
   const BoundArrays data(classifier(), pair_of(x(), array<std::int64_t>("y.npy", {7}, {0, 1, 2, 0, 1, 2, 0})), options({{"image", 0.5}}));
   BatchReader plain(data, 3, {.shuffle = true, .seed = 4}, Ahead::kNever), ahead(data, 3, {.shuffle = true, .seed = 4}, Ahead::kAlways);
   for (const std::int64_t epoch : {0, 1, 5, 1}) {
@@ -448,7 +452,8 @@ TEST(Converter, ScaledBytesHaveTheBitsOfOneRounding) {
   std::iota(bytes.begin(), bytes.end(), std::uint8_t{0});
   for (const double scale : {1.0, 1 / 255.0, 0.5, 1 / 127.5, 0.00392156862745098, -3.7, 1e-40, 1e38, 0.1, 1 / 3.0}) {
     std::vector<float> found(bytes.size());
-    Converter(DType::kU8, DType::kF32, scale).convert(reinterpret_cast<const std::byte*>(bytes.data()), reinterpret_cast<std::byte*>(found.data()), bytes.size());
+    Converter(DType::kU8, DType::kF32, scale)
+        .convert(reinterpret_cast<const std::byte*>(bytes.data()), reinterpret_cast<std::byte*>(found.data()), bytes.size());
     for (std::size_t i = 0; i < bytes.size(); ++i) EXPECT_EQ(found[i], static_cast<float>(bytes[i] * scale)) << scale << " " << i;
   }
 }

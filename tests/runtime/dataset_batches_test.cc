@@ -31,7 +31,8 @@ NamedTensors samples(std::int64_t count) {
     for (int j = 0; j < 4; ++j) pixels.push_back(static_cast<std::uint8_t>(4 * i + j));
     classes.push_back(static_cast<std::int32_t>(i % 3));
   }
-  return {{"x", Tensor::of<std::uint8_t>({count, 4}, std::span<const std::uint8_t>(pixels))}, {"y", Tensor::of<std::int32_t>({count}, std::span<const std::int32_t>(classes))}};
+  return {{"x", Tensor::of<std::uint8_t>({count, 4}, std::span<const std::uint8_t>(pixels))},
+          {"y", Tensor::of<std::int32_t>({count}, std::span<const std::int32_t>(classes))}};
 }
 std::vector<std::byte> bytes_of(const TensorView& view) {
   const auto* data = static_cast<const std::byte*>(view.data);
@@ -73,10 +74,12 @@ TEST(DatasetBatches, FeedsWhatArraysFeed) {
 
 TEST(DatasetBatches, ErrorsAreThoseOfArraysAndNameTheRowOfTheEpoch) {
   const plan::Entry entry = classifier();
-  const auto feed = [&](Dataset data) { return [&entry, data] {
-    DatasetBatches batches(entry, data, options());
-    run(batches);
-  }; };
+  const auto feed = [&](Dataset data) {
+    return [&entry, data] {
+      DatasetBatches batches(entry, data, options());
+      run(batches);
+    };
+  };
   NamedTensors bad = samples(8);
   std::vector<std::int32_t> classes = {0, 1, 2, 0, 1, 7, 0, 1};
   bad[1].second = Tensor::of<std::int32_t>({8}, std::span<const std::int32_t>(classes));
@@ -115,7 +118,8 @@ TEST(DatasetBatches, NotesOtherGroupings) {
   run(batches);
   ASSERT_EQ(batches.notes().size(), 1u);
   EXPECT_THAT(batches.notes()[0], HasSubstr("read as f32[4]"));
-  expect_error(Code::kUsage, "pre-batched", [&] { DatasetBatches(entry, Dataset::from_tensor_slices(square), {.flag = "", .batch_symbol = "N", .pre_batched = true, .scale = {}}); });
+  expect_error(Code::kUsage, "pre-batched",
+               [&] { DatasetBatches(entry, Dataset::from_tensor_slices(square), {.flag = "", .batch_symbol = "N", .pre_batched = true, .scale = {}}); });
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "formats/npy.h"
+#include "formats/safetensors.h"
 #include "runtime/data/convert.h"
 #include "tests/support/tar_archive.h"
 #include "tests/support/temp_folder.h"
@@ -183,10 +184,28 @@ TEST(OpenArray, ArchiveWithOddSamplesIsRefused) {
   refuse(folder, "word.tar:cls", Code::kDataFormat, "a.cls holds \"cat\", which is no integer");
   folder.write("shapes.tar", TarArchive().add("a.npy", npy<float>({2}, {1, 2})).add("b.npy", npy<float>({3}, {1, 2, 3})).str());
   refuse(folder, "shapes.tar:npy", Code::kDataShape, "b.npy is f32[3], and the first such file is f32[2]");
-  folder.write("objects.tar", TarArchive().add("a.npy", std::string("\x93NUMPY\x01\x00\x3e\x00", 10) + "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }      \n").str());
+  folder.write(
+      "objects.tar",
+      TarArchive().add("a.npy", std::string("\x93NUMPY\x01\x00\x3e\x00", 10) + "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }      \n").str());
   refuse(folder, "objects.tar:npy", Code::kDataType, "Python objects");
   folder.write("empty.tar", std::string(1024, '\0'));
   refuse(folder, "empty.tar:npy", Code::kDataName, "the archive is empty");
+}
+
+TEST(OpenArray, SafetensorsAreReadByName) {
+  const TempFolder folder;
+  const Tensor odd = Tensor::of<std::uint8_t>({3}, std::vector<std::uint8_t>{1, 2, 3});  // what follows it lies at an odd place
+  const Tensor rows = Tensor::of<std::int64_t>({2, 2}, std::vector<std::int64_t>{4, 5, 6, 7});
+  const SafetensorsSource sources[] = {{"odd", DType::kU8, {3}, [&] { return odd; }}, {"x", DType::kI64, {2, 2}, [&] { return rows; }}};
+  write_safetensors(folder / "a.safetensors", sources);
+  EXPECT_EQ(integers(open(folder, "a.safetensors:x")), (Numbers{4, 5, 6, 7}));
+  EXPECT_EQ(integers(open(folder, "a.safetensors")), (Numbers{4, 5, 6, 7}));  // called as the input
+  EXPECT_EQ(integers(open(folder, "a.safetensors:odd[1:]")), (Numbers{2, 3}));
+  EXPECT_EQ(integers(open_safetensors_array(source_of(folder / "a.safetensors:x"), true)), (Numbers{4, 5, 6, 7}));
+  refuse(folder, "a.safetensors:odb", Code::kDataName, "did you mean \"odd\"?");
+  std::string bytes = folder.read("a.safetensors");
+  folder.write("cut.safetensors", bytes.substr(0, bytes.size() - 1));
+  refuse(folder, "cut.safetensors:x", Code::kDataFormat, "cut.safetensors");
 }
 
 TEST(OpenArray, BinaryFilesThatDoNotFitAreRefused) {

@@ -48,7 +48,8 @@ Example slowly(Example example) {  // the first of several takes longest
 }
 
 TEST(Dataset, SlicesTensorsIntoExamples) {
-  const Dataset data = Dataset::from_tensor_slices({{"x", Tensor::of<float>({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6})}, {"y", Tensor::of<std::int64_t>({2}, std::vector<std::int64_t>{7, 8})}});
+  const Dataset data = Dataset::from_tensor_slices(
+      {{"x", Tensor::of<float>({2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6})}, {"y", Tensor::of<std::int64_t>({2}, std::vector<std::int64_t>{7, 8})}});
   EXPECT_EQ(data.length(), 2);
   Example example;
   ExampleIterator examples = data.iterate(0, 1);
@@ -97,7 +98,9 @@ TEST(Dataset, MapKeepsTheOrderForAnyNumberOfThreads) {
 }
 
 TEST(Dataset, RandomMapDrawsTheSameForAnyNumberOfThreads) {
-  const Dataset::RandomMap noise = [](Example example, RandomWords& words) { return number(number_of(example) + static_cast<std::int64_t>(words.below(1'000'000))); };
+  const Dataset::RandomMap noise = [](Example example, RandomWords& words) {
+    return number(number_of(example) + static_cast<std::int64_t>(words.below(1'000'000)));
+  };
   const auto with = [&](int threads, std::int64_t seed) { return counted(40).map(noise, {.threads = threads, .seed = seed}); };
   for (const int threads : {2, 8}) EXPECT_EQ(numbers(with(threads, 3), 5), numbers(with(1, 3), 5));
   EXPECT_NE(numbers(with(1, 3), 5), numbers(with(1, 3), 6));
@@ -125,12 +128,10 @@ TEST(Dataset, ErrorInAFunctionNamesTheExample) {
   }
   const auto hone_error = [](Example) -> Example { throw Error(Code::kDataRange, "too dark", {}, {"more light"}); };
   expect_error(Code::kDataRange, "map: example 0: too dark\n  note: more light", [&] { numbers(counted(3).map(hone_error, {.threads = 2})); });
-  expect_error(Code::kDataFormat, "filter: example 2", [&] {
-    numbers(counted(3).filter([](const Example& example) { return number_of(example) < 2 ? true : throw std::runtime_error("no"); }));
-  });
-  expect_error(Code::kDataFormat, "from_generator: example 0: no", [&] {
-    numbers(Dataset::from_generator([] { return []() -> std::optional<Example> { throw std::runtime_error("no"); }; }));
-  });
+  expect_error(Code::kDataFormat, "filter: example 2",
+               [&] { numbers(counted(3).filter([](const Example& example) { return number_of(example) < 2 ? true : throw std::runtime_error("no"); })); });
+  expect_error(Code::kDataFormat, "from_generator: example 0: no",
+               [&] { numbers(Dataset::from_generator([] { return []() -> std::optional<Example> { throw std::runtime_error("no"); }; })); });
 }
 
 TEST(Dataset, IteratorsMayBeLeftInTheMiddle) {
@@ -248,7 +249,11 @@ TEST(Dataset, CacheInAFileIsFoundAgain) {
   const TempFolder folder;
   auto calls = std::make_shared<int>(0);
   const auto data = [&] {
-    return counted(5).map([calls](Example example) { return ++*calls, Example{example[0], {"flag", Tensor::scalar(true)}, {"m", Tensor::zeros(DType::kF16, {2, 0, 3})}}; }).cache(folder / "c");
+    return counted(5)
+        .map([calls](Example example) {
+          return ++*calls, Example{example[0], {"flag", Tensor::scalar(true)}, {"m", Tensor::zeros(DType::kF16, {2, 0, 3})}};
+        })
+        .cache(folder / "c");
   };
   Example example;
   {
@@ -298,11 +303,21 @@ TEST(Dataset, PrefetchGivesTheSame) {
 }
 
 TEST(Dataset, EpochIsEnteredAnywhere) {
-  const Dataset data = counted(40).shuffle(9, 5).filter([](const Example& example) { return number_of(example) % 5 != 0; }).repeat(2).skip(3).shard(1, 2).map(plus(1), {.threads = 2}).take(20).prefetch();
+  const Dataset data = counted(40)
+                           .shuffle(9, 5)
+                           .filter([](const Example& example) { return number_of(example) % 5 != 0; })
+                           .repeat(2)
+                           .skip(3)
+                           .shard(1, 2)
+                           .map(plus(1), {.threads = 2})
+                           .take(20)
+                           .prefetch();
   const Numbers all = numbers(data, 4);
   ASSERT_EQ(all.size(), 20u);
   for (std::size_t first = 0; first <= 21; ++first)
-    EXPECT_EQ(numbers(data, 4, static_cast<std::int64_t>(first)), Numbers(all.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(first, 20)), all.end())) << first;
+    EXPECT_EQ(numbers(data, 4, static_cast<std::int64_t>(first)),
+              Numbers(all.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(first, 20)), all.end()))
+        << first;
 }
 
 TEST(Dataset, RefusesNumbersThatMakeNoSense) {
