@@ -14,9 +14,13 @@ void save_model(const nn::Model& model, const std::string& path) { onnx::save(mo
 Recipe read_recipe_file(const std::string& path) { return resolve(read_recipe(path)); }
 Recipe read_recipe_text(const std::string& text) { return resolve(parse_recipe(text, "recipe")); }
 
-plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const std::map<std::string, std::int64_t>& dims) {
+plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const std::map<std::string, std::int64_t>& dims, const std::function<void(const Diag&)>& warn) {
   onnx::Imported model = onnx::import_model(onnx_path, {.dims = dims, .mend = onnx::mend_options(recipe), .own_training = not recipe.can_train()});
-  return compile({model.graph, std::move(model.model), file_name_of(onnx_path), &model.own_training}, recipe).plan;
+  Compiled compiled = compile({model.graph, std::move(model.model), file_name_of(onnx_path), &model.own_training}, recipe);
+  for (const auto* warnings : {&model.warnings, &compiled.warnings})
+    for (const Diag& warning : *warnings)
+      if (warn) warn(warning);
+  return std::move(compiled.plan);
 }
 
 void save_trained_model(const plan::Plan& plan, const Session& session, const std::string& path) { export_onnx(plan.onnx_model, session, path); }

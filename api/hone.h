@@ -4,17 +4,23 @@
 //   ...
 //   hone::save_model(model, "digits.onnx");
 //   hone::plan::Plan plan = hone::compile_model("digits.onnx", hone::read_recipe_file("train.toml"));
+//   hone::Dataset data = hone::Dataset::from_files({"x=images.npy", "y=labels.npy"});
+//   hone::Trainer trainer(plan);
+//   trainer.fit(data.skip(1000).shuffle(5000).batch(32), {.valid = data.take(1000).batch(32), .epochs = 5, .run_dir = "run"});
+//   trainer.save("trained.onnx");
+//
+// Or step by step, with a Session, Means and DatasetBatches (examples/newswire.cc):
+//
 //   hone::Session session(plan, {.device = "cpu"});
 //   session.run("train_step", feeds);                                       // feeds: model inputs, "target", "learning_rate" (f64[]); where a step draws
 //                                                                           // random numbers "first_sample" (i64[]), if its batch is a part of a larger one
 //   hone::save_trained_model(plan, session, "trained.onnx");
 //
-// Data come from a Dataset (docs/data.md): batches of it are fed by DatasetBatches.
-//
 // Everything throws hone::Error (base/diag.h) for what is wrong with model, recipe, data or files. No type of LLVM, oneDNN or protobuf appears here.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -26,6 +32,7 @@
 #include "runtime/pipeline/text.h"
 #include "runtime/plan/plan.h"
 #include "runtime/session.h"
+#include "runtime/train/trainer.h"
 
 namespace hone {
 
@@ -37,8 +44,8 @@ Recipe read_recipe_file(const std::string& path);
 /// The same from TOML text.
 Recipe read_recipe_text(const std::string& text);
 
-/// Compiles an .onnx file; a recipe without a loss gives a plan that can only predict. `dims` fixes symbolic sizes by name.
-plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const std::map<std::string, std::int64_t>& dims = {});
+/// Compiles an .onnx file; a recipe without a loss gives a plan that can only predict. `dims` fixes symbolic sizes by name; `warn`, if given, gets what is worth a look.
+plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const std::map<std::string, std::int64_t>& dims = {}, const std::function<void(const Diag&)>& warn = {});
 
 /// Writes the model that was compiled, with the session's weights: same names, same opset.
 void save_trained_model(const plan::Plan& plan, const Session& session, const std::string& path);

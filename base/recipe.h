@@ -24,6 +24,7 @@ struct Recipe {
     std::string batch_norm = "train";     ///< train, frozen
     std::vector<std::string> dropout_after;  ///< nodes after which training drops elements, by name pattern
     double dropout_rate = 0;                 ///< how many of them
+    std::int64_t new_head_classes = 0;       ///< a fresh last layer for so many classes; 0: the file's
   } model;
   struct Loss {
     std::string kind;            ///< "" : no loss, the plan can predict only

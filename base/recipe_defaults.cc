@@ -37,6 +37,7 @@ constexpr auto kKinds = std::to_array<RecipeKind>({
 
 constexpr auto kRanges = std::to_array<RecipeRange>({
     {"model.dropout.rate", 0, 1, true},
+    {"model.new_head.classes"},
     {"loss.label_smoothing", 0, 1, true},
     {"loss.delta", 0, std::numeric_limits<double>::infinity(), false, true},
     {"optimizer.learning_rate"},

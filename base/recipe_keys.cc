@@ -71,6 +71,7 @@ std::vector<RecipeKey> make_keys() {
       key<&R::model, &M::initialize>("model.initialize", kCompiling, "keep the file's weights, or draw fresh ones"),
       key<&R::model, &M::batch_norm>("model.batch_norm", kCompiling, "train: batch statistics; frozen: as exported for inference"),
       key<&R::model, &M::dropout_after>("model.dropout.after", kCompiling, "nodes after which training drops elements, by name pattern"),
+      key<&R::model, &M::new_head_classes>("model.new_head.classes", kCompiling, "a fresh last layer for so many classes; 0: the file's"),
       key<&R::model, &M::dropout_rate>("model.dropout.rate", kCompiling, "share of the elements that training drops"),
       key<&R::loss, &L::kind>("loss.kind", kCompiling, "what is minimized"),
       key<&R::loss, &L::class_axis>("loss.class_axis", kCompiling, "the axis of the output that holds the classes"),

@@ -100,6 +100,7 @@ void refuse_model_keys(const Recipe& recipe) {
   refuse(model.initialize != "keep", "model.initialize");
   refuse(model.batch_norm != "train", "model.batch_norm");
   refuse(not model.dropout_after.empty(), "model.dropout");
+  refuse(model.new_head_classes != 0, "model.new_head");
   refuse(recipe.train.gradient_accumulation_steps > 1, "train.gradient_accumulation_steps");
   refuse(recipe.train.ema_decay > 0, "train.ema_decay");
   if (keys.empty()) return;

@@ -36,7 +36,8 @@ std::string numbers_text(const ValueRange& range) {
 }
 
 std::string range_text(const ValueRange& range) {
-  return fmt::format("{} {}{}: {}", quoted(range.name), to_string(range.tensor.dtype), shape_text(range.tensor.shape), numbers_text(range));
+  const std::string name = range.name.empty() ? "a value" : quoted(range.name);
+  return fmt::format("{} {}{}: {}", name, to_string(range.tensor.dtype), shape_text(range.tensor.shape), numbers_text(range));
 }
 
 /// "row 3, element 17" of the first bad element.
@@ -48,7 +49,7 @@ std::string place_text(const ValueRange& range) {
 }
 
 void add_step(std::vector<std::string>* notes, const NotFiniteStep& step, const char* word) {
-  notes->push_back(fmt::format("the first {} is made by {}{}, which gives {}", word, step.what, step.origin.empty() ? "" : " (" + printable(step.origin, 300) + ")", range_text(step.result)));
+  notes->push_back(fmt::format("the first {} is made by {}{}, which gives {}", word, step.what, step.origin.empty() ? "" : " (" + step.origin + ")", range_text(step.result)));
   for (std::size_t i = 0; i < std::min(step.operands.size(), kListedOperands); ++i) notes->push_back("it reads " + range_text(step.operands[i]));
   if (step.operands.size() > kListedOperands) notes->push_back(fmt::format("and {} more, all finite or listed above", step.operands.size() - kListedOperands));
 }

@@ -138,9 +138,12 @@ NotFiniteReport Session::find_not_finite(std::string_view entry, std::span<const
   for (const auto& [name, tensor] : feeds) note(finder.report.feeds, name, tensor);
   for (const plan::Persistent& persistent : impl_->program.persistents)
     if (persistent.role != plan::Persistent::Role::kConstant) note(finder.report.weights, persistent.name, read(persistent.name));
+  struct Watching {
+    Executor& executor;
+    ~Watching() { executor.watch(nullptr); }
+  } watching{executor};
   executor.watch(&finder);
   executor.run(feeds);
-  executor.watch(nullptr);
   return std::move(finder.report);
 }
 

@@ -19,6 +19,7 @@ namespace {
 struct Arguments {
   std::string model, recipe, out, target = "cpu", levels = join(CompileOptions().cpu_levels, ","), passes;
   std::vector<std::string> set, emit, dim, bind;
+  std::string new_head;
   std::int64_t batch = 0;
   bool check = false, check_grad = false, why = false, json = false, no_training_info = false;
 };
@@ -32,6 +33,7 @@ struct Settings {
 Settings read_settings(const Arguments& arguments) {
   RecipeSource source = arguments.recipe.empty() ? RecipeSource{} : read_recipe(arguments.recipe);
   for (const std::string& assignment : arguments.set) add_override(source, assignment);
+  if (not arguments.new_head.empty()) add_override(source, "model.new_head." + arguments.new_head);
   return {source.values.empty() ? Recipe{} : resolve(source), source.values.contains("model.initialize")};
 }
 
@@ -166,6 +168,7 @@ Tool make_tool(Arguments& a) {
       {"MODEL", "", "the .onnx file", &a.model, true},
       {"-r,--recipe", "RECIPE.toml", "how to train it; without one as the model says itself, else the plan can only predict and be called", &a.recipe},
       {"--set", "KEY=VALUE", "sets or overrides a key of the recipe; may be given several times", &a.set},
+      {"--new-head", "classes=C", "replaces the last layer by a fresh one for so many classes", &a.new_head},
       {"-o,--out", "PLAN.hone", "where the plan goes", &a.out},
       {"--target", "T,...", "programs to put into the plan", &a.target},
       {"--levels", "L,...", "kinds of x86 processors that the plan has code for; each takes its time to compile", &a.levels},

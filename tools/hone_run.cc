@@ -190,6 +190,7 @@ Tool make_tool(Arguments& a) {
                           {"--max-time", "S", "stop after so many seconds", &a.max_time},
                           {"--log-every", "N", "steps from line to line in metrics.jsonl; 0: no lines for steps", &a.log_every},
                           {"--log-grad-norms", "", "log the norm of each weight's gradient too", &a.log_grad_norms},
+                          {"--log-histograms", "", "show TensorBoard how each weight is spread, after every epoch", &a.log_histograms},
                           {"--dry-run", "", "one step, one evaluation, one save, one resume, then stop; nothing is left", &a.dry_run},
                           {"--verbose", "", "list every weight before the start", &a.verbose}};
   const Flags benching = {{"--batch", "B", "samples of a step", &a.batch},

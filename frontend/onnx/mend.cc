@@ -196,6 +196,7 @@ void name_folded(MendModel& m) {
 }  // namespace
 
 void mend_weights(ModelProto& model, const std::string& file, const std::string& folder, const MendOptions& options, Diags& diags) {
+  if (options.new_head.classes > 0) replace_head(model, options.new_head, diags);
   MendModel m(model, file, folder, options.tie, diags);
   m.check_patterns();
   keep_aliases_apart(m);

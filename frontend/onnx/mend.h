@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "base/recipe.h"
 #include "formats/onnx.pb.h"
+#include "frontend/onnx/new_head.h"
 
 namespace hone::onnx {
 
@@ -16,9 +17,15 @@ struct MendOptions {
   std::vector<std::string> tie;
   /// Weights that the file makes by ConstantOfShape become initializers, so that they can be drawn afresh and trained.
   bool fill_weights = false;
+  /// A fresh last layer.
+  NewHead new_head = {};
 };
 /// What a recipe asks for.
-inline MendOptions mend_options(const Recipe& recipe) { return {.tie = recipe.model.tie, .fill_weights = recipe.model.initialize != "keep"}; }
+inline MendOptions mend_options(const Recipe& recipe) {
+  return {.tie = recipe.model.tie,
+          .fill_weights = recipe.model.initialize != "keep",
+          .new_head = {.classes = recipe.model.new_head_classes, .output = recipe.model.output, .seed = static_cast<std::uint64_t>(recipe.train.seed)}};
+}
 
 /// Changes the main graph, each change with a warning:
 ///  - A name that an Identity node gives to a weight becomes a weight of its own: exporters merge initializers of equal value, such as the
@@ -26,6 +33,7 @@ inline MendOptions mend_options(const Recipe& recipe) { return {.tie = recipe.mo
 ///  - A weight whose elements are all equal and that norms, biases, or scales of several layers read becomes one for each layer: others are merged
 ///    without leaving their names. Weights with different elements stay shared.
 ///  - Weights that `tie` names and that are equal, or transposes of each other, become one; without it, transposes get a warning.
+///  - With `new_head`, the last layer is replaced (frontend/onnx/new_head.h).
 ///  - With `fill_weights`, ConstantOfShape nodes where models keep weights become initializers.
 /// Convolutions that batch normalization was folded into are named by a warning. `file` is what messages call the model, `folder` where its external data are.
 /// Weights that cannot be read are left to the importer to report.

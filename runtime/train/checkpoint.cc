@@ -175,6 +175,11 @@ void Checkpoints::save(const TrainState& state) {
   }
 }
 
+NamedTensors Checkpoints::weights(std::int64_t step) const {
+  check_checkpoint(path(step));
+  return read_safetensors(path(step) + "/" + kModel);
+}
+
 std::optional<TrainState> Checkpoints::restore(std::vector<std::string>* notes) {
   const std::vector<std::int64_t> there = steps();
   std::vector<std::string> reasons;
@@ -193,6 +198,25 @@ std::optional<TrainState> Checkpoints::restore(std::vector<std::string>* notes) 
   if (reasons.empty()) return std::nullopt;
   reasons.emplace_back("begin again in another --run-dir, or take the weights alone from what is left: --weights CHECKPOINT/model.safetensors");
   throw Error(Code::kCheckpoint, fmt::format("none of the checkpoints in {} can be used", quoted(run_dir_)), {}, std::move(reasons));
+}
+
+std::optional<TrainState> Checkpoints::begin_or_resume(bool resume, const Recipe& recipe, const DataOrder& order, Progress& progress) {
+  if (not resume) {
+    if (const auto there = steps(); not there.empty())
+      throw Error(Code::kUsage, fmt::format("{} holds the checkpoints of an earlier run, the newest of step {}", quoted(run_dir_), there.front()), {},
+                  {"go on with that run (--resume)", "or name another run folder (--run-dir), or remove that one, to begin anew"});
+    return std::nullopt;
+  }
+  std::vector<std::string> notes;
+  std::optional<TrainState> from = restore(&notes);
+  if (from) {
+    const std::vector<std::string> changes = changes_since(*from, recipe, order);
+    notes.insert(notes.end(), changes.begin(), changes.end());
+  }
+  for (const std::string& note : notes) progress.say("note: " + note);
+  if (not from) progress.say(fmt::format("{} holds no checkpoint yet: the run begins", run_dir_));
+  else progress.say(fmt::format("Going on after step {}, in epoch {}, from {}", from->step, from->epoch + 1, path(from->step)));
+  return from;
 }
 
 }  // namespace hone

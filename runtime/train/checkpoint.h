@@ -15,7 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/data/named_tensors.h"
 #include "runtime/session.h"
+#include "runtime/train/progress.h"
 #include "runtime/train/train_state.h"
 
 namespace hone {
@@ -47,6 +49,13 @@ class Checkpoints {
 
   /// Writes one, then takes away those that need not be kept. Throws kFileOpen, kFileWrite.
   void save(const TrainState& state);
+
+  /// The weights of one that is there and sound, by name. Throws what check_checkpoint() throws.
+  NamedTensors weights(std::int64_t step) const;
+
+  /// How a run begins: with restore(), if it is to go on, telling `progress` what was found and changed; afresh, where there is no checkpoint. Throws kUsage if it is not to
+  /// go on and there are checkpoints, which a new run would mix with its own, and what restore() and changes_since() throw.
+  std::optional<TrainState> begin_or_resume(bool resume, const Recipe& recipe, const DataOrder& order, Progress& progress);
 
   /// Loads the newest sound one. Unsound ones are passed over, each with a sentence in *notes. Nothing if there are none at all. Throws kCheckpoint if none of those
   /// that are there is sound, kPlanMismatch if it does not fit the plan.

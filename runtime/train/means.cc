@@ -11,6 +11,17 @@
 
 namespace hone {
 
+NamedTensors SessionRunner::weights() {
+  NamedTensors weights;
+  for (const plan::Persistent& persistent : session_.program().persistents)
+    if (persistent.in_model) weights.emplace_back(persistent.name, session_.read(persistent.name));
+  return weights;
+}
+
+void SessionRunner::set_weights(const NamedTensors& weights) {
+  for (const auto& [name, value] : weights) session_.write(name, value);
+}
+
 double scalar_result(StepRunner& runner, std::string_view name) {
   const TensorView view = runner.result(name);
   HONE_CHECK(view.dtype == DType::kF32 and view.data != nullptr, "the result " + std::string(name) + " is no f32");
@@ -93,6 +104,12 @@ const NamedNumbers& Means::values() {
     values_[i + 1].second = metric.kind != nullptr ? metric.kind->value(metric.sums) : metric.sums[0] / metric.sums[1];
   }
   return values_;
+}
+
+std::vector<std::string> Means::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : values_) names.push_back(name);
+  return names;
 }
 
 std::vector<double> Means::state() const {

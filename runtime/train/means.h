@@ -9,6 +9,7 @@
 
 #include "base/objectives.h"
 #include "runtime/data/batches.h"
+#include "runtime/data/named_tensors.h"
 #include "runtime/not_finite.h"
 #include "runtime/plan/plan.h"
 
@@ -23,6 +24,9 @@ class StepRunner {
   virtual TensorView result(std::string_view name) = 0;
   /// Why a loss is not finite, in sentences: the entry runs again, and changes nothing.
   virtual std::vector<std::string> find_not_finite(std::string_view, const NamedViews&) { return {}; }
+  /// Weights and running statistics, by their names in the model.
+  virtual NamedTensors weights() { return {}; }
+  virtual void set_weights(const NamedTensors&) {}
 };
 
 /// The session itself.
@@ -32,6 +36,8 @@ class SessionRunner : public StepRunner {
   void run(std::string_view entry, const NamedViews& feeds) override { session_.run(entry, feeds); }
   TensorView result(std::string_view name) override { return session_.result(name); }
   std::vector<std::string> find_not_finite(std::string_view entry, const NamedViews& feeds) override { return sentences(session_.find_not_finite(entry, feeds)); }
+  NamedTensors weights() override;
+  void set_weights(const NamedTensors& weights) override;
 
  private:
   Session& session_;
@@ -55,6 +61,8 @@ class Means {
   double add(StepRunner& runner);
   /// Loss and metrics so far, "loss" first: the same memory each time. NaN when no target counted.
   const NamedNumbers& values();
+  /// What they are called.
+  std::vector<std::string> names() const;
 
   /// All sums, for a checkpoint: loss and its divisor, then for each metric the number of its sums and these.
   std::vector<double> state() const;

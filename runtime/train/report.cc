@@ -32,7 +32,9 @@ std::string memory_line(const TrainingReport& report) {
 
 std::string files_line(const TrainingReport& report) {
   if (report.run_dir.empty()) return "";
-  std::string names;
+  const std::vector<std::string> all = list_folder(report.run_dir);
+  const bool checkpoints = std::any_of(all.begin(), all.end(), [](const std::string& name) { return name.starts_with("checkpoint-"); });
+  std::string names = checkpoints ? "checkpoints" : "";
   for (const char* name : {"curves.svg", "metrics.csv", "metrics.jsonl", "recipe.json"})
     if (file_exists(report.run_dir + "/" + name)) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
   return fmt::format("Files: {} in {}; tensorboard --logdir {} shows them, too\n", names, report.run_dir, report.run_dir);
@@ -43,12 +45,6 @@ std::string files_line(const TrainingReport& report) {
 std::string training_report(const TrainingReport& report) {
   const std::string text = speed_line(report) + best_line(report) + memory_line(report) + files_line(report);
   return text.substr(0, text.empty() ? 0 : text.size() - 1);
-}
-
-std::int64_t samples_of(std::int64_t steps, std::int64_t batch, std::int64_t length) {
-  if (batch <= 0 or length <= 0) return 0;
-  const std::int64_t steps_per_epoch = (length - 1) / batch + 1;
-  return steps / steps_per_epoch * length + std::min(length, steps % steps_per_epoch * batch);
 }
 
 }  // namespace hone

@@ -23,7 +23,4 @@ struct TrainingReport {
 /// Speed, best epoch, memory, and where the files are: a line each, and none for what is not known. No line end at the end.
 std::string training_report(const TrainingReport& report);
 
-/// How many samples `steps` steps took, where an epoch of `length` samples goes in batches of `batch`, the last as small as it is.
-std::int64_t samples_of(std::int64_t steps, std::int64_t batch, std::int64_t length);
-
 }  // namespace hone

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
 #include "base/diag.h"
+#include "base/text.h"
 
 namespace hone {
 
@@ -17,6 +19,11 @@ constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
 double seconds_since(std::chrono::steady_clock::time_point begin) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); }
 
 std::int64_t product_or_no_end(std::int64_t a, std::int64_t b) { return b > 0 and a > kNoEnd / b ? kNoEnd : a * b; }
+
+template <std::size_t size>
+std::vector<double> numbers_of(const std::array<double, size>& state) {
+  return {state.begin(), state.end()};
+}
 
 std::optional<ResumePoint> resume_point(const std::optional<TrainState>& from) {
   if (not from) return std::nullopt;
@@ -48,28 +55,60 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
       means_(*entries.step, ""),
       log_(options_.run_dir, recipe, resume_point(from)),
       state_(from.value_or(TrainState{})) {
-  if (options_.log_grad_norms and entries_.step_norms == nullptr)
-    throw Error(Code::kPlanEntry, "the plan has no entry that computes gradient norms", {},
-                {"compile it again with this version of hone-compile, or leave out --log-grad-norms"});
   limit_ = train.known_batch_count().value_or(0);
   if (options_.limit > 0) limit_ = limit_ > 0 ? std::min(limit_, options_.limit) : options_.limit;
-  run_.steps_per_epoch = limit_;
-  run_.steps = limit_ > 0 ? product_or_no_end(recipe.train.epochs, limit_) : kNoEnd;
+  if (entries_.accumulate != nullptr) group_ = recipe.train.gradient_accumulation_steps;
+  run_.steps_per_epoch = steps_in(limit_);
+  run_.steps = limit_ > 0 ? product_or_no_end(recipe.train.epochs, run_.steps_per_epoch) : kNoEnd;
   if (options_.steps > 0) run_.steps = std::min(run_.steps, options_.steps);
-  if (run_.steps == kNoEnd and recipe.schedule.total_steps == 0 and needs_length(recipe.schedule.kind))
-    throw Error(Code::kRecipeValue, fmt::format("schedule.kind = \"{}\" must know how long the run is, and the data do not tell", recipe.schedule.kind), {},
-                {"set schedule.total_steps, or a number of steps (--steps)"});
+  check_length();
   for (const plan::Feed& feed : entries_.step->feeds) {
     if (feed.kind != plan::Feed::Kind::kLearningRate) continue;
     HONE_CHECK(feed.dtype == DType::kF64, "a learning rate that is no f64");
     train_.add_feed(feed.name, TensorView(DType::kF64, std::vector<std::int64_t>(feed.shape.size(), 1), &rate_));
+    feeds_rate_ = true;
   }
+  if (recipe.schedule.kind == "plateau") {
+    check_monitor("schedule.monitor", recipe.schedule.monitor);
+    plateau_.emplace(recipe);
+    if (from and not from->plateau.empty()) plateau_->restore(from->plateau);
+  }
+  if (const std::string& monitor = recipe.train.early_stopping_monitor; not monitor.empty()) {
+    check_monitor("train.early_stopping.monitor", monitor);
+    early_stopping_.emplace(recipe);
+    if (from and not from->early_stopping.empty()) early_stopping_->restore(from->early_stopping);
+  }
+  if (options_.log_grad_norms) find_norms();
   state_.recipe = recipe;
   state_.order = options_.order;
   if (from and state_.batch > 0) means_.restore(from->means);
   seconds_before_ = state_.seconds;
   result_ = {.steps = state_.step, .earlier_steps = state_.step, .epochs = state_.epoch, .values = state_.values};
-  if (not options_.log_grad_norms) return;
+}
+
+void TrainingLoop::check_length() const {
+  if (run_.steps == kNoEnd and recipe_.schedule.total_steps == 0 and needs_length(recipe_.schedule.kind))
+    throw Error(Code::kRecipeValue, fmt::format("schedule.kind = \"{}\" must know how long the run is, and the data do not tell", recipe_.schedule.kind), {},
+                {"set schedule.total_steps, or a number of steps (--steps)"});
+  if (limit_ == 0 and group_ > 1)
+    throw Error(Code::kRecipeValue, "gradients are accumulated, and the data do not tell how many batches an epoch has", {},
+                {"say how many with --limit, or let the data set end after a number of batches (take)"});
+}
+
+void TrainingLoop::check_monitor(std::string_view key, const std::string& monitor) const {
+  std::vector<std::string> names = means_.names();
+  if (valid_ != nullptr)
+    for (const std::string& name : Means(*entries_.evaluate, "val_").names()) names.push_back(name);
+  if (std::find(names.begin(), names.end(), monitor) != names.end()) return;
+  const bool is_validated = valid_ != nullptr or not monitor.starts_with("val_");
+  throw Error(Code::kRecipeValue, fmt::format("{} = {}, and no epoch has such a value", key, quoted(monitor)), {},
+              {"there are " + quoted_list(names), is_validated ? "metrics.list says what else is computed" : "values that begin with val_ are there when data are given to validate on (--valid)"});
+}
+
+void TrainingLoop::find_norms() {
+  if (entries_.step_norms == nullptr)
+    throw Error(Code::kPlanEntry, "the plan has no entry that computes gradient norms", {},
+                {"compile it again with this version of hone-compile, or leave out --log-grad-norms"});
   const std::string_view prefix = plan::kGradNormPrefix;
   for (const plan::Result& result : entries_.step_norms->results) {
     if (not result.name.starts_with(prefix)) continue;
@@ -82,6 +121,7 @@ TrainResult TrainingLoop::run() {
   begin_ = last_log_ = Clock::now();
   while (state_.epoch < recipe_.train.epochs and (not is_over() or is_to_be_validated())) run_epoch();
   save();
+  if (early_stopping_ and recipe_.train.early_stopping_restore_best and result_.end != TrainResult::End::kStopRequested) restore_best();
   result_.steps = state_.step;
   result_.seconds = seconds_since(begin_);
   return result_;
@@ -91,7 +131,7 @@ void TrainingLoop::run_epoch() {
   const auto begin = Clock::now();
   result_.epochs = state_.epoch + 1;
   if (state_.batch == 0) means_.reset();
-  const std::int64_t steps = run_.steps == kNoEnd ? run_.steps_per_epoch : std::min(run_.steps_per_epoch, state_.batch + run_.steps - state_.step);
+  const std::int64_t steps = run_.steps == kNoEnd ? run_.steps_per_epoch : std::min(run_.steps_per_epoch, steps_in(state_.batch) + run_.steps - state_.step);
   progress_.start_epoch(result_.epochs, recipe_.train.epochs, steps);
   train_.start_epoch(state_.epoch, state_.batch);
   bool more = true;
@@ -102,19 +142,40 @@ void TrainingLoop::run_epoch() {
   end_epoch(is_epoch_over() or not more, begin);
 }
 
+/// An update, of one batch or of a group whose gradients are added up; the last group of an epoch may be smaller.
 void TrainingLoop::run_step() {
   const bool logged = options_.log_every > 0 and (state_.step + 1) % options_.log_every == 0;
   const bool with_norms = logged and options_.log_grad_norms;
-  rate_ = learning_rate_at(recipe_, state_.step, run_);
-  const plan::Entry& entry = with_norms ? *entries_.step_norms : *entries_.step;
-  runner_.run(entry.name, train_.feeds());
+  rate_ = learning_rate_at(recipe_, state_.step, run_) * (plateau_ ? plateau_->factor() : 1);
+  double loss_sum = 0, targets = 0;
+  bool updated = false;
+  for (in_group_ = 0; not updated;) {
+    updated = in_group_ + 1 == group_ or state_.batch + 1 == limit_;
+    loss_sum += run_batch(not updated ? *entries_.accumulate : with_norms ? *entries_.step_norms : *entries_.step);
+    targets += scalar_result(runner_, plan::kTargetCount);
+    if (not updated and not train_.next())
+      throw Error(Code::kDataLength, fmt::format("the data end after batch {} of epoch {}, and should have {}", state_.batch, result_.epochs, limit_));
+  }
+  ++state_.step;
+  if (logged or options_.on_step) log_step(targets == 0 and loss_sum == 0 ? std::numeric_limits<double>::quiet_NaN() : loss_sum / targets, with_norms);
+}
+
+/// The sum of its losses.
+double TrainingLoop::run_batch(const plan::Entry& entry) {
+  if (&entry == entries_.accumulate and feeds_rate_) {
+    feeds_without_rate_.assign(train_.feeds().begin(), train_.feeds().end() - 1);
+    runner_.run(entry.name, feeds_without_rate_);
+  } else {
+    runner_.run(entry.name, train_.feeds());
+  }
   const double loss_sum = scalar_result(runner_, plan::kLossSum);
   if (not std::isfinite(loss_sum)) refuse_loss(loss_sum);
-  const double loss = means_.add(runner_);
-  ++state_.step;
+  means_.add(runner_);
+  ++in_group_;
   ++state_.batch;
+  result_.samples += train_.size();
   samples_since_log_ += train_.size();
-  if (logged or options_.on_step) log_step(loss, with_norms);
+  return loss_sum;
 }
 
 void TrainingLoop::log_step(double loss, bool with_norms) {
@@ -136,9 +197,9 @@ void TrainingLoop::log_step(double loss, bool with_norms) {
 
 /// What is asked and kept between two steps. A checkpoint at the end of an epoch can wait for the validation, unless somebody wants the run to stop.
 void TrainingLoop::after_step() {
-  progress_.step(state_.batch, means_.values());
+  progress_.step(steps_in(state_.batch), means_.values());
   if (options_.stop_requested()) result_.end = TrainResult::End::kStopRequested;
-  else if (options_.max_seconds > 0 and seconds_since(begin_) >= options_.max_seconds) result_.end = TrainResult::End::kOutOfTime;
+  else if (recipe_.train.max_seconds > 0 and seconds_since(begin_) >= recipe_.train.max_seconds) result_.end = TrainResult::End::kOutOfTime;
   if (options_.save_steps > 0 and state_.step % options_.save_steps == 0 and not is_epoch_over()) save();
 }
 
@@ -147,7 +208,7 @@ void TrainingLoop::end_epoch(bool whole, Clock::time_point begin) {
   const double train_seconds = seconds_since(begin);
   result_.values = means_.values();
   const bool validated = result_.end != TrainResult::End::kStopRequested and add_validation();
-  progress_.end_epoch(state_.batch, train_seconds, result_.values);
+  progress_.end_epoch(steps_in(state_.batch), train_seconds, result_.values);
   if (validated) record_epoch(whole, begin);
   last_log_ = Clock::now();
 }
@@ -166,28 +227,59 @@ void TrainingLoop::record_epoch(bool whole, Clock::time_point begin) {
   log_.epoch(record);
   if (options_.on_epoch) options_.on_epoch(record);
   if (not whole) return;  // a run that goes on does so with the next batch
+  if (options_.log_histograms)
+    for (const auto& [name, value] : runner_.weights()) log_.histogram(state_.step, "weights/" + name, value);
   state_.epoch = result_.epochs;
   state_.batch = 0;
   state_.values = result_.values;
-  state_.best = best_epoch(log_.history());
-  if (state_.best and state_.best->epoch == state_.epoch) state_.best_step = state_.step;
+  judge_epoch({.epoch = state_.epoch, .learning_rate = rate_, .seconds = record.seconds, .values = result_.values});
   save();
+}
+
+/// Is it the best one so far, and does anything follow from how it was?
+void TrainingLoop::judge_epoch(const EpochPoint& epoch) {
+  if (plateau_ and plateau_->observe(value_of(epoch, recipe_.schedule.monitor)))
+    progress_.say(fmt::format("Epoch {}: {} is no longer getting better; the learning rate is multiplied by {:.6g} now", epoch.epoch, recipe_.schedule.monitor, plateau_->factor()));
+  bool is_best = false;
+  if (early_stopping_) {
+    const std::string& monitor = recipe_.train.early_stopping_monitor;
+    const EarlyStopping::Verdict verdict = early_stopping_->observe(value_of(epoch, monitor));
+    is_best = verdict.is_best;
+    if (verdict.is_best) state_.best = BestEpoch{.epoch = epoch.epoch, .name = monitor, .value = value_of(epoch, monitor)};
+    if (verdict.stop and result_.end == TrainResult::End::kDone) result_.end = TrainResult::End::kNoProgress;
+  } else {
+    state_.best = best_epoch(log_.history());
+    is_best = state_.best and state_.best->epoch == epoch.epoch;
+  }
+  if (not is_best) return;
+  state_.best_step = state_.step;
+  if (early_stopping_ and recipe_.train.early_stopping_restore_best and options_.checkpoints == nullptr) best_weights_ = runner_.weights();
+}
+
+void TrainingLoop::restore_best() {
+  if (not state_.best or state_.best->epoch == state_.epoch) return;
+  if (options_.checkpoints != nullptr) best_weights_ = options_.checkpoints->weights(state_.best_step);
+  runner_.set_weights(best_weights_);
+  result_.restored_epoch = state_.best->epoch;
 }
 
 void TrainingLoop::save() {
   if (options_.checkpoints == nullptr) return;
   state_.means = state_.batch > 0 ? means_.state() : std::vector<double>{};
   state_.seconds = seconds_before_ + seconds_since(begin_);
+  if (plateau_) state_.plateau = numbers_of(plateau_->state());
+  if (early_stopping_) state_.early_stopping = numbers_of(early_stopping_->state());
   options_.checkpoints->save(state_);
 }
 
 void TrainingLoop::refuse_loss(double loss) {
   progress_.interrupt();
   std::vector<std::string> notes = runner_.find_not_finite(entries_.step->name, train_.feeds());
-  save();
   notes.emplace_back("the weights are still those before this step, because only a finite loss updates them; no trained model was written");
-  if (options_.checkpoints != nullptr)
+  if (options_.checkpoints != nullptr and in_group_ == 0) {  // of half a group of batches nothing could go on
+    save();
     notes.push_back(fmt::format("they are in {}; --resume goes on there, with another optimizer.learning_rate or without the bad data", options_.checkpoints->path(state_.step)));
+  }
   notes.push_back(fmt::format("try a smaller optimizer.learning_rate (it was {:.6g}), or look for nan and very large numbers in the data", rate_));
   throw Error(Code::kNotFinite, fmt::format("the loss is {} at epoch {}, step {}", std::isnan(loss) ? std::abs(loss) : loss, result_.epochs, state_.step + 1), {}, std::move(notes));
 }

@@ -9,7 +9,9 @@
 
 #include "base/recipe.h"
 #include "runtime/data/batch_source.h"
+#include "runtime/data/named_tensors.h"
 #include "runtime/train/checkpoint.h"
+#include "runtime/train/early_stopping.h"
 #include "runtime/train/means.h"
 #include "runtime/train/progress.h"
 #include "runtime/train/run_log.h"
@@ -21,9 +23,9 @@ namespace hone {
 struct TrainOptions {
   std::int64_t steps = 0;        ///< stop after so many, wherever that is in an epoch; 0: when the epochs are over
   std::int64_t limit = 0;        ///< batches of an epoch at most; 0: all
-  double max_seconds = 0;        ///< stop after the first step that ends later than that; 0: no limit
   std::int64_t log_every = 100;  ///< every so many steps a line in metrics.jsonl
   bool log_grad_norms = false;   ///< with the L2 norm of each weight's gradient; needs the entry train_step_norms
+  bool log_histograms = false;   ///< after every epoch, of each weight, for TensorBoard
   std::string run_dir;           ///< "": no files
   Checkpoints* checkpoints = nullptr;                           ///< where to save after every epoch, and when the run stops; null: nowhere
   std::int64_t save_steps = 0;                                  ///< and every so many steps
@@ -37,17 +39,25 @@ struct TrainOptions {
 struct TrainEntries {
   const plan::Entry* step = nullptr;
   const plan::Entry* step_norms = nullptr;  ///< may be null
+  const plan::Entry* accumulate = nullptr;  ///< null where every batch makes an update
   const plan::Entry* evaluate = nullptr;    ///< null when nothing is validated
 };
 
 struct TrainResult {
-  enum class End : std::uint8_t { kDone, kStopRequested, kOutOfTime };
-  std::int64_t steps = 0;         ///< of the whole run
-  std::int64_t earlier_steps = 0; ///< of them before this run went on
-  std::int64_t epochs = 0;        ///< begun
-  double seconds = 0;             ///< of this run
-  End end = End::kDone;           ///< the weights are those after the last step
-  NamedNumbers values;            ///< of the last epoch, with the validation's
+  enum class End : std::uint8_t {
+    kDone,
+    kStopRequested,
+    kOutOfTime,   ///< train.max_seconds are over
+    kNoProgress,  ///< train.early_stopping
+  };
+  std::int64_t steps = 0;          ///< of the whole run
+  std::int64_t earlier_steps = 0;  ///< of them before this run went on
+  std::int64_t samples = 0;        ///< of this run
+  std::int64_t epochs = 0;         ///< begun
+  double seconds = 0;              ///< of this run
+  End end = End::kDone;            ///< the weights are those after the last step, or, if train.early_stopping says so, after the best epoch
+  std::int64_t restored_epoch = 0; ///< whose weights they are then; 0: those after the last step
+  NamedNumbers values;             ///< of the last epoch, with the validation's
 };
 
 /// Means of loss and metrics of `entry` over an epoch of `data`, in order. `prefix` goes before their names. Nothing if `stop_requested` said so before the end.
@@ -57,7 +67,8 @@ std::optional<NamedNumbers> evaluate(StepRunner& runner, const plan::Entry& entr
 class TrainingLoop {
  public:
   /// All references stay alive. `valid` may be null. With `from` the run goes on there: the session holds the weights and states of that moment already.
-  /// Throws kPlanEntry when the entries lack what is needed, kRecipeValue for a schedule that must know the run's length where nobody does.
+  /// Throws kPlanEntry when the entries lack what is needed, kRecipeValue for a schedule, or gradients that are accumulated, where the number of batches must be known
+  /// and is not, and for a monitored value that is not there.
   TrainingLoop(StepRunner& runner, TrainEntries entries, const Recipe& recipe, BatchSource& train, BatchSource* valid, TrainOptions options, Progress& progress,
                const std::optional<TrainState>& from = std::nullopt);
 
@@ -71,16 +82,23 @@ class TrainingLoop {
 
   void run_epoch();
   void run_step();
+  double run_batch(const plan::Entry& entry);
+  void check_length() const;
+  void check_monitor(std::string_view key, const std::string& monitor) const;
+  void find_norms();
   void log_step(double loss, bool with_norms);
   void after_step();
   void end_epoch(bool whole, Clock::time_point begin);
   bool add_validation();
   void record_epoch(bool whole, Clock::time_point begin);
+  void judge_epoch(const EpochPoint& epoch);
+  void restore_best();
   void save();
   bool is_epoch_over() const { return limit_ > 0 and state_.batch >= limit_; }
   /// An earlier run made the epoch's steps, and was stopped before it was validated.
   bool is_to_be_validated() const { return result_.end == TrainResult::End::kDone and is_epoch_over(); }
   bool is_over() const { return result_.end != TrainResult::End::kDone or state_.step >= run_.steps; }
+  std::int64_t steps_in(std::int64_t batches) const { return (batches + group_ - 1) / group_; }
   [[noreturn]] void refuse_loss(double loss);
 
   StepRunner& runner_;
@@ -95,8 +113,14 @@ class TrainingLoop {
   TrainState state_;
   RunLength run_;
   std::int64_t limit_ = 0;  // batches of an epoch; 0: not known
+  std::int64_t group_ = 1, in_group_ = 0;  // batches of a step; and of the one that is going on
+  std::optional<Plateau> plateau_;
+  std::optional<EarlyStopping> early_stopping_;
+  NamedTensors best_weights_;  // where there are no checkpoints to keep them
   TrainResult result_;
   double rate_ = 0;  // the learning rate of the last step, and as it is fed
+  bool feeds_rate_ = false;
+  NamedViews feeds_without_rate_;  // of an entry that makes no update
   NamedNumbers grad_norms_;
   std::vector<std::string> norm_results_;
   std::int64_t samples_since_log_ = 0;

@@ -74,4 +74,15 @@ void save_weights(std::span<const std::byte> onnx_model, const Session& session,
   write_safetensors(path, sources, {{"format", "pt"}});
 }
 
+bool take_averages(Session& session) {
+  bool any = false;
+  for (const plan::Persistent& persistent : session.program().persistents) {
+    const std::string_view name = persistent.name, suffix = plan::kEmaSuffix;
+    if (persistent.in_model or not name.ends_with(suffix)) continue;
+    session.write(name.substr(0, name.size() - suffix.size()), session.read(name));
+    any = true;
+  }
+  return any;
+}
+
 }  // namespace hone

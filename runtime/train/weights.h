@@ -31,4 +31,7 @@ void load_weights(Session& session, const std::string& path);
 /// (Plan::onnx_model) with them in it. Throws what export_onnx() and write_safetensors() throw.
 void save_weights(std::span<const std::byte> onnx_model, const Session& session, const std::string& path);
 
+/// Puts the moving averages of weights (plan::kEmaSuffix) in the weights' places. False if there are none.
+bool take_averages(Session& session);
+
 }  // namespace hone

@@ -28,7 +28,7 @@ const ErrorCase kCases[] = {
     {"NoCheckpointToKeep", kTrain + " --run-dir run --keep 0", 2, {"--keep 0", "leave it out to keep three"}, write_mlp_plan},
     {"TwoSourcesOfWeights", kTrain + " --run-dir run --resume --weights mlp.onnx", 2, {"--resume and --weights", "leave one of them out"}, write_mlp_plan},
     {"DryRunThatGoesOn", kTrain + " --run-dir run --resume --dry-run", 2, {"--dry-run", "leave one of them out"}, write_mlp_plan},
-    {"NegativeTime", kTrain + " --max-time -1", 2, {"--max-time", "0 or more"}, write_mlp_plan},
+    {"NegativeTime", kTrain + " --max-time -1", 5, {"train.max_seconds is -1"}, write_mlp_plan},
     {"NegativeLimit", kTrain + " --limit -1", 2, {"--limit", "0 or more"}, write_mlp_plan},
     {"TextForANumber", kTrain + " --epochs many", 2, {"--epochs", "many"}, write_mlp_plan},
     {"FlagWithoutItsValue", kTrain + " --seed", 2, {"--seed"}, write_mlp_plan},

@@ -120,11 +120,7 @@ TEST(Report, LeavesOutWhatIsNotKnown) {
   EXPECT_EQ(training_report({}), "");
 }
 
-TEST(Report, CountsSamplesOfUnevenEpochsAndGroupsDigits) {
-  EXPECT_EQ(samples_of(3, 4, 10), 10);
-  EXPECT_EQ(samples_of(4, 4, 10), 14);
-  EXPECT_EQ(samples_of(8, 4, 10), 28);
-  EXPECT_EQ(samples_of(5, 0, 10), 0);
+TEST(Report, GroupsDigits) {
   EXPECT_EQ(grouped(0), "0");
   EXPECT_EQ(grouped(999), "999");
   EXPECT_EQ(grouped(1'000), "1,000");

@@ -6,7 +6,9 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
+#include "runtime/pipeline/dataset_batches.h"
 #include "runtime/train/machine_load.h"
 #include "runtime/train/predict.h"
 #include "tests/support/temp_folder.h"
@@ -47,13 +49,19 @@ class LineFit : public StepRunner {
     }
     const auto count = static_cast<float>(x.size());
     results = {{plan::kLossSum, loss}, {plan::kTargetCount, count}, {"metric:accuracy", met}, {"grad_norm:w", std::abs(gradient / count)}, {"y", w}};
-    if (not entry.starts_with("train")) return;
+    if (entry.starts_with("eval") or not std::isfinite(loss)) return;  // predicated, as in a plan
+    gathered += gradient;
+    targets += count;
+    if (entry == "accumulate_step") return;
     rates.push_back(find<double>(feeds, "learning_rate")[0]);
-    if (std::isfinite(loss)) w -= static_cast<float>(rates.back()) * gradient / count;  // predicated, as in a plan
+    w -= static_cast<float>(rates.back()) * std::exchange(gathered, 0.0f) / std::exchange(targets, 0.0f);
   }
   TensorView result(std::string_view name) override { return {DType::kF32, {}, &results.find(name)->second}; }
 
-  float w = 0;
+  NamedTensors weights() override { return {{"w", Tensor::scalar(w)}}; }
+  void set_weights(const NamedTensors& weights) override { w = static_cast<float>(weights.at(0).second.at(0)); }
+
+  float w = 0, gathered = 0, targets = 0;
   std::vector<std::string> calls;
   std::vector<std::int64_t> sizes;
   std::vector<double> rates;
@@ -85,10 +93,11 @@ struct Fit {
     Progress progress(mode, [this](std::string_view text) { said += text; });
     BatchReader batches(data, recipe.data.batch_size, {.shuffle = shuffle, .buffer = recipe.data.shuffle_buffer, .seed = recipe.train.seed});
     BatchReader validation(data, recipe.data.batch_size, {.shuffle = false});
-    return TrainingLoop(runner, {&step, &norms, &evaluation}, recipe, batches, validate ? &validation : nullptr, options, progress).run();
+    const plan::Entry* accumulates = recipe.train.gradient_accumulation_steps > 1 ? &accumulation : nullptr;
+    return TrainingLoop(runner, {.step = &step, .step_norms = &norms, .accumulate = accumulates, .evaluate = &evaluation}, recipe, batches, validate ? &validation : nullptr, options, progress).run();
   }
 
-  plan::Entry step = entry_named("train_step", true), norms = entry_named("train_step_norms", true, true), evaluation = entry_named("eval_step", false);
+  plan::Entry step = entry_named("train_step", true), norms = entry_named("train_step_norms", true, true), evaluation = entry_named("eval_step", false), accumulation = entry_named("accumulate_step", false);
   BoundArrays data;
   LineFit runner;
   Recipe recipe;
@@ -159,7 +168,7 @@ TEST(TrainingLoop, LogsStepsAndEpochs) {
   EXPECT_EQ(fit.runner.calls[0], "train_step_norms");
   const std::string lines = folder.read("a/run/metrics.jsonl");
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 4);
-  EXPECT_THAT(lines, testing::StartsWith("{\"kind\":\"step\",\"epoch\":1,\"step\":1,\"loss\":10,\"learning_rate\":0.01,\"samples_per_s\":"));
+  EXPECT_THAT(lines, testing::StartsWith("{\"kind\":\"step\",\"epoch\":1,\"step\":1,\"loss\":10,\"accuracy\":0,\"learning_rate\":0.01,\"samples_per_s\":"));
   EXPECT_THAT(lines, HasSubstr("\"grad_norms\":{\"w\":10}}\n{\"kind\":\"step\",\"epoch\":1,\"step\":2,"));
   EXPECT_THAT(lines, HasSubstr("{\"kind\":\"epoch\",\"epoch\":1,\"loss\":"));
   EXPECT_THAT(folder.read("a/run/metrics.csv"), testing::StartsWith("epoch,loss,accuracy,val_loss,val_accuracy,learning_rate,seconds\n1,"));
@@ -194,13 +203,78 @@ TEST(TrainingLoop, FeedsTheScheduledLearningRate) {
   EXPECT_THAT(fit.runner.rates, ElementsAre(0.005, 0.01, 0.01, 0.0075, 0.005, 0.0025));
 }
 
+TEST(TrainingLoop, AccumulatesGroupsOfBatchesTheLastOneSmaller) {
+  Fit fit, large;
+  fit.shuffle = large.shuffle = fit.validate = large.validate = false;
+  fit.recipe.train.gradient_accumulation_steps = 2;
+  fit.recipe.train.epochs = large.recipe.train.epochs = 1;
+  large.recipe.data.batch_size = 4;
+  EXPECT_EQ(fit.run().steps, 2);
+  EXPECT_THAT(fit.runner.calls, ElementsAre("accumulate_step", "train_step", "train_step"));
+  large.run();
+  EXPECT_FLOAT_EQ(fit.runner.w, large.runner.w);
+  EXPECT_THAT(fit.said, HasSubstr("2/2 ["));
+}
+
+TEST(TrainingLoop, AccumulationMustKnowWhereAnEpochEnds) {
+  Fit fit;
+  fit.recipe.train.gradient_accumulation_steps = 2;
+  const Dataset endless = Dataset::from_tensor_slices({{"x", Tensor::zeros(DType::kF32, {2})}, {"y", Tensor::zeros(DType::kF32, {2})}}).repeat().batch(2);
+  DatasetBatches batches(fit.step, endless, {.flag = "the data", .batch_symbol = "N"});
+  Progress progress(ProgressMode::kQuiet, [](std::string_view) {});
+  expect_error(Code::kRecipeValue, "do not tell how many batches", [&] { TrainingLoop(fit.runner, {.step = &fit.step, .accumulate = &fit.accumulation}, fit.recipe, batches, nullptr, {}, progress); });
+  fit.recipe.train.gradient_accumulation_steps = 1;
+  fit.recipe.schedule.kind = "cosine";
+  expect_error(Code::kRecipeValue, "must know how long the run is", [&] { TrainingLoop(fit.runner, {.step = &fit.step}, fit.recipe, batches, nullptr, {}, progress); });
+}
+
+TEST(TrainingLoop, DropsTheLearningRateOnAPlateau) {
+  Fit fit;
+  fit.recipe.train.epochs = 4;
+  fit.recipe.optimizer.learning_rate = 1e-30;  // nothing gets better
+  fit.recipe.schedule.kind = "plateau";
+  fit.recipe.schedule.monitor = "val_loss";
+  fit.recipe.schedule.patience = 0;
+  fit.run();
+  EXPECT_THAT(fit.said, HasSubstr("val_loss is no longer getting better; the learning rate is multiplied by 0.1 now"));
+}
+
+TEST(TrainingLoop, StopsEarlyAndTakesTheBestWeights) {
+  Fit fit;
+  fit.recipe.train.epochs = 50;
+  fit.recipe.data.batch_size = 5;
+  fit.recipe.optimizer.learning_rate = 0.1;  // too large: it gets worse from the first epoch on
+  fit.recipe.train.early_stopping_monitor = "loss";
+  fit.recipe.train.early_stopping_patience = 3;
+  fit.recipe.train.early_stopping_restore_best = true;
+  const TrainResult result = fit.run();
+  EXPECT_EQ(result.end, TrainResult::End::kNoProgress);
+  EXPECT_EQ(result.epochs, 4);
+  EXPECT_EQ(result.restored_epoch, 1);
+  Fit one;
+  one.recipe = fit.recipe;
+  one.recipe.train.epochs = 1;
+  one.run();
+  EXPECT_EQ(fit.runner.w, one.runner.w);
+}
+
+TEST(TrainingLoop, WatchesOnlyWhatThereIs) {
+  Fit fit;
+  fit.validate = false;
+  fit.recipe.train.early_stopping_monitor = "val_loss";
+  expect_error(Code::kRecipeValue, "--valid", [&] { fit.run(); });
+  fit.validate = true;
+  fit.recipe.train.early_stopping_monitor = "val_f1";
+  expect_error(Code::kRecipeValue, "there are \"loss\", \"accuracy\", \"val_loss\"", [&] { fit.run(); });
+}
+
 TEST(TrainingLoop, PlanWithoutNormsRefusesToLogThem) {
   Fit fit;
   fit.options.log_grad_norms = true;
   Progress progress(ProgressMode::kQuiet, [](std::string_view) {});
   expect_error(Code::kPlanEntry, "--log-grad-norms", [&] {
     BatchReader batches(fit.data, 2, {});
-    TrainingLoop(fit.runner, {&fit.step, nullptr, nullptr}, fit.recipe, batches, nullptr, fit.options, progress);
+    TrainingLoop(fit.runner, {.step = &fit.step}, fit.recipe, batches, nullptr, fit.options, progress);
   });
 }
 

@@ -114,7 +114,7 @@ TEST(Resume, CheckpointsAreWeightsToo) {
 TEST(Stopping, TimeAndBatchesCanBeLimited) {
   const ResumedRun run;
   const std::string train = "hone-run train mlp.hone --train x=x.npy,y=y.npy ";
-  EXPECT_THAT(run_well(run.folder.path(), train + "--epochs 1000000 --max-time 0.2").err, HasSubstr("Out of time after step "));
+  EXPECT_THAT(run_well(run.folder.path(), train + "--epochs 1000000 --max-time 1").err, HasSubstr("Out of time after step "));
   EXPECT_THAT(run_well(run.folder.path(), train + "--epochs 2 --limit 6").err, HasSubstr("Trained 6 steps"));
 }
 

@@ -216,7 +216,7 @@ TEST_F(Tools, StepsEndTheRunEarly) {
 TEST_F(Tools, DryRunLeavesNothing) {
   const std::vector<std::string> before = folder_.names();
   const ToolRun training = run(kTrain + " --dry-run --out trained.onnx --run-dir run/of/today");
-  EXPECT_THAT(training.err, HasSubstr("Dry run: one step, one evaluation and one save went well"));
+  EXPECT_THAT(training.err, HasSubstr("Dry run: one step, one evaluation, one save and one resume went well"));
   EXPECT_EQ(folder_.names(), before);
 }
 

@@ -24,6 +24,7 @@ Recipe recipe_for(const plan::Plan& plan, const Arguments& arguments) {
                   {"compile the model with a recipe that has a loss and an optimizer, or change the model's training algorithm"});
   if (arguments.epochs) add_override(changes, fmt::format("train.epochs={}", *arguments.epochs));
   if (arguments.batch) add_override(changes, fmt::format("data.batch_size={}", *arguments.batch));
+  if (arguments.max_time) add_override(changes, fmt::format("train.max_seconds={}", *arguments.max_time));
   if (arguments.seed) add_override(changes, fmt::format("train.seed={}", *arguments.seed));
   return change_at_run_time(stored, changes);
 }

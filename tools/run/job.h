@@ -21,9 +21,10 @@ struct Arguments {
   std::vector<std::string> train, valid, data, in, set, dim;
   std::optional<std::int64_t> epochs, batch, seed;
   std::int64_t steps = 0, limit = 0, log_every = 100, save_steps = 0, keep = 3, threads = 0;
-  double seconds = 3, warm_up = 0.2, max_time = 0;
+  double seconds = 3, warm_up = 0.2;
+  std::optional<std::int64_t> max_time;
   bool no_shuffle = false, pre_batched = false, quiet = false, verbose = false, json = false, dry_run = false, log_grad_norms = false, breakdown = false;
-  bool resume = false, keep_best = false;
+  bool resume = false, keep_best = false, log_histograms = false;
 };
 
 /// A plan on a device, with the weights that were asked for.

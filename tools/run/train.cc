@@ -44,7 +44,6 @@ void check_flags(const Arguments& a) {
   };
   refuse(a.steps < 0 or a.log_every < 0 or a.save_steps < 0, "--steps, --log-every and --save-steps count steps: 0 or more", "leave them out for all steps, every 100th, and none but the epochs' last");
   refuse(a.limit < 0, "--limit counts batches of an epoch: 0 or more", "leave it out for all batches");
-  refuse(a.max_time < 0, "--max-time is in seconds: 0 or more", "leave it out for no limit");
   refuse(a.keep < 1, fmt::format("--keep {}: at least the newest checkpoint is kept", a.keep), "leave it out to keep three");
   refuse(a.run_dir.empty() and a.resume, "--resume goes on from the checkpoints in --run-dir, which is not given", "add --run-dir DIR, the one of the run that was stopped");
   refuse(a.run_dir.empty() and (a.save_steps > 0 or a.keep_best), "--save-steps and --keep-best are about the checkpoints in --run-dir, which is not given", "add --run-dir DIR");
@@ -69,26 +68,6 @@ void say_summary(Progress& progress, const Job& job, const Arguments& arguments,
 void set_seed(Session& session, std::int64_t seed) {
   for (const plan::Persistent& persistent : session.program().persistents)
     if (persistent.role == plan::Persistent::Role::kState and persistent.name == plan::kRandomSeed) session.write(persistent.name, Tensor::scalar(seed));
-}
-
-/// Where the run goes on; nothing if it begins.
-std::optional<TrainState> find_start(const Arguments& arguments, Checkpoints& checkpoints, const Recipe& recipe, const DataOrder& order, Progress& progress) {
-  if (not arguments.resume) {
-    if (const auto steps = checkpoints.steps(); not steps.empty() and not arguments.dry_run)
-      throw Error(Code::kUsage, fmt::format("{} holds the checkpoints of an earlier run, the newest of step {}", quoted(arguments.run_dir), steps.front()), {},
-                  {"add --resume to go on with that run", "or name another --run-dir, or remove that one, to begin anew"});
-    return std::nullopt;
-  }
-  std::vector<std::string> notes;
-  std::optional<TrainState> from = checkpoints.restore(&notes);
-  if (from) {
-    const std::vector<std::string> changes = changes_since(*from, recipe, order);
-    notes.insert(notes.end(), changes.begin(), changes.end());
-  }
-  for (const std::string& note : notes) progress.say("note: " + note);
-  if (not from) progress.say(fmt::format("{} holds no checkpoint yet: the run begins", arguments.run_dir));
-  else progress.say(fmt::format("Going on after step {}, in epoch {}, from {}", from->step, from->epoch + 1, checkpoints.path(from->step)));
-  return from;
 }
 
 /// Saves and loads once, in a folder of its own beside where the files will go, and takes it away again.
@@ -118,10 +97,9 @@ std::optional<BestEpoch> best_of_run(const Arguments& arguments, const Progress&
   return best_epoch(history);
 }
 
-void say_report(Progress& progress, const Job& job, const Arguments& arguments, const TrainResult& result, const BoundArrays& data, std::int64_t batch_size) {
-  const std::int64_t steps = result.steps - result.earlier_steps;
-  progress.say(training_report({.steps = steps,
-                                .samples = arguments.pre_batched ? 0 : samples_of(steps, batch_size, data.length()),
+void say_report(Progress& progress, const Job& job, const Arguments& arguments, const TrainResult& result, std::int64_t batch_size) {
+  progress.say(training_report({.steps = result.steps - result.earlier_steps,
+                                .samples = arguments.pre_batched ? 0 : result.samples,
                                 .seconds = result.seconds,
                                 .best = best_of_run(arguments, progress),
                                 .peak_bytes = peak_memory_bytes(),
@@ -132,9 +110,11 @@ void say_report(Progress& progress, const Job& job, const Arguments& arguments, 
 std::string ending_text(const Arguments& arguments, const TrainResult& result) {
   const std::string model = arguments.out.empty() ? "" : "; the trained model is " + arguments.out;
   if (result.end == TrainResult::End::kOutOfTime) return fmt::format("Out of time after step {}{}", result.steps, model);
+  const std::string weights = result.restored_epoch > 0 ? fmt::format(", with the weights of epoch {}, the best one", result.restored_epoch) : "";
+  if (result.end == TrainResult::End::kNoProgress) return fmt::format("Stopped early after epoch {}{}{}", result.epochs, weights, model);
   if (result.end == TrainResult::End::kDone) {
     if (result.steps == result.earlier_steps) return fmt::format("All {} steps were done before: nothing was trained; --epochs asks for more{}", result.steps, model);
-    return fmt::format("Trained {} steps in {}{}", result.steps - result.earlier_steps, human_duration(result.seconds), model);
+    return fmt::format("Trained {} steps in {}{}", result.steps - result.earlier_steps, human_duration(result.seconds), weights + model);
   }
   std::string text = fmt::format("Stopped after step {}", result.steps);
   if (not arguments.run_dir.empty()) text += "; the same command with --resume goes on";
@@ -149,8 +129,10 @@ int finish_training(Job& job, const Arguments& arguments, const TrainResult& res
     try_saving(job, arguments, result);
     progress.say("Dry run: one step, one evaluation, one save and one resume went well; nothing is left of them");
   } else {
+    const bool averaged = result.end != TrainResult::End::kStopRequested and result.restored_epoch == 0 and take_averages(job.session);
     if (not arguments.out.empty()) save_weights(job.plan.onnx_model, job.session, arguments.out);
     progress.say(ending_text(arguments, result));
+    if (averaged and not arguments.out.empty()) progress.say("Its weights are the moving averages of those that were trained (train.ema_decay)");
   }
   if (arguments.json) {
     JsonLine line;
@@ -170,6 +152,7 @@ int train(const Arguments& arguments) {
   Job job(arguments);
   const TrainEntries entries = {.step = &entry_with_loss(job, plan::kTrainStep),
                                 .step_norms = job.session.has_entry(plan::kTrainStepNorms) ? &job.session.entry(plan::kTrainStepNorms) : nullptr,
+                                .accumulate = job.session.has_entry(plan::kAccumulateStep) ? &job.session.entry(plan::kAccumulateStep) : nullptr,
                                 .evaluate = &entry_with_loss(job, plan::kEvalStep)};
   Recipe recipe = recipe_for(job.plan, arguments);
   if (arguments.dry_run) recipe.train.epochs = 1;
@@ -178,7 +161,7 @@ int train(const Arguments& arguments) {
   std::optional<BoundArrays> valid;
   if (not valid_sources.empty()) valid = open_data(job, recipe, *entries.evaluate, "--valid", valid_sources, arguments.pre_batched);
   Progress progress = Progress::to_standard_error(arguments.quiet);
-  progress.set_batch_size(arguments.pre_batched ? 0 : recipe.data.batch_size);
+  progress.set_batch_size(arguments.pre_batched ? 0 : recipe.data.batch_size * (entries.accumulate == nullptr ? 1 : recipe.train.gradient_accumulation_steps));
   say_notes(progress, data);
   if (valid) say_notes(progress, *valid);
   if (not arguments.quiet) say_summary(progress, job, arguments, recipe.data.batch_size);
@@ -192,14 +175,15 @@ int train(const Arguments& arguments) {
                            .shuffle_buffer = recipe.data.shuffle_buffer,
                            .seed = recipe.train.seed,
                            .shuffled = not arguments.no_shuffle and not arguments.pre_batched};
-  Checkpoints checkpoints(arguments.run_dir, job.session, {.keep = arguments.keep, .keep_best = arguments.keep_best});
-  const std::optional<TrainState> from = find_start(arguments, checkpoints, recipe, order, progress);
+  Checkpoints checkpoints(arguments.run_dir, job.session, {.keep = arguments.keep, .keep_best = arguments.keep_best or recipe.train.early_stopping_restore_best});
   const bool has_folder = not arguments.run_dir.empty() and not arguments.dry_run;
+  std::optional<TrainState> from;
+  if (has_folder) from = checkpoints.begin_or_resume(arguments.resume, recipe, order, progress);
   TrainOptions options = {.steps = arguments.dry_run ? 1 : arguments.steps,
                           .limit = arguments.limit,
-                          .max_seconds = arguments.max_time,
                           .log_every = arguments.log_every,
                           .log_grad_norms = arguments.log_grad_norms,
+                          .log_histograms = arguments.log_histograms,
                           .run_dir = has_folder ? arguments.run_dir : "",
                           .checkpoints = has_folder ? &checkpoints : nullptr,
                           .save_steps = arguments.save_steps,
@@ -208,7 +192,7 @@ int train(const Arguments& arguments) {
   catch_stop_signals();
   const TrainResult result = TrainingLoop(job.runner, entries, recipe, batches, validation ? &*validation : nullptr, options, progress, from).run();
   const int exit_code = finish_training(job, arguments, result, progress);
-  if (not arguments.dry_run and not arguments.quiet) say_report(progress, job, arguments, result, data, recipe.data.batch_size);
+  if (not arguments.dry_run and not arguments.quiet) say_report(progress, job, arguments, result, recipe.data.batch_size);
   return exit_code;
 }
 

@@ -1,0 +1,113 @@
+#include "runtime/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/diag.h"
+#include "base/text.h"
+#include "runtime/train/weights.h"
+
+namespace hone {
+
+namespace {
+
+/// Rows of several tensors of one type, one behind the other.
+Tensor stacked(const std::string& name, const std::vector<Tensor>& parts) {
+  std::vector<std::int64_t> shape = parts.front().shape();
+  if (shape.empty()) throw Error(Code::kPlanMismatch, fmt::format("the output {} has no sample axis", quoted(name)), {}, {"run the entry \"predict\" on the session for one call of the model"});
+  shape[0] = 0;
+  for (const Tensor& part : parts) shape[0] += part.shape().at(0);
+  return Tensor::make(parts.front().dtype(), shape, [&](std::span<std::byte> bytes) {
+    auto to = bytes.begin();
+    for (const Tensor& part : parts) {
+      HONE_CHECK(static_cast<std::size_t>(bytes.end() - to) >= part.byte_count(), "outputs of different rows");
+      to = std::copy(part.bytes().begin(), part.bytes().end(), to);
+    }
+  });
+}
+
+Dataset without_target(const Dataset& data) {
+  return data.map([](Example example) {
+    std::erase_if(example, [](const auto& named) { return named.first == "y" or named.first == "target" or named.first == "sample_weight"; });
+    return example;
+  });
+}
+
+}  // namespace
+
+Trainer::Trainer(const plan::Plan& plan, SessionOptions options)
+    : batch_symbol_(plan.batch_symbol),
+      onnx_model_(plan.onnx_model),
+      recipe_(plan.recipe_json.empty() ? Recipe{} : recipe_from_json(plan.recipe_json)),
+      session_(plan, std::move(options)),
+      runner_(session_) {}
+
+const plan::Entry& Trainer::entry(const char* name, const char* purpose) const {
+  if (session_.has_entry(name)) return session_.entry(name);
+  throw Error(Code::kPlanEntry, fmt::format("the plan was compiled without a recipe: it can predict, and not {}", purpose), {}, {"give compile_model() a recipe with a loss and an optimizer"});
+}
+
+DatasetBatches Trainer::batches(const plan::Entry& entry, const Dataset& data, const char* flag) const {
+  return DatasetBatches(entry, data, {.flag = flag, .batch_symbol = batch_symbol_, .pre_batched = false, .scale = recipe_.data.scale});
+}
+
+TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
+  const TrainEntries entries = {.step = &entry(plan::kTrainStep, "train"),
+                                .accumulate = session_.has_entry(plan::kAccumulateStep) ? &session_.entry(plan::kAccumulateStep) : nullptr,
+                                .evaluate = &entry(plan::kEvalStep, "evaluate")};
+  Recipe recipe = recipe_;
+  if (options.epochs) recipe.train.epochs = *options.epochs;
+  DatasetBatches source = batches(*entries.step, train, "the data to train on");
+  std::optional<DatasetBatches> valid;
+  if (options.valid) valid.emplace(*entries.evaluate, *options.valid, BindOptions{.flag = "the data to validate on", .batch_symbol = batch_symbol_, .pre_batched = false, .scale = recipe.data.scale});
+  Progress progress = Progress::to_standard_error(options.quiet);
+  const DataOrder order = {.samples = train.length().value_or(0), .batch_size = 1, .shuffle_buffer = 0, .seed = recipe.train.seed, .shuffled = false};
+  std::optional<Checkpoints> checkpoints;
+  std::optional<TrainState> from;
+  if (not options.run_dir.empty()) {
+    checkpoints.emplace(options.run_dir, session_, CheckpointOptions{.keep = options.keep, .keep_best = options.keep_best or recipe.train.early_stopping_restore_best});
+    from = checkpoints->begin_or_resume(options.resume, recipe, order, progress);
+  }
+  TrainingLoop loop(runner_, entries, recipe, source, valid ? &*valid : nullptr,
+                    {.steps = options.steps,
+                     .log_every = options.log_every,
+                     .run_dir = options.run_dir,
+                     .checkpoints = checkpoints ? &*checkpoints : nullptr,
+                     .save_steps = options.save_steps,
+                     .order = order,
+                     .stop_requested = options.stop_requested,
+                     .on_step = options.on_step,
+                     .on_epoch = options.on_epoch},
+                    progress, from);
+  const TrainResult result = loop.run();
+  if (result.end != TrainResult::End::kStopRequested and result.restored_epoch == 0) (void)take_averages(session_);
+  return result;
+}
+
+NamedNumbers Trainer::evaluate(const Dataset& data) {
+  const plan::Entry& called = entry(plan::kEvalStep, "evaluate");
+  DatasetBatches source = batches(called, data, "the data to evaluate on");
+  return hone::evaluate(runner_, called, source).value();  // nobody asks it to stop
+}
+
+NamedTensors Trainer::predict(const Dataset& data) {
+  const plan::Entry& called = session_.entry(plan::kPredict);
+  DatasetBatches source = batches(called, without_target(data), "the data to predict on");
+  std::vector<std::vector<Tensor>> parts(called.results.size());
+  source.start_epoch(0);
+  while (source.next()) {
+    session_.run(called.name, source.feeds());
+    for (std::size_t i = 0; i < parts.size(); ++i) parts[i].push_back(session_.result_tensor(called.results[i].name));
+  }
+  NamedTensors outputs;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (not parts[i].empty()) outputs.emplace_back(called.results[i].name, stacked(called.results[i].name, parts[i]));
+  return outputs;
+}
+
+void Trainer::save(const std::string& path) const { save_weights(onnx_model_, session_, path); }
+void Trainer::load(const std::string& path) { load_weights(session_, path); }
+
+}  // namespace hone

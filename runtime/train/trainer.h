@@ -1,0 +1,75 @@
+// Trainer: fit, evaluate and predict on data sets, as in Keras. What hone-run does with files, for C++ programs.
+//
+//   Trainer trainer(plan);
+//   trainer.fit(train.shuffle(1000).batch(32), {.valid = valid.batch(32), .epochs = 10, .run_dir = "run"});
+//   trainer.evaluate(test.batch(32));
+//   trainer.save("trained.onnx");
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "runtime/pipeline/dataset.h"
+#include "runtime/pipeline/dataset_batches.h"
+#include "runtime/plan/plan.h"
+#include "runtime/session.h"
+#include "runtime/train/training_loop.h"
+
+namespace hone {
+
+struct FitOptions {
+  std::optional<Dataset> valid;        ///< batches to evaluate after each epoch
+  std::optional<std::int64_t> epochs;  ///< nothing: as the recipe says
+  std::int64_t steps = 0;              ///< stop after so many; 0: when the epochs are over
+  std::int64_t log_every = 100;        ///< steps from line to line in metrics.jsonl
+  std::string run_dir;                 ///< checkpoints, metrics, curves; "": no files
+  bool resume = false;                 ///< go on from the newest sound checkpoint in run_dir, if there is one
+  std::int64_t save_steps = 0, keep = 3;
+  bool keep_best = false;
+  bool quiet = false;  ///< no progress on standard error
+  std::function<bool()> stop_requested = [] { return false; };
+  std::function<void(const StepRecord&)> on_step;
+  std::function<void(const EpochRecord&)> on_epoch;
+};
+
+class Trainer {
+ public:
+  /// Throws what Session throws.
+  explicit Trainer(const plan::Plan& plan, SessionOptions options = {});
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  /// Weights, states and entry points.
+  Session& session() { return session_; }
+  /// The plan's; what may change when running may be changed before fit().
+  Recipe& recipe() { return recipe_; }
+
+  /// Trains on batches: tensors by input name, "x" for the only input, "y" for the target. An epoch is a pass over the data set, whose order follows from its own seeds.
+  /// At the end the weights are moving averages where the recipe asks for them. Throws what TrainingLoop, Checkpoints and DatasetBatches throw; kUsage for a run_dir that
+  /// holds another run's checkpoints.
+  TrainResult fit(const Dataset& train, FitOptions options = {});
+
+  /// Loss and metrics over batches.
+  NamedNumbers evaluate(const Dataset& data);
+
+  /// The outputs for all samples, by ONNX name, in order; a target among the tensors is left out. Throws kPlanMismatch for an output that has no sample axis.
+  NamedTensors predict(const Dataset& data);
+
+  /// Writes the model with its trained weights, or as .safetensors the weights alone; reads them back (runtime/train/weights.h).
+  void save(const std::string& path) const;
+  void load(const std::string& path);
+
+ private:
+  const plan::Entry& entry(const char* name, const char* purpose) const;
+  DatasetBatches batches(const plan::Entry& entry, const Dataset& data, const char* flag) const;
+
+  std::string batch_symbol_;
+  std::vector<std::byte> onnx_model_;
+  Recipe recipe_;
+  Session session_;
+  SessionRunner runner_;
+};
+
+}  // namespace hone
