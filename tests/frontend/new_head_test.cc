@@ -1,0 +1,101 @@
+// A fresh last layer for other classes: found behind what stands between it and the output, and refused where there is none.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <set>
+#include <stdexcept>
+
+#include "tests/frontend/test_model.h"
+
+namespace hone::test {
+namespace {
+
+using testing::HasSubstr;
+
+onnx::ImportOptions five(std::uint64_t seed = 0) { return {.mend = {.new_head = {.classes = 5, .seed = seed}}}; }
+
+/// x[N,4] -> hidden -> a head of 3 classes behind "fc.weight" and "fc.bias", made by `op`.
+TestModel with_head(const std::string& op, bool transposed = false) {
+  TestModel model;
+  model.input("x", {"N", 4}).initializer("hidden", wavy({4, 6})).output("y");
+  model.initializer("fc.weight", transposed ? wavy({3, 6}) : wavy({6, 3})).initializer("fc.bias", wavy({3}));
+  model.node("MatMul", {"x", "hidden"}, {"h"});
+  if (op == "Gemm") {
+    model.node("Gemm", {"h", "fc.weight", "fc.bias"}, {"z"}).set("transB", transposed ? 1 : 0);
+  } else {
+    model.node("MatMul", {"h", "fc.weight"}, {"product"});
+    model.node("Add", {"product", "fc.bias"}, {"z"});
+  }
+  model.node("Softmax", {"z"}, {"y"});
+  return model;
+}
+
+const onnx::TensorProto& initializer(const onnx::Imported& imported, const std::string& name) {
+  for (const auto& tensor : imported.model.graph().initializer())
+    if (tensor.name() == name) return tensor;
+  throw std::runtime_error("no " + name);
+}
+
+TEST(NewHead, IsDrawnForGemmAndMatMul) {
+  for (const auto& [op, transposed] : {std::pair("Gemm", false), std::pair("Gemm", true), std::pair("MatMul", false)}) {
+    SCOPED_TRACE(std::string(op) + (transposed ? " transposed" : ""));
+    const onnx::Imported imported = with_head(op, transposed).import(five());
+    EXPECT_EQ(to_string(imported.graph.type(imported.graph.outputs()[0].value)), "f32[N,5]");
+    const Tensor weight = tensor_of(initializer(imported, "fc.weight"), "", {}), bias = tensor_of(initializer(imported, "fc.bias"), "", {});
+    EXPECT_EQ(weight.shape(), transposed ? (std::vector<std::int64_t>{5, 6}) : (std::vector<std::int64_t>{6, 5}));
+    std::set<double> values;
+    for (std::int64_t i = 0; i < weight.element_count(); ++i) {
+      values.insert(weight.at(i));
+      EXPECT_LE(std::abs(weight.at(i)), std::sqrt(6.0 / 11));
+    }
+    EXPECT_EQ(values.size(), 30u) << "drawn, not repeated";
+    EXPECT_EQ(bias.shape(), (std::vector<std::int64_t>{5}));
+    for (std::int64_t i = 0; i < 5; ++i) EXPECT_EQ(bias.at(i), 0);
+    EXPECT_THAT(to_string(imported.warnings.at(0)), HasSubstr("the head \"fc.weight\" of 3 classes is replaced by a fresh one of 5"));
+  }
+}
+
+TEST(NewHead, FollowsTheSeed) {
+  const auto bytes = [](std::uint64_t seed) { return initializer(with_head("Gemm").import(five(seed)), "fc.weight").SerializeAsString(); };
+  EXPECT_EQ(bytes(1), bytes(1));
+  EXPECT_NE(bytes(1), bytes(2));
+}
+
+void expect_refused(TestModel& model, const std::string& why, onnx::ImportOptions options = five()) {
+  try {
+    (void)model.import(options);
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diags().front().code, Code::kRecipeModel);
+    EXPECT_THAT(error.what(), HasSubstr(why));
+  }
+}
+
+TEST(NewHead, NeedsALayerWithAWeight) {
+  TestModel model;
+  model.input("x", {"N", 4}).output("y");
+  model.node("Relu", {"x"}, {"y"});
+  expect_refused(model, "comes from \"Relu\", which is no layer with a weight of its own");
+}
+
+TEST(NewHead, LeavesSharedWeightsAlone) {
+  TestModel model;
+  model.input("x", {"N", 4}).initializer("w", wavy({4, 4})).output("y");
+  model.node("MatMul", {"x", "w"}, {"h"});
+  model.node("MatMul", {"h", "w"}, {"y"});
+  expect_refused(model, "has a head whose weight \"w\" other layers use, too");
+}
+
+TEST(NewHead, AsksWhichOutputItIsBehind) {
+  TestModel model = with_head("Gemm");
+  model.output("z");
+  expect_refused(model, "the model has 2 outputs");
+  onnx::ImportOptions options = five();
+  options.mend.new_head.output = "z";
+  EXPECT_EQ(to_string(model.import(options).graph.type(model.import(options).graph.outputs()[0].value)), "f32[N,5]");
+  options.mend.new_head.output = "none";
+  expect_refused(model, "\"none\" is made by no layer that could be replaced", options);
+}
+
+}  // namespace
+}  // namespace hone::test
