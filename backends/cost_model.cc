@@ -173,7 +173,7 @@ int cost_of(const Graph& graph, NodeId id) {
 
 bool is_much_less(Dim few, Dim many) {
   constexpr std::int64_t kTimes = 8;
-  if (few.is_constant() and not many.is_constant()) return true;
+  if (few.is_constant() and (not many.is_constant() or few.value() == 0)) return true;
   const Dim times = floordiv(many, few);
   return times.is_constant() and times.value() >= kTimes and times * few == many;
 }

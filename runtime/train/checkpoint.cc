@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "formats/safetensors.h"
+#include "runtime/train/weights.h"
 
 namespace hone {
 
@@ -39,14 +40,6 @@ Json fingerprint(const std::string& path) {
 
 bool is_kept(const plan::Persistent& persistent, bool in_model) {
   return persistent.role != plan::Persistent::Role::kConstant and persistent.in_model == in_model;
-}
-
-void write_persistents(const std::string& path, const Session& session, bool in_model) {
-  std::vector<SafetensorsSource> sources;
-  for (const plan::Persistent& persistent : session.program().persistents)
-    if (is_kept(persistent, in_model))
-      sources.push_back({persistent.name, persistent.initial.dtype(), persistent.initial.shape(), [&session, &persistent] { return session.read(persistent.name); }});
-  write_safetensors(path, sources, {{"format", "pt"}});  // what the readers of others ask for
 }
 
 /// What does not fit the plan goes to `problems`.
@@ -97,8 +90,8 @@ void write_checkpoint(const std::string& path, const Session& session, const Tra
   finish_replacing(path);
   make_folders(half);
   try {
-    write_persistents(half + "/" + kModel, session, true);
-    write_persistents(half + "/" + kOptimizer, session, false);
+    save_persistents(session, [](const plan::Persistent& persistent) { return is_kept(persistent, true); }, half + "/" + kModel);
+    save_persistents(session, [](const plan::Persistent& persistent) { return is_kept(persistent, false); }, half + "/" + kOptimizer);
     write_file_atomically(half + "/" + kState, to_json(state));
     Json manifest = {{"version", kVersion}, {"files", Json::object()}};
     for (const char* file : kFiles) manifest["files"][file] = fingerprint(half + "/" + file);

@@ -67,11 +67,15 @@ void load_weights(Session& session, const std::string& path) {
 
 void save_weights(std::span<const std::byte> onnx_model, const Session& session, const std::string& path) {
   if (not is_safetensors(path)) return export_onnx(onnx_model, session, path);
+  save_persistents(session, [](const plan::Persistent& persistent) { return persistent.in_model; }, path);
+}
+
+void save_persistents(const Session& session, const std::function<bool(const plan::Persistent&)>& is_wanted, const std::string& path) {
   std::vector<SafetensorsSource> sources;
   for (const plan::Persistent& persistent : session.program().persistents)
-    if (persistent.in_model)
+    if (is_wanted(persistent))
       sources.push_back({persistent.name, persistent.initial.dtype(), persistent.initial.shape(), [&session, &persistent] { return session.read(persistent.name); }});
-  write_safetensors(path, sources, {{"format", "pt"}});
+  write_safetensors(path, sources, {{"format", "pt"}});  // what the readers of others ask for
 }
 
 bool take_averages(Session& session) {

@@ -31,6 +31,9 @@ void load_weights(Session& session, const std::string& path);
 /// (Plan::onnx_model) with them in it. Throws what export_onnx() and write_safetensors() throw.
 void save_weights(std::span<const std::byte> onnx_model, const Session& session, const std::string& path);
 
+/// Writes those of the session's weights and states that `is_wanted` names as .safetensors, atomically. Throws what write_safetensors() throws.
+void save_persistents(const Session& session, const std::function<bool(const plan::Persistent&)>& is_wanted, const std::string& path);
+
 /// Puts the moving averages of weights (plan::kEmaSuffix) in the weights' places. False if there are none.
 bool take_averages(Session& session);
 

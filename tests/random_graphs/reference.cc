@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ir/op.h"
 #include "ir/ops/ops.h"
@@ -56,6 +58,17 @@ Tensor shaken(const Tensor& tensor, RandomChoice& choice) {
   return Tensor::of<double>(tensor.shape(), std::span<const double>(values)).cast(tensor.dtype());
 }
 
+/// With subnormal numbers as 0, which is what the processor takes them for while a plan runs.
+Tensor flushed(const Tensor& tensor) {
+  if (tensor.dtype() != DType::kF32) return tensor;
+  const auto is_subnormal = [](float value) { return value != 0 and std::abs(value) < std::numeric_limits<float>::min(); };
+  const auto from = tensor.data<float>();
+  if (std::none_of(from.begin(), from.end(), is_subnormal)) return tensor;
+  return Tensor::make(DType::kF32, tensor.shape(), [&](std::span<std::byte> bytes) {
+    std::transform(from.begin(), from.end(), reinterpret_cast<float*>(bytes.data()), [&](float value) { return is_subnormal(value) ? 0.0f : value; });
+  });
+}
+
 }  // namespace
 
 Reference::Reference(const Graph& graph, const Feeds& feeds) : graph_(graph), feeds_(feeds), interpreter_(graph, Precision::kFloat), results_(interpreter_.run(feeds, {})) {
@@ -82,7 +95,7 @@ void Reference::shake(int runs) {
   // value, as where a product is not rounded before it is added; but no number that is there becomes NaN by that.
   const std::vector<bool> rounded = rounded_values(graph_);
   for (int run = 0; run < runs; ++run) {
-    const bool by_reader = runs_ % 2 == 1;
+    const bool by_reader = runs_ % 2 == 1, flushes = runs_ % 4 >= 2;
     RandomChoice choice(runs_++);
     std::vector<Tensor> values(graph_.value_count());
     for (const Input& input : graph_.inputs()) {
@@ -97,6 +110,8 @@ void Reference::shake(int runs) {
         operands.push_back(not operand.valid()                              ? Tensor()
                            : sums or (by_reader and rounded[operand.index]) ? shaken(values[operand.index], choice)
                                                                             : values[operand.index]);
+      if (flushes)
+        for (Tensor& operand : operands) operand = flushed(operand);
       std::vector<Tensor> results = interpreter_.run_node(NodeId(i), operands, results_.bindings);
       for (std::size_t k = 0; k < results.size(); ++k)
         values[node.results[k].index] = not by_reader and rounds(*node.op) ? shaken(results[k], choice) : std::move(results[k]);
