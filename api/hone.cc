@@ -1,7 +1,10 @@
 #include "api/hone.h"
 
+#include <fmt/format.h>
+
 #include "backends/compile.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "frontend/onnx/export.h"
 #include "frontend/onnx/import.h"
 #include "frontend/recipe_toml.h"
@@ -9,7 +12,11 @@
 
 namespace hone {
 
-void save_model(const nn::Model& model, const std::string& path) { onnx::save(model.graph(), path); }
+void save_model(const nn::Model& model, const std::string& path) {
+  if (model.graph().outputs().empty())
+    throw Error(Code::kBadGraph, fmt::format("the model {} has no output", quoted(model.graph().name)), {}, {"say what it computes with output()"});
+  onnx::save(model.graph(), path);
+}
 
 Recipe read_recipe_file(const std::string& path) { return resolve(read_recipe(path)); }
 Recipe read_recipe_text(const std::string& text) { return resolve(parse_recipe(text, "recipe")); }

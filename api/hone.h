@@ -36,7 +36,7 @@
 
 namespace hone {
 
-/// Writes a model built in C++ as .onnx, atomically. Throws kUnknownOp for a layer that ONNX cannot say, kFileWrite.
+/// Writes a model built in C++ as .onnx, atomically. Throws kBadGraph for a model without outputs, kUnknownOp for a layer that ONNX cannot say, kFileWrite.
 void save_model(const nn::Model& model, const std::string& path);
 
 /// A recipe from a TOML file, checked, with all defaults filled in. Throws kRecipeSyntax, kRecipeKey, kRecipeValue.

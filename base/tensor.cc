@@ -38,7 +38,8 @@ std::int64_t checked_element_count(std::span<const std::int64_t> shape) {
   std::int64_t count = 1;
   for (const std::int64_t extent : shape) {
     if (extent < 0 or __builtin_mul_overflow(count, extent, &count) or count > kLimit)
-      throw Error(Code::kTooLarge, fmt::format("a tensor of shape [{}] is beyond the limit of 2^40 elements", fmt::join(shape, ",")));
+      throw Error(Code::kTooLarge, fmt::format("a tensor of shape [{}] is beyond the limit of 2^40 elements", fmt::join(shape, ",")), {},
+                  {"is one of its extents meant to be another one?"});
   }
   return count;
 }

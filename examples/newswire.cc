@@ -1,6 +1,6 @@
 // Newswires by topic, with a training loop of one's own: texts from a file, a convolutional net built in C++, batches fed one by one, means that begin anew each epoch, a bar.
 //
-//   newswire FOLDER [EPOCHS]     FOLDER holds train.txt and test.txt: a topic, a tab, words; writes newswire.onnx
+//   newswire FOLDER [EPOCHS [SEED]]     FOLDER holds train.txt and test.txt: a topic, a tab, words; writes newswire.onnx
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -102,12 +102,12 @@ class Loop {
 
 double seconds_since(std::chrono::steady_clock::time_point begin) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); }
 
-void train(const std::string& folder, std::int64_t epochs) {
+void train(const std::string& folder, std::int64_t epochs, std::int64_t seed) {
   const Dataset train_lines = Dataset::from_lines({folder + "/train.txt"}), test_lines = Dataset::from_lines({folder + "/test.txt"});
   const Vocabulary words = Vocabulary::count(texts_of(train_lines), "line", {.unknown_id = 2, .first_id = 3});
   const auto topics = number_topics(train_lines);
 
-  nn::Model model("newswire");
+  nn::Model model("newswire", static_cast<std::uint64_t>(seed));
   build(model, words.size(), static_cast<std::int64_t>(topics.size()));
   save_model(model, "newswire.onnx");
   const Recipe recipe = read_recipe_text(kRecipe);
@@ -115,7 +115,7 @@ void train(const std::string& folder, std::int64_t epochs) {
   Session session(plan, {});
 
   const Dataset encoded_train = encoded(train_lines, words, topics).cache();
-  Loop training(session, plan, plan::kTrainStep, encoded_train.shuffle(6000, 1).batch(32).prefetch(), "");
+  Loop training(session, plan, plan::kTrainStep, encoded_train.shuffle(6000, seed).batch(32).prefetch(), "");
   Loop validation(session, plan, plan::kEvalStep, encoded(test_lines, words, topics).cache().batch(256), "val_");
   training.set_rate(recipe.optimizer.learning_rate);
   Progress progress = Progress::to_standard_error(false);
@@ -135,11 +135,11 @@ void train(const std::string& folder, std::int64_t epochs) {
 
 int main(int count, char** arguments) {
   if (count < 2) {
-    fmt::print(stderr, "usage: newswire FOLDER [EPOCHS]\n");
+    fmt::print(stderr, "usage: newswire FOLDER [EPOCHS [SEED]]\n");
     return 2;
   }
   try {
-    train(arguments[1], count > 2 ? std::atoll(arguments[2]) : 4);
+    train(arguments[1], count > 2 ? std::atoll(arguments[2]) : 10, count > 3 ? std::atoll(arguments[3]) : 1);
     return 0;
   } catch (const Error& error) {
     fmt::print(stderr, "{}\n", error.what());

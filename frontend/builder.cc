@@ -13,13 +13,14 @@ namespace hone::nn {
 Model::Model(std::string name, std::uint64_t seed) : builder_(graph_), seed_(seed) { graph_.name = std::move(name); }
 
 Value Model::input(const std::string& name, Shape sample, DType dtype) {
-  if (graph_.find_input(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has an input \"{}\" already", name));
+  if (graph_.find_input(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has an input \"{}\" already", name), {}, {"every input, weight and output needs a name of its own"});
   sample.insert(sample.begin(), Dim::symbol("N"));
   return {*this, builder_.input(Role::kInput, name, {dtype, std::move(sample)})};
 }
 
 void Model::output(const std::string& name, Value value) {
-  if (graph_.find_output(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has an output \"{}\" already", name));
+  if (graph_.find_output(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has an output \"{}\" already", name), {}, {"every input, weight and output needs a name of its own"});
+  if (&value.model() != this) throw Error(Code::kBadGraph, fmt::format("output \"{}\" is a value of another model", name), {}, {"a model's values stay in it: build it with one model"});
   builder_.output(name, value.val());
 }
 
@@ -29,14 +30,31 @@ std::string Model::layer_name(const std::string& kind) {
 }
 
 Value Model::weight(const std::string& name, std::vector<std::int64_t> shape, const Initializer& initializer) {
-  return weight(name, draw(initializer, std::move(shape), seed_, weights_++));
+  try {
+    return weight(name, draw(initializer, std::move(shape), seed_, weights_++));
+  } catch (const Error& error) {
+    Diag diag = error.diags().front();
+    if (diag.loc.node.empty()) diag.loc.node = name;
+    throw Error({std::move(diag)});
+  }
 }
 
 Value Model::weight(const std::string& name, Tensor elements) {
-  if (graph_.find_input(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has a weight or an input \"{}\" already", name));
-  if (elements.dtype() != DType::kF32) throw Error(Code::kType, fmt::format("weight \"{}\" is {}, and must be f32", name, to_string(elements.dtype())));
+  if (graph_.find_input(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has a weight or an input \"{}\" already", name), {}, {"every input, weight and output needs a name of its own"});
+  if (elements.dtype() != DType::kF32) throw Error(Code::kType, fmt::format("weight \"{}\" is {}, and must be f32", name, to_string(elements.dtype())), {}, {"cast its elements first"});
   Type type{DType::kF32, shape_of(elements.shape())};
   return {*this, builder_.input(Role::kWeight, name, std::move(type), std::move(elements))};
+}
+
+void Layer::at_least(std::int64_t least, std::int64_t number, const char* what) const {
+  if (number < least) fail(fmt::format("{} is {}", what, number), fmt::format("it is {} or more", least));
+}
+
+Val Layer::operand(const Value& other) const {
+  if (&other.model() != &model)
+    throw Error(Code::kBadGraph, fmt::format("{}: one operand is of the model \"{}\", and one of the model \"{}\"", name, model.graph().name, other.model().graph().name), Loc{.node = name},
+                {"a model's values stay in it: build both parts with one model"});
+  return other.val();
 }
 
 std::int64_t Layer::extent(const Value& x, std::size_t axis) const {
@@ -50,6 +68,9 @@ namespace {
 Value pool(Value x, std::int64_t size, const PoolOptions& options, const OpDef& op, const std::string& kind) {
   Layer layer(x, kind);
   if (x.shape().size() < 3) layer.fail(fmt::format("its input [{}] has no spatial axis", to_string(x.shape())));
+  layer.at_least(1, size, "the window's extent");
+  layer.at_least(0, options.stride, "the stride");
+  layer.at_least(0, options.padding, "the padding");
   const std::size_t spatial = x.shape().size() - 2;
   const std::int64_t stride = options.stride == 0 ? size : options.stride;
   Shape extents;
@@ -67,6 +88,7 @@ Value activation(Value x, const OpDef& op, const std::string& kind) {
 
 Value dense(Value x, std::int64_t units, const DenseOptions& options) {
   Layer layer(x, "dense");
+  layer.at_least(1, units, "the number of units");
   if (x.shape().size() < 2) layer.fail(fmt::format("its input [{}] needs two axes or more", to_string(x.shape())));
   const std::int64_t in = layer.extent(x, x.shape().size() - 1);
   Val y = op::matmul(x.val(), layer.weight("kernel", {in, units}, options.kernel_initializer));
@@ -77,9 +99,14 @@ Value dense(Value x, std::int64_t units, const DenseOptions& options) {
 Value conv(Value x, std::int64_t channels, std::int64_t kernel, ConvOptions options) {
   Layer layer(x, "conv");
   if (x.shape().size() < 3) layer.fail(fmt::format("its input [{}] has no spatial axis", to_string(x.shape())));
+  layer.at_least(1, channels, "the number of channels");
+  layer.at_least(1, kernel, "the window's extent");
+  layer.at_least(1, options.stride, "the stride");
+  layer.at_least(1, options.dilation, "the dilation");
+  layer.at_least(0, options.padding, "the padding");
   const std::size_t spatial = x.shape().size() - 2;
   const std::int64_t in = layer.extent(x, 1);
-  if (options.groups < 1 or in % options.groups != 0 or channels % options.groups != 0) layer.fail(fmt::format("{} groups divide neither {} nor {} channels", options.groups, in, channels));
+  if (options.groups < 1 or in % options.groups != 0 or channels % options.groups != 0) layer.fail(fmt::format("{} groups do not divide both {} and {} channels", options.groups, in, channels), "they divide both");
   std::vector<std::int64_t> shape = {channels, in / options.groups};
   shape.insert(shape.end(), spatial, kernel);
   Shape begin, end;
@@ -121,6 +148,9 @@ Value flatten(Value x) {
 
 Value reshape(Value x, Shape sample) {
   Layer layer(x, "reshape");
+  const Dim before = element_count(Shape(x.shape().begin() + 1, x.shape().end())), after = element_count(sample);
+  if (before.is_constant() and after.is_constant() and before != after)
+    layer.fail(fmt::format("its input [{}] cannot be read as samples of [{}]", to_string(x.shape()), to_string(sample)), fmt::format("there are {} elements a sample, and {} are wanted", before.value(), after.value()));
   sample.insert(sample.begin(), x.shape()[0]);
   return layer.done(hone::reshape(x.val(), std::move(sample)));
 }
@@ -141,8 +171,17 @@ Value softmax(Value x) {
   return layer.done(op::softmax(x.val(), {kAxis = static_cast<std::int64_t>(x.shape().size()) - 1}));
 }
 
-Value operator+(Value a, Value b) { return Layer(a, "add").done(a.val() + b.val()); }
-Value operator-(Value a, Value b) { return Layer(a, "subtract").done(a.val() - b.val()); }
-Value operator*(Value a, Value b) { return Layer(a, "multiply").done(a.val() * b.val()); }
+Value operator+(Value a, Value b) {
+  const Layer layer(a, "add");
+  return layer.done(a.val() + layer.operand(b));
+}
+Value operator-(Value a, Value b) {
+  const Layer layer(a, "subtract");
+  return layer.done(a.val() - layer.operand(b));
+}
+Value operator*(Value a, Value b) {
+  const Layer layer(a, "multiply");
+  return layer.done(a.val() * layer.operand(b));
+}
 
 }  // namespace hone::nn

@@ -39,7 +39,7 @@ std::vector<double> orthonormal(std::size_t count, std::size_t length, std::uint
 }
 
 void fill_orthogonal(std::span<float> values, const std::vector<std::int64_t>& shape, std::uint64_t seed, std::uint64_t stream) {
-  if (shape.size() != 2) throw Error(Code::kShape, fmt::format("an orthogonal weight is a matrix, not one of {} axes", shape.size()));
+  if (shape.size() != 2) throw Error(Code::kShape, fmt::format("an orthogonal weight is a matrix, not one of {} axes", shape.size()), {}, {"draw it by another initializer"});
   const auto rows = static_cast<std::size_t>(shape[0]), columns = static_cast<std::size_t>(shape[1]);
   const bool by_row = rows <= columns;
   const std::vector<double> vectors = orthonormal(by_row ? rows : columns, by_row ? columns : rows, seed, stream);

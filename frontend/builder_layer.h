@@ -22,7 +22,13 @@ struct Layer {
     return model.weight(name + "/" + part, std::move(shape), initializer).val();
   }
   Value done(Val val) const { return {model, val}; }
-  [[noreturn]] void fail(const std::string& message) const { throw Error(Code::kShape, fmt::format("{}: {}", name, message), Loc{.node = name}); }
+  [[noreturn]] void fail(const std::string& message, const std::string& note = "its input is what the layers before it give: look at their shapes") const {
+    throw Error(Code::kShape, fmt::format("{}: {}", name, message), Loc{.node = name}, {note});
+  }
+  /// `number`, called `what`, is an option of the layer.
+  void at_least(std::int64_t least, std::int64_t number, const char* what) const;
+  /// Another operand, which must be of the same model. Throws kBadGraph.
+  Val operand(const Value& other) const;
   /// The extent of an axis of `x`, which must be a number, as a weight depends on it.
   std::int64_t extent(const Value& x, std::size_t axis) const;
 };

@@ -53,27 +53,29 @@ Value layer_norm(Value x, const LayerNormOptions& options) {
 
 Value embedding(Value x, std::int64_t vocabulary, std::int64_t size, const Initializer& initializer) {
   Layer layer(x, "embedding");
+  layer.at_least(1, vocabulary, "the vocabulary");
+  layer.at_least(1, size, "the number of features");
   return layer.done(op::gather(layer.weight("embeddings", {vocabulary, size}, initializer), x.val(), {kAxis = 0}));
 }
 
 Value embedding(Value x, Value table) {
   Layer layer(x, "embedding");
-  if (table.shape().size() != 2) layer.fail(fmt::format("its table [{}] must have two axes: rows, and their elements", to_string(table.shape())));
-  return layer.done(op::gather(table.val(), x.val(), {kAxis = 0}));
+  if (table.shape().size() != 2) layer.fail(fmt::format("its table [{}] must have two axes: rows, and their elements", to_string(table.shape())), "a weight of the model, [rows, features]");
+  return layer.done(op::gather(layer.operand(table), x.val(), {kAxis = 0}));
 }
 
 Value matmul(Value a, Value b, bool transpose_b) {
   Layer layer(a, "matmul");
-  return layer.done(transpose_b ? op::matmul(a.val(), b.val(), {kTransB = true}) : op::matmul(a.val(), b.val()));
+  return layer.done(transpose_b ? op::matmul(a.val(), layer.operand(b), {kTransB = true}) : op::matmul(a.val(), layer.operand(b)));
 }
 
 Value self_attention(Value x, std::int64_t heads, const AttentionOptions& options) {
   Layer layer(x, "self_attention");
   if (x.shape().size() != 3) layer.fail(fmt::format("its input [{}] must have three axes: samples, positions, features", to_string(x.shape())));
   const std::int64_t size = layer.extent(x, 2);
-  if (heads < 1 or size % heads != 0) layer.fail(fmt::format("{} heads do not divide {} features", heads, size));
+  if (heads < 1 or size % heads != 0) layer.fail(fmt::format("{} heads do not divide {} features", heads, size), "their number divides the features'");
   if (options.is_causal and not x.shape()[1].is_constant())
-    layer.fail(fmt::format("is_causal needs a number of positions, and its input is [{}]", to_string(x.shape())));
+    layer.fail(fmt::format("is_causal needs a number of positions, and its input is [{}]", to_string(x.shape())), "give the input a fixed number of positions");
   const auto linear = [&](Val in, const std::string& name, std::int64_t units) {
     const Val y = op::matmul(in, layer.weight(name + "_kernel", {size, units}, options.kernel_initializer));
     return options.use_bias ? y + layer.weight(name + "_bias", {units}, Initializer::zeros()) : y;
@@ -92,7 +94,7 @@ Value self_attention(Value x, std::int64_t heads, const AttentionOptions& option
 Value lstm(Value x, std::int64_t units, const LstmOptions& options) {
   Layer layer(x, "lstm");
   if (x.shape().size() != 3) layer.fail(fmt::format("its input [{}] must have three axes: samples, steps, features", to_string(x.shape())));
-  if (units < 1) layer.fail(fmt::format("{} units", units));
+  layer.at_least(1, units, "the number of units");
   const std::int64_t in = layer.extent(x, 2);
   Builder& builder = layer.model.builder();
   // What does not depend on the step before is one product for all steps; steps come first, so that each reads a block.

@@ -30,8 +30,9 @@ std::vector<std::string> names_of(const plan::Entry& entry) {
 
 void check_type(const plan::Feed& feed, const TensorView& tensor) {
   if (tensor.dtype != feed.dtype)
-    throw Error(Code::kDataType, fmt::format("{} is {}, but {} is needed", quoted(feed.name), to_string(tensor.dtype), to_string(feed.dtype)));
-  if (tensor.data == nullptr and checked_element_count(tensor.shape) > 0) throw Error(Code::kDataName, fmt::format("{} has no data", quoted(feed.name)));
+    throw Error(Code::kDataType, fmt::format("{} is {}, but {} is needed", quoted(feed.name), to_string(tensor.dtype), to_string(feed.dtype)), {},
+                {"the elements are taken as they are: cast them first"});
+  if (tensor.data == nullptr and checked_element_count(tensor.shape) > 0) throw Error(Code::kDataName, fmt::format("{} has no data", quoted(feed.name)), {}, {"its address is null"});
 }
 
 [[noreturn]] void out_of_bounds(const plan::Feed& feed, const TensorView& tensor, std::int64_t at, std::int64_t value) {
@@ -39,7 +40,7 @@ void check_type(const plan::Feed& feed, const TensorView& tensor) {
   for (std::size_t axis = index.size(); axis-- > 0; at /= tensor.shape[axis]) index[axis] = at % tensor.shape[axis];
   std::string expected = fmt::format("from {} to {}", feed.bounds->first, feed.bounds->second - 1);
   if (feed.ignored) expected += fmt::format(", or {} to be ignored", *feed.ignored);
-  throw Error(Code::kDataRange, fmt::format("{} at {} is {}; it must be {}", quoted(feed.name), shape_text(index), value, expected));
+  throw Error(Code::kDataRange, fmt::format("{} at {} is {}; it must be {}", quoted(feed.name), shape_text(index), value, expected), {}, {"a number of a class or a row counts from 0"});
 }
 
 template <typename T>
@@ -75,6 +76,8 @@ class SizeSolver {
  private:
   [[noreturn]] void fail(std::size_t feed, std::vector<std::string> notes = {}) const {
     const plan::Feed& declared = entry_.feeds[feed];
+    if (declared.shape.size() == tensors_[feed]->shape.size() + 1) notes.emplace_back("one sample, too, needs the axis of the batch in front");
+    else if (notes.empty() and sizes_.empty()) notes.emplace_back("every letter is one size throughout a call; numbers are fixed");
     if (not sizes_.empty()) notes.push_back(fmt::format("where {}", sizes_text(sizes_)));
     throw Error(
         Code::kDataShape,
@@ -146,13 +149,14 @@ void match_feeds(const plan::Entry& entry, NamedFeeds feeds, std::span<const Ten
     const auto declared = std::find_if(entry.feeds.begin(), entry.feeds.end(), [&name](const plan::Feed& feed) { return feed.name == name; });
     if (declared == entry.feeds.end()) unknown_feed(entry, name);
     const TensorView*& slot = matched[static_cast<std::size_t>(declared - entry.feeds.begin())];
-    if (slot != nullptr) throw Error(Code::kDataName, fmt::format("{} is given twice", quoted(name)));
+    if (slot != nullptr) throw Error(Code::kDataName, fmt::format("{} is given twice", quoted(name)), {}, {"name each input once"});
     check_type(*declared, tensor);
     slot = &tensor;
   }
   for (std::size_t i = 0; i < matched.size(); ++i)
     if (matched[i] == nullptr and entry.feeds[i].kind == plan::Feed::Kind::kFirstSample) matched[i] = &kWholeBatch;
-    else if (matched[i] == nullptr) throw Error(Code::kDataName, fmt::format("{} needs {}, which is not given", entry.name, quoted(entry.feeds[i].name)));
+    else if (matched[i] == nullptr) throw Error(Code::kDataName, fmt::format("{} needs {}, which is not given", entry.name, quoted(entry.feeds[i].name)), {},
+                                                     {fmt::format("it takes {}", printable(join(names_of(entry), ", ")))});
 }
 
 void check_bounds(const plan::Feed& feed, const TensorView& tensor) {

@@ -36,7 +36,7 @@ const plan::Program& program_for_cpu(const plan::Plan& plan) {
 }
 
 int thread_count(int asked) {
-  if (asked < 0) throw Error(Code::kUsage, fmt::format("{} threads are asked for", asked));
+  if (asked < 0) throw Error(Code::kUsage, fmt::format("{} threads are asked for", asked), {}, {"0 takes as many as there are cores"});
   return asked == 0 ? usable_cores() : asked;
 }
 
@@ -94,9 +94,9 @@ struct Session::Impl {
       if (program.persistents[i].name == name) return i;
       names.push_back(program.persistents[i].name);
     }
-    const std::string hint = did_you_mean(name, names);
-    throw Error(Code::kPlanMismatch, fmt::format("the plan has no weight or state {}", quoted(name)), {},
-                hint.empty() ? std::vector<std::string>{} : std::vector{hint});
+    std::vector<std::string> notes = {names.empty() ? "it has none" : "it has " + printable(join(names, ", "))};
+    if (std::string hint = did_you_mean(name, names); not hint.empty()) notes.push_back(std::move(hint));
+    throw Error(Code::kPlanMismatch, fmt::format("the plan has no weight or state {}", quoted(name)), {}, std::move(notes));
   }
 };
 
@@ -148,7 +148,7 @@ NotFiniteReport Session::find_not_finite(std::string_view entry, std::span<const
 }
 
 TensorView Session::result(std::string_view name) const {
-  if (impl_->last == nullptr) throw Error(Code::kDataName, fmt::format("there is no result {}: no run has finished yet, or the last one failed", quoted(name)));
+  if (impl_->last == nullptr) throw Error(Code::kDataName, fmt::format("there is no result {}: no run has finished yet, or the last one failed", quoted(name)), {}, {"run an entry first"});
   const plan::Entry& entry = impl_->last->entry();
   std::vector<std::string> names;
   for (std::size_t i = 0; i < entry.results.size(); ++i) {
@@ -179,7 +179,8 @@ void Session::write(std::string_view persistent, const Tensor& value) {
   const Tensor& like = impl_->program.persistents[number].initial;
   if (value.dtype() != like.dtype() or value.shape() != like.shape())
     throw Error(Code::kPlanMismatch, fmt::format("{} is {}{}, but {}{} is given", quoted(persistent), to_string(like.dtype()), shape_text(like.shape()),
-                                                 to_string(value.dtype()), shape_text(value.shape())));
+                                                 to_string(value.dtype()), shape_text(value.shape())), {},
+                {"a weight keeps the type and shape that it was compiled with"});
   put(impl_->program.persistents[number], value, impl_->state.persistents[number]);
 }
 

@@ -158,6 +158,8 @@ Imported import_parts(ModelProto given, const std::string& file_name, const std:
     if (not options.bind.empty()) bind_inputs(bound = given, options.bind, file);
     const ModelProto& model = options.bind.empty() ? given : bound;
     Diags common;
+    for (const auto& [name, size] : options.dims)
+      if (size < 0) throw Error(Code::kUsage, fmt::format("the size {} cannot be {}", quoted(name), size), {}, {"it is a number of elements"});
     Symbols symbols(options.dims);
     if (model.graph().output_size() == 0)
       common.error(Code::kBadGraph, "the model has no outputs", file, {"name what it computes in graph.output, or export it again"});

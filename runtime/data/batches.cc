@@ -1,5 +1,7 @@
 #include "runtime/data/batches.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -29,7 +31,7 @@ bool reads_files(const BoundArrays& arrays) {
 }  // namespace
 
 BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, ShuffleOptions shuffle, Ahead ahead)
-    : arrays_(arrays), sample_order_(arrays.length(), arrays.pre_batched() ? ShuffleOptions{.shuffle = false} : shuffle) {
+    : arrays_(arrays), shuffle_(arrays.pre_batched() ? ShuffleOptions{.shuffle = false} : shuffle), sample_order_(arrays.length(), shuffle_) {
   const bool fixed = arrays.fixed_batch() > 0;
   batch_size_ = arrays.pre_batched() ? 1 : fixed ? arrays.fixed_batch() : std::min(batch_size, arrays.length());
   batch_count_ = batches_in(arrays.length(), batch_size_, fixed);
@@ -61,6 +63,12 @@ BatchReader::Slot BatchReader::make_slot() const {
     column.converter.convert(whole, aligned(slot.columns.back().get()), static_cast<std::size_t>(column.row_elements));
   }
   return slot;
+}
+
+std::string BatchReader::order() const {
+  const std::string batches = arrays_.pre_batched() ? fmt::format("{} slices", sample_count_) : fmt::format("{} samples in batches of {}", sample_count_, batch_size_);
+  if (not shuffle_.shuffle) return batches + ", in their order";
+  return batches + fmt::format(", shuffled with seed {}", shuffle_.seed) + (shuffle_.buffer == 0 ? "" : fmt::format(" through a buffer of {}", shuffle_.buffer));
 }
 
 void BatchReader::start_epoch(std::int64_t epoch, std::int64_t first_batch) {

@@ -30,6 +30,7 @@ class BatchReader : public BatchSource {
 
   std::int64_t batch_count() const { return batch_count_; }
   std::optional<std::int64_t> known_batch_count() const override { return batch_count_; }
+  std::string order() const override;
   /// Samples that an epoch visits (batches, when pre-batched).
   std::int64_t sample_count() const { return sample_count_; }
 
@@ -58,6 +59,7 @@ class BatchReader : public BatchSource {
   std::int64_t batch_count_ = 0;
   std::int64_t sample_count_ = 0;
   std::int64_t samples_each_ = 1;
+  ShuffleOptions shuffle_;
   SampleOrder sample_order_;
   std::int64_t begin_ = 0, size_ = 0;
   Slot in_use_, next_;

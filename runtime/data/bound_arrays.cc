@@ -164,7 +164,7 @@ void BoundArrays::match_names(const plan::Entry& entry, std::vector<std::pair<st
     const bool target = feed.kind == Feed::Kind::kTarget;
     diags.error(Code::kDataName,
                 fmt::format("{}: nothing feeds {} ({})", options_.flag, target ? "the target" : "the input " + quoted(feed.name), type_text(feed)), {},
-                {fmt::format("add {}=FILE", target ? "y" : printable(feed.name))});
+                {fmt::format(fmt::runtime(options_.files ? "add {}=FILE" : "add a tensor called {}"), target ? "y" : printable(feed.name))});
   }
   diags.throw_if_errors();
 }
@@ -173,8 +173,9 @@ void BoundArrays::refuse_shape(const Feed& feed, const Array& array) const {
   std::vector<std::string> notes;
   const bool one_label = feed.kind == Feed::Kind::kTarget and not is_float(feed.dtype) and feed.shape.size() + 1 == array.shape().size();
   if (one_label) notes.emplace_back("are these one-hot vectors? The loss takes the number of the class: numpy.argmax(y, axis=-1)");
-  if (not options_.pre_batched and array.shape().size() == feed.shape.size() + 1)
+  if (options_.files and not options_.pre_batched and array.shape().size() == feed.shape.size() + 1)
     notes.emplace_back("if the first axis is the number of the batch, say --pre-batched");
+  if (not options_.files and array.shape().size() + 1 == feed.shape.size()) notes.emplace_back("one sample is given where a batch is wanted: batch(n) makes batches");
   if (notes.empty()) notes.emplace_back(options_.pre_batched ? "with --pre-batched the first axis is the number of the batch" : "the first axis is the sample");
   throw Error(Code::kDataShape,
               fmt::format("{} is {}, and {} takes {}{}", printable(array.label()), type_text(array), quoted(feed.name),
@@ -187,7 +188,7 @@ void BoundArrays::add_column(const Feed& feed, Array array) {
     throw Error(Code::kDataType,
                 fmt::format("{} holds {}, and {} takes {}; floats are never made integers", printable(array.label()), to_string(array.dtype()),
                             quoted(feed.name), to_string(feed.dtype)),
-                {}, {"save it with an integer type: numpy.save(\"y.npy\", y.astype(\"int64\"))"});
+                {}, {options_.files ? "save it with an integer type: numpy.save(\"y.npy\", y.astype(\"int64\"))" : "cast it to an integer type"});
   const bool fixed_sizes = options_.batch_symbol.empty();
   const bool has_samples = not feed.shape.empty() and (fixed_sizes or feed.shape[0] == Dim::symbol(options_.batch_symbol));
   const bool by_sample = options_.pre_batched or has_samples;
@@ -220,12 +221,12 @@ void BoundArrays::check_lengths() {
       std::vector<std::string> notes;
       for (const Column& each : columns_)
         if (each.by_sample) notes.push_back(fmt::format("{} has {} rows", printable(each.array.label()), each.array.shape()[0]));
-      notes.emplace_back("row i of each file belongs to sample i; a file can be cut as in FILE[0:8000]");
+      notes.emplace_back(options_.files ? "row i of each file belongs to sample i; a file can be cut as in FILE[0:8000]" : "row i of each tensor belongs to sample i");
       throw Error(Code::kDataLength, fmt::format("{}: the arrays differ in length", options_.flag), {}, std::move(notes));
     }
   }
   if (first == nullptr)
-    throw Error(Code::kDataLength, fmt::format("{}: no input has a sample axis, so there is nothing to go through", options_.flag), {}, {"use hone-run call"});
+    throw Error(Code::kDataLength, fmt::format("{}: no input has a sample axis, so there is nothing to go through", options_.flag), {}, {options_.files ? "use hone-run call" : "run the entry on the session"});
   if (fixed_batch_ > length_)
     throw Error(Code::kDataLength, fmt::format("{}: {} samples, and the model takes exactly {} at a time", options_.flag, length_, fixed_batch_), {},
                 {"export the model with a dynamic batch axis"});

@@ -30,22 +30,33 @@ const Tensor& tensor_of(const Example& example, std::string_view name) {
   throw Error(Code::kDataName, fmt::format("an example has no {}", quoted(name)), {}, {"it has " + printable(join(names_of(example), ", "), 500)});
 }
 
+Dataset Dataset::rows_of(std::vector<std::pair<std::string, Array>> arrays) {
+  StagePointer stage = rows_stage(std::move(arrays));
+  const std::int64_t rows = stage->length().value();  // arrays have one
+  return {std::move(stage), fmt::format("{} rows", rows)};
+}
+
 Dataset Dataset::from_tensor_slices(NamedTensors tensors) {
   std::vector<std::pair<std::string, Array>> arrays;
   for (auto& [name, tensor] : tensors) arrays.emplace_back(name, Array(name, std::move(tensor)));
-  return Dataset(rows_stage(std::move(arrays)));
+  return rows_of(std::move(arrays));
 }
 
 Dataset Dataset::from_files(const std::vector<std::string>& named_files) {
   std::vector<std::pair<std::string, Array>> arrays;
   for (const DataSource& source : parse_data("from_files", named_files)) arrays.emplace_back(source.name, Array::open(source));
-  return Dataset(rows_stage(std::move(arrays)));
+  return rows_of(std::move(arrays));
+}
+
+Dataset Dataset::from_lines(std::vector<std::string> paths) {
+  const std::size_t files = paths.size();
+  return {lines_stage(std::move(paths)), fmt::format("the lines of {} files", files)};
 }
 
 Dataset Dataset::map(Map function, MapOptions options) const {
   check_at_least(1, options.threads, "map: the number of threads");
   const auto call = [function = std::move(function)](Example example, std::int64_t, std::uint64_t) { return function(std::move(example)); };
-  return Dataset(map_stage(stage_, call, options.threads));
+  return then(map_stage(stage_, call, options.threads), "map");
 }
 
 Dataset Dataset::map(RandomMap function, MapOptions options) const {
@@ -55,54 +66,55 @@ Dataset Dataset::map(RandomMap function, MapOptions options) const {
     RandomWords words(RandomWords(seed, pass).next(), static_cast<std::uint64_t>(number));
     return function(std::move(example), words);
   };
-  return Dataset(map_stage(stage_, call, options.threads));
+  return then(map_stage(stage_, call, options.threads), fmt::format("map(seed {})", options.seed));
 }
 
-Dataset Dataset::filter(Filter function) const { return Dataset(filter_stage(stage_, std::move(function))); }
+Dataset Dataset::filter(Filter function) const { return then(filter_stage(stage_, std::move(function)), "filter"); }
 
 Dataset Dataset::shuffle(std::int64_t buffer, std::int64_t seed) const {
   check_at_least(1, buffer, "shuffle: the buffer");
-  return Dataset(shuffle_stage(stage_, buffer, seed));
+  return then(shuffle_stage(stage_, buffer, seed), fmt::format("shuffle({}, seed {})", buffer, seed));
 }
 
 Dataset Dataset::batch(std::int64_t size, bool drop_remainder) const {
   check_at_least(1, size, "batch: the size");
-  return Dataset(batch_stage(stage_, size, drop_remainder));
+  return then(batch_stage(stage_, size, drop_remainder), fmt::format("batch({}{})", size, drop_remainder ? ", whole ones" : ""));
 }
 
 Dataset Dataset::repeat(std::optional<std::int64_t> count) const {
   check_at_least(1, count.value_or(1), "repeat: the number of passes");
-  return Dataset(repeat_stage(stage_, count));
+  return then(repeat_stage(stage_, count), count ? fmt::format("repeat({})", *count) : "repeat()");
 }
 
 Dataset Dataset::take(std::int64_t count) const {
   check_at_least(0, count, "take: the number of examples");
-  return Dataset(slice_stage(stage_, 0, 1, count));
+  return then(slice_stage(stage_, 0, 1, count), fmt::format("take({})", count));
 }
 
 Dataset Dataset::skip(std::int64_t count) const {
   check_at_least(0, count, "skip: the number of examples");
-  return Dataset(slice_stage(stage_, count, 1, std::nullopt));
+  return then(slice_stage(stage_, count, 1, std::nullopt), fmt::format("skip({})", count));
 }
 
 Dataset Dataset::shard(std::int64_t index, std::int64_t of) const {
   check_at_least(1, of, "shard: the number of shards");
   if (index < 0 or index >= of) throw Error(Code::kUsage, fmt::format("shard: there is no shard {} of {}", index, of), {}, {"shards count from 0"});
-  return Dataset(slice_stage(stage_, index, of, std::nullopt));
+  return then(slice_stage(stage_, index, of, std::nullopt), fmt::format("shard({} of {})", index, of));
 }
 
-Dataset Dataset::cache(std::string path) const { return Dataset(path.empty() ? memory_cache_stage(stage_) : file_cache_stage(stage_, std::move(path))); }
+Dataset Dataset::cache(std::string path) const { return then(path.empty() ? memory_cache_stage(stage_) : file_cache_stage(stage_, std::move(path)), "cache"); }
 
 Dataset Dataset::prefetch(std::optional<std::int64_t> examples) const {
   check_at_least(1, examples.value_or(1), "prefetch: the number of examples");
-  return Dataset(prefetch_stage(stage_, examples.value_or(kFewestPrefetched), examples.value_or(kMostPrefetched)));
+  return {prefetch_stage(stage_, examples.value_or(kFewestPrefetched), examples.value_or(kMostPrefetched)), order_};  // the same examples
 }
 
 Dataset Dataset::interleave(std::function<Dataset(const Example&)> open, std::int64_t cycle, std::int64_t block) const {
   check_at_least(1, cycle, "interleave: the number of data sets in a cycle");
   check_at_least(1, block, "interleave: the length of a block");
-  return Dataset(interleave_stage(
-      stage_, [open = std::move(open)](const Example& example) { return open(example).stage_; }, cycle, block));
+  return then(interleave_stage(
+                  stage_, [open = std::move(open)](const Example& example) { return open(example).stage_; }, cycle, block),
+              fmt::format("interleave({}, {})", cycle, block));
 }
 
 ExampleIterator Dataset::iterate(std::int64_t epoch, std::int64_t first) const {

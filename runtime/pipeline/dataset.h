@@ -73,9 +73,9 @@ class Dataset {
   /// throws.
   static Dataset from_files(const std::vector<std::string>& named_files);
   /// `start` begins each pass with a function that gives examples until it gives nothing; the same ones each time, if runs are to be repeated.
-  static Dataset from_generator(std::function<Generator()> start) { return Dataset(generator_stage(std::move(start))); }
+  static Dataset from_generator(std::function<Generator()> start) { return {generator_stage(std::move(start)), "a generator"}; }
   /// The lines of text files, one file after the other: u8[bytes] called "line". Throws kFileOpen.
-  static Dataset from_lines(std::vector<std::string> paths) { return Dataset(lines_stage(std::move(paths))); }
+  static Dataset from_lines(std::vector<std::string> paths);
 
   Dataset map(Map function, MapOptions options = {}) const;
   Dataset map(RandomMap function, MapOptions options = {}) const;
@@ -101,13 +101,19 @@ class Dataset {
 
   /// Examples of an epoch; nothing when that is not known, or when there is no end.
   std::optional<std::int64_t> length() const { return stage_->length(); }
+  /// The steps that an epoch's examples follow from, in words: "60000 rows, shuffle(1000, seed 42), batch(32)". What functions and generators do is not in them.
+  const std::string& order() const { return order_; }
   /// Goes through an epoch, from example `first` on.
   ExampleIterator iterate(std::int64_t epoch = 0, std::int64_t first = 0) const;
 
  private:
-  explicit Dataset(StagePointer stage) : stage_(std::move(stage)) {}
+  Dataset(StagePointer stage, std::string order) : stage_(std::move(stage)), order_(std::move(order)) {}
+  static Dataset rows_of(std::vector<std::pair<std::string, Array>> arrays);
+  /// This one with another step.
+  Dataset then(StagePointer stage, const std::string& step) const { return {std::move(stage), order_ + ", " + step}; }
 
   StagePointer stage_;
+  std::string order_;
 };
 
 }  // namespace hone

@@ -8,6 +8,7 @@ namespace hone {
 
 DatasetBatches::DatasetBatches(const plan::Entry& entry, Dataset batches, BindOptions options)
     : entry_(entry), batches_(std::move(batches)), options_(std::move(options)) {
+  options_.files = false;
   if (options_.pre_batched)
     throw Error(Code::kUsage, "a data set of batches cannot be fed as pre-batched arrays", {}, {"its examples are batches already: leave pre_batched out"});
 }
@@ -23,7 +24,7 @@ bool DatasetBatches::next() {
   if (not examples_->next(&batch_)) return false;
   std::vector<std::pair<std::string, Array>> arrays;
   for (const auto& [name, tensor] : batch_) {
-    Array array("\"" + name + "\" of the data set", tensor);
+    Array array(name + " of the data set", tensor);
     if (skipped_ > 0) first_row_ = skipped_ * array.row_count();  // only the last batch is smaller
     skipped_ = 0;
     array.number_rows_from(first_row_);

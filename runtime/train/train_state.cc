@@ -44,18 +44,6 @@ std::vector<double> numbers_of(const Json& json) {
   return numbers;
 }
 
-Json json_of(const DataOrder& order) {
-  return {{"samples", order.samples}, {"batch_size", order.batch_size}, {"shuffle_buffer", order.shuffle_buffer}, {"seed", order.seed}, {"shuffled", order.shuffled}};
-}
-
-DataOrder order_of(const Json& json) {
-  return {.samples = json.at("samples").get<std::int64_t>(),
-          .batch_size = json.at("batch_size").get<std::int64_t>(),
-          .shuffle_buffer = json.at("shuffle_buffer").get<std::int64_t>(),
-          .seed = json.at("seed").get<std::int64_t>(),
-          .shuffled = json.at("shuffled").get<bool>()};
-}
-
 std::int64_t count_of(const Json& json, const char* key) {
   const auto count = json.at(key).get<std::int64_t>();
   if (count < 0) throw Json::out_of_range::create(401, fmt::format("{} is negative", key), nullptr);
@@ -68,7 +56,7 @@ TrainState state_of(const Json& json) {
   state.step = count_of(json, "step");
   state.epoch = count_of(json, "epoch");
   state.batch = count_of(json, "batch");
-  state.order = order_of(json.at("order"));
+  state.order = json.at("order").get<std::string>();
   state.seconds = number_of(json.at("seconds"));
   state.means = numbers_of(json.at("means"));
   for (const auto& [name, value] : json.at("values").items()) state.values.emplace_back(name, number_of(value));
@@ -83,22 +71,15 @@ TrainState state_of(const Json& json) {
   return state;
 }
 
-std::string order_text(const DataOrder& order) {
-  return fmt::format("{} samples in batches of {}, {}", order.samples, order.batch_size,
-                     not order.shuffled                ? "in their order"
-                     : order.shuffle_buffer == 0 ? fmt::format("shuffled with seed {}", order.seed)
-                                                       : fmt::format("shuffled with seed {} through a buffer of {}", order.seed, order.shuffle_buffer));
-}
-
 }  // namespace
 
-std::vector<std::string> changes_since(const TrainState& state, const Recipe& recipe, const DataOrder& order) {
+std::vector<std::string> changes_since(const TrainState& state, const Recipe& recipe, const std::string& order) {
   if (state.batch > 0 and state.order != order)
     throw Error(Code::kPlanMismatch,
                 fmt::format("the run was stopped in the middle of epoch {}, after batch {}, and the rest of it would not be the same", state.epoch + 1, state.batch), {},
-                {"it was " + order_text(state.order), "it would be " + order_text(order), "go on with the same data, batch size, seed and order; they may change between epochs"});
+                {"it was " + printable(state.order, 500), "it would be " + printable(order, 500), "go on with the same data, batch size, seed and order; they may change between epochs"});
   std::vector<std::string> changes;
-  if (state.order != order) changes.push_back(fmt::format("the data are gone through in another way: it was {}, and is {}", order_text(state.order), order_text(order)));
+  if (state.order != order) changes.push_back(fmt::format("the data are gone through in another way: it was {}, and is {}", printable(state.order, 500), printable(order, 500)));
   for (const RecipeKey& key : recipe_keys()) {
     const std::string before = to_text(key.get(state.recipe)), now = to_text(key.get(recipe));
     if (before != now and key.name != "train.epochs") changes.push_back(fmt::format("{} was {}, and is {}", key.name, before, now));
@@ -107,7 +88,7 @@ std::vector<std::string> changes_since(const TrainState& state, const Recipe& re
 }
 
 std::string to_json(const TrainState& state) {
-  Json json = {{"version", kVersion}, {"step", state.step}, {"epoch", state.epoch}, {"batch", state.batch}, {"order", json_of(state.order)}, {"seconds", json_of(state.seconds)}};
+  Json json = {{"version", kVersion}, {"step", state.step}, {"epoch", state.epoch}, {"batch", state.batch}, {"order", state.order}, {"seconds", json_of(state.seconds)}};
   json["means"] = json_of(state.means);
   json["values"] = Json::object();
   for (const auto& [name, value] : state.values) json["values"][name] = json_of(value);

@@ -12,22 +12,11 @@
 
 namespace hone {
 
-/// What the order of the batches follows from, beside the recipe's seed.
-struct DataOrder {
-  std::int64_t samples = 0;  ///< that an epoch visits
-  std::int64_t batch_size = 0;
-  std::int64_t shuffle_buffer = 0;
-  std::int64_t seed = 0;
-  bool shuffled = false;
-
-  bool operator==(const DataOrder&) const = default;
-};
-
 struct TrainState {
   std::int64_t step = 0;      ///< updates made
   std::int64_t epoch = 0;     ///< epochs that are over, their validation included
   std::int64_t batch = 0;     ///< batches of the next epoch that were used
-  DataOrder order;
+  std::string order;          ///< BatchSource::order()
   double seconds = 0;         ///< of training so far
   std::vector<double> means;  ///< Means::state() of the epoch that has begun
   NamedNumbers values;        ///< of the last epoch that is over
@@ -39,7 +28,7 @@ struct TrainState {
 
 /// What has changed since, in sentences, one for each key of the recipe; longer runs are no change. Throws kPlanMismatch in the middle of an epoch if its batches would
 /// be others.
-std::vector<std::string> changes_since(const TrainState& state, const Recipe& recipe, const DataOrder& order);
+std::vector<std::string> changes_since(const TrainState& state, const Recipe& recipe, const std::string& order);
 
 /// As JSON, numbers with all their digits. state_from_json(to_json(state)) is the same state.
 std::string to_json(const TrainState& state);

@@ -57,18 +57,19 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   const TrainEntries entries = {.step = &entry(plan::kTrainStep, "train"),
                                 .accumulate = session_.has_entry(plan::kAccumulateStep) ? &session_.entry(plan::kAccumulateStep) : nullptr,
                                 .evaluate = &entry(plan::kEvalStep, "evaluate")};
-  Recipe recipe = recipe_;
-  if (options.epochs) recipe.train.epochs = *options.epochs;
+  RecipeSource changes;
+  if (options.epochs) changes.values["train.epochs"] = {.kind = RecipeValue::Kind::kInt, .integer = *options.epochs};
+  changes.file = "the options of fit";
+  const Recipe recipe = change_at_run_time(recipe_, changes);
   DatasetBatches source = batches(*entries.step, train, "the data to train on");
   std::optional<DatasetBatches> valid;
   if (options.valid) valid.emplace(*entries.evaluate, *options.valid, BindOptions{.flag = "the data to validate on", .batch_symbol = batch_symbol_, .pre_batched = false, .scale = recipe.data.scale});
   Progress progress = Progress::to_standard_error(options.quiet);
-  const DataOrder order = {.samples = train.length().value_or(0), .batch_size = 1, .shuffle_buffer = 0, .seed = recipe.train.seed, .shuffled = false};
   std::optional<Checkpoints> checkpoints;
   std::optional<TrainState> from;
   if (not options.run_dir.empty()) {
     checkpoints.emplace(options.run_dir, session_, CheckpointOptions{.keep = options.keep, .keep_best = options.keep_best or recipe.train.early_stopping_restore_best});
-    from = checkpoints->begin_or_resume(options.resume, recipe, order, progress);
+    from = checkpoints->begin_or_resume(options.resume, recipe, source.order(), progress);
   }
   TrainingLoop loop(runner_, entries, recipe, source, valid ? &*valid : nullptr,
                     {.steps = options.steps,
@@ -76,7 +77,6 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
                      .run_dir = options.run_dir,
                      .checkpoints = checkpoints ? &*checkpoints : nullptr,
                      .save_steps = options.save_steps,
-                     .order = order,
                      .stop_requested = options.stop_requested,
                      .on_step = options.on_step,
                      .on_epoch = options.on_epoch},

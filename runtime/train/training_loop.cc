@@ -30,16 +30,22 @@ std::optional<ResumePoint> resume_point(const std::optional<TrainState>& from) {
   return ResumePoint{.epoch = from->epoch + 1, .step = from->step};
 }
 
+[[noreturn]] void refuse_nothing(const char* purpose) {
+  throw Error(Code::kDataLength, fmt::format("the data have no batch to {}", purpose), {}, {"they end before the first one: is a filter too strict, or does a batch take more samples than there are?"});
+}
+
 }  // namespace
 
 std::optional<NamedNumbers> evaluate(StepRunner& runner, const plan::Entry& entry, BatchSource& data, std::string_view prefix, const std::function<bool()>& stop_requested) {
   Means means(entry, prefix);
   data.start_epoch(0);
-  while (data.next()) {
+  bool any = false;
+  for (; data.next(); any = true) {
     runner.run(entry.name, data.feeds());
     means.add(runner);
     if (stop_requested()) return std::nullopt;
   }
+  if (not any) refuse_nothing("evaluate");
   return means.values();
 }
 
@@ -80,7 +86,7 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
   }
   if (options_.log_grad_norms) find_norms();
   state_.recipe = recipe;
-  state_.order = options_.order;
+  state_.order = train.order();
   if (from and state_.batch > 0) means_.restore(from->means);
   seconds_before_ = state_.seconds;
   result_ = {.steps = state_.step, .earlier_steps = state_.step, .epochs = state_.epoch, .values = state_.values};
@@ -139,6 +145,7 @@ void TrainingLoop::run_epoch() {
     run_step();
     after_step();
   }
+  if (not more and state_.batch == 0) refuse_nothing("train on");
   end_epoch(is_epoch_over() or not more, begin);
 }
 
@@ -154,7 +161,8 @@ void TrainingLoop::run_step() {
     loss_sum += run_batch(not updated ? *entries_.accumulate : with_norms ? *entries_.step_norms : *entries_.step);
     targets += scalar_result(runner_, plan::kTargetCount);
     if (not updated and not train_.next())
-      throw Error(Code::kDataLength, fmt::format("the data end after batch {} of epoch {}, and should have {}", state_.batch, result_.epochs, limit_));
+      throw Error(Code::kDataLength, fmt::format("the data end after batch {} of epoch {}, and should have {}", state_.batch, result_.epochs, limit_), {},
+                  {"the length of a data set must be the same in every epoch"});
   }
   ++state_.step;
   if (logged or options_.on_step) log_step(targets == 0 and loss_sum == 0 ? std::numeric_limits<double>::quiet_NaN() : loss_sum / targets, with_norms);

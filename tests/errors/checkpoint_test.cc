@@ -53,7 +53,7 @@ TEST(Checkpoint, GivesBackEveryWeightAndState) {
   Shop shop;
   TrainState state = shop.state(7);
   state.batch = 3;
-  state.order = {.samples = 10, .batch_size = 4, .shuffle_buffer = 2, .seed = -5, .shuffled = true};
+  state.order = "10 samples in batches of 4";
   state.means = {0.1, std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::infinity(), 1e300};
   state.values = {{"loss", 1.0 / 3}, {"val_loss", 0.25}};
   state.best = BestEpoch{.epoch = 2, .name = "val_loss", .value = 0.1};

@@ -23,6 +23,9 @@ struct ErrorCase {
 /// says, every message has an error code whose kind is that of the exit code and a note, and shows nothing of Hone's own insides.
 void check_error_case(const ErrorCase& wrong);
 
+/// The message says a way out, and shows nothing of Hone's own insides, such as the expression that found it.
+void expect_helpful(const std::string& message);
+
 std::ostream& operator<<(std::ostream& stream, const ErrorCase& wrong);
 
 }  // namespace hone::test

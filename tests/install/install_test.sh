@@ -11,12 +11,12 @@ try() {
   ldd "$1" | grep libhone
 }
 
-# build_consumer FOLDER ARGUMENT...   configures and builds a CMake project
+# build_consumer FOLDER INTO ARGUMENT...   configures and builds a CMake project
 build_consumer() {
-  folder=$1
-  shift
-  cmake -S "$folder" -B "$work/$case/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="$compiler" "$@"
-  cmake --build "$work/$case/build"
+  folder=$1 into=$2
+  shift 2
+  cmake -S "$folder" -B "$into" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER="$compiler" "$@"
+  cmake --build "$into"
 }
 
 # Every include path and library of `hone.pc` in a prefix, as a user's Makefile has them.
@@ -33,7 +33,7 @@ case $case in
     cmake --install "$build" --prefix "$prefix"
     ;;
   find_package)
-    build_consumer "$consumer" -DCMAKE_PREFIX_PATH="$prefix"
+    build_consumer "$consumer" "$work/$case/build" -DCMAKE_PREFIX_PATH="$prefix"
     try "$work/$case/build/train"
     ;;
   moved_prefix)
@@ -42,7 +42,7 @@ case $case in
       echo "these files of an installed Hone name the folder that it was made in or installed to" >&2
       exit 1
     fi
-    build_consumer "$consumer" -DHone_DIR="$work/$case/elsewhere/lib/cmake/Hone"
+    build_consumer "$consumer" "$work/$case/build" -DHone_DIR="$work/$case/elsewhere/lib/cmake/Hone"
     try "$work/$case/build/train" | grep -F "$work/$case/elsewhere/"
     compile_by_pkg_config "$work/$case/elsewhere"
     try "$work/$case/train" | grep -F "$work/$case/elsewhere/"
@@ -64,9 +64,12 @@ case $case in
     "$prefix/bin/hone-run" devices
     for tool in hone-compile hone-run hone-dump; do "$prefix/bin/$tool" --version; done
     ;;
-  subdirectory)  # with the flags of Hone's own build, so that a compiler cache has its objects
-    build_consumer "$source/tests/install/subdirectory" -DHONE_SOURCE="$source" -DHONE_WERROR=ON
-    try "$work/$case/build/train"
+  subdirectory)  # with the flags of Hone's own build and in a folder beside it, so that a compiler cache has its objects
+    into=$build-subdirectory
+    rm -rf "$into"
+    build_consumer "$source/tests/install/subdirectory" "$into" -DHONE_SOURCE="$source" -DHONE_WERROR=ON
+    try "$into/train"
+    rm -rf "$into"
     ;;
   *)
     echo "install_test.sh: no case $case" >&2

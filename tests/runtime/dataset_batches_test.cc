@@ -83,7 +83,7 @@ TEST(DatasetBatches, ErrorsAreThoseOfArraysAndNameTheRowOfTheEpoch) {
   NamedTensors bad = samples(8);
   std::vector<std::int32_t> classes = {0, 1, 2, 0, 1, 7, 0, 1};
   bad[1].second = Tensor::of<std::int32_t>({8}, std::span<const std::int32_t>(classes));
-  expect_error(Code::kDataRange, "\\\"y\\\" of the data set: row 5 holds 7, and \"labels\" takes 0 to 2", feed(Dataset::from_tensor_slices(bad).batch(2)));
+  expect_error(Code::kDataRange, "y of the data set: row 5 holds 7, and \"labels\" takes 0 to 2", feed(Dataset::from_tensor_slices(bad).batch(2)));
   DatasetBatches later(entry, Dataset::from_tensor_slices(bad).batch(2), options());
   later.start_epoch(0, 2);
   expect_error(Code::kDataRange, "row 5 holds 7", [&] { later.next(); });

@@ -170,15 +170,10 @@ int train(const Arguments& arguments) {
   BatchReader batches(data, recipe.data.batch_size, {.shuffle = not arguments.no_shuffle, .buffer = recipe.data.shuffle_buffer, .seed = recipe.train.seed});
   std::optional<BatchReader> validation;
   if (valid or arguments.dry_run) validation.emplace(valid ? *valid : data, recipe.data.batch_size, ShuffleOptions{.shuffle = false});
-  const DataOrder order = {.samples = data.length(),
-                           .batch_size = recipe.data.batch_size,
-                           .shuffle_buffer = recipe.data.shuffle_buffer,
-                           .seed = recipe.train.seed,
-                           .shuffled = not arguments.no_shuffle and not arguments.pre_batched};
   Checkpoints checkpoints(arguments.run_dir, job.session, {.keep = arguments.keep, .keep_best = arguments.keep_best or recipe.train.early_stopping_restore_best});
   const bool has_folder = not arguments.run_dir.empty() and not arguments.dry_run;
   std::optional<TrainState> from;
-  if (has_folder) from = checkpoints.begin_or_resume(arguments.resume, recipe, order, progress);
+  if (has_folder) from = checkpoints.begin_or_resume(arguments.resume, recipe, batches.order(), progress);
   TrainOptions options = {.steps = arguments.dry_run ? 1 : arguments.steps,
                           .limit = arguments.limit,
                           .log_every = arguments.log_every,
@@ -187,7 +182,6 @@ int train(const Arguments& arguments) {
                           .run_dir = has_folder ? arguments.run_dir : "",
                           .checkpoints = has_folder ? &checkpoints : nullptr,
                           .save_steps = arguments.save_steps,
-                          .order = order,
                           .stop_requested = [] { return stop_signal != 0; }};
   catch_stop_signals();
   const TrainResult result = TrainingLoop(job.runner, entries, recipe, batches, validation ? &*validation : nullptr, options, progress, from).run();

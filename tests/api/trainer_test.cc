@@ -1,0 +1,113 @@
+// Trainer: fit, evaluate and predict on data sets, and going on after a stop.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/api/training_run.h"
+#include "tests/support/temp_folder.h"
+
+namespace hone {
+namespace {
+
+using test::Batch;
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kSamples = 40;
+
+const plan::Plan& plan_with_dropout() {
+  static const plan::Plan plan = test::compiled(test::kLoss + "[optimizer]\nkind = \"adam\"\nlearning_rate = 0.02\n[metrics]\nlist = [\"accuracy\"]\n[train]\nepochs = 4\n", 0.2);
+  return plan;
+}
+
+Dataset samples(std::int64_t count = kSamples) {
+  const Batch all(0, count);
+  return Dataset::from_tensor_slices({{"x", all.x}, {"y", all.target}});
+}
+
+Dataset shuffled(std::int64_t seed = 3) { return samples().shuffle(16, seed).batch(8); }
+
+SessionOptions one_thread() { return {.device = "cpu", .threads = 1}; }
+
+std::map<std::string, std::vector<double>> weights(Trainer& trainer) {
+  std::map<std::string, std::vector<double>> all;
+  for (const plan::Persistent& persistent : trainer.session().program().persistents) {
+    const Tensor tensor = trainer.session().read(persistent.name);
+    for (std::int64_t i = 0; i < tensor.element_count(); ++i) all[persistent.name].push_back(tensor.at(i));
+  }
+  return all;
+}
+
+double loss_of(const NamedNumbers& numbers) {
+  for (const auto& [name, value] : numbers)
+    if (name == "loss") return value;
+  ADD_FAILURE() << "no loss";
+  return 0;
+}
+
+TEST(Trainer, FitsEvaluatesAndPredicts) {
+  Trainer trainer(plan_with_dropout(), one_thread());
+  const double before = loss_of(trainer.evaluate(samples().batch(16)));
+  std::int64_t steps = 0, epochs = 0;
+  const TrainResult result = trainer.fit(shuffled(), {.valid = samples().batch(16),
+                                                      .epochs = 6,
+                                                      .quiet = true,
+                                                      .on_step = [&](const StepRecord&) { ++steps; },
+                                                      .on_epoch = [&](const EpochRecord&) { ++epochs; }});
+  EXPECT_EQ(result.steps, 30);
+  EXPECT_EQ(steps, 30);
+  EXPECT_EQ(epochs, 6);
+  EXPECT_LT(loss_of(trainer.evaluate(samples().batch(16))), before);
+
+  const NamedTensors outputs = trainer.predict(samples().batch(16));  // of 16, 16 and 8
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_EQ(outputs[0].first, "y");
+  EXPECT_EQ(outputs[0].second.shape(), (std::vector<std::int64_t>{kSamples, test::kClasses}));
+  const NamedTensors at_once = trainer.predict(samples().batch(kSamples));
+  for (std::int64_t i = 0; i < outputs[0].second.element_count(); ++i) EXPECT_NEAR(outputs[0].second.at(i), at_once[0].second.at(i), 1e-6);
+}
+
+TEST(Trainer, SavedWeightsComeBack) {
+  const test::TempFolder folder;
+  Trainer trainer(plan_with_dropout(), one_thread()), other(plan_with_dropout(), one_thread());
+  trainer.fit(shuffled(), {.epochs = 1, .quiet = true});
+  for (const char* file : {"weights.safetensors", "trained.onnx"}) {
+    trainer.save(folder / file);
+    other.load(folder / file);
+    EXPECT_EQ(loss_of(other.evaluate(samples().batch(8))), loss_of(trainer.evaluate(samples().batch(8)))) << file;
+  }
+}
+
+/// Dropout, shuffling and the optimizer's states go on as if nothing had happened.
+TEST(Trainer, GoesOnInTheMiddleOfAnEpoch) {
+  const test::TempFolder folder;
+  Trainer whole(plan_with_dropout(), one_thread());
+  whole.fit(shuffled(), {.quiet = true});
+  {
+    Trainer first(plan_with_dropout(), one_thread());
+    std::int64_t steps = 0;
+    const TrainResult part = first.fit(shuffled(), {.run_dir = folder / "run", .quiet = true, .stop_requested = [&] { return ++steps == 7; }});
+    EXPECT_EQ(part.end, TrainResult::End::kStopRequested);
+    EXPECT_EQ(part.steps, 7);
+  }
+  Trainer second(plan_with_dropout(), one_thread());
+  const TrainResult rest = second.fit(shuffled(), {.run_dir = folder / "run", .resume = true, .quiet = true});
+  EXPECT_EQ(rest.earlier_steps, 7);
+  EXPECT_EQ(weights(second), weights(whole));
+}
+
+TEST(Trainer, OtherDataInTheMiddleOfAnEpochAreRefused) {
+  const test::TempFolder folder;
+  {
+    Trainer first(plan_with_dropout(), one_thread());
+    std::int64_t steps = 0;
+    first.fit(shuffled(), {.run_dir = folder / "run", .quiet = true, .stop_requested = [&] { return ++steps == 7; }});
+  }
+  Trainer second(plan_with_dropout(), one_thread());
+  const auto go_on = [&](const Dataset& data) { second.fit(data, {.run_dir = folder / "run", .resume = true, .quiet = true}); };
+  test::expect_error(Code::kPlanMismatch, "it would be 40 rows, shuffle(16, seed 4), batch(8)", [&] { go_on(shuffled(4)); });
+  test::expect_error(Code::kPlanMismatch, "it would be 40 rows, shuffle(16, seed 3), batch(4)", [&] { go_on(samples().shuffle(16, 3).batch(4)); });
+  test::expect_error(Code::kPlanMismatch, "it would be 24 rows, shuffle(16, seed 3), batch(8)", [&] { go_on(samples(24).shuffle(16, 3).batch(8)); });
+  go_on(shuffled().prefetch());  // the same batches
+}
+
+}  // namespace
+}  // namespace hone
