@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/mman.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -31,6 +32,14 @@ T read(const std::byte* at) {
   return value;
 }
 
+/// Rows that are taken from anywhere in a large array are found without a walk through page tables each time.
+void wish_for_huge_pages(void* memory, std::size_t bytes) {
+  constexpr std::size_t kPage = 4096, kLarge = std::size_t{4} << 20;
+  if (bytes < kLarge) return;
+  const std::size_t skipped = kPage - reinterpret_cast<std::uintptr_t>(memory) % kPage;
+  madvise(static_cast<std::byte*>(memory) + skipped, bytes - skipped, MADV_HUGEPAGE);  // small ones work too
+}
+
 }  // namespace
 
 std::int64_t checked_element_count(std::span<const std::int64_t> shape) {
@@ -52,6 +61,7 @@ Tensor Tensor::zeros(DType dtype, std::vector<std::int64_t> shape) {
   const std::size_t bytes = tensor.byte_count();
   void* const memory = std::calloc(bytes + kAlignment, 1);  // a large one takes no memory as long as it is only read: moments begin as zeros
   if (memory == nullptr) throw Error(Code::kMemory, fmt::format("no memory for a tensor of {} bytes", bytes));
+  wish_for_huge_pages(memory, bytes);
   const std::size_t skipped = kAlignment - reinterpret_cast<std::uintptr_t>(memory) % kAlignment;
   tensor.bytes_ = {static_cast<std::byte*>(memory) + skipped, [memory](std::byte*) { std::free(memory); }};
   return tensor;

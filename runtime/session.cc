@@ -117,6 +117,7 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 const plan::Program& Session::program() const { return impl_->program; }
+int Session::threads() const { return impl_->state.team.threads(); }
 bool Session::has_entry(std::string_view entry) const { return impl_->find(entry) != nullptr; }
 const plan::Entry& Session::entry(std::string_view entry) const { return impl_->get(entry).entry(); }
 

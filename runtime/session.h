@@ -53,6 +53,8 @@ class Session {
 
   /// Without its code and the persistents' contents: read() has them.
   const plan::Program& program() const;
+  /// That compute, the caller's among them.
+  int threads() const;
   bool has_entry(std::string_view entry) const;
   /// Throws Error kPlanEntry.
   const plan::Entry& entry(std::string_view entry) const;

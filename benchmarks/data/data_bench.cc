@@ -81,7 +81,7 @@ struct Result {
 Result measure(const plan::Entry& entry, const char* what, const Array& array, ShuffleOptions shuffle, Ahead ahead, int rounds, double scale = 1,
                std::int64_t batch = kBatch) {
   const BoundArrays data = bind(entry, array, scale);
-  BatchReader batches(data, batch, shuffle, ahead);
+  BatchReader batches(data, batch, shuffle, {.ahead = ahead});
   const double seconds = epoch_seconds(batches, rounds);
   return {what, static_cast<double>(array.row_count()) * static_cast<double>(array.row_bytes()), seconds, batches.batch_count()};
 }

@@ -12,6 +12,7 @@ namespace hone {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kFewestSharedBytes = 32 * 1024;  // less is copied before another thread has begun
 
 /// Whole batches and what is left over, as far as it is fed.
 std::int64_t batches_in(std::int64_t samples, std::int64_t batch_size, bool whole_only) {
@@ -28,14 +29,23 @@ bool reads_files(const BoundArrays& arrays) {
   return std::any_of(arrays.columns().begin(), arrays.columns().end(), [](const BoundArrays::Column& column) { return column.array.is_streamed(); });
 }
 
+std::size_t batch_bytes(const BoundArrays& arrays, std::int64_t batch_size) {
+  std::size_t bytes = 0;
+  for (const BoundArrays::Column& column : arrays.columns())
+    if (column.by_sample) bytes += static_cast<std::size_t>(batch_size * column.row_elements) * size_of(column.feed.dtype);
+  return bytes;
+}
+
 }  // namespace
 
-BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, ShuffleOptions shuffle, Ahead ahead)
+BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, ShuffleOptions shuffle, GatherOptions how)
     : arrays_(arrays), shuffle_(arrays.pre_batched() ? ShuffleOptions{.shuffle = false} : shuffle), sample_order_(arrays.length(), shuffle_) {
   const bool fixed = arrays.fixed_batch() > 0;
   batch_size_ = arrays.pre_batched() ? 1 : fixed ? arrays.fixed_batch() : std::min(batch_size, arrays.length());
   batch_count_ = batches_in(arrays.length(), batch_size_, fixed);
   sample_count_ = std::min(arrays.length(), batch_count_ * batch_size_);
+  if (how.ahead != Ahead::kAlways and how.threads > 1 and not reads_files(arrays) and batch_bytes(arrays, batch_size_) >= kFewestSharedBytes)
+    team_ = std::make_unique<Team>(how.threads);
   in_use_ = make_slot();
   for (const BoundArrays::Column& column : arrays.columns()) {
     if (arrays.pre_batched() and feeds_.empty() and not column.row_shape.empty()) samples_each_ = column.row_shape[0];
@@ -43,7 +53,7 @@ BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, Shu
     if (column.by_sample and not arrays.pre_batched()) shape.insert(shape.begin(), batch_size_);
     feeds_.emplace_back(column.feed.name, TensorView(column.feed.dtype, std::move(shape), aligned(in_use_.columns[feeds_.size()].get())));
   }
-  if (ahead == Ahead::kNever or (ahead == Ahead::kIfStreamed and not reads_files(arrays))) return;
+  if (how.ahead == Ahead::kNever or (how.ahead == Ahead::kIfStreamed and not reads_files(arrays))) return;
   next_ = make_slot();
   gather_ahead_ = std::make_unique<BackgroundJob>([this] { gather(next_begin_, next_); });
 }
@@ -51,15 +61,17 @@ BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, Shu
 /// What is the same for every batch is converted here, once.
 BatchReader::Slot BatchReader::make_slot() const {
   Slot slot;
+  slot.scratch.resize(static_cast<std::size_t>(team_ ? team_->threads() : 1));
   slot.samples.reserve(static_cast<std::size_t>(batch_size_));
   for (const BoundArrays::Column& column : arrays_.columns()) {
     const std::int64_t rows = column.by_sample ? batch_size_ : 1;
     const auto bytes = static_cast<std::size_t>(checked_multiply(rows, column.row_elements, "a batch")) * size_of(column.feed.dtype);
     slot.columns.push_back(std::make_unique<std::byte[]>(bytes + kAlignment));
     if (column.by_sample and not column.converter.only_copies())  // now, because later epochs may need more of it than the first
-      slot.scratch.resize(std::max(slot.scratch.size(), static_cast<std::size_t>(batch_size_) * column.array.row_bytes()));
+      for (std::vector<std::byte>& scratch : slot.scratch)
+        scratch.resize(std::max(scratch.size(), (static_cast<std::size_t>(batch_size_) / slot.scratch.size() + 1) * column.array.row_bytes()));
     if (column.by_sample) continue;
-    const std::byte* whole = column.array.rows(0, column.array.row_count(), slot.scratch);
+    const std::byte* whole = column.array.rows(0, column.array.row_count(), slot.scratch[0]);
     column.converter.convert(whole, aligned(slot.columns.back().get()), static_cast<std::size_t>(column.row_elements));
   }
   return slot;
@@ -104,23 +116,32 @@ bool BatchReader::next() {
 void BatchReader::gather(std::int64_t begin, Slot& slot) {
   slot.samples.resize(static_cast<std::size_t>(size_at(begin)));
   sample_order_.copy(begin, slot.samples);
-  for (std::size_t column = 0; column < slot.columns.size(); ++column)
-    if (arrays_.columns()[column].by_sample) gather_column(column, slot);
+  const auto rows = static_cast<std::int64_t>(slot.samples.size());
+  if (team_ == nullptr) return gather_rows(0, rows, slot, slot.scratch[0]);
+  const Team::InUse in_use(*team_);
+  team_->run([&](const Team::Member& member) {
+    const DenormalsKept kept;
+    gather_rows(rows * member.number() / member.count(), rows * (member.number() + 1) / member.count(), slot, slot.scratch[static_cast<std::size_t>(member.number())]);
+  });
 }
 
-/// Samples that follow each other in the array are taken in one go.
-void BatchReader::gather_column(std::size_t index, Slot& slot) const {
-  const BoundArrays::Column& column = arrays_.columns()[index];
+/// Rows [begin, end) of the batch. Samples that follow each other in an array are taken in one go.
+void BatchReader::gather_rows(std::int64_t begin, std::int64_t last, Slot& slot, std::vector<std::byte>& scratch) const {
   const std::vector<std::int64_t>& samples = slot.samples;
-  const auto elements = static_cast<std::size_t>(column.row_elements);
-  std::byte* to = aligned(slot.columns[index].get());
-  for (std::size_t at = 0, end = 0; at < samples.size(); at = end) {
-    for (end = at + 1; end < samples.size() and samples[end] == samples[end - 1] + 1;) ++end;
-    const auto rows = static_cast<std::int64_t>(end - at);
-    if (end < samples.size()) column.array.expect_row(samples[end]);
-    if (column.converter.only_copies()) column.array.read(samples[at], rows, to);
-    else column.converter.convert(column.array.rows(samples[at], rows, slot.scratch), to, (end - at) * elements);
-    to += (end - at) * elements * size_of(column.feed.dtype);
+  const auto stop = static_cast<std::size_t>(last);
+  for (std::size_t index = 0; index < slot.columns.size(); ++index) {
+    const BoundArrays::Column& column = arrays_.columns()[index];
+    if (not column.by_sample) continue;
+    const auto elements = static_cast<std::size_t>(column.row_elements);
+    const std::size_t row_bytes = elements * size_of(column.feed.dtype);
+    std::byte* batch = aligned(slot.columns[index].get());
+    for (auto at = static_cast<std::size_t>(begin), end = at; at < stop; at = end) {
+      for (end = at + 1; end < stop and samples[end] == samples[end - 1] + 1;) ++end;
+      const auto rows = static_cast<std::int64_t>(end - at);
+      if (end < stop) column.array.expect_row(samples[end]);
+      if (column.converter.only_copies()) column.array.read(samples[at], rows, batch + at * row_bytes);
+      else column.converter.convert(column.array.rows(samples[at], rows, scratch), batch + at * row_bytes, (end - at) * elements);
+    }
   }
 }
 

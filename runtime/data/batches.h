@@ -11,6 +11,7 @@
 #include "runtime/data/batch_source.h"
 #include "runtime/data/bound_arrays.h"
 #include "runtime/data/order.h"
+#include "runtime/device/team.h"
 
 namespace hone {
 
@@ -21,12 +22,17 @@ enum class Ahead {
   kNever
 };
 
+struct GatherOptions {
+  Ahead ahead = Ahead::kIfStreamed;
+  int threads = 1;  ///< that gather a batch together, the caller's among them; those of the session that takes it: they are there anyway, and it lies where they work on it
+};
+
 /// Goes through arrays in the order of an epoch, batch after batch; the last one may be smaller. Pre-batched data are fed slice by slice, in order.
 /// Nothing is allocated after the first epoch has begun (pre-batched or not).
 class BatchReader : public BatchSource {
  public:
   /// `arrays` stay alive. `batch_size` is overruled by a batch size that the model has fixed; then a last smaller batch is left out.
-  BatchReader(const BoundArrays& arrays, std::int64_t batch_size, ShuffleOptions shuffle, Ahead ahead = Ahead::kIfStreamed);
+  BatchReader(const BoundArrays& arrays, std::int64_t batch_size, ShuffleOptions shuffle, GatherOptions gather = {});
 
   std::int64_t batch_count() const { return batch_count_; }
   std::optional<std::int64_t> known_batch_count() const override { return batch_count_; }
@@ -45,14 +51,14 @@ class BatchReader : public BatchSource {
   struct Slot {
     std::vector<std::unique_ptr<std::byte[]>> columns;
     std::vector<std::int64_t> samples;  // which they are
-    std::vector<std::byte> scratch;     // of rows before they are converted
+    std::vector<std::vector<std::byte>> scratch;  // for each thread: rows before they are converted, where they do not lie in memory
   };
 
   Slot make_slot() const;
   /// Samples of the batch that begins there; 0 at the end.
   std::int64_t size_at(std::int64_t begin) const { return std::max<std::int64_t>(0, std::min(batch_size_, sample_count_ - begin)); }
   void gather(std::int64_t begin, Slot& slot);
-  void gather_column(std::size_t column, Slot& slot) const;
+  void gather_rows(std::int64_t begin, std::int64_t end, Slot& slot, std::vector<std::byte>& scratch) const;
 
   const BoundArrays& arrays_;
   std::int64_t batch_size_ = 1;
@@ -63,6 +69,7 @@ class BatchReader : public BatchSource {
   SampleOrder sample_order_;
   std::int64_t begin_ = 0, size_ = 0;
   Slot in_use_, next_;
+  std::unique_ptr<Team> team_;                   // null: whoever gathers does it alone
   std::int64_t next_begin_ = 0;                  // of what is gathered into next_
   std::unique_ptr<BackgroundJob> gather_ahead_;  // null: each batch is gathered when it is asked for
 };

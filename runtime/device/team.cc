@@ -51,6 +51,9 @@ Team::InUse::~InUse() {
   _mm_setcsr(saved_control_);
 }
 
+DenormalsKept::DenormalsKept() : saved_control_(_mm_getcsr()) { _mm_setcsr(saved_control_ & ~kDenormalsAreZero); }
+DenormalsKept::~DenormalsKept() { _mm_setcsr(saved_control_); }
+
 LibraryOnOneThread::LibraryOnOneThread() : saved_threads_(0) {
 #if HONE_OPENMP
   saved_threads_ = omp_get_max_threads();

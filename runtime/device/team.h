@@ -69,6 +69,18 @@ class Team {
   std::unique_ptr<Pool> pool_;  // null with OpenMP
 };
 
+/// While it lives, this thread computes with denormal numbers as they are.
+class DenormalsKept {
+ public:
+  DenormalsKept();
+  ~DenormalsKept();
+  DenormalsKept(const DenormalsKept&) = delete;
+  DenormalsKept& operator=(const DenormalsKept&) = delete;
+
+ private:
+  unsigned saved_control_;
+};
+
 /// While it lives, what the library makes or runs in this thread is for one thread.
 class LibraryOnOneThread {
  public:

@@ -140,7 +140,7 @@ TEST_F(Allocations, BatchesMakeNoneAfterTheFirstEpochHasBegun) {
   arrays.emplace_back("x", Array("x", Tensor::zeros(DType::kI16, {1000, 4})));
   const BoundArrays data(entry, std::move(arrays), {.flag = "--train", .batch_symbol = "N", .pre_batched = false, .scale = {}});
   for (const Ahead ahead : {Ahead::kNever, Ahead::kAlways}) {
-    BatchReader batches(data, 64, {.shuffle = true, .buffer = 100}, ahead);
+    BatchReader batches(data, 64, {.shuffle = true, .buffer = 100}, {.ahead = ahead});
     const auto go_through = [&](std::int64_t epoch) {
       batches.start_epoch(epoch);
       while (batches.next()) continue;

@@ -332,7 +332,7 @@ TEST(BatchReader, LastBatchIsSmallerAndMemoryIsUsedAgain) {
 TEST(BatchReader, EpochIsEnteredAtAnyBatch) {
   const BoundArrays data(classifier(), pair_of(counted("x.npy", {5, 4}), array<std::int64_t>("y.npy", {5}, {0, 1, 2, 0, 1})), options());
   for (const Ahead ahead : {Ahead::kNever, Ahead::kAlways}) {
-    BatchReader whole(data, 2, {.shuffle = true, .seed = 4}, ahead), part(data, 2, {.shuffle = true, .seed = 4}, ahead);
+    BatchReader whole(data, 2, {.shuffle = true, .seed = 4}, {.ahead = ahead}), part(data, 2, {.shuffle = true, .seed = 4}, {.ahead = ahead});
     for (std::int64_t first = 0; first <= 4; ++first) {
       whole.start_epoch(7);
       part.start_epoch(7, first);
@@ -353,7 +353,7 @@ TEST(BatchReader, GatheringAheadGivesTheSameBatches) {
                                std::vector<std::uint8_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27});
   };
   const BoundArrays data(classifier(), pair_of(x(), array<std::int64_t>("y.npy", {7}, {0, 1, 2, 0, 1, 2, 0})), options({{"image", 0.5}}));
-  BatchReader plain(data, 3, {.shuffle = true, .seed = 4}, Ahead::kNever), ahead(data, 3, {.shuffle = true, .seed = 4}, Ahead::kAlways);
+  BatchReader plain(data, 3, {.shuffle = true, .seed = 4}, {.ahead = Ahead::kNever}), ahead(data, 3, {.shuffle = true, .seed = 4}, {.ahead = Ahead::kAlways});
   for (const std::int64_t epoch : {0, 1, 5, 1}) {
     plain.start_epoch(epoch);
     ahead.start_epoch(epoch);
@@ -379,18 +379,31 @@ TEST(BatchReader, RowsOfAllInputsStayTogether) {
   }
 }
 
-TEST(BatchReader, AnEpochMayBeginAtAnyBatch) {
-  const BoundArrays data(classifier(), pair_of(counted("x.npy", {7, 4}), array<std::int64_t>("y.npy", {7}, {0, 1, 2, 0, 1, 2, 0})), options());
-  BatchReader whole(data, 2, {.shuffle = true, .buffer = 3, .seed = 5}), part(data, 2, {.shuffle = true, .buffer = 3, .seed = 5});
-  for (std::int64_t first = 0; first <= 4; ++first) {
-    whole.start_epoch(1);
-    for (std::int64_t i = 0; i < first; ++i) ASSERT_TRUE(whole.next());
-    part.start_epoch(1, first);
-    while (whole.next()) {
-      ASSERT_TRUE(part.next());
-      EXPECT_EQ(values_of<float>(part.feeds()[0].second), values_of<float>(whole.feeds()[0].second));
+/// Also where a batch is gathered from several files, and where numbers are denormal: threads that compute take those for zero.
+TEST(BatchReader, AnyNumberOfThreadsGathersTheSame) {
+  constexpr std::int64_t kRows = 300, kElements = 4000;
+  plan::Entry entry;
+  entry.feeds = {{"x", plan::Feed::Kind::kModelInput, DType::kF32, {Dim::symbol("N"), kElements}, std::nullopt, std::nullopt}};
+  std::vector<double> numbers(static_cast<std::size_t>(kRows * kElements));
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i) * (i % 3 == 0 ? 1e-44 : 1);
+  const Tensor doubles = Tensor::of<double>({kRows, kElements}, std::span<const double>(numbers));
+  for (const DType dtype : {DType::kF32, DType::kF64, DType::kI32}) {
+    std::vector<std::pair<std::string, Array>> arrays;
+    arrays.emplace_back("x", join_arrays("x", {Array("a", doubles.cast(dtype)), Array("b", doubles.cast(dtype))}));
+    const BoundArrays data(entry, std::move(arrays), options());
+    BatchReader alone(data, 37, {.shuffle = true, .seed = 3}, {.threads = 1}), two(data, 37, {.shuffle = true, .seed = 3}, {.threads = 2}), eight(data, 37, {.shuffle = true, .seed = 3}, {.threads = 8});
+    for (const std::int64_t epoch : {0, 1}) {
+      for (BatchReader* batches : {&alone, &two, &eight}) batches->start_epoch(epoch);
+      while (alone.next()) {
+        const auto expected = values_of<float>(alone.feeds()[0].second);
+        for (BatchReader* batches : {&two, &eight}) {
+          ASSERT_TRUE(batches->next());
+          EXPECT_EQ(values_of<float>(batches->feeds()[0].second), expected) << to_string(dtype);
+        }
+      }
+      EXPECT_FALSE(two.next());
+      EXPECT_FALSE(eight.next());
     }
-    EXPECT_FALSE(part.next());
   }
 }
 

@@ -167,9 +167,9 @@ int train(const Arguments& arguments) {
   if (not arguments.quiet) say_summary(progress, job, arguments, recipe.data.batch_size);
   if (not arguments.out.empty()) AtomicFile writable(arguments.out);  // better refused now than after the last epoch
 
-  BatchReader batches(data, recipe.data.batch_size, {.shuffle = not arguments.no_shuffle, .buffer = recipe.data.shuffle_buffer, .seed = recipe.train.seed});
+  BatchReader batches(data, recipe.data.batch_size, {.shuffle = not arguments.no_shuffle, .buffer = recipe.data.shuffle_buffer, .seed = recipe.train.seed}, {.threads = job.session.threads()});
   std::optional<BatchReader> validation;
-  if (valid or arguments.dry_run) validation.emplace(valid ? *valid : data, recipe.data.batch_size, ShuffleOptions{.shuffle = false});
+  if (valid or arguments.dry_run) validation.emplace(valid ? *valid : data, recipe.data.batch_size, ShuffleOptions{.shuffle = false}, GatherOptions{.threads = job.session.threads()});
   Checkpoints checkpoints(arguments.run_dir, job.session, {.keep = arguments.keep, .keep_best = arguments.keep_best or recipe.train.early_stopping_restore_best});
   const bool has_folder = not arguments.run_dir.empty() and not arguments.dry_run;
   std::optional<TrainState> from;

@@ -1,0 +1,147 @@
+// What feeding costs beside a small network's step: 784-256-10, Adam, batches of 64. Steps on batches that were made before take turns with steps on batches gathered
+// from shuffled samples, in one process, a few at a time, so that other programs disturb both alike.
+//
+//   feed_bench [SECONDS [THREADS]]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+#include "api/hone.h"
+#include "runtime/data/batches.h"
+
+namespace hone {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kPixels = 784, kClasses = 10, kBatch = 64, kSamples = 60'000, kReadyBatches = 64;
+constexpr int kStepsInTurn = 50;
+
+plan::Plan compiled_mlp() {
+  const std::string path = (std::filesystem::temp_directory_path() / fmt::format("feed_bench-{}.onnx", static_cast<long>(Clock::now().time_since_epoch().count()))).string();
+  nn::Model model("mlp");
+  model.output("logits", nn::dense(nn::relu(nn::dense(model.input("x", {kPixels}), 256)), kClasses));
+  save_model(model, path);
+  plan::Plan plan = compile_model(path, read_recipe_text("[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"adam\"\n"));
+  std::filesystem::remove(path);
+  return plan;
+}
+
+/// Numbers that a step's time does not depend on.
+Tensor bytes_of(DType dtype, std::vector<std::int64_t> shape) {
+  return Tensor::make(dtype, std::move(shape), [&](std::span<std::byte> to) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = dtype == DType::kF32 and i % 4 == 3 ? std::byte{0x3e} : static_cast<std::byte>(i * 2654435761U >> 24);
+  });
+}
+
+Tensor labels(std::int64_t count) {
+  return Tensor::make(DType::kI64, {count}, [](std::span<std::byte> to) {
+    auto* numbers = reinterpret_cast<std::int64_t*>(to.data());
+    for (std::size_t i = 0; i < to.size() / sizeof(std::int64_t); ++i) numbers[i] = static_cast<std::int64_t>(i % kClasses);
+  });
+}
+
+/// Samples of one element type, gone through epoch after epoch.
+class Feeding {
+ public:
+  Feeding(const plan::Plan& plan, DType dtype, int threads)
+      : session_(plan, {.device = "cpu", .threads = threads}),
+        data_(session_.entry(plan::kTrainStep), arrays(dtype), {.flag = "feed_bench", .batch_symbol = plan.batch_symbol, .scale = scale(dtype)}),
+        batches_(data_, kBatch, {.shuffle = true}, {.threads = threads}) {
+    batches_.add_feed("learning_rate", rate_);
+    batches_.start_epoch(epoch_);
+  }
+  void step() {
+    while (not batches_.next() or batches_.size() < kBatch) batches_.start_epoch(++epoch_);
+    session_.run(plan::kTrainStep, batches_.feeds());
+  }
+
+ private:
+  static std::vector<std::pair<std::string, Array>> arrays(DType dtype) {
+    std::vector<std::pair<std::string, Array>> arrays;
+    arrays.emplace_back("x", Array("x", bytes_of(dtype, {kSamples, kPixels})));
+    arrays.emplace_back("y", Array("y", labels(kSamples)));
+    return arrays;
+  }
+  static std::map<std::string, double> scale(DType dtype) {
+    if (dtype == DType::kF32) return {};
+    return {{"x", 1 / 255.0}};
+  }
+
+  Session session_;
+  BoundArrays data_;
+  BatchReader batches_;
+  Tensor rate_ = Tensor::scalar(0.001);
+  std::int64_t epoch_ = 0;
+};
+
+/// Batches that lie in memory as the step takes them, another one each step.
+class Ready {
+ public:
+  Ready(const plan::Plan& plan, int threads) : session_(plan, {.device = "cpu", .threads = threads}) {
+    for (std::int64_t i = 0; i < kReadyBatches; ++i) batches_.push_back(bytes_of(DType::kF32, {kBatch, kPixels}));
+  }
+  void step() {
+    const std::pair<std::string, TensorView> feeds[] = {{"x", batches_[number_++ % batches_.size()]}, {"target", target_}, {"learning_rate", rate_}};
+    session_.run(plan::kTrainStep, feeds);
+  }
+
+ private:
+  Session session_;
+  std::vector<Tensor> batches_;
+  Tensor target_ = labels(kBatch), rate_ = Tensor::scalar(0.001);
+  std::size_t number_ = 0;
+};
+
+struct Way {
+  std::string name;
+  std::function<void()> step;
+  std::vector<double> seconds = {};  // of a step, one for each turn
+};
+
+double at(std::vector<double> sorted, double share) {
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
+}
+
+void run(double seconds, int threads) {
+  const plan::Plan plan = compiled_mlp();
+  Ready ready(plan, threads);
+  Feeding bytes(plan, DType::kU8, threads), floats(plan, DType::kF32, threads);
+  std::vector<Way> ways = {{"ready", [&] { ready.step(); }}, {"shuffled u8, scaled to f32", [&] { bytes.step(); }}, {"shuffled f32", [&] { floats.step(); }}};
+  const auto take_turn = [&](Way& way) {
+    const auto begin = Clock::now();
+    for (int i = 0; i < kStepsInTurn; ++i) way.step();
+    way.seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count() / kStepsInTurn);
+  };
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  for (Way& way : ways) take_turn(way), way.seconds.clear();
+  while (Clock::now() < end)
+    for (Way& way : ways) take_turn(way);
+  for (const Way& way : ways)
+    fmt::print("{:<28} {:>7.1f} us a step (p10 {:.1f}) {:>+6.1f} % (p10 {:+.1f} %)\n", way.name, at(way.seconds, 0.5) * 1e6, at(way.seconds, 0.1) * 1e6,
+               100 * (at(way.seconds, 0.5) / at(ways[0].seconds, 0.5) - 1), 100 * (at(way.seconds, 0.1) / at(ways[0].seconds, 0.1) - 1));
+}
+
+}  // namespace
+}  // namespace hone
+
+int main(int count, char** words) {
+  const double seconds = count > 1 ? std::strtod(words[1], nullptr) : 10;
+  if (not(seconds > 0) or count > 3) {
+    fmt::print(stderr, "usage: feed_bench [SECONDS [THREADS]]\n");
+    return 2;
+  }
+  try {
+    hone::run(seconds, count > 2 ? std::atoi(words[2]) : 0);
+  } catch (const hone::Error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return error.exit_code();
+  }
+  return 0;
+}
