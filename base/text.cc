@@ -116,7 +116,11 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   const std::string wanted = lower_case(word);
   const std::string* best = nullptr;
   std::size_t best_score = 0;
+  const auto begins_with_the_word = [&](const std::string& candidate) {
+    return candidate.size() > word.size() and lower_case(candidate).starts_with(wanted) and (candidate[word.size()] == '_' or candidate[word.size()] == '.');
+  };
   for (const std::string& candidate : candidates) {
+    if (begins_with_the_word(candidate) and (best == nullptr or best_score > 1)) best = &candidate, best_score = 1;
     const std::size_t allowed = std::max(word.size(), candidate.size()) / 3 + (candidate.size() > 2 ? 0 : 1);
     const std::size_t difference = word.size() > candidate.size() ? word.size() - candidate.size() : candidate.size() - word.size();
     if (candidate.empty() or candidate.size() > kLongest or difference > allowed) continue;

@@ -13,7 +13,7 @@ namespace hone {
 /// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 /// The candidate most like `word`, or nothing when none is like it (more than about a third of its letters differ). Case
-/// differences count little; the first of equals wins.
+/// differences count little, and a name that begins with the word ("ema" of "ema_decay") is like it; the first of equals wins.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
 /// "did you mean "epochs"?", or empty when no candidate is like `word`.
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);

@@ -26,6 +26,7 @@ TEST(Nearest, FindsTyposOnly) {
   EXPECT_EQ(nearest("leraning_rate", kKeys), "learning_rate");
   EXPECT_EQ(nearest("RELU", kKeys), "Relu");
   EXPECT_EQ(nearest("adam", kKeys), "adam");
+  EXPECT_EQ(nearest("batch", kKeys), "batch_size");
   EXPECT_EQ(nearest("momentum", kKeys), std::nullopt);
   EXPECT_EQ(nearest("y", kKeys), std::nullopt);
   EXPECT_EQ(nearest("", kKeys), std::nullopt);
