@@ -1,6 +1,7 @@
 #include "base/files.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -238,6 +239,15 @@ void write_file_atomically(const std::string& path, std::span<const std::byte> b
 void write_file_atomically(const std::string& path, std::string_view text) {
   write_file_atomically(path, [&](AtomicFile& file) { file.write(text); });
 }
+
+// ---- locks
+
+FolderLock::FolderLock(const std::string& path) : folder_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (folder_ < 0) throw file_error(Code::kFileOpen, "open", path, errno);
+  held_ = ::flock(folder_, LOCK_EX | LOCK_NB) == 0 or errno != EWOULDBLOCK;
+}
+
+FolderLock::~FolderLock() { ::close(folder_); }
 
 // ---- logs
 

@@ -109,6 +109,22 @@ class LogFile {
   bool regular_ = true;
 };
 
+/// Keeps others out of a folder who ask this way, too, as long as it lives and the process does (flock).
+class FolderLock {
+ public:
+  /// Throws kFileOpen for what is no folder.
+  explicit FolderLock(const std::string& path);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  /// False if another one has it. Where the file system knows no locks, everybody has it.
+  bool is_held() const { return held_; }
+
+ private:
+  int folder_ = -1;
+  bool held_ = true;
+};
+
 /// "a/b.onnx" -> "a"; "b.onnx" -> "."; "/b" -> "/".
 std::string folder_of(const std::string& path);
 /// "a/b.onnx" -> "b.onnx".

@@ -12,6 +12,7 @@ namespace hone {
 namespace {
 
 constexpr std::size_t kBlockBytes = 256 * 1024;
+constexpr std::size_t kMostFields = std::size_t{1} << 20;
 constexpr std::size_t kRecordBytes = std::size_t{16} << 20;
 
 char separator_of(std::string_view line) {
@@ -50,6 +51,8 @@ int CsvRecords::take() {
 }
 
 std::string& CsvRecords::add_field() {
+  if (field_count_ == kMostFields)
+    throw Error(Code::kTooLarge, fmt::format("{}: line {} has more than {} fields", printable(file_.path(), 1000), line_, kMostFields), {}, {"is it a CSV file? Arrays of so many columns are better kept as .npy"});
   if (field_count_ == fields_.size()) fields_.emplace_back();
   std::string& field = fields_[field_count_++];
   field.clear();
@@ -102,6 +105,7 @@ bool CsvRecords::next() {
   int end;
   do {
     std::string& field = add_field();
+    check_length();
     const int first = take();
     end = first == '"' ? read_quoted(field) : read_plain(field, first);
   } while (end == separator_);

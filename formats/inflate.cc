@@ -94,11 +94,19 @@ class Inflater {
 
 }  // namespace
 
-void inflate_raw(std::span<const std::byte> packed, std::span<std::byte> destination, const std::string& name) {
+std::vector<std::byte> inflate_raw(std::span<const std::byte> packed, std::size_t size, const std::string& name) {
+  constexpr std::size_t kStep = std::size_t{16} << 20;
   Inflater inflater(packed, kRawDeflate, name);
-  const std::size_t count = inflater.read(destination);
-  if (count < destination.size()) damaged(name, fmt::format("they unpack to {} bytes where {} were expected", count, destination.size()));
-  if (not inflater.at_end()) damaged(name, fmt::format("they unpack to more than the {} bytes expected", destination.size()));
+  std::vector<std::byte> bytes;
+  bytes.reserve(size);  // a promise: what is never written takes no memory
+  while (bytes.size() < size) {
+    const std::size_t done = bytes.size();
+    bytes.resize(std::min(size, done + kStep));
+    const std::size_t count = done + inflater.read(std::span(bytes).subspan(done));
+    if (count < bytes.size()) damaged(name, fmt::format("they unpack to {} bytes where {} were expected", count, size));
+  }
+  if (not inflater.at_end()) damaged(name, fmt::format("they unpack to more than the {} bytes expected", size));
+  return bytes;
 }
 
 std::vector<std::byte> inflate_raw_start(std::span<const std::byte> packed, std::size_t count, const std::string& name) {

@@ -12,9 +12,9 @@
 
 namespace hone {
 
-/// Unpacks raw deflate data that become exactly `size` bytes, straight into `destination` (of that size). `name` is what messages call them.
+/// Unpacks raw deflate data that become exactly `size` bytes. `name` is what messages call them. Memory is touched only as far as there are data for it.
 /// Throws kDataFormat when the data are damaged, or become more or less.
-void inflate_raw(std::span<const std::byte> packed, std::span<std::byte> destination, const std::string& name);
+std::vector<std::byte> inflate_raw(std::span<const std::byte> packed, std::size_t size, const std::string& name);
 
 /// The first `count` bytes (or all, if there are fewer) of raw deflate data.
 std::vector<std::byte> inflate_raw_start(std::span<const std::byte> packed, std::size_t count, const std::string& name);

@@ -26,6 +26,7 @@ std::string key_of(const ZipEntry& entry) { return entry.name.substr(0, entry.na
 
 Tensor read_entry(const ZipReader& archive, const ZipEntry& entry, const std::string& path) {
   std::vector<std::byte> buffer;
+  (void)read_npy_header(archive.read_start(entry, kStartBytes), path + ":" + key_of(entry), entry.bytes);  // what is no array need not be unpacked
   return parse_npy(archive.read(entry, buffer), path + ":" + key_of(entry));
 }
 

@@ -19,10 +19,12 @@ namespace hone {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;                // reading: names are found in no time, however many there are
+using OrderedJson = nlohmann::ordered_json;  // writing
 
 constexpr std::string_view kMetadata = "__metadata__";
 constexpr std::uint64_t kLengthBytes = 8;
+constexpr int kDepth = 3;               // of a header: tensors, their fields, the numbers of a list
 constexpr std::size_t kAlignment = 64;  // of the first element; the format asks for 8
 
 struct TypeName {
@@ -51,13 +53,16 @@ std::uint64_t header_length(std::span<const std::byte> file, const std::string& 
 Json parse_header(std::string_view text, const std::string& path) {
   std::set<std::string> names;
   std::optional<std::string> twice;
+  bool deep = false;  // what is nested deeply would be copied and destroyed by recursion
   const Json json = Json::parse(
       text,
       [&](int depth, Json::parse_event_t event, Json& parsed) {
+        if (depth > kDepth) return deep = true, false;
         if (event == Json::parse_event_t::key and depth == 1 and not names.insert(parsed.get<std::string>()).second) twice = parsed.get<std::string>();
         return true;
       },
       false);
+  if (deep) throw damaged(path, "something in its header is nested more deeply than a tensor's shape");
   if (twice) throw damaged(path, fmt::format("its header has {} twice", quoted(*twice)));
   if (not json.is_object()) throw damaged(path, "its header is no JSON object");
   return json;
@@ -80,7 +85,8 @@ DType dtype_of(const std::string& name, const std::string& tensor, const std::st
 }
 
 SafetensorsEntry entry_from(const std::string& name, const Json& json, const std::string& path) {
-  const auto field = [&](const char* key) { return json.is_object() and json.contains(key) ? json[key] : Json(); };
+  static const Json kNothing;
+  const auto field = [&](const char* key) -> const Json& { return json.is_object() and json.contains(key) ? json[key] : kNothing; };
   const auto shape = whole_numbers(field("shape")), offsets = whole_numbers(field("data_offsets"));
   if (not field("dtype").is_string() or not shape or not offsets or offsets->size() != 2)
     throw damaged(path, fmt::format("the tensor {} lacks a dtype, a shape or two data_offsets", quoted(name)));
@@ -126,17 +132,18 @@ std::string_view type_name(const SafetensorsSource& tensor, const std::string& p
 
 /// The header's text, padded with blanks so that the elements are aligned.
 std::string header_text(std::span<const SafetensorsSource> tensors, const std::map<std::string, std::string>& metadata, const std::string& path) {
-  Json json = Json::object();
+  OrderedJson json = OrderedJson::object();
+  std::set<std::string_view> names;
   if (not metadata.empty()) json[std::string(kMetadata)] = metadata;
   std::uint64_t end = 0;
   for (const SafetensorsSource& tensor : tensors) {
-    if (json.contains(tensor.name) or tensor.name == kMetadata)
+    if (not names.insert(tensor.name).second or tensor.name == kMetadata)
       throw Error(Code::kDataName, fmt::format("cannot write {}: the name {} cannot be used, or not twice", printable(path, 1000), quoted(tensor.name)));
     const std::uint64_t begin = end;
     end = checked_add(end, static_cast<std::uint64_t>(checked_element_count(tensor.shape)) * size_of(tensor.dtype), "the tensors of a file");
-    json[tensor.name] = {{"dtype", type_name(tensor, path)}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
+    json.push_back({tensor.name, {{"dtype", type_name(tensor, path)}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}}});
   }
-  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   text.append((kAlignment - (kLengthBytes + text.size()) % kAlignment) % kAlignment, ' ');
   return text;
 }

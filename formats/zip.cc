@@ -187,8 +187,7 @@ std::span<const std::byte> ZipReader::read(const ZipEntry& entry, std::vector<st
   std::span<const std::byte> content = packed(entry);
   buffer.clear();
   if (entry.method == kDeflated) {
-    buffer.resize(entry.bytes);
-    inflate_raw(content, buffer, label(entry));
+    buffer = inflate_raw(content, entry.bytes, label(entry));
     content = buffer;
   }
   if (const std::uint32_t crc = crc32_of(content); crc != entry.crc)

@@ -182,7 +182,8 @@ class InterleaveStream : public ExampleStream {
         if (++in_block_ == block_) end_turn();
         return true;
       } else {
-        place = {};
+        place.stream.reset();  // before the stage that it goes through
+        place.stage.reset();
         end_turn();
       }
     }

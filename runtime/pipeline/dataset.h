@@ -25,6 +25,12 @@ namespace hone {
 class ExampleIterator {
  public:
   explicit ExampleIterator(StagePointer stage, std::uint64_t epoch) : stage_(std::move(stage)), stream_(stage_->open(epoch)) {}
+  ExampleIterator(ExampleIterator&&) noexcept = default;
+  ExampleIterator& operator=(ExampleIterator&& other) noexcept {
+    stream_ = std::move(other.stream_);  // first: a stream ends before the stage that it goes through
+    stage_ = std::move(other.stage_);
+    return *this;
+  }
   /// The next example; false at the end. Throws what a source throws, and what a function throws with the number of the example.
   bool next(Example* example) { return stream_->next(example); }
   /// Passes over `count` examples, without making them where that can be helped. How many there were: fewer only at the end.

@@ -137,8 +137,17 @@ TrainState load_checkpoint(const std::string& path, Session& session) {
   return state;
 }
 
-Checkpoints::Checkpoints(std::string run_dir, Session& session, CheckpointOptions options) : run_dir_(std::move(run_dir)), session_(session), options_(options) {
-  if (not is_folder(run_dir_)) return;
+Checkpoints::Checkpoints(std::string run_dir, Session& session, CheckpointOptions options) : run_dir_(std::move(run_dir)), session_(session), options_(options) {}
+
+void Checkpoints::enter() {
+  if (lock_) return;
+  make_folders(run_dir_);
+  lock_.emplace(run_dir_);
+  if (not lock_->is_held()) {
+    lock_.reset();
+    throw Error(Code::kUsage, fmt::format("another run is training into {} just now", quoted(run_dir_)), {}, {"name another run folder (--run-dir), or wait until that run has ended"});
+  }
+  // What a run that was killed left half-written. That of a run that goes on would look the same.
   for (const std::string& name : list_folder(run_dir_))
     if (name.starts_with('.'))
       for (const std::string_view ending : {kHalf, kOld})
@@ -156,13 +165,15 @@ std::vector<std::int64_t> Checkpoints::steps() const {
 
 std::string Checkpoints::path(std::int64_t step) const { return fmt::format("{}/{}{:06}", run_dir_, kPrefix, step); }
 
-void Checkpoints::save(const TrainState& state) {
+void Checkpoints::save(const TrainState& state, Older older) {
   const Position position = {state.step, state.epoch, state.batch};
   if (on_disk_ == position) return;  // nothing has happened since
   write_checkpoint(path(state.step), session_, state);
   on_disk_ = position;
+  if (older == Older::kAllStay) return;
   std::int64_t newest = 0;
   for (const std::int64_t step : steps()) {
+    if (step > state.step) continue;  // damaged ones, which the run went past when it went on, are no reason to remove sound ones
     const bool best = options_.keep_best and state.best and state.best_step == step;
     if (newest++ >= options_.keep and not best) remove_tree(path(step));
   }
@@ -174,6 +185,8 @@ NamedTensors Checkpoints::weights(std::int64_t step) const {
 }
 
 std::optional<TrainState> Checkpoints::restore(std::vector<std::string>* notes) {
+  if (not is_folder(run_dir_)) return std::nullopt;
+  enter();
   const std::vector<std::int64_t> there = steps();
   std::vector<std::string> reasons;
   for (const std::int64_t step : there) {
@@ -198,8 +211,9 @@ std::optional<TrainState> Checkpoints::begin_or_resume(bool resume, const Recipe
     if (const auto there = steps(); not there.empty())
       throw Error(Code::kUsage, fmt::format("{} holds the checkpoints of an earlier run, the newest of step {}", quoted(run_dir_), there.front()), {},
                   {"go on with that run (--resume)", "or name another run folder (--run-dir), or remove that one, to begin anew"});
-    return std::nullopt;
   }
+  enter();
+  if (not resume) return std::nullopt;
   std::vector<std::string> notes;
   std::optional<TrainState> from = restore(&notes);
   if (from) {

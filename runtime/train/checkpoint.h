@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "runtime/data/named_tensors.h"
 #include "runtime/session.h"
 #include "runtime/train/progress.h"
@@ -40,33 +41,38 @@ struct CheckpointOptions {
 /// The checkpoints of one run folder.
 class Checkpoints {
  public:
-  /// The session stays alive. Takes away what a run that was killed left half-written. `run_dir` may not exist yet. Throws kFileOpen, kFileWrite.
+  /// The session stays alive. `run_dir` may not exist yet.
   Checkpoints(std::string run_dir, Session& session, CheckpointOptions options);
 
   /// The steps of the folders that are there, sound or not, newest first.
   std::vector<std::int64_t> steps() const;
   std::string path(std::int64_t step) const;
 
-  /// Writes one, then takes away those that need not be kept. Throws kFileOpen, kFileWrite.
-  void save(const TrainState& state);
+  enum class Older : std::uint8_t { kPruned, kAllStay };
+  /// Writes one, then takes away those before it that need not be kept. Throws kFileOpen, kFileWrite.
+  void save(const TrainState& state, Older older = Older::kPruned);
 
   /// The weights of one that is there and sound, by name. Throws what check_checkpoint() throws.
   NamedTensors weights(std::int64_t step) const;
 
-  /// How a run begins: with restore(), if it is to go on, telling `progress` what was found and changed; afresh, where there is no checkpoint. Throws kUsage if it is not to
-  /// go on and there are checkpoints, which a new run would mix with its own, and what restore() and changes_since() throw.
+  /// How a run begins, which has the folder to itself from now on; what one that was killed left half-written is taken away: with restore(), if it is to go on, telling `progress` what was found and changed; afresh, where there is no checkpoint. Throws kUsage if it is not to
+  /// go on and there are checkpoints, which a new run would mix with its own, and for a folder that another run is using, and what restore() and changes_since() throw.
   std::optional<TrainState> begin_or_resume(bool resume, const Recipe& recipe, const std::string& order, Progress& progress);
 
   /// Loads the newest sound one. Unsound ones are passed over, each with a sentence in *notes. Nothing if there are none at all. Throws kCheckpoint if none of those
-  /// that are there is sound, kPlanMismatch if it does not fit the plan.
+  /// that are there is sound, kPlanMismatch if it does not fit the plan, kUsage where another run has the folder.
   std::optional<TrainState> restore(std::vector<std::string>* notes);
 
  private:
+  /// Has the folder to itself from now on.
+  void enter();
+
   std::string run_dir_;
   Session& session_;
   CheckpointOptions options_;
   using Position = std::array<std::int64_t, 3>;  // step, epoch, batch
   std::optional<Position> on_disk_;              // of what was saved or restored last
+  std::optional<FolderLock> lock_;
 };
 
 }  // namespace hone

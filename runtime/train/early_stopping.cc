@@ -25,7 +25,7 @@ EarlyStopping::Verdict EarlyStopping::observe(double value) {
     waited_ = 0;
     return {.is_best = true};
   }
-  return {.is_best = epochs_ == 1, .stop = waited_ >= patience_ and epochs_ > 1};
+  return {.is_best = epochs_ == 1, .stop = is_over()};
 }
 
 void EarlyStopping::restore(std::span<const double> state) {

@@ -101,7 +101,11 @@ std::string to_json(const TrainState& state) {
 
 TrainState state_from_json(std::string_view text, const std::string& path) {
   try {
-    return state_of(Json::parse(text));
+    constexpr int kDepth = 8;  // the recipe's lists lie less deep; what lies deeper would be written by recursion
+    return state_of(Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
+      if (depth > kDepth) throw Json::other_error::create(501, "it is nested too deeply", nullptr);
+      return true;
+    }));
   } catch (const Json::exception& error) {
     throw Error(Code::kDataFormat, fmt::format("{} is no state of a training run: {}", printable(path, 1000), printable(error.what(), 200)), {},
                 {"it is damaged, or another program wrote it"});

@@ -13,19 +13,31 @@ namespace hone {
 
 namespace {
 
-/// Rows of several tensors of one type, one behind the other.
+/// Outputs of batches, one behind the other.
 Tensor stacked(const std::string& name, const std::vector<Tensor>& parts) {
   std::vector<std::int64_t> shape = parts.front().shape();
-  if (shape.empty()) throw Error(Code::kPlanMismatch, fmt::format("the output {} has no sample axis", quoted(name)), {}, {"run the entry \"predict\" on the session for one call of the model"});
   shape[0] = 0;
-  for (const Tensor& part : parts) shape[0] += part.shape().at(0);
+  for (const Tensor& part : parts) {
+    if (not std::equal(part.shape().begin() + 1, part.shape().end(), shape.begin() + 1, shape.end()))
+      throw Error(Code::kDataShape, fmt::format("the output {} is {} for one batch and {} for another", quoted(name), shape_text(parts.front().shape()), shape_text(part.shape())), {},
+                  {"give all batches samples of one shape: pad_sequence() makes sequences equally long"});
+    shape[0] += part.shape()[0];
+  }
   return Tensor::make(parts.front().dtype(), shape, [&](std::span<std::byte> bytes) {
     auto to = bytes.begin();
-    for (const Tensor& part : parts) {
-      HONE_CHECK(static_cast<std::size_t>(bytes.end() - to) >= part.byte_count(), "outputs of different rows");
-      to = std::copy(part.bytes().begin(), part.bytes().end(), to);
-    }
+    for (const Tensor& part : parts) to = std::copy(part.bytes().begin(), part.bytes().end(), to);
   });
+}
+
+void check_options(const FitOptions& options) {
+  const auto check = [](std::int64_t number, std::int64_t least, const char* name) {
+    if (number < least) throw Error(Code::kUsage, fmt::format("fit: {} is {}", name, number), {}, {fmt::format("it is {} or more", least)});
+  };
+  check(options.steps, 0, "steps");
+  check(options.limit, 0, "limit");
+  check(options.log_every, 0, "log_every");
+  check(options.save_steps, 0, "save_steps");
+  check(options.keep, 1, "keep");
 }
 
 Dataset without_target(const Dataset& data) {
@@ -54,6 +66,7 @@ DatasetBatches Trainer::batches(const plan::Entry& entry, const Dataset& data, c
 }
 
 TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
+  check_options(options);
   const TrainEntries entries = {.step = &entry(plan::kTrainStep, "train"),
                                 .accumulate = session_.has_entry(plan::kAccumulateStep) ? &session_.entry(plan::kAccumulateStep) : nullptr,
                                 .evaluate = &entry(plan::kEvalStep, "evaluate")};
@@ -61,6 +74,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   if (options.epochs) changes.values["train.epochs"] = {.kind = RecipeValue::Kind::kInt, .integer = *options.epochs};
   changes.file = "the options of fit";
   const Recipe recipe = change_at_run_time(recipe_, changes);
+  set_random_seed(session_, recipe.train.seed);
   DatasetBatches source = batches(*entries.step, train, "the data to train on");
   std::optional<DatasetBatches> valid;
   if (options.valid) valid.emplace(*entries.evaluate, *options.valid, BindOptions{.flag = "the data to validate on", .batch_symbol = batch_symbol_, .pre_batched = false, .scale = recipe.data.scale});
@@ -73,6 +87,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   }
   TrainingLoop loop(runner_, entries, recipe, source, valid ? &*valid : nullptr,
                     {.steps = options.steps,
+                     .limit = options.limit,
                      .log_every = options.log_every,
                      .run_dir = options.run_dir,
                      .checkpoints = checkpoints ? &*checkpoints : nullptr,
@@ -99,7 +114,14 @@ NamedTensors Trainer::predict(const Dataset& data) {
   source.start_epoch(0);
   while (source.next()) {
     session_.run(called.name, source.feeds());
-    for (std::size_t i = 0; i < parts.size(); ++i) parts[i].push_back(session_.result_tensor(called.results[i].name));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::string& name = called.results[i].name;
+      Tensor output = session_.result_tensor(name);
+      if (output.shape().empty() or output.shape()[0] != source.size())
+        throw Error(Code::kPlanMismatch, fmt::format("the output {} is {} for {} samples: it has no sample axis", quoted(name), shape_text(output.shape()), source.size()), {},
+                    {"run the entry \"predict\" on the session for one call of the model"});
+      parts[i].push_back(std::move(output));
+    }
   }
   NamedTensors outputs;
   for (std::size_t i = 0; i < parts.size(); ++i)

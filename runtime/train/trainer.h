@@ -23,6 +23,7 @@ struct FitOptions {
   std::optional<Dataset> valid;        ///< batches to evaluate after each epoch
   std::optional<std::int64_t> epochs;  ///< nothing: as the recipe says
   std::int64_t steps = 0;              ///< stop after so many; 0: when the epochs are over
+  std::int64_t limit = 0;              ///< batches of an epoch at most, as Keras's steps_per_epoch: what a data set without an end needs; 0: all
   std::int64_t log_every = 100;        ///< steps from line to line in metrics.jsonl
   std::string run_dir;                 ///< checkpoints, metrics, curves; "": no files
   bool resume = false;                 ///< go on from the newest sound checkpoint in run_dir, if there is one
@@ -47,14 +48,15 @@ class Trainer {
   Recipe& recipe() { return recipe_; }
 
   /// Trains on batches: tensors by input name, "x" for the only input, "y" for the target. An epoch is a pass over the data set, whose order follows from its own seeds.
-  /// At the end the weights are moving averages where the recipe asks for them. Throws what TrainingLoop, Checkpoints and DatasetBatches throw; kUsage for a run_dir that
-  /// holds another run's checkpoints.
+  /// At the end the weights are moving averages where the recipe asks for them. Throws what TrainingLoop, Checkpoints and DatasetBatches throw; kUsage for options that make no
+  /// sense and a run_dir that holds another run's checkpoints.
   TrainResult fit(const Dataset& train, FitOptions options = {});
 
   /// Loss and metrics over batches.
   NamedNumbers evaluate(const Dataset& data);
 
-  /// The outputs for all samples, by ONNX name, in order; a target among the tensors is left out. Throws kPlanMismatch for an output that has no sample axis.
+  /// The outputs for all samples, by ONNX name, in order; a target among the tensors is left out. Throws kPlanMismatch for an output that has no sample axis,
+  /// kDataShape for one whose samples are of different shapes.
   NamedTensors predict(const Dataset& data);
 
   /// Writes the model with its trained weights, or as .safetensors the weights alone; reads them back (runtime/train/weights.h).

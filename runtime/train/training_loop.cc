@@ -25,8 +25,11 @@ std::vector<double> numbers_of(const std::array<double, size>& state) {
   return {state.begin(), state.end()};
 }
 
-std::optional<ResumePoint> resume_point(const std::optional<TrainState>& from) {
+/// What the logs say of what comes after `from` goes: it will be done once more, unless nothing is left to do.
+std::optional<ResumePoint> resume_point(const std::optional<TrainState>& from, bool nothing_left) {
   if (not from) return std::nullopt;
+  constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max() / 2;
+  if (nothing_left) return ResumePoint{.epoch = kEnd, .step = kEnd};
   return ResumePoint{.epoch = from->epoch + 1, .step = from->step};
 }
 
@@ -36,16 +39,17 @@ std::optional<ResumePoint> resume_point(const std::optional<TrainState>& from) {
 
 }  // namespace
 
-std::optional<NamedNumbers> evaluate(StepRunner& runner, const plan::Entry& entry, BatchSource& data, std::string_view prefix, const std::function<bool()>& stop_requested) {
+std::optional<NamedNumbers> evaluate(StepRunner& runner, const plan::Entry& entry, BatchSource& data, std::string_view prefix, const std::function<bool()>& stop_requested,
+                                     std::int64_t limit) {
   Means means(entry, prefix);
   data.start_epoch(0);
-  bool any = false;
-  for (; data.next(); any = true) {
+  std::int64_t batches = 0;
+  for (; (limit == 0 or batches < limit) and data.next(); ++batches) {
     runner.run(entry.name, data.feeds());
     means.add(runner);
     if (stop_requested()) return std::nullopt;
   }
-  if (not any) refuse_nothing("evaluate");
+  if (batches == 0) refuse_nothing("evaluate");
   return means.values();
 }
 
@@ -59,7 +63,6 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
       options_(std::move(options)),
       progress_(progress),
       means_(*entries.step, ""),
-      log_(options_.run_dir, recipe, resume_point(from)),
       state_(from.value_or(TrainState{})) {
   limit_ = train.known_batch_count().value_or(0);
   if (options_.limit > 0) limit_ = limit_ > 0 ? std::min(limit_, options_.limit) : options_.limit;
@@ -83,13 +86,15 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
     check_monitor("train.early_stopping.monitor", monitor);
     early_stopping_.emplace(recipe);
     if (from and not from->early_stopping.empty()) early_stopping_->restore(from->early_stopping);
+    if (early_stopping_->is_over() and state_.batch == 0) result_.end = TrainResult::End::kNoProgress;  // as it was when the run was stopped
   }
   if (options_.log_grad_norms) find_norms();
   state_.recipe = recipe;
   state_.order = train.order();
   if (from and state_.batch > 0) means_.restore(from->means);
   seconds_before_ = state_.seconds;
-  result_ = {.steps = state_.step, .earlier_steps = state_.step, .epochs = state_.epoch, .values = state_.values};
+  result_ = {.steps = state_.step, .earlier_steps = state_.step, .epochs = state_.epoch, .end = result_.end, .values = state_.values};
+  log_.emplace(options_.run_dir, recipe, resume_point(from, is_done()));
 }
 
 void TrainingLoop::check_length() const {
@@ -125,7 +130,7 @@ void TrainingLoop::find_norms() {
 
 TrainResult TrainingLoop::run() {
   begin_ = last_log_ = Clock::now();
-  while (state_.epoch < recipe_.train.epochs and (not is_over() or is_to_be_validated())) run_epoch();
+  while (not is_done()) run_epoch();
   save();
   if (early_stopping_ and recipe_.train.early_stopping_restore_best and result_.end != TrainResult::End::kStopRequested) restore_best();
   result_.steps = state_.step;
@@ -198,7 +203,7 @@ void TrainingLoop::log_step(double loss, bool with_norms) {
                              .values = &means_.values()};
   if (options_.on_step) options_.on_step(record);
   if (options_.log_every == 0 or state_.step % options_.log_every != 0) return;
-  log_.step(record);
+  log_->step(record);
   samples_since_log_ = 0;
   last_log_ = Clock::now();
 }
@@ -224,7 +229,7 @@ void TrainingLoop::end_epoch(bool whole, Clock::time_point begin) {
 /// False when the run is to stop before it is over.
 bool TrainingLoop::add_validation() {
   if (valid_ == nullptr) return true;
-  const std::optional<NamedNumbers> valid = evaluate(runner_, *entries_.evaluate, *valid_, "val_", options_.stop_requested);
+  const std::optional<NamedNumbers> valid = evaluate(runner_, *entries_.evaluate, *valid_, "val_", options_.stop_requested, options_.valid_limit);
   if (valid) result_.values.insert(result_.values.end(), valid->begin(), valid->end());
   else result_.end = TrainResult::End::kStopRequested;
   return valid.has_value();
@@ -232,11 +237,11 @@ bool TrainingLoop::add_validation() {
 
 void TrainingLoop::record_epoch(bool whole, Clock::time_point begin) {
   const EpochRecord record = {.epoch = result_.epochs, .values = &result_.values, .learning_rate = rate_, .seconds = seconds_since(begin)};
-  log_.epoch(record);
+  log_->epoch(record);
   if (options_.on_epoch) options_.on_epoch(record);
   if (not whole) return;  // a run that goes on does so with the next batch
   if (options_.log_histograms)
-    for (const auto& [name, value] : runner_.weights()) log_.histogram(state_.step, "weights/" + name, value);
+    for (const auto& [name, value] : runner_.weights()) log_->histogram(state_.step, "weights/" + name, value);
   state_.epoch = result_.epochs;
   state_.batch = 0;
   state_.values = result_.values;
@@ -256,7 +261,7 @@ void TrainingLoop::judge_epoch(const EpochPoint& epoch) {
     if (verdict.is_best) state_.best = BestEpoch{.epoch = epoch.epoch, .name = monitor, .value = value_of(epoch, monitor)};
     if (verdict.stop and result_.end == TrainResult::End::kDone) result_.end = TrainResult::End::kNoProgress;
   } else {
-    state_.best = best_epoch(log_.history());
+    state_.best = best_epoch(log_->history());
     is_best = state_.best and state_.best->epoch == epoch.epoch;
   }
   if (not is_best) return;
@@ -265,19 +270,20 @@ void TrainingLoop::judge_epoch(const EpochPoint& epoch) {
 }
 
 void TrainingLoop::restore_best() {
-  if (not state_.best or state_.best->epoch == state_.epoch) return;
+  if (not state_.best) return;
+  result_.restored_epoch = state_.best->epoch;
+  if (state_.best_step == state_.step) return;  // they are there
   if (options_.checkpoints != nullptr) best_weights_ = options_.checkpoints->weights(state_.best_step);
   runner_.set_weights(best_weights_);
-  result_.restored_epoch = state_.best->epoch;
 }
 
-void TrainingLoop::save() {
+void TrainingLoop::save(Checkpoints::Older older) {
   if (options_.checkpoints == nullptr) return;
   state_.means = state_.batch > 0 ? means_.state() : std::vector<double>{};
   state_.seconds = seconds_before_ + seconds_since(begin_);
   if (plateau_) state_.plateau = numbers_of(plateau_->state());
   if (early_stopping_) state_.early_stopping = numbers_of(early_stopping_->state());
-  options_.checkpoints->save(state_);
+  options_.checkpoints->save(state_, older);
 }
 
 void TrainingLoop::refuse_loss(double loss) {
@@ -285,8 +291,9 @@ void TrainingLoop::refuse_loss(double loss) {
   std::vector<std::string> notes = runner_.find_not_finite(entries_.step->name, train_.feeds());
   notes.emplace_back("the weights are still those before this step, because only a finite loss updates them; no trained model was written");
   if (options_.checkpoints != nullptr and in_group_ == 0) {  // of half a group of batches nothing could go on
-    save();
-    notes.push_back(fmt::format("they are in {}; --resume goes on there, with another optimizer.learning_rate or without the bad data", options_.checkpoints->path(state_.step)));
+    save(Checkpoints::Older::kAllStay);  // which may be needed, if these weights have grown too large already
+    notes.push_back(fmt::format("they are in {}; --resume goes on there, with another optimizer.learning_rate or without the bad data; where these weights are too large already, remove it, and --resume goes on from an older one",
+                                options_.checkpoints->path(state_.step)));
   }
   notes.push_back(fmt::format("try a smaller optimizer.learning_rate (it was {:.6g}), or look for nan and very large numbers in the data", rate_));
   throw Error(Code::kNotFinite, fmt::format("the loss is {} at epoch {}, step {}", std::isnan(loss) ? std::abs(loss) : loss, result_.epochs, state_.step + 1), {}, std::move(notes));

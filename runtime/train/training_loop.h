@@ -23,6 +23,7 @@ namespace hone {
 struct TrainOptions {
   std::int64_t steps = 0;        ///< stop after so many, wherever that is in an epoch; 0: when the epochs are over
   std::int64_t limit = 0;        ///< batches of an epoch at most; 0: all
+  std::int64_t valid_limit = 0;  ///< batches of a validation at most; 0: all
   std::int64_t log_every = 100;  ///< every so many steps a line in metrics.jsonl
   bool log_grad_norms = false;   ///< with the L2 norm of each weight's gradient; needs the entry train_step_norms
   bool log_histograms = false;   ///< after every epoch, of each weight, for TensorBoard
@@ -55,13 +56,14 @@ struct TrainResult {
   std::int64_t epochs = 0;         ///< begun
   double seconds = 0;              ///< of this run
   End end = End::kDone;            ///< the weights are those after the last step, or, if train.early_stopping says so, after the best epoch
-  std::int64_t restored_epoch = 0; ///< whose weights they are then; 0: those after the last step
+  std::int64_t restored_epoch = 0; ///< whose weights they are then, as they were validated; 0: those after the last step
   NamedNumbers values;             ///< of the last epoch, with the validation's
 };
 
-/// Means of loss and metrics of `entry` over an epoch of `data`, in order. `prefix` goes before their names. Nothing if `stop_requested` said so before the end.
+/// Means of loss and metrics of `entry` over an epoch of `data`, in order, or over `limit` batches of it. `prefix` goes before their names. Nothing if `stop_requested` said so before the end.
+/// Throws kDataLength where there is no batch.
 std::optional<NamedNumbers> evaluate(StepRunner& runner, const plan::Entry& entry, BatchSource& data, std::string_view prefix = "",
-                                     const std::function<bool()>& stop_requested = [] { return false; });
+                                     const std::function<bool()>& stop_requested = [] { return false; }, std::int64_t limit = 0);
 
 class TrainingLoop {
  public:
@@ -92,10 +94,11 @@ class TrainingLoop {
   void record_epoch(bool whole, Clock::time_point begin);
   void judge_epoch(const EpochPoint& epoch);
   void restore_best();
-  void save();
+  void save(Checkpoints::Older older = Checkpoints::Older::kPruned);
   bool is_epoch_over() const { return limit_ > 0 and state_.batch >= limit_; }
   /// An earlier run made the epoch's steps, and was stopped before it was validated.
   bool is_to_be_validated() const { return result_.end == TrainResult::End::kDone and is_epoch_over(); }
+  bool is_done() const { return state_.epoch >= recipe_.train.epochs or (is_over() and not is_to_be_validated()); }
   bool is_over() const { return result_.end != TrainResult::End::kDone or state_.step >= run_.steps; }
   std::int64_t steps_in(std::int64_t batches) const { return (batches + group_ - 1) / group_; }
   [[noreturn]] void refuse_loss(double loss);
@@ -108,7 +111,7 @@ class TrainingLoop {
   TrainOptions options_;
   Progress& progress_;
   Means means_;
-  RunLog log_;
+  std::optional<RunLog> log_;  // from the constructor's end on
   TrainState state_;
   RunLength run_;
   std::int64_t limit_ = 0;  // batches of an epoch; 0: not known

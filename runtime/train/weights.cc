@@ -78,6 +78,11 @@ void save_persistents(const Session& session, const std::function<bool(const pla
   write_safetensors(path, sources, {{"format", "pt"}});  // what the readers of others ask for
 }
 
+void set_random_seed(Session& session, std::int64_t seed) {
+  for (const plan::Persistent& persistent : session.program().persistents)
+    if (persistent.role == plan::Persistent::Role::kState and persistent.name == plan::kRandomSeed) session.write(persistent.name, Tensor::scalar(seed));
+}
+
 bool take_averages(Session& session) {
   bool any = false;
   for (const plan::Persistent& persistent : session.program().persistents) {

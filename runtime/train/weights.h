@@ -34,6 +34,9 @@ void save_weights(std::span<const std::byte> onnx_model, const Session& session,
 /// Writes those of the session's weights and states that `is_wanted` names as .safetensors, atomically. Throws what write_safetensors() throws.
 void save_persistents(const Session& session, const std::function<bool(const plan::Persistent&)>& is_wanted, const std::string& path);
 
+/// What the step's random numbers follow from; a plan begins with the seed that it was compiled with.
+void set_random_seed(Session& session, std::int64_t seed);
+
 /// Puts the moving averages of weights (plan::kEmaSuffix) in the weights' places. False if there are none.
 bool take_averages(Session& session);
 

@@ -94,6 +94,40 @@ TEST(Trainer, GoesOnInTheMiddleOfAnEpoch) {
   EXPECT_EQ(weights(second), weights(whole));
 }
 
+/// Nothing is ever better than the first epoch by as much as this.
+void stop_early(Trainer& trainer, std::int64_t patience, bool restore_best) {
+  trainer.recipe().train.early_stopping_monitor = "loss";
+  trainer.recipe().train.early_stopping_min_delta = 100;
+  trainer.recipe().train.early_stopping_patience = patience;
+  trainer.recipe().train.early_stopping_restore_best = restore_best;
+}
+
+TEST(Trainer, ARunThatStoppedEarlyStaysStopped) {
+  const test::TempFolder folder;
+  std::map<std::string, std::vector<double>> stopped;
+  for (const bool resume : {false, true}) {
+    Trainer trainer(plan_with_dropout(), one_thread());
+    stop_early(trainer, 2, false);
+    const TrainResult result = trainer.fit(shuffled(), {.run_dir = folder / "run", .resume = resume, .quiet = true});
+    EXPECT_EQ(result.end, TrainResult::End::kNoProgress);
+    EXPECT_EQ(result.epochs, 3);
+    EXPECT_EQ(result.earlier_steps, resume ? 15 : 0);
+    if (resume) EXPECT_EQ(weights(trainer), stopped);
+    stopped = weights(trainer);
+  }
+  EXPECT_THAT(folder.read("run/metrics.csv"), HasSubstr("\n3,")) << "nothing was trained, so nothing of the log went";
+}
+
+TEST(Trainer, TheBestWeightsComeBackAlsoFromTheMiddleOfAnEpoch) {
+  Trainer one(plan_with_dropout(), one_thread()), more(plan_with_dropout(), one_thread());
+  one.fit(shuffled(), {.epochs = 1, .quiet = true});
+  stop_early(more, 10, true);
+  const TrainResult result = more.fit(shuffled(), {.steps = 7, .quiet = true});
+  EXPECT_EQ(result.restored_epoch, 1);
+  for (const plan::Persistent& persistent : one.session().program().persistents)
+    if (persistent.in_model) EXPECT_EQ(weights(more).at(persistent.name), weights(one).at(persistent.name)) << persistent.name;
+}
+
 TEST(Trainer, OtherDataInTheMiddleOfAnEpochAreRefused) {
   const test::TempFolder folder;
   {

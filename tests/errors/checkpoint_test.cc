@@ -91,6 +91,34 @@ TEST(Checkpoint, TheNewestAndTheBestStay) {
   EXPECT_THAT(checkpoints.steps(), ElementsAre(5, 4, 2));
 }
 
+TEST(Checkpoint, DamagedOnesThatARunWentPastCostNoSoundOne) {
+  Shop shop;
+  for (const std::int64_t step : {10, 20, 30}) shop.save(step);
+  shop.folder.write(shop.file(30, "model.safetensors"), "damaged");
+  std::vector<std::string> notes;
+  {
+    Checkpoints checkpoints = shop.open({.keep = 1});
+    ASSERT_EQ(checkpoints.restore(&notes)->step, 20);
+    checkpoints.save(shop.state(22));
+    EXPECT_THAT(checkpoints.steps(), ElementsAre(30, 22));
+  }
+  EXPECT_EQ(shop.open().restore(&notes)->step, 22);
+}
+
+TEST(Checkpoint, OneRunAtATimeHasTheFolder) {
+  Shop shop;
+  Progress progress(ProgressMode::kQuiet, [](std::string_view) {});
+  const Recipe recipe = shop.state(1).recipe;
+  Checkpoints first = shop.open();
+  EXPECT_FALSE(first.begin_or_resume(false, recipe, "", progress));
+  make_folders(shop.folder / "run/.checkpoint-000001.half");  // the first is saving just now
+  {
+    Checkpoints second = shop.open();
+    expect_error(Code::kUsage, "another run is training into", [&] { second.begin_or_resume(true, recipe, "", progress); });
+  }
+  EXPECT_TRUE(file_exists(shop.folder / "run/.checkpoint-000001.half"));
+}
+
 /// Each call into the file system fails in turn while step 2 is saved: what can be loaded afterwards is step 1 or step 2, whole.
 void expect_sound_after(Shop& shop, FaultyFileSystem& files, const std::string& fault) {
   SCOPED_TRACE(fault);

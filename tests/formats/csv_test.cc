@@ -99,6 +99,7 @@ TEST(Csv, RefusesFilesWithoutRowsAndEndlessRecords) {
   refuse(Code::kDataLength, "no rows", "a,b\n");
   refuse(Code::kTooLarge, "line 2 is longer than 16 MiB", "a\n\"" + std::string((17 << 20), 'x'));
   refuse(Code::kTooLarge, "line 1 is longer than 16 MiB", std::string((17 << 20), '1'));
+  refuse(Code::kTooLarge, "line 1 has more than 1048576 fields", std::string((2 << 20), ','));
 }
 
 }  // namespace

@@ -171,9 +171,12 @@ TEST(Npz, RefusesBombs) {
   claims.zip64 = true;
   claims.size = std::uint64_t{1} << 50;
   expect_error(Code::kTooLarge, "made to fill the memory", [&] { parse(folder, claims.text()); });
-  Archive more(array_text(), true);
-  more.size = 100;  // unpacks to more than it says
-  expect_error(Code::kDataFormat, "more than the 100 bytes", [&] { parse(folder, more.text()); });
+  Archive more(array_text() + "and more", true);
+  more.size = array_text().size();  // unpacks to more than it says
+  expect_error(Code::kDataFormat, "more than the 528 bytes", [&] { parse(folder, more.text()); });
+  Archive cut(array_text(), true);
+  cut.size = 100;
+  expect_error(Code::kDataFormat, "cut off inside its .npy header", [&] { parse(folder, cut.text()); });
   Archive less(array_text(), true);
   less.size += 1;
   expect_error(Code::kDataFormat, "where 529 were expected", [&] { parse(folder, less.text()); });

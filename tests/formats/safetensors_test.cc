@@ -109,7 +109,10 @@ TEST(Safetensors, DamagedLengthsAreRefused) {
 TEST(Safetensors, DeeplyNestedHeadersAreRefusedWithoutHarm) {
   const TempFolder folder;
   folder.write("x", file_with("{\"a\":" + std::string(1'000'000, '['), 0));
-  expect_error(Code::kDataFormat, "no JSON object", [&] { read_safetensors(folder / "x"); });
+  expect_error(Code::kDataFormat, "nested more deeply", [&] { read_safetensors(folder / "x"); });
+  const std::string nested = std::string(100'000, '[') + std::string(100'000, ']');
+  folder.write("y", file_with("{\"a\":{\"dtype\":" + nested + ",\"shape\":[],\"data_offsets\":[0,0]}}", 0));
+  expect_error(Code::kDataFormat, "nested more deeply", [&] { read_safetensors(folder / "y"); });
 }
 
 TEST(Safetensors, NamesThatCannotBeWrittenAreRefused) {

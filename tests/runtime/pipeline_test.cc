@@ -224,6 +224,17 @@ TEST(Dataset, InterleaveTakesBlocksInTurn) {
   EXPECT_EQ(numbers(counted(0 + 1).interleave(tens, 5)), (Numbers{0}));
 }
 
+/// What makes examples ahead, on threads, ends before the data set that it goes through.
+TEST(Dataset, StreamsEndBeforeTheirStages) {
+  const auto ahead = [](const Example&) { return counted(100).map(plus(1), {.threads = 2}).prefetch(8).take(3); };
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(numbers(counted(3).interleave(ahead, 2)), (Numbers{1, 1, 2, 2, 3, 3, 1, 2, 3}));
+  ExampleIterator examples = ahead({}).iterate();
+  Example example;
+  ASSERT_TRUE(examples.next(&example));
+  examples = ahead({}).iterate();
+  EXPECT_TRUE(examples.next(&example));
+}
+
 TEST(Dataset, CacheInMemoryCallsWhatLiesBeforeOnce) {
   auto calls = std::make_shared<int>(0);
   const Dataset data = counted(5).map([calls](Example example) { return ++*calls, example; }).cache();

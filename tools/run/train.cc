@@ -64,12 +64,6 @@ void say_summary(Progress& progress, const Job& job, const Arguments& arguments,
                                                      .columns = progress.columns()}));
 }
 
-/// The plan begins with the seed that it was compiled with.
-void set_seed(Session& session, std::int64_t seed) {
-  for (const plan::Persistent& persistent : session.program().persistents)
-    if (persistent.role == plan::Persistent::Role::kState and persistent.name == plan::kRandomSeed) session.write(persistent.name, Tensor::scalar(seed));
-}
-
 /// Saves and loads once, in a folder of its own beside where the files will go, and takes it away again.
 void try_saving(Job& job, const Arguments& arguments, const TrainResult& result) {
   std::string beside = not arguments.out.empty() ? folder_of(arguments.out) : not arguments.run_dir.empty() ? arguments.run_dir : ".";
@@ -109,11 +103,11 @@ void say_report(Progress& progress, const Job& job, const Arguments& arguments, 
 
 std::string ending_text(const Arguments& arguments, const TrainResult& result) {
   const std::string model = arguments.out.empty() ? "" : "; the trained model is " + arguments.out;
-  if (result.end == TrainResult::End::kOutOfTime) return fmt::format("Out of time after step {}{}", result.steps, model);
   const std::string weights = result.restored_epoch > 0 ? fmt::format(", with the weights of epoch {}, the best one", result.restored_epoch) : "";
+  if (result.end == TrainResult::End::kOutOfTime) return fmt::format("Out of time after step {}{}{}", result.steps, weights, model);
   if (result.end == TrainResult::End::kNoProgress) return fmt::format("Stopped early after epoch {}{}{}", result.epochs, weights, model);
   if (result.end == TrainResult::End::kDone) {
-    if (result.steps == result.earlier_steps) return fmt::format("All {} steps were done before: nothing was trained; --epochs asks for more{}", result.steps, model);
+    if (result.steps == result.earlier_steps) return fmt::format("All {} steps were done before: nothing was trained; {} asks for more{}", result.steps, arguments.steps > 0 ? "--steps" : "--epochs", model);
     return fmt::format("Trained {} steps in {}{}", result.steps - result.earlier_steps, human_duration(result.seconds), weights + model);
   }
   std::string text = fmt::format("Stopped after step {}", result.steps);
@@ -156,7 +150,7 @@ int train(const Arguments& arguments) {
                                 .evaluate = &entry_with_loss(job, plan::kEvalStep)};
   Recipe recipe = recipe_for(job.plan, arguments);
   if (arguments.dry_run) recipe.train.epochs = 1;
-  set_seed(job.session, recipe.train.seed);
+  set_random_seed(job.session, recipe.train.seed);
   const BoundArrays data = open_data(job, recipe, *entries.step, "--train", train_sources, arguments.pre_batched);
   std::optional<BoundArrays> valid;
   if (not valid_sources.empty()) valid = open_data(job, recipe, *entries.evaluate, "--valid", valid_sources, arguments.pre_batched);
@@ -174,8 +168,11 @@ int train(const Arguments& arguments) {
   const bool has_folder = not arguments.run_dir.empty() and not arguments.dry_run;
   std::optional<TrainState> from;
   if (has_folder) from = checkpoints.begin_or_resume(arguments.resume, recipe, batches.order(), progress);
+  if (arguments.run_dir.empty() and arguments.out.empty() and not arguments.dry_run and not arguments.quiet)
+    progress.say("note: neither --out nor --run-dir is given, so nothing of this run will be kept");
   TrainOptions options = {.steps = arguments.dry_run ? 1 : arguments.steps,
                           .limit = arguments.limit,
+                          .valid_limit = arguments.dry_run ? 1 : 0,
                           .log_every = arguments.log_every,
                           .log_grad_norms = arguments.log_grad_norms,
                           .log_histograms = arguments.log_histograms,
