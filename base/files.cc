@@ -1,8 +1,8 @@
 #include "base/files.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/mman.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +10,7 @@
 #include "base/by_dtype.h"
 #include "base/diag.h"
 #include "base/float_format.h"
+#include "base/huge_pages.h"
 
 namespace hone {
 
@@ -30,14 +30,6 @@ T read(const std::byte* at) {
   T value;
   std::memcpy(&value, at, sizeof(T));
   return value;
-}
-
-/// Rows that are taken from anywhere in a large array are found without a walk through page tables each time.
-void wish_for_huge_pages(void* memory, std::size_t bytes) {
-  constexpr std::size_t kPage = 4096, kLarge = std::size_t{4} << 20;
-  if (bytes < kLarge) return;
-  const std::size_t skipped = kPage - reinterpret_cast<std::uintptr_t>(memory) % kPage;
-  madvise(static_cast<std::byte*>(memory) + skipped, bytes - skipped, MADV_HUGEPAGE);  // small ones work too
 }
 
 }  // namespace

@@ -105,7 +105,6 @@ bool CsvRecords::next() {
   int end;
   do {
     std::string& field = add_field();
-    check_length();
     const int first = take();
     end = first == '"' ? read_quoted(field) : read_plain(field, first);
   } while (end == separator_);

@@ -19,12 +19,12 @@ namespace hone {
 
 namespace {
 
-using Json = nlohmann::json;                // reading: names are found in no time, however many there are
+using Json = nlohmann::json;                 // reading: names are found in no time, however many there are
 using OrderedJson = nlohmann::ordered_json;  // writing
 
 constexpr std::string_view kMetadata = "__metadata__";
 constexpr std::uint64_t kLengthBytes = 8;
-constexpr int kDepth = 3;               // of a header: tensors, their fields, the numbers of a list
+constexpr int kDepth = 3;  // of a header: tensors, their fields, the numbers of a list
 constexpr std::size_t kAlignment = 64;  // of the first element; the format asks for 8
 
 struct TypeName {

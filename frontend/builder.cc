@@ -10,16 +10,20 @@
 
 namespace hone::nn {
 
+namespace {
+constexpr const char* kOwnName = "every input, weight and output needs a name of its own";
+}
+
 Model::Model(std::string name, std::uint64_t seed) : builder_(graph_), seed_(seed) { graph_.name = std::move(name); }
 
 Value Model::input(const std::string& name, Shape sample, DType dtype) {
-  if (graph_.find_input(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has an input \"{}\" already", name), {}, {"every input, weight and output needs a name of its own"});
+  if (graph_.find_input(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has an input \"{}\" already", name), {}, {kOwnName});
   sample.insert(sample.begin(), Dim::symbol("N"));
   return {*this, builder_.input(Role::kInput, name, {dtype, std::move(sample)})};
 }
 
 void Model::output(const std::string& name, Value value) {
-  if (graph_.find_output(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has an output \"{}\" already", name), {}, {"every input, weight and output needs a name of its own"});
+  if (graph_.find_output(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has an output \"{}\" already", name), {}, {kOwnName});
   if (&value.model() != this) throw Error(Code::kBadGraph, fmt::format("output \"{}\" is a value of another model", name), {}, {"a model's values stay in it: build it with one model"});
   builder_.output(name, value.val());
 }
@@ -40,7 +44,7 @@ Value Model::weight(const std::string& name, std::vector<std::int64_t> shape, co
 }
 
 Value Model::weight(const std::string& name, Tensor elements) {
-  if (graph_.find_input(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has a weight or an input \"{}\" already", name), {}, {"every input, weight and output needs a name of its own"});
+  if (graph_.find_input(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has a weight or an input \"{}\" already", name), {}, {kOwnName});
   if (elements.dtype() != DType::kF32) throw Error(Code::kType, fmt::format("weight \"{}\" is {}, and must be f32", name, to_string(elements.dtype())), {}, {"cast its elements first"});
   Type type{DType::kF32, shape_of(elements.shape())};
   return {*this, builder_.input(Role::kWeight, name, std::move(type), std::move(elements))};

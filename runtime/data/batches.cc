@@ -44,7 +44,8 @@ BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, Shu
   batch_size_ = arrays.pre_batched() ? 1 : fixed ? arrays.fixed_batch() : std::min(batch_size, arrays.length());
   batch_count_ = batches_in(arrays.length(), batch_size_, fixed);
   sample_count_ = std::min(arrays.length(), batch_count_ * batch_size_);
-  if (how.ahead != Ahead::kAlways and how.threads > 1 and not reads_files(arrays) and batch_bytes(arrays, batch_size_) >= kFewestSharedBytes)
+  const bool streamed = reads_files(arrays), ahead = how.ahead == Ahead::kAlways or (how.ahead == Ahead::kIfStreamed and streamed);
+  if (not ahead and not streamed and how.threads > 1 and batch_bytes(arrays, batch_size_) >= kFewestSharedBytes)
     team_ = std::make_unique<Team>(how.threads);
   in_use_ = make_slot();
   for (const BoundArrays::Column& column : arrays.columns()) {
@@ -53,7 +54,7 @@ BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, Shu
     if (column.by_sample and not arrays.pre_batched()) shape.insert(shape.begin(), batch_size_);
     feeds_.emplace_back(column.feed.name, TensorView(column.feed.dtype, std::move(shape), aligned(in_use_.columns[feeds_.size()].get())));
   }
-  if (how.ahead == Ahead::kNever or (how.ahead == Ahead::kIfStreamed and not reads_files(arrays))) return;
+  if (not ahead) return;
   next_ = make_slot();
   gather_ahead_ = std::make_unique<BackgroundJob>([this] { gather(next_begin_, next_); });
 }

@@ -1,7 +1,6 @@
 #include "runtime/device/host_memory.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <fstream>
 
 #include "base/diag.h"
+#include "base/huge_pages.h"
 #include "base/text.h"
 
 namespace hone {
@@ -39,11 +39,11 @@ HostMemory::HostMemory(std::size_t bytes, std::string_view what) : bytes_(bytes)
   // Linux promises more than it has and kills the process later, so what cannot fit is refused here.
   const std::uint64_t available = host_memory_bytes();
   if (bytes <= available) {
-    const bool large = bytes >= 2 * kHugePage;
+    const bool large = bytes >= kLargeMemory;
     const std::size_t alignment = large ? kHugePage : kTensorAlignment;
     const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
     data_ = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
-    if (data_ != nullptr and large) madvise(data_, rounded, MADV_HUGEPAGE);  // only a wish: 4 KiB pages work too
+    if (data_ != nullptr) wish_for_huge_pages(data_, rounded);
   }
   if (data_ == nullptr)
     throw Error(Code::kMemory, fmt::format("{} takes {}, but this machine has {}", what, human_bytes(bytes), human_bytes(available)), {},

@@ -1,9 +1,11 @@
 // Which examples come, and in which order: shuffle, slices of a pass, repetition, interleaving.
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "base/checked.h"
 #include "runtime/data/order.h"
+#include "runtime/pipeline/dataset.h"
 #include "runtime/pipeline/stages.h"
 
 namespace hone {
@@ -175,33 +177,30 @@ class InterleaveStream : public ExampleStream {
   bool next(Example* example) override {
     while (true) {
       Place& place = places_[turn_];
-      if (not place.stream and not fill(place)) {
-        if (std::none_of(places_.begin(), places_.end(), [](const Place& each) { return each.stream != nullptr; })) return false;
+      if (not place and not fill(place)) {
+        if (std::none_of(places_.begin(), places_.end(), [](const Place& each) { return each.has_value(); })) return false;
         end_turn();
-      } else if (place.stream->next(example)) {
+      } else if (place->next(example)) {
         if (++in_block_ == block_) end_turn();
         return true;
       } else {
-        place.stream.reset();  // before the stage that it goes through
-        place.stage.reset();
+        place.reset();
         end_turn();
       }
     }
   }
 
  private:
-  struct Place {
-    StagePointer stage;
-    std::unique_ptr<ExampleStream> stream;
-  };
+  using Place = std::optional<ExampleIterator>;
   bool fill(Place& place) {
     Example example;
     if (ended_ or not from_->next(&example)) {
       ended_ = true;
       return false;
     }
-    for_example("interleave", number_++, [&] { return place.stage = open_(example), Example{}; });
-    place.stream = place.stage->open(pass_);
+    StagePointer stage;
+    for_example("interleave", number_++, [&] { return stage = open_(example), Example{}; });
+    place.emplace(std::move(stage), pass_);
     return true;
   }
   void end_turn() {
