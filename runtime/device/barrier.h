@@ -12,10 +12,14 @@ class Barrier {
  public:
   /// Returns when `count` threads have called it as often as this one; what they wrote before is then seen. All give the same count.
   void wait(int count);
+  /// All waits return at once, those that have begun and those to come.
+  void abandon();
+  bool is_abandoned() const { return abandoned_.load(std::memory_order_acquire); }
 
  private:
   alignas(64) std::atomic<std::uint32_t> arrived_ = 0;
   alignas(64) std::atomic<std::uint32_t> round_ = 0;
+  std::atomic<bool> abandoned_ = false;
 };
 
 }  // namespace hone

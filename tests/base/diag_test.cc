@@ -64,6 +64,7 @@ TEST(Code, ExitCodeFollowsFromTheKindOfProblem) {
   EXPECT_EQ(exit_code(Code::kFileWrite), 7);
   EXPECT_EQ(exit_code(Code::kNotFinite), 8);
   EXPECT_EQ(exit_code(Code::kPlanVersion), 10);
+  EXPECT_EQ(exit_code(Code::kPeer), 9);
 }
 
 TEST(Code, EveryCodeHasItsOwnNumberAndAnExitCode) {

@@ -1,0 +1,23 @@
+// What processes make sure of before and while they train together.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/diag.h"
+#include "runtime/collective/communicator.h"
+
+namespace hone {
+
+/// Throws kPeer, the same on all replicas, if one of these hashes is not the same everywhere: what it is of, and which ranks have another one than most (of two ranks, the second). At most 8.
+void require_same(Communicator& all, std::span<const std::pair<std::string, std::uint64_t>> hashes);
+
+/// The text that the first one has.
+std::string text_of_first(Communicator& all, std::string text);
+
+/// The same error with one more note at its first problem.
+Error with_note(const Error& error, std::string note);
+
+}  // namespace hone

@@ -1,0 +1,39 @@
+// Sums of many terms in a fixed tree: neighbours first, then neighbouring pairs, and so on; a term without a neighbour waits for the next level. So a sum of all shards
+// does not depend on how they are spread over devices, as long as each device has a number of neighbouring ones that is a power of two, or has them all.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "runtime/collective/communicator.h"
+#include "runtime/device/team.h"
+
+namespace hone {
+
+/// Sums of elements [range.begin, range.end) of terms that lie in memory at the same time, one or more. They go to the same elements of each of `sums`, which may be terms
+/// themselves; no other elements are read or written.
+void sum_in_tree(DType dtype, std::span<const void* const> terms, RangePiece range, std::span<void* const> sums);
+
+/// The same sum, of terms that come one after the other. It keeps as many as the tree has levels, and their memory for the next sum.
+class TreeSum {
+ public:
+  /// All terms have the same types and numbers of elements.
+  void add(std::span<const ExchangedTensor> term);
+  /// Writes the sum of `terms` terms, of which those that were not added are zeros, and begins anew.
+  void take(std::size_t terms, std::span<const ExchangedTensor> to);
+
+ private:
+  struct Sum {
+    std::size_t terms = 0;
+    std::vector<DType> dtypes;
+    std::vector<std::vector<std::byte>> elements;  // by tensor
+  };
+  Sum& add_zeros(std::span<const ExchangedTensor> like);
+  void merge_last();
+
+  std::vector<Sum> sums_;  // of fewer and fewer terms; the memory of those behind `used_` waits
+  std::size_t used_ = 0, terms_ = 0;
+};
+
+}  // namespace hone

@@ -1,0 +1,160 @@
+#include "tests/collective/conformance.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "base/diag.h"
+#include "runtime/collective/tree_sum.h"
+#include "runtime/device/team.h"
+
+namespace hone::test {
+
+namespace {
+
+constexpr std::int64_t kCounts[] = {0, 1, 3, 63, 64, 1000, 4097, 100'003};
+
+/// What `rank` has at `i`: numbers of very different sizes, so that a sum in another order rounds otherwise.
+template <typename T>
+T value(int rank, std::int64_t i) {
+  const std::uint64_t mixed = (static_cast<std::uint64_t>(i) * 2654435761u + static_cast<std::uint64_t>(rank) * 40503u + 12345u) % 100'003u;
+  if constexpr (std::is_floating_point_v<T>) return static_cast<T>((static_cast<double>(mixed) - 50'000) * std::pow(10.0, static_cast<double>(mixed % 7) - 3));
+  return static_cast<T>(mixed * (mixed + 7)) - static_cast<T>(5'000'000'000);
+}
+
+template <typename T>
+constexpr DType kDType = std::is_same_v<T, float> ? DType::kF32 : std::is_same_v<T, double> ? DType::kF64 : std::is_same_v<T, std::int32_t> ? DType::kI32 : DType::kI64;
+
+template <typename T>
+std::vector<T> values(int rank, std::int64_t count) {
+  std::vector<T> all(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) all[static_cast<std::size_t>(i)] = value<T>(rank, i);
+  return all;
+}
+
+template <typename T>
+ExchangedTensor tensor_of(std::vector<T>& elements) {
+  return {kDType<T>, static_cast<std::int64_t>(elements.size()), elements.data()};
+}
+
+/// The sum that the header promises, written as the definition has it.
+template <typename T>
+T sum_of_ranks(std::int64_t i, int begin, int end) {
+  if (end - begin == 1) return value<T>(begin, i);
+  int left = 1;
+  while (left * 2 < end - begin) left *= 2;
+  const T a = sum_of_ranks<T>(i, begin, begin + left), b = sum_of_ranks<T>(i, begin + left, end);
+  if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
+  else return a + b;
+}
+
+template <typename T>
+std::string differs(const std::vector<T>& got, std::int64_t i, T want, const char* what) {
+  const T element = got[static_cast<std::size_t>(i)];
+  return element == want ? "" : fmt::format("{}: element {} of {} is {}, should be {}", what, i, got.size(), element, want);
+}
+
+template <typename T>
+std::string all_reduce_sums(Communicator& all) {
+  for (const std::int64_t count : kCounts) {
+    std::vector<T> first = values<T>(all.rank(), count), second = values<T>(all.rank(), count / 2);
+    all.all_reduce(std::vector<ExchangedTensor>{tensor_of(first), tensor_of(second)});
+    for (std::int64_t i = 0; i < count; ++i)
+      for (const auto* got : {&first, &second})
+        if (i < static_cast<std::int64_t>(got->size()))
+          if (std::string wrong = differs(*got, i, sum_of_ranks<T>(i, 0, all.size()), "all_reduce"); not wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+template <typename T>
+std::string reduce_scatter_then_all_gather(Communicator& all) {
+  for (const std::int64_t count : kCounts) {
+    std::vector<T> elements = values<T>(all.rank(), count);
+    const ExchangedTensor tensor = tensor_of(elements);
+    all.reduce_scatter({&tensor, 1});
+    const RangePiece own = piece_of(count, all.size(), all.rank());
+    for (std::int64_t i = 0; i < count; ++i) {
+      const bool is_own = own.begin <= i and i < own.end;
+      if (std::string wrong = differs(elements, i, is_own ? sum_of_ranks<T>(i, 0, all.size()) : value<T>(all.rank(), i), "reduce_scatter"); not wrong.empty()) return wrong;
+    }
+    all.all_gather({&tensor, 1});
+    for (std::int64_t i = 0; i < count; ++i)
+      if (std::string wrong = differs(elements, i, sum_of_ranks<T>(i, 0, all.size()), "all_gather"); not wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+std::string broadcast_from_each(Communicator& all) {
+  for (int root = 0; root < all.size(); ++root)
+    for (const std::int64_t count : kCounts) {
+      std::vector<float> elements = values<float>(all.rank(), count);
+      std::vector<std::int64_t> numbers = values<std::int64_t>(all.rank(), count / 3);
+      all.broadcast(std::vector<ExchangedTensor>{tensor_of(elements), tensor_of(numbers)}, root);
+      for (std::int64_t i = 0; i < count; ++i)
+        if (std::string wrong = differs(elements, i, value<float>(root, i), "broadcast"); not wrong.empty()) return wrong;
+      for (std::int64_t i = 0; i < count / 3; ++i)
+        if (std::string wrong = differs(numbers, i, value<std::int64_t>(root, i), "broadcast"); not wrong.empty()) return wrong;
+    }
+  return "";
+}
+
+std::string nothing_at_all(Communicator& all) {
+  all.all_reduce({});
+  all.reduce_scatter({});
+  all.all_gather({});
+  all.broadcast({}, 0);
+  all.barrier();
+  return "";
+}
+
+/// One after the other, without anything between them that would let the replicas wait for each other.
+std::string many_small_ones(Communicator& all) {
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<std::int32_t> element = {all.rank() + round};
+    const ExchangedTensor tensor = tensor_of(element);
+    all.all_reduce({&tensor, 1});
+    const std::int32_t want = all.size() * (all.size() - 1) / 2 + all.size() * round;
+    if (std::string wrong = differs(element, 0, want, "all_reduce"); not wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+/// The last case: nobody can exchange anything after it.
+std::string failure_is_told(Communicator& all) {
+  if (all.size() == 1) return "";
+  const int failing = all.size() / 2;
+  if (all.rank() == failing) {
+    all.fail("its disk is full");
+    return "";
+  }
+  try {
+    for (int i = 0; i < 1'000'000; ++i) all.barrier();
+  } catch (const Error& error) {
+    const std::string said = error.what();
+    if (error.diags().front().code != Code::kPeer) return "another code: " + said;
+    return said.find(fmt::format(" {} ", failing)) != std::string::npos and said.find("its disk is full") != std::string::npos ? "" : "neither the rank nor why: " + said;
+  }
+  return "nobody was told";
+}
+
+const ConformanceCase kCases[] = {
+    {"all_reduce sums f32 in the order of the tree", all_reduce_sums<float>},
+    {"all_reduce sums f64 in the order of the tree", all_reduce_sums<double>},
+    {"all_reduce sums i32", all_reduce_sums<std::int32_t>},
+    {"all_reduce sums i64", all_reduce_sums<std::int64_t>},
+    {"reduce_scatter and all_gather of f32", reduce_scatter_then_all_gather<float>},
+    {"reduce_scatter and all_gather of i64", reduce_scatter_then_all_gather<std::int64_t>},
+    {"broadcast from every rank", broadcast_from_each},
+    {"nothing to exchange", nothing_at_all},
+    {"many small ones", many_small_ones},
+    {"a failure is told to all", failure_is_told},
+};
+
+}  // namespace
+
+std::span<const ConformanceCase> conformance_cases() { return kCases; }
+
+}  // namespace hone::test
