@@ -102,11 +102,46 @@ std::set<std::string> called(const std::vector<plan::Entry>& entries) {
   return symbols;
 }
 
+bool exchanges(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.op->collective; });
+}
+
+const plan::Entry* find_entry(const std::vector<plan::Entry>& entries, std::string_view name) {
+  const auto found = std::ranges::find(entries, name, &plan::Entry::name);
+  return found == entries.end() ? nullptr : &*found;
+}
+
+/// What an entry exchanges, in order.
+std::vector<std::string> exchanges_of(const plan::Entry& entry) {
+  std::vector<std::string> exchanges;
+  for (const plan::Step& step : entry.steps) {
+    const auto* exchange = std::get_if<plan::AllReduceStep>(&step.what);
+    if (exchange == nullptr) continue;
+    exchanges.push_back(fmt::format("bucket {}:", exchange->bucket));
+    for (const std::uint32_t buffer : exchange->buffers) exchanges.back() += fmt::format(" {}[{}]", to_string(entry.buffers[buffer].dtype), to_string(entry.buffers[buffer].shape));
+  }
+  return exchanges;
+}
+
+/// Replicas with and without samples meet in every exchange, or wait for each other forever.
+void check_same_exchanges(const plan::Entry& step, const plan::Entry& idle) {
+  const std::vector<std::string> a = exchanges_of(step), b = exchanges_of(idle);
+  HONE_CHECK(a == b, fmt::format("{} exchanges {}; {} {}", step.name, join(a, ", "), idle.name, join(b, ", ")));
+}
+
 Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const PassChoice& passes, const std::vector<EntryGraph>& graphs) {
   Scheduled scheduled;
-  for (const EntryGraph& entry : graphs)
-    scheduled.entries.push_back(schedule(entry.graph, scheduled.kernels, scheduled.persistents, passes,
-                                         [&](const Graph& graph, const Input& input) { return describe_feed(imported, recipe, own, graph, input); }));
+  const auto add = [&](const EntryGraph& entry, std::string name, Exchange exchange) {
+    const DescribeFeed describe = [&](const Graph& graph, const Input& input) { return describe_feed(imported, recipe, own, graph, input); };
+    scheduled.entries.push_back(schedule(entry.graph, scheduled.kernels, scheduled.persistents, passes, describe, exchange));
+    scheduled.entries.back().name = std::move(name);
+  };
+  for (const EntryGraph& entry : graphs) {
+    add(entry, entry.name, entry.exchange);
+    if (entry.exchange == Exchange::kNone and exchanges(entry.graph)) add(entry, plan::replica_entry(entry.name), Exchange::kAll);
+  }
+  for (const plan::Entry& entry : scheduled.entries)
+    if (const auto* idle = find_entry(scheduled.entries, plan::idle_entry(entry.name))) check_same_exchanges(*find_entry(scheduled.entries, plan::replica_entry(entry.name)), *idle);
   if (passes.runs("panels")) scheduled.panels = lay_out_in_panels(scheduled.entries, scheduled.persistents.all(), scheduled.kernels);
   scheduled.kernels.keep(called(scheduled.entries));
   return scheduled;

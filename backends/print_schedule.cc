@@ -36,7 +36,7 @@ struct StepPrinter {
     return text;
   }
   std::string operator()(const plan::CopyStep& step) const { return fmt::format("copy {} -> {}", name_of(entry, step.from), name_of(entry, step.to)); }
-  std::string operator()(const plan::AllReduceStep& step) const { return fmt::format("all_reduce {} (bucket {})", names_of(entry, step.buffers), step.bucket); }
+  std::string operator()(const plan::AllReduceStep& step) const { return fmt::format("{} {} (bucket {})", step.collects ? "collect" : "all_reduce", names_of(entry, step.buffers), step.bucket); }
 };
 
 std::string storage_of(const plan::Entry& entry, const Buffer& buffer, const std::vector<plan::Persistent>& persistents) {

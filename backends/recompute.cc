@@ -169,11 +169,14 @@ class Recomputer {
 
 }  // namespace
 
-Fusion fuse_and_recompute(const Graph& graph, const PassChoice& passes) {
-  Graph alone = graph.clone();
-  (void)drop_all_reduce(alone);  // because an update can only be one kernel with the gradient if nothing stands between them
-  if (not passes.runs("fuse")) return fuse(alone, FusionMode::kUnfused);
-  Fusion fusion = fuse(alone);
+Fusion fuse_and_recompute(const Graph& graph, const PassChoice& passes, Exchange exchange) {
+  Graph wanted = graph.clone();
+  if (exchange == Exchange::kNone and drop_all_reduce(wanted) == Changed::kYes) {  // because an update can only be one kernel with the gradient if nothing stands between them
+    if (passes.runs("simplify")) (void)simplify(wanted);                            // because a mean over one replica is what it has
+    if (passes.runs("dce")) (void)eliminate_dead_code(wanted);
+  }
+  if (not passes.runs("fuse")) return fuse(wanted, FusionMode::kUnfused);
+  Fusion fusion = fuse(wanted);
   Recomputer recomputer(fusion);
   const std::optional<Graph> changed = recomputer.run();
   if (not changed) return fusion;

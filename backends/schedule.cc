@@ -40,14 +40,15 @@ namespace {
 
 class Scheduler {
  public:
-  Scheduler(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed)
-      : fusion_(fuse_and_recompute(graph, passes)),
+  Scheduler(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed, Exchange exchange)
+      : fusion_(fuse_and_recompute(graph, passes, exchange)),
         graph_(fusion_.graph),
         node_kernels_(graph_),
         passes_(passes),
         kernels_(kernels),
         persistents_(persistents),
         describe_feed_(describe_feed),
+        exchange_(exchange),
         buffers_(graph_.value_count()),
         states_(graph_.value_count()) {}
 
@@ -109,6 +110,7 @@ class Scheduler {
     if (not node.attrs[kRow].empty()) return place_library_call(id);
     if (node.op->host != nullptr) return place_host_call(id);
     if (node.op->binds) return place_read(node);
+    if (node.op->collective) return place_all_reduce(node);
     if (node.op->region != Region::kNone) return place_region(node);
     const Group& group = fusion_.group(id);
     if (group.members.back() != id) return;  // its last member stands for it
@@ -166,6 +168,20 @@ class Scheduler {
     add_step(std::move(step), node);
   }
 
+  /// In place, where nobody else wants what this replica alone has.
+  void place_all_reduce(const Node& node) {
+    const bool collects = exchange_ == Exchange::kCollect;
+    plan::AllReduceStep step{.buffers = {}, .bucket = node.attrs[kBucket], .collects = collects};
+    for (std::size_t i = 0; i < node.operands.size(); ++i) {
+      const ValueId from = node.operands[i], to = node.results[i];
+      const bool in_place = collects or (uses_[from.index] == 1 and entry_.buffers[root(buffer_of(from))].storage == Buffer::Storage::kArena);
+      if (in_place) make_view(to, buffer_of(from));
+      else entry_.steps.push_back({plan::CopyStep{buffer_of(from), buffer_of(to)}, "what this replica has: " + graph_.value(from).name});
+      step.buffers.push_back(buffer_of(to));
+    }
+    add_step(std::move(step), node);
+  }
+
   void place_region(const Node& node) {
     using Kind = plan::RegionStep::Kind;
     plan::RegionStep step;
@@ -180,7 +196,7 @@ class Scheduler {
       return plan::Feed{.name = input.name, .dtype = body.type(input.value).dtype, .shape = body.type(input.value).shape};
     };
     for (const auto& body : node.bodies)
-      step.bodies.push_back(Scheduler(*body, kernels_, persistents_, passes_, describe).run());  // the verifier limits the depth
+      step.bodies.push_back(Scheduler(*body, kernels_, persistents_, passes_, describe, Exchange::kNone).run());  // the verifier limits the depth
     if (step.kind == Kind::kScan and passes_.runs("panels")) panels_for_all_iterations(step, node);
     add_step(std::move(step), node);
   }
@@ -214,7 +230,7 @@ class Scheduler {
   // --- States ---
 
   /// May its result lie where its operand does?
-  static bool is_view(const Node& node) { return *node.op == op::reshape or node.op->binds; }
+  static bool is_view(const Node& node) { return *node.op == op::reshape or node.op->binds or node.op->collective; }
 
   /// For each value, the last node that reads its memory (directly or through a view), and how often it is read.
   void find_last_reads() {
@@ -226,14 +242,19 @@ class Scheduler {
     for (std::size_t i = graph_.node_count(); i-- > 0;) {  // what reads a view reads what it is a view of
       const Node& node = graph_.node(NodeId(i));
       if (not is_view(node)) continue;
-      auto& last = last_read_[node.operands[0].index];
-      last = std::max(last, last_read_[node.results[0].index]);
+      for (std::size_t k = 0; k < node.results.size(); ++k) {
+        auto& last = last_read_[node.operands[k].index];
+        last = std::max(last, last_read_[node.results[k].index]);
+      }
     }
   }
 
   /// What `value` shows, through views.
   ValueId shown(ValueId value) const {
-    while (graph_.value(value).producer.valid() and is_view(graph_.producer(value))) value = graph_.producer(value).operands[0];
+    while (graph_.value(value).producer.valid() and is_view(graph_.producer(value))) {
+      const Node& view = graph_.producer(value);
+      value = view.operands[static_cast<std::size_t>(std::find(view.results.begin(), view.results.end(), value) - view.results.begin())];
+    }
     return value;
   }
 
@@ -314,6 +335,7 @@ class Scheduler {
   KernelSet& kernels_;
   PersistentSet& persistents_;
   const DescribeFeed& describe_feed_;
+  const Exchange exchange_;
   plan::Entry entry_;
   std::vector<std::optional<std::uint32_t>> buffers_;  // by value
   std::vector<ValueId> states_;                        // by value: the state that it replaces
@@ -323,8 +345,8 @@ class Scheduler {
 
 }  // namespace
 
-plan::Entry schedule(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed) {
-  return Scheduler(graph, kernels, persistents, passes, describe_feed).run();
+plan::Entry schedule(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed, Exchange exchange) {
+  return Scheduler(graph, kernels, persistents, passes, describe_feed, exchange).run();
 }
 
 }  // namespace hone

@@ -6,6 +6,7 @@
 
 #include "backends/fuse.h"
 #include "backends/kernel_set.h"
+#include "backends/recompute.h"
 #include "ir/graph.h"
 #include "passes/choice.h"
 #include "runtime/plan/plan.h"
@@ -33,7 +34,8 @@ class PersistentSet {
 using DescribeFeed = std::function<plan::Feed(const Graph&, const Input&)>;
 
 /// `graph` is optimized, its `lower` ops expanded, its library rows chosen (attribute kRow). Without the pass "fuse" each node is a kernel of its own.
-plan::Entry schedule(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed);
+plan::Entry schedule(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed,
+                     Exchange exchange = Exchange::kNone);
 
 /// The schedule as a person reads it: steps with their buffers, then buffers with their live ranges.
 std::string print(const plan::Entry& entry, const std::vector<plan::Persistent>& persistents);

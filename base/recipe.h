@@ -22,6 +22,7 @@ struct Recipe {
     std::vector<std::string> tie;         ///< weights that are one although there are several, by name pattern
     std::string initialize = "keep";      ///< keep, he_normal, he_uniform, glorot_normal, glorot_uniform, normal, zeros
     std::string batch_norm = "train";     ///< train, frozen
+    bool sync_batch_norm = false;         ///< batch statistics are those of all replicas together
     std::vector<std::string> dropout_after;  ///< nodes after which training drops elements, by name pattern
     double dropout_rate = 0;                 ///< how many of them
     std::int64_t new_head_classes = 0;       ///< a fresh last layer for so many classes; 0: the file's

@@ -70,6 +70,7 @@ std::vector<RecipeKey> make_keys() {
       key<&R::model, &M::tie>("model.tie", kCompiling, "weights that are one, by name pattern: equal ones stay or become tied"),
       key<&R::model, &M::initialize>("model.initialize", kCompiling, "keep the file's weights, or draw fresh ones"),
       key<&R::model, &M::batch_norm>("model.batch_norm", kCompiling, "train: batch statistics; frozen: as exported for inference"),
+      key<&R::model, &M::sync_batch_norm>("model.sync_batch_norm", kCompiling, "batch statistics are those of all replicas together, not each one's own"),
       key<&R::model, &M::dropout_after>("model.dropout.after", kCompiling, "nodes after which training drops elements, by name pattern"),
       key<&R::model, &M::new_head_classes>("model.new_head.classes", kCompiling, "a fresh last layer for so many classes; 0: the file's"),
       key<&R::model, &M::dropout_rate>("model.dropout.rate", kCompiling, "share of the elements that training drops"),

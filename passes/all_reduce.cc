@@ -1,36 +1,97 @@
+#include <fmt/format.h>
+
+#include <array>
+
 #include "ir/ops/ops.h"
 #include "passes/passes.h"
 
 namespace hone {
 
 namespace {
+constexpr std::int64_t kLossBucket = 0, kStatisticsBucket = 1, kFirstBucket = 2;
 constexpr std::int64_t kBucketBytes = 25 << 20;  // large enough that latency does not count, small enough to start while the backward pass goes on
+
+/// Replaces the values by their sums over all replicas, which travel together.
+void exchange(Builder& builder, std::span<ValueId* const> values, std::int64_t bucket, std::string_view what) {
+  const Builder::Scope scope(builder, Loc{.derived = std::string(what)}, Part::kAllReduce);
+  std::vector<Val> operands;
+  for (const ValueId* value : values) operands.push_back(builder.val(*value));
+  const std::vector<Val> sums = op::all_reduce.build_all(operands, {kBucket = bucket});
+  for (std::size_t i = 0; i < values.size(); ++i) *values[i] = sums[i].id();
 }
 
-void all_reduce_gradients(Graph& graph, Objective& objective, std::vector<ValueId>& gradients) {
+}  // namespace
+
+void all_reduce_gradients(Graph& graph, Objective& objective, std::span<const TrainedWeight> weights, std::vector<ValueId>& gradients) {
   Builder builder(graph);
-  const auto reduced = [&](ValueId value, std::int64_t bucket, std::string_view what) {
-    const Builder::Scope scope(builder, Loc{.derived = std::string(what)}, Part::kAllReduce);
-    return op::all_reduce(builder.val(value), {kBucket = bucket}).id();
-  };
-  objective.loss_sum = reduced(objective.loss_sum, 0, "loss of all replicas");
-  objective.target_count = reduced(objective.target_count, 0, "targets of all replicas");
+  exchange(builder, std::array{&objective.loss_sum, &objective.target_count}, kLossBucket, "loss of all replicas");
   // The last weights' gradients are ready first.
-  std::int64_t bucket = 1, bytes = 0;
+  std::int64_t bucket = kFirstBucket, bytes = 0;
+  std::vector<ValueId*> together;
+  const auto flush = [&] {
+    if (not together.empty()) exchange(builder, together, bucket++, "gradients of all replicas");
+    together.clear();
+    bytes = 0;
+  };
   for (std::size_t i = gradients.size(); i-- > 0;) {
     if (not gradients[i].valid()) continue;
     const Type& type = graph.type(gradients[i]);
+    together.push_back(&gradients[i]);
     bytes += element_count(type.shape).value() * static_cast<std::int64_t>(size_of(type.dtype));
-    gradients[i] = reduced(gradients[i], bucket, graph.value(gradients[i]).name);
-    if (bytes > kBucketBytes) ++bucket, bytes = 0;
+    if (bytes > kBucketBytes) flush();
   }
+  flush();
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    if (gradients[i].valid()) builder.set_name(builder.val(gradients[i]), weights[i].name + "/gradient");  // as schedules and errors say what a bucket holds
+}
+
+void average_running_statistics(Graph& graph, HasSamples has_samples) {
+  Builder builder(graph);
+  std::vector<std::size_t> averaged;
+  std::vector<ValueId> sums;
+  for (std::size_t i = 0; i < graph.aliases().size(); ++i) {
+    if (not is_float(graph.type(graph.aliases()[i].value).dtype)) continue;  // the counter of random numbers is the same everywhere
+    averaged.push_back(i);
+    sums.push_back(graph.aliases()[i].value);
+  }
+  if (averaged.empty()) return;
+  sums.push_back(builder.scalar(has_samples == HasSamples::kYes ? 1 : 0).id());
+  std::vector<ValueId*> values;
+  for (ValueId& sum : sums) values.push_back(&sum);
+  exchange(builder, values, kStatisticsBucket, "running statistics of all replicas");
+  for (std::size_t k = 0; k < averaged.size(); ++k) {
+    const Builder::Scope scope(builder, Loc{.derived = "mean over all replicas of " + graph.value(graph.aliases()[averaged[k]].state).name}, Part::kAllReduce);
+    const Val sum = builder.val(sums[k]);
+    builder.redirect_alias(averaged[k], sum / cast(builder.val(sums.back()), sum.dtype()));
+  }
+}
+
+void exchange_nothing(Graph& graph) {
+  Builder builder(graph);
+  for (std::size_t i = 0, count = graph.node_count(); i < count; ++i) {
+    const Node& node = graph.node(NodeId(i));
+    if (*node.op != op::all_reduce) continue;
+    const std::int64_t bucket = node.attrs[kBucket];
+    std::vector<ValueId> nothing;
+    for (const ValueId operand : std::vector(node.operands)) nothing.push_back(full(builder, 0, graph.type(operand).dtype, graph.type(operand).shape).id());
+    std::vector<ValueId*> values;
+    for (ValueId& value : nothing) values.push_back(&value);
+    exchange(builder, values, bucket, "what replicas with samples exchange");
+    builder.output(fmt::format("exchange:{}", i), builder.val(nothing[0]));  // what it does counts although nobody here reads it
+  }
+}
+
+void keep_exchanges(Graph& graph) {
+  Builder builder(graph);
+  for (std::size_t i = 0; i < graph.node_count(); ++i)
+    if (const Node& node = graph.node(NodeId(i)); *node.op == op::all_reduce) builder.output(fmt::format("exchange:{}", i), builder.val(node.results[0]));
 }
 
 Changed drop_all_reduce(Graph& graph) {
   return Rewriter::rewrite(graph, [](Rewriter& rewriter, NodeId id) {
     const Node& node = rewriter.node(id);
     if (*node.op != op::all_reduce) return false;
-    rewriter.replace(node.results[0], rewriter.operand(node, 0));
+    for (std::size_t i = 0; i < node.results.size(); ++i) rewriter.replace(node.results[i], rewriter.operand(node, i));
     return true;
   });
 }

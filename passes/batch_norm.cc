@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "ir/ops/formulas.h"
+#include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
 #include "passes/passes.h"
 
@@ -54,6 +56,28 @@ Changed train_batch_norm(Graph& graph, Convention convention) {
       if (alias < aliases.size()) builder.redirect_alias(alias, results[1 + i]);
       else builder.alias(states[i], results[1 + i]);
     }
+    return true;
+  });
+}
+
+Changed synchronize_batch_norm(Graph& graph) {
+  std::int64_t bucket = 0;  // each exchange travels alone, because the next one waits for it; gradients' buckets count upwards
+  return Rewriter::rewrite(graph, [&](Rewriter& rewriter, NodeId id) {
+    const Node& node = rewriter.node(id);
+    if (*node.op != op::batch_norm_train) return false;
+    std::vector<Val> operands;
+    for (std::size_t i = 0; i < 5; ++i) operands.push_back(rewriter.operand(node, i));
+    const Val x = operands[0];
+    const Ints axes = all_axes_but(x.rank(), 1);
+    Dim own_count = 1;
+    for (const std::int64_t axis : axes) own_count *= x.shape()[static_cast<std::size_t>(axis)];
+    const auto over_all = [&](const std::vector<Val>& values) { return op::all_reduce.build_all(values, {kBucket = --bucket}); };
+    const std::vector<Val> sums = over_all({sum(x, axes, true), size_value(rewriter.builder(), own_count, x.dtype())});
+    const Val count = op::stop_gradient(sums[1]), mean = sums[0] / count, deviation = x - mean;
+    const Val variance = over_all({sum(square(deviation), axes, true)})[0] / count;
+    const std::vector<Val> results =
+        batch_norm_results(operands, node.attrs, {{mean, deviation, 1.0 / op::sqrt(variance + node.attrs[kEpsilon])}, variance, count, op::maximum(count - 1.0, rewriter.builder().scalar(1, x.dtype()))});
+    for (std::size_t i = 0; i < results.size(); ++i) rewriter.replace(node.results[i], results[i]);
     return true;
   });
 }

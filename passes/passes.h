@@ -64,6 +64,8 @@ void run_named_passes(Graph& graph, std::string_view list);
 /// batch_norm and batch_norm_train become batch_norm_train of the convention with running statistics as aliases, where mean and variance are weights of the
 /// model.
 Changed train_batch_norm(Graph& graph, Convention convention);
+/// The statistics of batch_norm_train become those of all replicas: it becomes ordinary ops with all_reduce nodes among them, through which gradients flow.
+Changed synchronize_batch_norm(Graph& graph);
 /// batch_norm_train becomes batch_norm: what a file exported for training means when its running statistics stay. They become states that nothing moves: no
 /// gradient may train them.
 Changed freeze_batch_norm(Graph& graph);
@@ -109,7 +111,16 @@ enum class Accumulated : std::uint8_t { kKept, kUsed /* by an update: the next s
 void accumulate_gradients(Graph& graph, Objective& objective, std::span<const TrainedWeight> weights, std::vector<ValueId>& gradients, Accumulated what);
 
 /// Sums gradients and target count over the replicas: all_reduce nodes, in buckets in the order in which gradients become ready.
-void all_reduce_gradients(Graph& graph, Objective& objective, std::vector<ValueId>& gradients);
+/// gradients[i] is that of weights[i]; no gradients at all leave the target count.
+void all_reduce_gradients(Graph& graph, Objective& objective, std::span<const TrainedWeight> weights, std::vector<ValueId>& gradients);
+/// Has a replica a part of the batch?
+enum class HasSamples : std::uint8_t { kNo, kYes };
+/// Running statistics, which each replica moves by its own batch, become their means over the replicas that have samples. For a graph whose only other aliases are integers.
+void average_running_statistics(Graph& graph, HasSamples has_samples);
+/// Adds, for every exchange that the graph has, one to which this replica brings zeros, in the same order, as an output.
+void exchange_nothing(Graph& graph);
+/// Makes all exchanges outputs, because what they do counts although nobody here reads it.
+void keep_exchanges(Graph& graph);
 /// The graph of one replica that is alone: it has nobody to exchange anything with.
 Changed drop_all_reduce(Graph& graph);
 

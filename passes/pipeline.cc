@@ -19,6 +19,7 @@ Objective add_objective(Graph& graph, const Recipe& recipe) {
   (void)fold_constants(graph);                                                         // because weights made by constant arithmetic are no weights
   if (recipe.model.batch_norm == "train") (void)train_batch_norm(graph, recipe.train.convention);  // because the loss must see the batch's statistics
   else (void)freeze_batch_norm(graph);                                                 // because the mode that the file was exported in does not decide
+  if (recipe.model.sync_batch_norm) (void)synchronize_batch_norm(graph);               // because what it becomes must be differentiated
   return attach_loss(graph, recipe);                                                   // because cross_entropy looks for a whole softmax
 }
 
@@ -34,6 +35,7 @@ struct Differentiated {
   Objective objective;
   std::vector<TrainedWeight> weights;
   std::vector<ValueId> gradients;
+  HasSamples has_samples = HasSamples::kYes;
 };
 
 /// The trained weights are those that a gradient reaches.
@@ -58,14 +60,46 @@ Differentiated build_gradients(const Graph& imported, const Recipe& recipe, Trai
   return {std::move(graph), objective, chosen, gradients};
 }
 
+/// What a replica has whose part of the batch is without samples: gradients of zero, which it brings along so that all replicas update alike.
+Differentiated without_samples(const Differentiated& step) {
+  Differentiated idle{step.graph.clone(), {}, step.weights, step.gradients, HasSamples::kNo};
+  Builder builder(idle.graph);
+  const auto zeros_like = [&](ValueId value) { return full(builder, 0, idle.graph.type(value).dtype, idle.graph.type(value).shape).id(); };
+  idle.objective = {zeros_like(step.objective.loss_sum), zeros_like(step.objective.target_count)};
+  for (ValueId& gradient : idle.gradients)
+    if (gradient.valid()) gradient = zeros_like(gradient);
+  for (std::size_t i = 0; i < idle.graph.aliases().size(); ++i) {
+    const Alias alias = idle.graph.aliases()[i];
+    if (is_float(idle.graph.type(alias.value).dtype)) builder.redirect_alias(i, builder.val(zeros_like(alias.value)));  // running statistics; random numbers are counted on
+  }
+  builder.clear_outputs();
+  exchange_nothing(idle.graph);
+  return idle;
+}
+
+/// A part of the batch whose gradients are added to those of others before the replica exchanges them: the step up to there.
+Graph build_shard(const Differentiated& step) {
+  Graph graph = step.graph.clone();
+  graph.name = "shard_step";
+  Objective objective = step.objective;
+  std::vector<ValueId> gradients = step.gradients;
+  average_running_statistics(graph, step.has_samples);                                 // as in the step that updates
+  all_reduce_gradients(graph, objective, step.weights, gradients);                                   // because this is what others wait for
+  Builder(graph).clear_aliases();
+  keep_exchanges(graph);                                                               // because nothing is updated with them here
+  (void)expand(graph);                                                                 // because layers were kept for their gradients
+  return graph;
+}
+
 Graph build_training(const Differentiated& step, const Recipe& recipe, bool gradient_norms) {
   Graph graph = step.graph.clone();
   graph.name = gradient_norms ? "train_step_norms" : "train_step";
   Objective objective = step.objective;
   std::vector<ValueId> gradients = step.gradients;
+  average_running_statistics(graph, step.has_samples);                                 // because each replica moves them by its own batch
   if (recipe.train.gradient_accumulation_steps > 1)
     accumulate_gradients(graph, objective, step.weights, gradients, Accumulated::kUsed);  // because each replica adds up its own
-  all_reduce_gradients(graph, objective, gradients);                                   // because the optimizer needs the sum over all replicas
+  all_reduce_gradients(graph, objective, step.weights, gradients);                                   // because the optimizer needs the sum over all replicas
   attach_optimizer(graph, objective, step.weights, gradients, recipe, {.gradient_norms = gradient_norms});
   update_if_finite(graph, objective.loss_sum);                                         // because all updates must be there
   (void)expand(graph);                                                                 // because updates are lowerings, too, and layers were kept for their gradients
@@ -78,9 +112,10 @@ Graph build_accumulation(const Differentiated& step) {
   graph.name = "accumulate_step";
   Objective objective = step.objective;
   std::vector<ValueId> gradients = step.gradients;
+  average_running_statistics(graph, step.has_samples);                                 // as in the step that updates
   accumulate_gradients(graph, objective, step.weights, gradients, Accumulated::kKept);
   std::vector<ValueId> none;
-  all_reduce_gradients(graph, objective, none);                                        // because a loss that is not finite stops all replicas
+  all_reduce_gradients(graph, objective, {}, none);                                        // because a loss that is not finite stops all replicas
   update_if_finite(graph, objective.loss_sum);                                         // because all sums must be there
   (void)expand(graph);                                                                 // because layers were kept for their gradients
   return graph;
@@ -169,6 +204,11 @@ std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recip
     entries.push_back({"train_step", build_training(step, recipe, false)});
     entries.push_back({"train_step_norms", build_training(step, recipe, true)});
     if (recipe.train.gradient_accumulation_steps > 1) entries.push_back({"accumulate_step", build_accumulation(step)});
+    const Differentiated idle = without_samples(step);
+    entries.push_back({"idle_step", build_training(idle, recipe, false), Exchange::kAll});
+    entries.push_back({"idle_step_norms", build_training(idle, recipe, true), Exchange::kAll});
+    if (recipe.train.gradient_accumulation_steps > 1) entries.push_back({"idle_accumulate_step", build_accumulation(idle), Exchange::kAll});
+    else if (not recipe.model.sync_batch_norm) entries.push_back({"shard_step", build_shard(step), Exchange::kCollect});
     entries.push_back({"eval_step", build_evaluation(imported, recipe)});
   } else if (own != nullptr and own->step) {
     refuse_model_keys(recipe);

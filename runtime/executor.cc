@@ -6,6 +6,8 @@
 
 #include "base/diag.h"
 #include "base/tensor.h"
+#include "base/text.h"
+#include "runtime/collective/agreement.h"
 
 namespace hone {
 namespace {
@@ -182,6 +184,20 @@ void Executor::execute(BoundHost& step) {
   for (std::size_t i = 0; i < step.operands.size(); ++i) step.operands[i].data = pointer(step.operand_buffers[i]);
   for (std::size_t i = 0; i < step.results.size(); ++i) step.results[i].data = pointer(step.result_buffers[i]);
   step.function->run(step.attributes, step.operands, step.results);
+}
+
+void Executor::execute(BoundExchange& step) {
+  for (std::size_t i = 0; i < step.buffers.size(); ++i) step.tensors[i].data = pointers_[step.buffers[i]];
+  if (step.collects) return state_.collected[step.bucket].add(step.tensors);
+  if (state_.shards > 0) state_.collected[step.bucket].take(state_.shards, step.tensors);
+  if (state_.communicator == nullptr) return;
+  try {
+    state_.communicator->all_reduce(step.tensors);
+  } catch (const Error& error) {
+    std::vector<std::string> names;
+    for (const std::uint32_t buffer : step.buffers) names.push_back(entry_.buffers[buffer].name);
+    throw with_note(error, fmt::format("while {} exchanged bucket {}: {}", entry_.name, step.bucket, printable(join(names, ", "))));
+  }
 }
 
 TensorView Executor::result(std::size_t index) const {

@@ -4,12 +4,14 @@
 // An entry is one segment, unless sizes are read from tensors on the way: then each segment is bound, and its memory placed, when the one before it has run.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "runtime/collective/tree_sum.h"
 #include "runtime/device/host_memory.h"
 #include "runtime/device/team.h"
 #include "runtime/feeds.h"
@@ -27,6 +29,9 @@ struct HostState {
   HostMemory persistent_memory;
   std::vector<std::byte*> persistents;  ///< in the program's order
   HostMemory arena;                     ///< as large as the largest binding so far
+  Communicator* communicator = nullptr;  ///< null: this replica is alone
+  std::size_t shards = 0;                ///< of this replica, each of which collects what is then exchanged; 0: what is exchanged lies in the buffers
+  std::map<std::int64_t, TreeSum> collected;  ///< by bucket
 };
 
 /// Grows `arena` to at least `bytes`; its contents are lost. Throws Error kMemory, and then there is no arena.
@@ -71,6 +76,7 @@ class Executor {
   void execute(KernelRun& run) { hone::execute(run, state_.team); }
   void execute(const BoundLibrary& step);
   void execute(BoundHost& step);
+  void execute(BoundExchange& step);
   void execute(BoundRegion& step);
   void run_scan(BoundRegion& step);
   void run_while(BoundRegion& step);

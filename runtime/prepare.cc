@@ -195,8 +195,14 @@ class Preparer {
     if (from.root != to.root) add_kernel({.function = copy_bytes, .buffers = {step.from, step.to}, .read_only = 1, .range = bytes, .work = bytes / 8});
   }
 
-  /// One replica has nobody to sum with.
-  void add_step(const plan::AllReduceStep&, const std::string&) {}
+  void add_step(const plan::AllReduceStep& step, const std::string&) {
+    BoundExchange exchange{.bucket = step.bucket, .collects = step.collects, .buffers = step.buffers, .tensors = {}};
+    for (const std::uint32_t buffer : step.buffers) {
+      const BoundBuffer& bound = bound_->buffers[buffer];
+      exchange.tensors.push_back({.dtype = bound.type.dtype, .count = checked_element_count(bound.type.shape)});
+    }
+    bound_->steps.emplace_back(std::move(exchange));
+  }
 
   void add_step(const plan::ReadSizesStep&, const std::string&) {}  // the executor's, between two segments
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "host/host_function.h"
+#include "runtime/collective/communicator.h"
 #include "runtime/device/code_loader.h"
 #include "runtime/device/host_memory.h"
 #include "runtime/kernel_run.h"
@@ -54,7 +55,15 @@ struct BoundRegion {
   std::vector<void*> results;                             ///< of a body: where they are wanted
 };
 
-using BoundStep = std::variant<KernelRun, BoundLibrary, BoundHost, BoundRegion>;
+/// What replicas exchange, which lies in the arena.
+struct BoundExchange {
+  std::int64_t bucket = 0;
+  bool collects = false;
+  std::vector<std::uint32_t> buffers;
+  std::vector<ExchangedTensor> tensors;  ///< one for each buffer; where they lie is the executor's to fill in
+};
+
+using BoundStep = std::variant<KernelRun, BoundLibrary, BoundHost, BoundExchange, BoundRegion>;
 
 /// The steps between two reads of sizes, with everything that can be known then.
 struct BoundSegment {

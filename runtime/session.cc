@@ -35,11 +35,6 @@ const plan::Program& program_for_cpu(const plan::Plan& plan) {
               {}, {"compile the model with --target cpu"});
 }
 
-int thread_count(int asked) {
-  if (asked < 0) throw Error(Code::kUsage, fmt::format("{} threads are asked for", asked), {}, {"0 takes as many as there are cores"});
-  return asked == 0 ? usable_cores() : asked;
-}
-
 /// Puts a value where the persistent lies.
 void put(const plan::Persistent& persistent, const Tensor& value, std::byte* place) {
   if (persistent.panels) plan::copy_to_panels(value, *persistent.panels, place);
@@ -72,7 +67,7 @@ struct Session::Impl {
   const Executor* last = nullptr;  // whose results can be read
 
   explicit Impl(const SessionOptions& options)
-      : state{.team = Team(thread_count(options.threads)), .code = {}, .kernels = {}, .persistent_memory = {}, .persistents = {}, .arena = {}} {}
+      : state{.team = Team(thread_count(options.threads)), .code = {}, .kernels = {}, .persistent_memory = {}, .persistents = {}, .arena = {}, .communicator = options.communicator, .shards = static_cast<std::size_t>(options.shards), .collected = {}} {}
 
   Executor* find(std::string_view entry) const {
     for (const auto& executor : executors)
@@ -117,6 +112,11 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 const plan::Program& Session::program() const { return impl_->program; }
+int Session::thread_count(int asked) {
+  if (asked < 0) throw Error(Code::kUsage, fmt::format("{} threads are asked for", asked), {}, {"0 takes as many as there are cores"});
+  return asked == 0 ? usable_cores() : asked;
+}
+
 int Session::threads() const { return impl_->state.team.threads(); }
 bool Session::has_entry(std::string_view entry) const { return impl_->find(entry) != nullptr; }
 const plan::Entry& Session::entry(std::string_view entry) const { return impl_->get(entry).entry(); }
@@ -124,7 +124,12 @@ const plan::Entry& Session::entry(std::string_view entry) const { return impl_->
 void Session::run(std::string_view entry, std::span<const std::pair<std::string, TensorView>> feeds) {
   Executor& executor = impl_->get(entry);
   impl_->last = nullptr;  // a run that fails leaves nothing to read
-  executor.run(feeds);
+  try {
+    executor.run(feeds);
+  } catch (...) {
+    impl_->state.collected.clear();  // which is of a step that will never be whole
+    throw;
+  }
   impl_->last = &executor;
 }
 
@@ -145,6 +150,7 @@ NotFiniteReport Session::find_not_finite(std::string_view entry, std::span<const
   } watching{executor};
   executor.watch(&finder);
   executor.run(feeds);
+  impl_->state.collected.clear();  // a shard's: it was computed to be looked at only
   return std::move(finder.report);
 }
 

@@ -28,9 +28,13 @@ struct TensorView {
   TensorView(const Tensor& tensor) : dtype(tensor.dtype()), shape(tensor.shape()), data(tensor.bytes().data()) {}  // NOLINT
 };
 
+class Communicator;  // runtime/collective/communicator.h
+
 struct SessionOptions {
   std::string device = "auto";  ///< auto, cpu
   int threads = 0;              ///< 0: all cores this process may use
+  Communicator* communicator = nullptr;  ///< of one replica among several, which outlives the session; entries that exchange use it
+  int shards = 0;                        ///< that this replica collects before it exchanges their sum; 0: it exchanges what a step has
 };
 
 struct NotFiniteReport;  // runtime/not_finite.h
@@ -55,6 +59,8 @@ class Session {
   const plan::Program& program() const;
   /// That compute, the caller's among them.
   int threads() const;
+  /// How many `SessionOptions::threads` stands for. Throws Error kUsage for less than 0.
+  static int thread_count(int asked);
   bool has_entry(std::string_view entry) const;
   /// Throws Error kPlanEntry.
   const plan::Entry& entry(std::string_view entry) const;

@@ -1,6 +1,9 @@
 // Formulas in ordinary ops that entries, importers and layers share.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "ir/builder.h"
 
 namespace hone {
@@ -21,6 +24,15 @@ struct Moments {
   Val inverse;    ///< 1 / sqrt(mean of the squared deviation + epsilon)
 };
 Moments moments(Val x, const Ints& axes, double epsilon);
+
+/// What a batch that is normalized per channel (axis 1) has been seen to be.
+struct BatchStatistics {
+  Moments moments;
+  Val variance;                ///< mean of the squared deviation; the axes stay with extent 1
+  Val count, count_less_one;   ///< of the elements of a channel; the latter at least 1
+};
+/// The results of batch_norm_train for its operands and attributes.
+std::vector<Val> batch_norm_results(std::span<const Val> operands, const Attrs& attributes, const BatchStatistics& statistics);
 
 /// 1 / sqrt(mean of x^2 over `axes` + epsilon); the axes stay with extent 1.
 Val inverse_rms(Val x, const Ints& axes, double epsilon);

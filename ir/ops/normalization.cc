@@ -1,6 +1,8 @@
 // Softmax, and normalization over a batch or within a sample, in ordinary ops.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "ir/ops/formulas.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
@@ -174,17 +176,10 @@ constinit const OpDef batch_norm_train = {
           const Val x = l.x(0);
           const Ints axes = all_axes_but(x.rank(), 1);
           const Moments m = moments(x, axes, l.attrs[kEpsilon]);  // as in the gradient, which then takes them from here
-          const Val variance = mean_over(square(m.deviation), axes);
-          Val observed = variance;
-          if (not l.attrs[kKeras]) {
-            Dim count = 1;
-            for (const std::int64_t axis : axes) count *= x.shape()[static_cast<std::size_t>(axis)];
-            observed = variance * size_value(l.builder, count, x.dtype()) / size_value(l.builder, max(count - 1, 1), x.dtype());
-          }
-          const double momentum = l.attrs[kMomentum];
-          const auto moved = [&](Val old, Val batch) { return op::stop_gradient(old * momentum + hone::reshape(batch, old.shape()) * (1 - momentum)); };
-          const Val y = m.deviation * (m.inverse * per_channel(l.x(1), x.rank())) + per_channel(l.x(2), x.rank());
-          return std::vector<Val>{y, moved(l.x(3), m.mean), moved(l.x(4), observed)};
+          Dim count = 1;
+          for (const std::int64_t axis : axes) count *= x.shape()[static_cast<std::size_t>(axis)];
+          const auto size = [&](const Dim& dim) { return size_value(l.builder, dim, x.dtype()); };
+          return batch_norm_results(std::array{x, l.x(1), l.x(2), l.x(3), l.x(4)}, l.attrs, {m, mean_over(square(m.deviation), axes), size(count), size(max(count - 1, 1))});
         },
     .keep = true,
 };

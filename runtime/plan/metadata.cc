@@ -105,6 +105,7 @@ void write_what(const CopyStep& step, proto::Step* message) {
 void write_what(const AllReduceStep& step, proto::Step* message) {
   message->mutable_all_reduce()->mutable_buffers()->Assign(step.buffers.begin(), step.buffers.end());
   message->mutable_all_reduce()->set_bucket(step.bucket);
+  message->mutable_all_reduce()->set_collects(step.collects);
 }
 
 proto::Entry write_entry(const Entry& entry);
@@ -282,7 +283,7 @@ Step read_step(const proto::Step& message) {
     }
     case proto::Step::kCopy: step.what = CopyStep{message.copy().from(), message.copy().to()}; break;
     case proto::Step::kAllReduce:
-      step.what = AllReduceStep{{message.all_reduce().buffers().begin(), message.all_reduce().buffers().end()}, message.all_reduce().bucket()};
+      step.what = AllReduceStep{{message.all_reduce().buffers().begin(), message.all_reduce().buffers().end()}, message.all_reduce().bucket(), message.all_reduce().collects()};
       break;
     case proto::Step::kReadSizes:
       step.what = ReadSizesStep{message.read_sizes().buffer(), {message.read_sizes().symbols().begin(), message.read_sizes().symbols().end()}};

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -78,10 +79,11 @@ struct CopyStep {
   std::uint32_t from = 0, to = 0;  ///< same byte count
 };
 
-/// Sum over the replicas, in place. Dropped for one replica.
+/// Sum over the replicas, in place: of what the replica's shards have collected for the bucket, or else of what lies in the buffers. One replica alone leaves them as they are.
 struct AllReduceStep {
   std::vector<std::uint32_t> buffers;
   std::int64_t bucket = 0;
+  bool collects = false;  ///< nothing is exchanged: the buffers, which are only read, are a shard's
 };
 
 /// From here on `symbols` stand for the buffer's integers. It ends a *segment*: sizes that depend on them are bound, and memory placed, when it has run.
@@ -131,7 +133,7 @@ void for_each_buffer(const Step& step, Use use) {
   } else if (const auto* copy = std::get_if<CopyStep>(&step.what)) {
     use(copy->from, Access::kRead), use(copy->to, Access::kWrite);
   } else if (const auto* reduce = std::get_if<AllReduceStep>(&step.what)) {
-    all(reduce->buffers, Access::kReadWrite);
+    all(reduce->buffers, reduce->collects ? Access::kRead : Access::kReadWrite);
   } else if (const auto* read = std::get_if<ReadSizesStep>(&step.what)) {
     use(read->buffer, Access::kRead);
   } else if (const auto* region = std::get_if<RegionStep>(&step.what)) {
@@ -186,6 +188,13 @@ inline constexpr const char* kTrainStep = "train_step";
 /// for the learning rate) and results as train_step.
 inline constexpr const char* kAccumulateStep = "accumulate_step";
 inline constexpr const char* kTrainStepNorms = "train_step_norms";  ///< the same, with a grad_norm result per trained weight
+/// Gradients of one of a replica's shards, which are collected for the idle_step that follows. Feeds and results as train_step. Not there with gradient accumulation, and not where
+/// batch normalization exchanges its statistics.
+inline constexpr const char* kShardStep = "shard_step";
+/// What several replicas call in place of kTrainStep, kTrainStepNorms, kAccumulateStep: "replica_step", "replica_step_norms", "replica_accumulate_step". Those without samples in a
+/// batch call "idle_step" and so on: the same exchanges, to which they bring zeros or what their shards have collected, and the same update.
+inline std::string replica_entry(std::string_view entry) { return "replica_" + std::string(entry.starts_with("train_") ? entry.substr(6) : entry); }
+inline std::string idle_entry(std::string_view entry) { return "idle_" + std::string(entry.starts_with("train_") ? entry.substr(6) : entry); }
 inline constexpr const char* kEvalStep = "eval_step";
 inline constexpr const char* kPredict = "predict";
 
