@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "base/diag.h"
@@ -9,6 +10,7 @@
 #include "formats/npy.h"
 #include "formats/npz.h"
 #include "runtime/device/cpu.h"
+#include "runtime/collective/mpi_communicator.h"
 #include "runtime/data/batches.h"
 #include "runtime/device/devices.h"
 #include "runtime/train/bench.h"
@@ -16,6 +18,7 @@
 #include "runtime/train/json_line.h"
 #include "runtime/train/machine_load.h"
 #include "runtime/train/predict.h"
+#include "runtime/train/scaling.h"
 #include "runtime/train/training_loop.h"
 #include "tools/command_line.h"
 #include "tools/run/job.h"
@@ -49,8 +52,8 @@ int evaluate_plan(const Arguments& arguments) {
   const BoundArrays data = open_data(job, recipe, entry, "--data", sources, arguments.pre_batched);
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_notes(progress, data);
-  BatchReader batches(data, recipe.data.batch_size, {.shuffle = false});
-  const NamedNumbers values = evaluate(job.runner, entry, batches).value();  // nobody asks it to stop
+  BatchReader batches(data, global_batch(job, recipe, arguments), {.shuffle = false}, {.replicas = job.replicas.total()});
+  const NamedNumbers values = evaluate(*job.runner, entry, batches).value();  // nobody asks it to stop
   JsonLine line;
   for (const auto& [name, value] : values) line.number(name, value);
   print_data((arguments.json ? line.str() : values_text(values)) + "\n");
@@ -74,7 +77,7 @@ int predict_plan(const Arguments& arguments) {
   const BoundArrays data = open_data(job, recipe, entry, "--data", sources, arguments.pre_batched);
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_notes(progress, data);
-  const NamedTensors outputs = predict(job.runner, entry, data, recipe.data.batch_size);
+  const NamedTensors outputs = predict(*job.runner, entry, data, recipe.data.batch_size);
   if (npy) write_npy(arguments.out, outputs.at(0).second);
   else write_npz(arguments.out, outputs);
   return 0;
@@ -87,7 +90,7 @@ int call_plan(const Arguments& arguments) {
   Job job(arguments);
   std::vector<std::pair<std::string, Array>> inputs;
   for (const DataSource& source : sources) inputs.emplace_back(source.name, Array::open(source));
-  write_npz(arguments.out, call(job.runner, job.session.entry(plan::kPredict), inputs));
+  write_npz(arguments.out, call(*job.runner, job.session.entry(plan::kPredict), inputs));
   return 0;
 }
 
@@ -102,32 +105,50 @@ DimBindings dims_from(const std::vector<std::string>& items) {
   return dims;
 }
 
+std::vector<std::int64_t> devices_to_simulate(const Job& job, const Arguments& arguments) {
+  std::vector<std::int64_t> devices;
+  if (arguments.simulate.empty()) return devices;
+  if (not job.replicas.is_alone()) throw Error(Code::kUsage, "--simulate measures the step of one replica", {}, {"leave out --virtual and --replicas"});
+  if (not(arguments.network > 0) or not(arguments.latency >= 0)) throw Error(Code::kUsage, "--network is more than 0 GB/s, and --latency 0 microseconds or more", {}, {"leave them out for 10 Gbit/s and 20 us"});
+  for (const std::string& item : split(arguments.simulate, ',')) {
+    const auto number = parse_bytes(item);
+    if (not number or *number == 0 or *number > 1'000'000) throw Error(Code::kUsage, fmt::format("--simulate {}: expected numbers of devices", quoted(arguments.simulate)), {}, {"for example --simulate 8,64,1024"});
+    devices.push_back(static_cast<std::int64_t>(*number));
+  }
+  return devices;
+}
+
 int bench_plan(const Arguments& arguments) {
   if (arguments.steps < 0) throw Error(Code::kUsage, "--steps counts steps: 0 or more", {}, {"leave it out to time as many as --seconds hold"});
   const auto sources = parse_data("--data", arguments.data);
   Job job(arguments);
-  const plan::Entry& entry = entry_with_loss(job, plan::kTrainStep);
+  const std::string replica_step = plan::replica_entry(plan::kTrainStep);
+  const std::vector<std::int64_t> simulated = devices_to_simulate(job, arguments);
+  const plan::Entry& entry = entry_with_loss(job, simulated.empty() ? plan::kTrainStep : replica_step.c_str());
   const Recipe recipe = recipe_for(job.plan, arguments);
+  const std::string measured = job.replicas.is_alone() ? entry.name : replica_step;
   std::function<void()> start_measuring;
-  if (arguments.breakdown) start_measuring = [&] { job.session.measure_steps(entry.name, true); };
-  const BenchResult result = bench(job.runner, entry,
-                                   {.batch_size = recipe.data.batch_size,
+  if (arguments.breakdown or not simulated.empty()) start_measuring = [&] { job.session.measure_steps(measured, true); };
+  const BenchResult result = bench(*job.runner, entry,
+                                   {.batch_size = global_batch(job, recipe, arguments),
                                     .steps = arguments.steps,
                                     .seconds = arguments.seconds,
                                     .warm_up_seconds = arguments.warm_up,
                                     .learning_rate = recipe.optimizer.learning_rate,
                                     .batch_symbol = job.plan.batch_symbol,
+                                    .replicas = job.replicas.total(),
                                     .dims = dims_from(arguments.dim),
                                     .data = sources,
                                     .scale = recipe.data.scale,
                                     .start_measuring = start_measuring});
-  const std::vector<StepTime> times = job.session.step_times(entry.name);
+  const std::vector<StepTime> times = job.session.step_times(measured);
   const double per_second = static_cast<double>(result.batch) / result.median;
   if (not arguments.json) {
     print_data(fmt::format("{} steps of {} samples: median {}, p10 {}, p90 {}; {:.0f} samples/s; first step {}, done {} after the start; loss {:.5g} to {:.5g}\n",
                            result.steps, result.batch, human_duration(result.median), human_duration(result.p10), human_duration(result.p90), per_second,
                            human_duration(result.first_step), human_duration(result.process_to_first_step), result.first_loss, result.final_loss) +
-               breakdown_text(times, result));
+               (arguments.breakdown ? breakdown_text(times, result) : "") +
+               (simulated.empty() ? "" : scaling_text(timeline_of(entry, times), simulated, {.bytes_per_second = arguments.network * 1e9, .latency = arguments.latency * 1e-6})));
     return 0;
   }
   JsonLine line;
@@ -173,6 +194,9 @@ Tool make_tool(Arguments& a) {
   const Flags batching = {{"--batch", "B", "samples of a step", &a.batch},
                           {"--pre-batched", "", "the first axis of the data is the batch's number; each slice is fed as it is, in order", &a.pre_batched},
                           {"--set", "KEY=VALUE", "changes a key of the recipe that may still be changed", &a.set}};
+  const Flags devices = {{"--virtual", "V", "logical devices on each physical one, each with weights, memory and threads of its own", &a.virtual_devices},
+                         {"--replicas", "R", "that train or evaluate together, each on a device; without it as many as there are devices", &a.replicas},
+                         {"--global-batch", "", "--batch is what all replicas get together, not each of them", &a.global_batch}};
   const Flags data = {{"--data", "NAME=FILE,...", "arrays by input name; x is the only input, y the target", &a.data, true}};
   const Flags training = {{"--train", "NAME=FILE,...", "data to train on, by input name; x is the only input, y the target", &a.train, true},
                           {"--valid", "NAME=FILE,...", "data to evaluate after each epoch", &a.valid},
@@ -191,6 +215,9 @@ Tool make_tool(Arguments& a) {
                           {"--log-every", "N", "steps from line to line in metrics.jsonl; 0: no lines for steps", &a.log_every},
                           {"--log-grad-norms", "", "log the norm of each weight's gradient too", &a.log_grad_norms},
                           {"--log-histograms", "", "show TensorBoard how each weight is spread, after every epoch", &a.log_histograms},
+                          {"--shards", "S", "form gradients as S partial sums, in a fixed order: the same weights for 1 to S replicas, bit by bit", &a.shards},
+                          {"--collective-timeout", "T", "how long replicas in other processes are waited for: 60s, 500ms", &a.collective_timeout},
+                          {"--check-every", "K", "compare the weights of all processes every so many steps; 0: never", &a.check_every},
                           {"--dry-run", "", "one step, one evaluation, one save, one resume, then stop; nothing is left", &a.dry_run},
                           {"--verbose", "", "list every weight before the start", &a.verbose}};
   const Flags benching = {{"--batch", "B", "samples of a step", &a.batch},
@@ -199,13 +226,16 @@ Tool make_tool(Arguments& a) {
                           {"--warmup", "S", "how long to train before timing", &a.warm_up},
                           {"--data", "NAME=FILE,...", "arrays by input name; without them data are made up", &a.data},
                           {"--breakdown", "", "say where the time goes", &a.breakdown},
+                          {"--simulate", "N,N,...", "what a step would take on so many devices", &a.simulate},
+                          {"--network", "GB/s", "of each device, for --simulate", &a.network},
+                          {"--latency", "US", "microseconds of a message, for --simulate", &a.latency},
                           {"--dim", "NAME=N", "a symbolic size, such as T=128", &a.dim},
                           {"--workload", "W", "what the JSON line calls it", &a.workload},
                           {"--set", "KEY=VALUE", "changes a key of the recipe that may still be changed", &a.set}};
   return {.name = "hone-run",
           .doc = "Trains, evaluates and calls a plan.",
-          .commands = {{"train", "train the plan's model on data", with(with(with(common, training), batching), looks), [&a] { return train(a); }},
-                       {"eval", "loss and metrics over a data set", with(with(with(common, data), batching), looks), [&a] { return evaluate_plan(a); }},
+          .commands = {{"train", "train the plan's model on data", with(with(with(with(common, devices), training), batching), looks), [&a] { return train(a); }},
+                       {"eval", "loss and metrics over a data set", with(with(with(with(common, devices), data), batching), looks), [&a] { return evaluate_plan(a); }},
                        {"predict", "the model's outputs for each sample",
                         with(with(with(common, data), batching), {{"--out", "Y.npy|Y.npz", "where they go", &a.out, true}, looks[0]}),
                         [&a] { return predict_plan(a); }},
@@ -213,13 +243,9 @@ Tool make_tool(Arguments& a) {
                         with(common, {{"--in", "NAME=FILE,...", "tensors by input name; none for a model without inputs", &a.in},
                                       {"--out", "OUT.npz", "where every output goes, by name", &a.out, true}}),
                         [&a] { return call_plan(a); }},
-                       {"bench", "time training steps", with(with(common, benching), looks), [&a] { return bench_plan(a); }},
+                       {"bench", "time training steps", with(with(with(common, devices), benching), looks), [&a] { return bench_plan(a); }},
                        {"devices", "what is here and can be used", {looks[1]}, [&a] { return show_devices(a); }}},
-          .not_yet = {{"--replicas", "several devices"},
-                      {"--virtual", "several devices"},
-                      {"--shards", "several devices"},
-                      {"--collective-timeout", "several devices"},
-                      {"--memory-growth", "memory limits"},
+          .not_yet = {{"--memory-growth", "memory limits"},
                       {"--memory-limit", "memory limits"},
                       {"--deterministic", "it is the only way of working here"},
                       {"--trace", "traces of single steps"}}};
@@ -231,5 +257,8 @@ Tool make_tool(Arguments& a) {
 int main(int argc, char** argv) {
   hone::bound_spinning(argv);
   hone::Arguments arguments;
-  return hone::run_tool(hone::make_tool(arguments), argc, argv);
+  const int exit_code = hone::run_tool(hone::make_tool(arguments), argc, argv);
+  if (not hone::mpi_is_unfinished()) return exit_code;
+  std::fflush(nullptr);
+  _exit(exit_code);  // MPI's own end would wait for replicas that have failed
 }

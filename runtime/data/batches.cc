@@ -14,11 +14,6 @@ namespace {
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kFewestSharedBytes = 32 * 1024;  // less is copied before another thread has begun
 
-/// Whole batches and what is left over, as far as it is fed.
-std::int64_t batches_in(std::int64_t samples, std::int64_t batch_size, bool whole_only) {
-  return samples / batch_size + (not whole_only and samples % batch_size != 0 ? 1 : 0);
-}
-
 /// A multiple of the alignment inside a buffer that is that much larger.
 std::byte* aligned(std::byte* start) {
   const auto address = reinterpret_cast<std::uintptr_t>(start);
@@ -40,10 +35,11 @@ std::size_t batch_bytes(const BoundArrays& arrays, std::int64_t batch_size) {
 
 BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, ShuffleOptions shuffle, GatherOptions how)
     : arrays_(arrays), shuffle_(arrays.pre_batched() ? ShuffleOptions{.shuffle = false} : shuffle), sample_order_(arrays.length(), shuffle_) {
-  const bool fixed = arrays.fixed_batch() > 0;
-  batch_size_ = arrays.pre_batched() ? 1 : fixed ? arrays.fixed_batch() : std::min(batch_size, arrays.length());
-  batch_count_ = batches_in(arrays.length(), batch_size_, fixed);
-  sample_count_ = std::min(arrays.length(), batch_count_ * batch_size_);
+  const std::int64_t fixed = std::max<std::int64_t>(arrays.fixed_batch(), 1);
+  if (arrays.fixed_batch() > 0) batch_size = checked_multiply<std::int64_t>(fixed, how.replicas, "the batch of all replicas");
+  sample_count_ = arrays.length() / fixed * fixed;  // of the fixed sizes only whole ones can be fed
+  batch_size_ = arrays.pre_batched() ? 1 : std::min(batch_size, sample_count_);
+  batch_count_ = (sample_count_ + batch_size_ - 1) / batch_size_;
   const bool streamed = reads_files(arrays), ahead = how.ahead == Ahead::kAlways or (how.ahead == Ahead::kIfStreamed and streamed);
   if (not ahead and not streamed and how.threads > 1 and batch_bytes(arrays, batch_size_) >= kFewestSharedBytes)
     team_ = std::make_unique<Team>(how.threads);

@@ -24,6 +24,7 @@ enum class Ahead {
 
 struct GatherOptions {
   Ahead ahead = Ahead::kIfStreamed;
+  int replicas = 1;  ///< that share a batch: of a batch size that the model has fixed, each gets one
   int threads = 1;  ///< that gather a batch together, the caller's among them; those of the session that takes it: they are there anyway, and it lies where they work on it
 };
 
@@ -31,7 +32,7 @@ struct GatherOptions {
 /// Nothing is allocated after the first epoch has begun (pre-batched or not).
 class BatchReader : public BatchSource {
  public:
-  /// `arrays` stay alive. `batch_size` is overruled by a batch size that the model has fixed; then a last smaller batch is left out.
+  /// `arrays` stay alive. `batch_size` is overruled by a batch size that the model has fixed; then samples that do not fill a last one are left out.
   BatchReader(const BoundArrays& arrays, std::int64_t batch_size, ShuffleOptions shuffle, GatherOptions gather = {});
 
   std::int64_t batch_count() const { return batch_count_; }

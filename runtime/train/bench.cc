@@ -75,7 +75,7 @@ double percentile(const std::vector<double>& sorted, double share) {
 
 BenchResult bench(StepRunner& runner, const plan::Entry& entry, const BenchOptions& options) {
   const BoundArrays data = data_for(entry, options);
-  BatchReader batches(data, options.batch_size, {.shuffle = false});
+  BatchReader batches(data, options.batch_size, {.shuffle = false}, {.replicas = options.replicas});
   for (const plan::Feed& feed : entry.feeds)
     if (feed.kind == plan::Feed::Kind::kLearningRate)
       batches.add_feed(feed.name, {DType::kF64, std::vector<std::int64_t>(feed.shape.size(), 1), &options.learning_rate});

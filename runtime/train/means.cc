@@ -22,14 +22,6 @@ void SessionRunner::set_weights(const NamedTensors& weights) {
   for (const auto& [name, value] : weights) session_.write(name, value);
 }
 
-double scalar_result(StepRunner& runner, std::string_view name) {
-  const TensorView view = runner.result(name);
-  HONE_CHECK(view.dtype == DType::kF32 and view.data != nullptr, "the result " + std::string(name) + " is no f32");
-  float value = 0;
-  std::memcpy(&value, view.data, sizeof(value));
-  return value;
-}
-
 namespace {
 
 double element(const TensorView& view, std::size_t i) {
@@ -38,11 +30,21 @@ double element(const TensorView& view, std::size_t i) {
     std::memcpy(&value, static_cast<const std::byte*>(view.data) + i * sizeof(value), sizeof(value));
     return value;
   }
-  HONE_CHECK(view.dtype == DType::kF32, "a metric that is neither f32 nor f64");
+  HONE_CHECK(view.dtype == DType::kF32, "a result that is neither f32 nor f64");
   float value = 0;
   std::memcpy(&value, static_cast<const std::byte*>(view.data) + i * sizeof(value), sizeof(value));
   return value;
 }
+
+}  // namespace
+
+double scalar_result(StepRunner& runner, std::string_view name) {
+  const TensorView view = runner.result(name);
+  HONE_CHECK(view.data != nullptr, "the result " + std::string(name) + " is not there");
+  return element(view, 0);
+}
+
+namespace {
 
 [[noreturn]] void refuse_state(std::string_view why) {
   throw Error(Code::kPlanMismatch, fmt::format("the sums of loss and metrics that were kept do not belong to this plan: {}", why), {},

@@ -43,7 +43,7 @@ class SessionRunner : public StepRunner {
   Session& session_;
 };
 
-/// A result of one f32 element.
+/// A result of one element, f32 or f64.
 double scalar_result(StepRunner& runner, std::string_view name);
 
 using NamedNumbers = std::vector<std::pair<std::string, double>>;

@@ -49,12 +49,21 @@ Dataset without_target(const Dataset& data) {
 
 }  // namespace
 
-Trainer::Trainer(const plan::Plan& plan, SessionOptions options)
+Trainer::Trainer(const plan::Plan& plan, SessionOptions options, ReplicaOptions replicas)
     : batch_symbol_(plan.batch_symbol),
       onnx_model_(plan.onnx_model),
       recipe_(plan.recipe_json.empty() ? Recipe{} : recipe_from_json(plan.recipe_json)),
-      session_(plan, std::move(options)),
-      runner_(session_) {}
+      replicas_(plan, replicas, std::move(options)),
+      session_(replicas_.session()),
+      alone_(session_) {
+  if (not replicas_.is_alone()) together_.emplace(replicas_, batch_symbol_);
+}
+
+StepRunner& Trainer::runner() {
+  if (not together_) return alone_;
+  together_->share_weights();  // which the caller may have changed
+  return *together_;
+}
 
 const plan::Entry& Trainer::entry(const char* name, const char* purpose) const {
   if (session_.has_entry(name)) return session_.entry(name);
@@ -85,7 +94,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
     checkpoints.emplace(options.run_dir, session_, CheckpointOptions{.keep = options.keep, .keep_best = options.keep_best or recipe.train.early_stopping_restore_best});
     from = checkpoints->begin_or_resume(options.resume, recipe, source.order(), progress);
   }
-  TrainingLoop loop(runner_, entries, recipe, source, valid ? &*valid : nullptr,
+  TrainingLoop loop(runner(), entries, recipe, source, valid ? &*valid : nullptr,
                     {.steps = options.steps,
                      .limit = options.limit,
                      .log_every = options.log_every,
@@ -104,7 +113,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
 NamedNumbers Trainer::evaluate(const Dataset& data) {
   const plan::Entry& called = entry(plan::kEvalStep, "evaluate");
   DatasetBatches source = batches(called, data, "the data to evaluate on");
-  return hone::evaluate(runner_, called, source).value();  // nobody asks it to stop
+  return hone::evaluate(runner(), called, source).value();  // nobody asks it to stop
 }
 
 NamedTensors Trainer::predict(const Dataset& data) {

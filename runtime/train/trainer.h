@@ -15,6 +15,7 @@
 #include "runtime/pipeline/dataset_batches.h"
 #include "runtime/plan/plan.h"
 #include "runtime/session.h"
+#include "runtime/train/replica_runner.h"
 #include "runtime/train/training_loop.h"
 
 namespace hone {
@@ -37,12 +38,14 @@ struct FitOptions {
 
 class Trainer {
  public:
-  /// Throws what Session throws.
-  explicit Trainer(const plan::Plan& plan, SessionOptions options = {});
+  /// Throws what Replicas throws. With several replicas, as with Keras's MirroredStrategy, each batch of a data set is split among them, and what they learn is the same as
+  /// one would with the whole of it; batch normalization sees each replica's part, unless model.sync_batch_norm is set. Programs that are processes of one run give
+  /// `replicas.processes`; every one of them must see the same batches.
+  explicit Trainer(const plan::Plan& plan, SessionOptions options = {}, ReplicaOptions replicas = {});
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  /// Weights, states and entry points.
+  /// Weights, states and entry points; of several replicas the first one's, whose weights the others get when fit() or evaluate() begins.
   Session& session() { return session_; }
   /// The plan's; what may change when running may be changed before fit().
   Recipe& recipe() { return recipe_; }
@@ -64,14 +67,18 @@ class Trainer {
   void load(const std::string& path);
 
  private:
+  /// What steps run on.
+  StepRunner& runner();
   const plan::Entry& entry(const char* name, const char* purpose) const;
   DatasetBatches batches(const plan::Entry& entry, const Dataset& data, const char* flag) const;
 
   std::string batch_symbol_;
   std::vector<std::byte> onnx_model_;
   Recipe recipe_;
-  Session session_;
-  SessionRunner runner_;
+  Replicas replicas_;
+  Session& session_;  // of the first one
+  SessionRunner alone_;
+  std::optional<ReplicaRunner> together_;
 };
 
 }  // namespace hone

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "backends/compile.h"
@@ -16,6 +17,7 @@
 #include "frontend/onnx/import.h"
 #include "frontend/recipe_toml.h"
 #include "runtime/session.h"
+#include "runtime/train/replica_runner.h"
 #include "tests/support/host_level.h"
 
 namespace hone::test {
@@ -75,15 +77,20 @@ Arrays arrays_in(const std::string& path) {
 class Run {
  public:
   Run(const std::string& name, const Setting& setting) : golden_(read_golden(name)), folder_(kModels + name + "/"), batches_(arrays_in(folder_ + "train.npz")) {
-    const Recipe recipe = resolve(parse_recipe(recipe_of(golden_), "golden.json"));
+    Recipe recipe = resolve(parse_recipe(recipe_of(golden_), "golden.json"));
+    recipe.model.sync_batch_norm = setting.sync_batch_norm;
     const onnx::Imported model = onnx::import_model(folder_ + "model.onnx", {.mend = onnx::mend_options(recipe)});
-    session_.emplace(compile({model.graph, model.model, name}, recipe, {.cpu_levels = {host_level()}, .passes = setting.passes}).plan,
-                     SessionOptions{.device = "cpu", .threads = setting.threads});
+    const plan::Plan plan = compile({model.graph, model.model, name}, recipe, {.cpu_levels = {host_level()}, .passes = setting.passes}).plan;
+    replicas_.emplace(plan, setting.replicas, SessionOptions{.device = "cpu", .threads = setting.threads});
+    session_ = &replicas_->session();
+    if (replicas_->is_alone()) runner_ = std::make_unique<SessionRunner>(*session_);
+    else runner_ = std::make_unique<ReplicaRunner>(*replicas_, plan.batch_symbol);
   }
 
   std::vector<RecordedMemory> memory() {
     std::vector<RecordedMemory> list;
     for (const plan::Entry& entry : session_->program().entries) {
+      if (entry.name.starts_with("replica_") or entry.name.starts_with("idle_") or entry.name == plan::kShardStep) continue;
       run(entry.name, batch(0));
       DimBindings sizes;
       for (const plan::Feed& feed : entry.feeds)
@@ -134,6 +141,19 @@ class Run {
     }
     EXPECT_LE(error, 5 * spread + 1e-4 * scale) << "the output " << key << " training";
   }
+  /// All steps, and the last batch of another size.
+  std::vector<std::byte> weights_after_training() {
+    for (std::size_t i = 0; i < golden_["loss_f64"].size(); ++i) (void)step(plan::kTrainStep, batch(static_cast<std::int64_t>(i)));
+    (void)step(plan::kTrainStep, arrays_in(folder_ + "train_last.npz"));
+    std::vector<std::byte> bytes;
+    for (const plan::Persistent& persistent : session_->program().persistents) {
+      if (persistent.role == plan::Persistent::Role::kConstant) continue;
+      const Tensor value = session_->read(persistent.name);
+      bytes.insert(bytes.end(), value.bytes().begin(), value.bytes().end());
+    }
+    return bytes;
+  }
+
   void expect_output_before() { expect_output("before", 0); }
   void expect_output_after() { expect_output("after", golden_["spread"]["eval_after"]); }
 
@@ -168,13 +188,14 @@ class Run {
       if (found != data.end()) found->second = found->second.cast(feed.dtype);
       feeds.emplace_back(feed.name, found == data.end() ? rate : found->second);
     }
-    session_->run(entry, feeds);
+    if (entry == plan::kPredict) session_->run(entry, feeds);  // by the first replica
+    else runner_->run(entry, feeds);
   }
 
   /// The mean loss of the batch before its step.
   double step(std::string_view entry, Arrays data) {
     run(entry, std::move(data));
-    return session_->result_tensor(plan::kLossSum).at(0) / session_->result_tensor(plan::kTargetCount).at(0);
+    return scalar_result(*runner_, plan::kLossSum) / scalar_result(*runner_, plan::kTargetCount);
   }
 
   static void expect_loss(double loss, double wanted, double spread, const std::string& where) {
@@ -186,7 +207,7 @@ class Run {
     double largest = 0;
     for (const auto& [weight, norm] : norms.items()) largest = std::fmax(largest, norm.get<double>());
     for (const auto& [weight, norm] : norms.items()) {
-      const double found = session_->result_tensor(plan::kGradNormPrefix + weight).at(0), wanted = norm;
+      const double found = scalar_result(*runner_, plan::kGradNormPrefix + weight), wanted = norm;
       EXPECT_NEAR(found, wanted, 1e-3 * wanted + 1e-5 * largest) << "norm of the first gradient of " << weight;
     }
   }
@@ -194,7 +215,9 @@ class Run {
   Json golden_;
   std::string folder_;
   Arrays batches_;
-  std::optional<Session> session_;
+  std::optional<Replicas> replicas_;
+  Session* session_ = nullptr;  // of the first one
+  std::unique_ptr<StepRunner> runner_;
 };
 
 }  // namespace
@@ -244,6 +267,8 @@ void expect_trains_as_recorded(const std::string& name, const Setting& setting) 
   }
   train_as_recorded(name, setting, setting.tries > 1);
 }
+
+std::vector<std::byte> trained_weights(const std::string& name, const Setting& setting) { return Run(name, setting).weights_after_training(); }
 
 std::vector<RecordedMemory> memory_of_recorded(const std::string& name) { return Run(name, {}).memory(); }
 

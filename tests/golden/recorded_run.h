@@ -7,6 +7,7 @@
 #include "passes/choice.h"
 #include "runtime/library/arena.h"
 #include "runtime/session.h"
+#include "runtime/train/replicas.h"
 #include "tests/support/temp_folder.h"
 
 namespace hone::test {
@@ -34,12 +35,17 @@ struct Setting {
   /// A ReLU's argument within rounding of zero lets a correct run leave the recorded one for good, as torch_fresh_init's does at step 33 (-6.0e-7 in one
   /// order of sums, +1.9e-7 in another). So many runs may: the next starts from weights that are moved in their last place, and a wrong plan fails them all.
   int tries = 1;
+  ReplicaOptions replicas = {};  ///< the batches are split among them
+  bool sync_batch_norm = false;  ///< without it, replicas see other batch statistics than the recorded run
 };
 
 /// Compiles the model and trains it on the recorded batches. Holds the losses of all steps and of a smaller batch at the end, the first gradients' norms,
 /// outputs before and after training and the norms of the trained weights against the framework's, within what float rounding alone did there (golden.json:
 /// spread).
 void expect_trains_as_recorded(const std::string& name, const Setting& setting);
+
+/// Trains as well, without holding it against anything: the bytes of all weights and states, in the plan's order.
+std::vector<std::byte> trained_weights(const std::string& name, const Setting& setting);
 
 /// What an entry point of a compiled model takes for the first recorded batch, and what the compiler says of it.
 struct RecordedMemory {

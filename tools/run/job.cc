@@ -2,15 +2,53 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/diag.h"
+#include "runtime/train/replica_runner.h"
 #include "runtime/train/weights.h"
 
 namespace hone {
 
-Job::Job(const Arguments& arguments)
-    : plan(plan::load(arguments.plan)), session(plan, {.device = arguments.device, .threads = static_cast<int>(arguments.threads)}), runner(session) {
+namespace {
+
+constexpr std::int64_t kMostReplicas = 1024;
+
+/// How many replicas this process has. A physical device is one logical device, or as many as --virtual says; each has one replica, unless fewer are asked for.
+int replicas_here(const Arguments& a) {
+  if (a.replicas < 0 or a.virtual_devices < 0 or a.shards < 0)
+    throw Error(Code::kUsage, "--replicas, --virtual and --shards are numbers of at least 1", {}, {"leave them out for one replica on one device"});
+  const std::int64_t devices = std::max<std::int64_t>(a.virtual_devices, 1);
+  if (devices > kMostReplicas) throw Error(Code::kUsage, fmt::format("--virtual {}: at most {} logical devices", devices, kMostReplicas), {}, {"each has weights and memory of its own"});
+  if (a.replicas > devices)
+    throw Error(Code::kUsage, fmt::format("--replicas {}: there {} {} device{}", a.replicas, devices == 1 ? "is" : "are", devices, devices == 1 ? "" : "s"), {},
+                {fmt::format("--virtual {} makes logical devices out of a physical one; hone-run devices lists those", a.replicas)});
+  return static_cast<int>(a.replicas > 0 ? a.replicas : devices);
+}
+
+std::unique_ptr<StepRunner> runner_for(Job& job) {
+  if (job.replicas.is_alone()) return std::make_unique<SessionRunner>(job.session);
+  return std::make_unique<ReplicaRunner>(job.replicas, job.plan.batch_symbol);
+}
+
+}  // namespace
+
+Job::Job(const Arguments& arguments, Communicator* processes)
+    : plan(plan::load(arguments.plan)),
+      replicas(plan, {.local = replicas_here(arguments), .processes = processes, .shards = static_cast<int>(arguments.shards)},
+               {.device = arguments.device, .threads = static_cast<int>(arguments.threads)}),
+      session(replicas.session()),
+      runner(runner_for(*this)) {
   plan.programs.clear();  // the session has what it needs of them
   if (not arguments.weights.empty()) load_weights(session, arguments.weights);
+}
+
+std::int64_t global_batch(const Job& job, const Recipe& recipe, const Arguments& arguments) {
+  const std::int64_t replicas = job.replicas.total(), batch = recipe.data.batch_size;
+  if (not arguments.global_batch) return checked_multiply(batch, replicas, "the batch of all replicas");
+  if (batch < replicas)
+    throw Error(Code::kUsage, fmt::format("a global batch of {} sample{} leaves some of the {} replicas without any in every step", batch, batch == 1 ? "" : "s", replicas), {},
+                {"take a larger --batch or fewer replicas"});
+  return batch;
 }
 
 Recipe recipe_for(const plan::Plan& plan, const Arguments& arguments) {

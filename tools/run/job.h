@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,28 +13,38 @@
 #include "runtime/session.h"
 #include "runtime/train/means.h"
 #include "runtime/train/progress.h"
+#include "runtime/train/replicas.h"
 
 namespace hone {
 
 /// What the command line says, for all commands.
 struct Arguments {
-  std::string plan, weights, out, run_dir, device = "auto", workload;
+  std::string plan, weights, out, run_dir, device = "auto", workload, simulate;
   std::vector<std::string> train, valid, data, in, set, dim;
   std::optional<std::int64_t> epochs, batch, seed;
-  std::int64_t steps = 0, limit = 0, log_every = 100, save_steps = 0, keep = 3, threads = 0;
-  double seconds = 3, warm_up = 0.2;
+  std::int64_t steps = 0, limit = 0, log_every = 100, save_steps = 0, keep = 3, threads = 0, replicas = 0, virtual_devices = 0, shards = 0, check_every = 100;
+  std::string collective_timeout = "60s";
+  double seconds = 3, warm_up = 0.2, network = 1.25, latency = 20;
   std::optional<std::int64_t> max_time;
-  bool no_shuffle = false, pre_batched = false, quiet = false, verbose = false, json = false, dry_run = false, log_grad_norms = false, breakdown = false;
+  bool no_shuffle = false, pre_batched = false, global_batch = false, quiet = false, verbose = false, json = false, dry_run = false, log_grad_norms = false, breakdown = false;
   bool resume = false, keep_best = false, log_histograms = false;
 };
 
-/// A plan on a device, with the weights that were asked for.
+/// A plan on its devices, with the weights that were asked for.
 struct Job {
-  explicit Job(const Arguments& arguments);
+  /// `processes`: where several were started together, this one's way to the others, which outlives the job. Throws kUsage for more replicas than devices.
+  explicit Job(const Arguments& arguments, Communicator* processes = nullptr);
   plan::Plan plan;  // without its programs
-  Session session;
-  SessionRunner runner;
+  Replicas replicas;
+  Session& session;  // of the first replica
+  std::unique_ptr<StepRunner> runner;
+
+  /// What one process of a run may do that has several: files, progress and results are the first one's.
+  bool is_first_process() const { return replicas.process() == 0; }
 };
+
+/// Samples of a step over all replicas: the recipe's batch for each, or for all of them together with --global-batch. Throws kUsage for fewer than one a replica.
+std::int64_t global_batch(const Job& job, const Recipe& recipe, const Arguments& arguments);
 
 /// The plan's recipe with what the command line changes. Throws kPlanEntry when the plan can only predict, kRecipeKey and kRecipeValue.
 Recipe recipe_for(const plan::Plan& plan, const Arguments& arguments);

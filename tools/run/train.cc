@@ -2,15 +2,21 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <xxhash.h>
 
+#include <array>
+#include <chrono>
 #include <csignal>
 
 #include "base/diag.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "runtime/collective/agreement.h"
+#include "runtime/collective/mpi_communicator.h"
 #include "runtime/data/batches.h"
 #include "runtime/train/json_line.h"
 #include "runtime/train/machine_load.h"
+#include "runtime/train/replica_runner.h"
 #include "runtime/train/report.h"
 #include "runtime/train/summary.h"
 #include "runtime/train/training_loop.h"
@@ -37,19 +43,39 @@ void catch_stop_signals() {
   for (const int number : {SIGINT, SIGTERM, SIGUSR1}) sigaction(number, &action, nullptr);
 }
 
+std::chrono::milliseconds timeout_of(const std::string& text) {
+  const auto wrong = [&] { return Error(Code::kUsage, fmt::format("--collective-timeout {}: expected a time", quoted(text)), {}, {"for example 60s or 500ms"}); };
+  std::size_t digits = 0;
+  while (digits < text.size() and text[digits] >= '0' and text[digits] <= '9') ++digits;
+  const std::string unit = text.substr(digits);
+  if (digits == 0 or digits > 7 or (unit != "s" and unit != "ms" and not unit.empty())) throw wrong();
+  const std::chrono::milliseconds time(std::stoll(text.substr(0, digits)) * (unit == "ms" ? 1 : 1000));
+  if (time.count() == 0) throw wrong();
+  return time;
+}
+
 void check_flags(const Arguments& a) {
+  (void)timeout_of(a.collective_timeout);
   Diags diags;
   const auto refuse = [&](bool wrong, std::string what, std::string way_out) {
     if (wrong) diags.error(Code::kUsage, std::move(what), {}, {std::move(way_out)});
   };
   refuse(a.steps < 0 or a.log_every < 0 or a.save_steps < 0, "--steps, --log-every and --save-steps count steps: 0 or more", "leave them out for all steps, every 100th, and none but the epochs' last");
   refuse(a.limit < 0, "--limit counts batches of an epoch: 0 or more", "leave it out for all batches");
+  refuse(a.check_every < 0, "--check-every counts steps: 0 or more", "leave it out for every 100th");
   refuse(a.keep < 1, fmt::format("--keep {}: at least the newest checkpoint is kept", a.keep), "leave it out to keep three");
   refuse(a.run_dir.empty() and a.resume, "--resume goes on from the checkpoints in --run-dir, which is not given", "add --run-dir DIR, the one of the run that was stopped");
   refuse(a.run_dir.empty() and (a.save_steps > 0 or a.keep_best), "--save-steps and --keep-best are about the checkpoints in --run-dir, which is not given", "add --run-dir DIR");
   refuse(a.resume and not a.weights.empty(), "--resume and --weights both say where the weights come from", "leave one of them out");
   refuse(a.resume and a.dry_run, "--dry-run leaves nothing and takes nothing from a run folder, so there is nothing to --resume", "leave one of them out");
   diags.throw_if_errors();
+}
+
+/// Where the first process goes on, for all of them.
+std::optional<TrainState> state_of_first(Communicator& processes, const std::optional<TrainState>& own) {
+  const std::string text = text_of_first(processes, own ? to_json(*own) : "");
+  if (text.empty()) return std::nullopt;
+  return state_from_json(text, "the first process");
 }
 
 std::optional<PlannedMemory> planned_for(const Job& job, std::int64_t batch_size) {
@@ -140,10 +166,46 @@ int finish_training(Job& job, const Arguments& arguments, const TrainResult& res
 
 }  // namespace
 
-int train(const Arguments& arguments) {
-  check_flags(arguments);
+namespace {
+
+std::uint64_t hash_of(std::span<const std::byte> bytes, std::uint64_t seed = 0) { return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed); }
+std::uint64_t hash_of(std::string_view text, std::uint64_t seed = 0) { return hash_of(std::as_bytes(std::span(text)), seed); }
+
+/// Of names, types and shapes, and of a few rows of each column: enough to tell other data from the same.
+std::uint64_t hash_of(const BoundArrays& data) {
+  constexpr std::int64_t kRows = 16;
+  std::uint64_t hash = 0;
+  std::vector<std::byte> scratch;
+  for (const BoundArrays::Column& column : data.columns()) {
+    const std::int64_t count = column.array.row_count();
+    hash = hash_of(fmt::format("{} {} {} {}", column.feed.name, to_string(column.array.dtype()), count, shape_text(column.row_shape)), hash);
+    for (std::int64_t i = 0; i < std::min(count, kRows); ++i) {
+      const std::int64_t row = count <= kRows ? i : count / kRows * i;
+      hash = hash_of(std::span(column.array.rows(row, 1, scratch), column.array.row_bytes()), hash);
+    }
+  }
+  return hash;
+}
+
+/// All processes of a run must have the same before the first step: they exchange nothing but gradients.
+void require_same_job(Communicator& processes, const Arguments& arguments, const Recipe& recipe, const BoundArrays& data, std::int64_t batch) {
+  const std::string how = fmt::format("{} {} {} {} {} {} {} {}", batch, arguments.no_shuffle, arguments.pre_batched, arguments.steps, arguments.limit, arguments.shards, arguments.check_every, arguments.log_grad_norms);
+  const MappedFile plan(arguments.plan);
+  require_same(processes, std::array<std::pair<std::string, std::uint64_t>, 4>{
+                              std::pair("plan", hash_of(plan.bytes())), {"recipe", hash_of(to_json(recipe))}, {"data", hash_of(data)}, {"command line", hash_of(how)}});
+}
+
+void say_replicas(Progress& progress, const Job& job, const Arguments& arguments, std::int64_t batch) {
+  const int replicas = job.replicas.total();
+  if (replicas == 1) return;
+  const std::string where = job.replicas.processes() > 1 ? fmt::format("{} processes", replicas) : fmt::format("{} logical devices", replicas);
+  if (arguments.pre_batched) progress.say(fmt::format("{} replicas in {}: each batch of the data is split among them", replicas, where));
+  else progress.say(fmt::format("{} replicas in {}: {} samples a step, {} for each", replicas, where, batch, batch % replicas == 0 ? std::to_string(batch / replicas) : fmt::format("{} or {}", batch / replicas, batch / replicas + 1)));
+}
+
+int train_here(const Arguments& arguments, Communicator* processes) {
   const auto train_sources = parse_data("--train", arguments.train), valid_sources = parse_data("--valid", arguments.valid);
-  Job job(arguments);
+  Job job(arguments, processes);
   const TrainEntries entries = {.step = &entry_with_loss(job, plan::kTrainStep),
                                 .step_norms = job.session.has_entry(plan::kTrainStepNorms) ? &job.session.entry(plan::kTrainStepNorms) : nullptr,
                                 .accumulate = job.session.has_entry(plan::kAccumulateStep) ? &job.session.entry(plan::kAccumulateStep) : nullptr,
@@ -154,21 +216,32 @@ int train(const Arguments& arguments) {
   const BoundArrays data = open_data(job, recipe, *entries.step, "--train", train_sources, arguments.pre_batched);
   std::optional<BoundArrays> valid;
   if (not valid_sources.empty()) valid = open_data(job, recipe, *entries.evaluate, "--valid", valid_sources, arguments.pre_batched);
+  const std::int64_t batch = global_batch(job, recipe, arguments);
+  if (processes != nullptr) require_same_job(*processes, arguments, recipe, data, batch);
   Progress progress = Progress::to_standard_error(arguments.quiet);
-  progress.set_batch_size(arguments.pre_batched ? 0 : recipe.data.batch_size * (entries.accumulate == nullptr ? 1 : recipe.train.gradient_accumulation_steps));
+  say_replicas(progress, job, arguments, batch);
+  progress.set_batch_size(arguments.pre_batched ? 0 : batch * (entries.accumulate == nullptr ? 1 : recipe.train.gradient_accumulation_steps));
   say_notes(progress, data);
   if (valid) say_notes(progress, *valid);
   if (not arguments.quiet) say_summary(progress, job, arguments, recipe.data.batch_size);
   if (not arguments.out.empty()) AtomicFile writable(arguments.out);  // better refused now than after the last epoch
 
-  BatchReader batches(data, recipe.data.batch_size, {.shuffle = not arguments.no_shuffle, .buffer = recipe.data.shuffle_buffer, .seed = recipe.train.seed}, {.threads = job.session.threads()});
+  const GatherOptions gather = {.replicas = job.replicas.total(), .threads = job.replicas.is_alone() ? job.session.threads() : 1};
+  BatchReader batches(data, batch, {.shuffle = not arguments.no_shuffle, .buffer = recipe.data.shuffle_buffer, .seed = recipe.train.seed}, gather);
   std::optional<BatchReader> validation;
-  if (valid or arguments.dry_run) validation.emplace(valid ? *valid : data, recipe.data.batch_size, ShuffleOptions{.shuffle = false}, GatherOptions{.threads = job.session.threads()});
+  if (valid or arguments.dry_run) validation.emplace(valid ? *valid : data, batch, ShuffleOptions{.shuffle = false}, gather);
   Checkpoints checkpoints(arguments.run_dir, job.session, {.keep = arguments.keep, .keep_best = arguments.keep_best or recipe.train.early_stopping_restore_best});
   const bool has_folder = not arguments.run_dir.empty() and not arguments.dry_run;
   std::optional<TrainState> from;
   if (has_folder) from = checkpoints.begin_or_resume(arguments.resume, recipe, batches.order(), progress);
-  if (arguments.run_dir.empty() and arguments.out.empty() and not arguments.dry_run and not arguments.quiet)
+  if (processes != nullptr) from = state_of_first(*processes, from);
+  auto* runner = dynamic_cast<ReplicaRunner*>(job.runner.get());
+  if (runner != nullptr) {
+    runner->set_step(from ? from->step : 0);
+    runner->compare_every(arguments.check_every);
+    runner->ask([] { return stop_signal != 0; });
+  }
+  if (arguments.run_dir.empty() and arguments.out.empty() and job.is_first_process() and not arguments.dry_run and not arguments.quiet)
     progress.say("note: neither --out nor --run-dir is given, so nothing of this run will be kept");
   TrainOptions options = {.steps = arguments.dry_run ? 1 : arguments.steps,
                           .limit = arguments.limit,
@@ -179,12 +252,41 @@ int train(const Arguments& arguments) {
                           .run_dir = has_folder ? arguments.run_dir : "",
                           .checkpoints = has_folder ? &checkpoints : nullptr,
                           .save_steps = arguments.save_steps,
-                          .stop_requested = [] { return stop_signal != 0; }};
+                          .stop_requested = [&] { return job.replicas.processes() > 1 ? runner->stop_agreed() : stop_signal != 0; }};
   catch_stop_signals();
-  const TrainResult result = TrainingLoop(job.runner, entries, recipe, batches, validation ? &*validation : nullptr, options, progress, from).run();
+  const TrainResult result = TrainingLoop(*job.runner, entries, recipe, batches, validation ? &*validation : nullptr, options, progress, from).run();
   const int exit_code = finish_training(job, arguments, result, progress);
   if (not arguments.dry_run and not arguments.quiet) say_report(progress, job, arguments, result, recipe.data.batch_size);
   return exit_code;
+}
+
+/// What a process prints and keeps that is not the first one: nothing, but its errors.
+Arguments of_other_process(Arguments arguments) {
+  arguments.run_dir.clear();
+  arguments.out.clear();
+  arguments.quiet = true;
+  arguments.json = arguments.resume = arguments.keep_best = false;
+  arguments.save_steps = 0;
+  return arguments;
+}
+
+}  // namespace
+
+int train(const Arguments& arguments) {
+  check_flags(arguments);
+  if (not started_by_mpi()) return train_here(arguments, nullptr);
+  const auto processes = connect_with_mpi({.timeout = timeout_of(arguments.collective_timeout), .version = HONE_VERSION});
+  if (processes->size() == 1) return train_here(arguments, nullptr);
+  try {
+    if (arguments.max_time) throw Error(Code::kUsage, "--max-time with several processes, which would stop at different steps", {}, {"use --steps, or let the launcher send SIGTERM: the step is then finished and everything saved"});
+    return train_here(processes->rank() == 0 ? arguments : of_other_process(arguments), processes.get());
+  } catch (const Error& error) {
+    processes->fail(error.diags().front().message.c_str());
+    throw with_note(error, fmt::format("this is rank {} of {}", processes->rank(), processes->size()));
+  } catch (const std::exception& error) {
+    processes->fail(error.what());
+    throw;
+  }
 }
 
 }  // namespace hone

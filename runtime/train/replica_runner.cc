@@ -1,0 +1,241 @@
+#include "runtime/train/replica_runner.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/diag.h"
+#include "base/text.h"
+#include "runtime/collective/agreement.h"
+
+namespace hone {
+
+namespace {
+
+bool is_summed(std::string_view result) { return result == plan::kLossSum or result == plan::kTargetCount or result.starts_with(plan::kMetricPrefix); }
+
+const plan::Feed* feed_named(const plan::Entry& entry, std::string_view name) {
+  const auto found = std::ranges::find(entry.feeds, name, &plan::Feed::name);
+  return found == entry.feeds.end() ? nullptr : &*found;
+}
+
+/// Those that the entry has a place for: a shard's step, for one, updates nothing and takes no learning rate.
+NamedViews taken_by(const plan::Entry& entry, const NamedViews& feeds) {
+  NamedViews taken;
+  for (const auto& feed : feeds)
+    if (feed_named(entry, feed.first) != nullptr) taken.push_back(feed);
+  return taken;
+}
+
+/// How many samples a feed takes at a time, if its first axis is that of the samples; 0 if it is not.
+std::int64_t samples_at_a_time(const plan::Feed& feed, const TensorView& view, std::string_view batch_symbol) {
+  if (not plan::is_data(feed) or feed.shape.empty() or view.shape.size() != feed.shape.size()) return 0;
+  if (not batch_symbol.empty()) return feed.shape[0] == Dim::symbol(std::string(batch_symbol)) ? 1 : 0;
+  return feed.shape[0].is_constant() and feed.shape[0].value() > 0 ? feed.shape[0].value() : 0;
+}
+
+/// Piece i of `count` things that are dealt out among `pieces`.
+std::int64_t piece_begin(std::int64_t count, std::int64_t pieces, std::int64_t i) { return count / pieces * i + std::min(i, count % pieces); }
+
+template <typename T>
+void add_elements(const void* from, std::span<double> to) {
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    T element;
+    std::memcpy(&element, static_cast<const std::byte*>(from) + i * sizeof(T), sizeof(T));
+    to[i] += static_cast<double>(element);
+  }
+}
+
+}  // namespace
+
+ReplicaRunner::ReplicaRunner(Replicas& replicas, std::string batch_symbol)
+    : replicas_(replicas), batch_symbol_(std::move(batch_symbol)), first_(replicas.session()), workers_(replicas.local()), work_(static_cast<std::size_t>(replicas.local())) {}
+
+void ReplicaRunner::set_weights(const NamedTensors& weights) {
+  first_.set_weights(weights);
+  weights_are_shared_ = false;
+}
+
+void ReplicaRunner::deal_out(const plan::Entry& entry, const NamedViews& feeds) {
+  std::int64_t samples = 1, at_a_time = 1;  // something without samples is one thing, which cannot be cut
+  for (const auto& [name, view] : feeds) {
+    const plan::Feed* feed = feed_named(entry, name);
+    const std::int64_t each = feed == nullptr ? 0 : samples_at_a_time(*feed, view, batch_symbol_);
+    if (each == 0 or view.shape[0] % each != 0) continue;
+    samples = view.shape[0];
+    at_a_time = each;
+    break;
+  }
+  const std::int64_t each = std::max(replicas_.shards_each(), 1), parts = replicas_.total() * each, units = samples / at_a_time;
+  if (batch_symbol_.empty() and units > parts)
+    throw Error(Code::kDataShape, fmt::format("the model takes {} samples at a time; {} are fed to {} replicas", at_a_time, samples, parts), {}, {"feed that many to each replica at most"});
+  for (int local = 0; local < replicas_.local(); ++local) {
+    Work& work = work_[static_cast<std::size_t>(local)];
+    work.parts.clear();
+    work.feeds.clear();
+    for (std::int64_t i = 0; i < each; ++i) {
+      const std::int64_t number = (replicas_.first() + local) * each + i;
+      work.parts.push_back({piece_begin(units, parts, number) * at_a_time, piece_begin(units, parts, number + 1) * at_a_time});
+    }
+    for (const Part& part : work.parts) work.feeds.push_back(feeds_of(entry, feeds, part));
+  }
+}
+
+/// Part of every feed that has samples, and the others whole.
+NamedViews ReplicaRunner::feeds_of(const plan::Entry& entry, const NamedViews& feeds, const Part& part) const {
+  NamedViews own;
+  for (const auto& [name, view] : feeds) {
+    TensorView piece = view;
+    if (const plan::Feed* feed = feed_named(entry, name); feed != nullptr and samples_at_a_time(*feed, view, batch_symbol_) > 0 and view.shape[0] > 0) {
+      const std::size_t bytes = static_cast<std::size_t>(checked_element_count(view.shape)) * size_of(view.dtype), row = bytes / static_cast<std::size_t>(view.shape[0]);
+      piece.shape[0] = part.end - part.begin;
+      piece.data = static_cast<const std::byte*>(view.data) + static_cast<std::size_t>(part.begin) * row;
+    }
+    own.emplace_back(name, std::move(piece));
+  }
+  for (const plan::Feed& feed : entry.feeds)
+    if (feed.kind == plan::Feed::Kind::kFirstSample) own.emplace_back(feed.name, TensorView(DType::kI64, {}, &part.begin));
+  return own;
+}
+
+/// What the entry reports as sums, and where each stands among the numbers that are added up.
+void ReplicaRunner::list_sums(const plan::Entry& entry) {
+  if (summed_entry_ == entry.name) return;
+  summed_.clear();
+  std::size_t numbers = 0;
+  for (const plan::Result& result : entry.results) {
+    if (not is_summed(result.name)) continue;
+    Summed summed{.name = result.name, .shape = {}, .offset = numbers, .count = 1};
+    for (const Dim& dim : entry.buffers[result.buffer].shape) {
+      HONE_CHECK(dim.is_constant(), "the size of a sum depends on the batch: " + result.name);
+      summed.shape.push_back(dim.value());
+      summed.count *= static_cast<std::size_t>(dim.value());
+    }
+    numbers += summed.count;
+    summed_.push_back(std::move(summed));
+  }
+  sums_.assign(numbers, 0);
+  for (Work& work : work_) work.sums.assign(numbers, 0);
+  summed_entry_ = entry.name;
+}
+
+void ReplicaRunner::run_part(int local, const std::string& entry, const NamedViews& feeds) {
+  Session& session = replicas_.session(local);
+  session.run(entry, feeds);
+  std::vector<double>& sums = work_[static_cast<std::size_t>(local)].sums;
+  for (const Summed& summed : summed_) {
+    const TensorView view = session.result(summed.name);
+    const std::span<double> to = std::span(sums).subspan(summed.offset, summed.count);
+    if (view.dtype == DType::kF64) add_elements<double>(view.data, to);
+    else add_elements<float>(view.data, to);
+  }
+}
+
+void ReplicaRunner::run_replica(int local, const plan::Entry& entry) {
+  Session& session = replicas_.session(local);
+  Work& work = work_[static_cast<std::size_t>(local)];
+  std::ranges::fill(work.sums, 0);
+  const std::string exchanging = plan::replica_entry(entry.name), idle = plan::idle_entry(entry.name);
+  const bool exchanges = session.has_entry(exchanging), in_shards = exchanges and replicas_.shards_each() > 0;
+  bool is_done = false;  // its exchange, and so its update
+  for (std::size_t i = 0; i < work.parts.size(); ++i) {
+    if (work.parts[i].is_empty()) continue;
+    const std::string& step = in_shards ? plan::kShardStep : exchanges ? exchanging : entry.name;
+    run_part(local, step, taken_by(session.entry(step), work.feeds[i]));
+    is_done = not in_shards;
+  }
+  if (exchanges and not is_done) session.run(idle, taken_by(session.entry(idle), work.feeds[0]));
+}
+
+void ReplicaRunner::run(std::string_view name, const NamedViews& feeds) {
+  const plan::Entry& entry = replicas_.session().entry(name);
+  const bool updates = name == plan::kTrainStep or name == plan::kTrainStepNorms;
+  try {
+    if (not weights_are_shared_) {
+      replicas_.share_weights();
+      compare_weights();
+    }
+    weights_are_shared_ = true;
+    run_step(entry, feeds);
+    step_ += updates ? 1 : 0;
+    if (updates and compare_every_ > 0 and step_ % compare_every_ == 0) compare_weights();
+  } catch (const Error& error) {
+    if (error.diags().front().code != Code::kPeer) throw;
+    throw with_note(error, fmt::format("in step {}", step_ + (updates ? 1 : 0)));
+  }
+}
+
+void ReplicaRunner::compare_weights() {
+  if (replicas_.processes() == 1) return;
+  std::uint64_t hash = 0;
+  for (const plan::Persistent& persistent : replicas_.session().program().persistents) {
+    if (persistent.role == plan::Persistent::Role::kConstant) continue;
+    const Tensor value = replicas_.session().read(persistent.name);
+    hash = XXH3_64bits_withSeed(value.bytes().data(), value.byte_count(), hash);
+  }
+  require_same(*replicas_.between_processes(), std::array{std::pair<std::string, std::uint64_t>("weights", hash)});
+}
+
+void ReplicaRunner::run_step(const plan::Entry& entry, const NamedViews& feeds) {
+  deal_out(entry, feeds);
+  list_sums(entry);
+  const auto& errors = workers_.run([&](int local) {
+    try {
+      run_replica(local, entry);
+    } catch (const std::exception& error) {
+      replicas_.fail(local, error.what());
+      throw;
+    }
+  });
+  std::exception_ptr of_others;
+  for (const std::exception_ptr& error : errors) {
+    if (error == nullptr) continue;
+    try {
+      std::rethrow_exception(error);
+    } catch (const Error& thrown) {
+      if (thrown.diags().front().code != Code::kPeer) throw;
+      of_others = error;
+    }
+  }
+  if (of_others != nullptr) std::rethrow_exception(of_others);
+  add_up();
+}
+
+void ReplicaRunner::add_up() {
+  std::ranges::fill(sums_, 0);
+  for (const Work& work : work_)
+    for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i] += work.sums[i];
+  if (replicas_.processes() == 1) return;
+  double wish = wants_stop_ and wants_stop_() ? 1 : 0;
+  const ExchangedTensor all[] = {{DType::kF64, static_cast<std::int64_t>(sums_.size()), sums_.data()}, {DType::kF64, 1, &wish}};
+  replicas_.between_processes()->all_reduce(all);
+  stop_agreed_ = wish > 0;
+}
+
+TensorView ReplicaRunner::result(std::string_view name) {
+  for (const Summed& summed : summed_)
+    if (summed.name == name) return {DType::kF64, summed.shape, &sums_[summed.offset]};
+  return replicas_.session().result(name);
+}
+
+/// A shard's step changes nothing.
+std::vector<std::string> ReplicaRunner::find_not_finite(std::string_view name, const NamedViews& feeds) {
+  if (not replicas_.session().has_entry(plan::kShardStep)) return {};
+  const plan::Entry& entry = replicas_.session().entry(name);
+  deal_out(entry, feeds);
+  for (int local = 0; local < replicas_.local(); ++local) {
+    Session& session = replicas_.session(local);
+    const Work& work = work_[static_cast<std::size_t>(local)];
+    for (std::size_t i = 0; i < work.parts.size(); ++i) {
+      if (work.parts[i].is_empty()) continue;
+      const NotFiniteReport report = session.find_not_finite(plan::kShardStep, taken_by(session.entry(plan::kShardStep), work.feeds[i]));
+      if (report.first_nan or report.first_infinity) return sentences(report);
+    }
+  }
+  return {};
+}
+
+}  // namespace hone

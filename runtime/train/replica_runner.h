@@ -1,0 +1,82 @@
+// Steps of several replicas as one: a batch is dealt out, each replica runs the plan's step on its part, and what the steps report is added up.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/plan/plan.h"
+#include "runtime/train/means.h"
+#include "runtime/train/replicas.h"
+#include "runtime/train/worker_threads.h"
+
+namespace hone {
+
+/// A batch's samples go to the shards of all replicas (without shards: to the replicas) in their order, as equally many to each as can be, the first ones getting one more. A model
+/// that takes a fixed number of samples gets so many at a time; what has no samples goes to the first one. Every process gives the same batch, and takes its own part of it.
+class ReplicaRunner : public StepRunner {
+ public:
+  /// `batch_symbol` is the plan's.
+  ReplicaRunner(Replicas& replicas, std::string batch_symbol);
+
+  /// Before the next step all get the first one's weights: they were changed.
+  void share_weights() { weights_are_shared_ = false; }
+  /// Updates before those that are made here, for what is said of errors.
+  void set_step(std::int64_t step) { step_ = step; }
+  /// Between processes, before the first step and every so many updates: all must have the same weights and states, else kPeer. 0: never.
+  void compare_every(std::int64_t steps) { compare_every_ = steps; }
+  /// Asked in every step; once one process has said yes, stop_agreed() does in all of them, after the same step.
+  void ask(std::function<bool()> wants_stop) { wants_stop_ = std::move(wants_stop); }
+  bool stop_agreed() const { return stop_agreed_; }
+
+  /// Throws the first error of a local replica; of those that failed because another one did, only if there is none else. Before the first step all get the first one's weights.
+  void run(std::string_view entry, const NamedViews& feeds) override;
+  /// Sums over all replicas, f64, for losses, targets and metrics; else what the first local replica has.
+  TensorView result(std::string_view name) override;
+  std::vector<std::string> find_not_finite(std::string_view entry, const NamedViews& feeds) override;
+  NamedTensors weights() override { return first_.weights(); }
+  void set_weights(const NamedTensors& weights) override;
+
+ private:
+  /// Samples [begin, end) of the batch.
+  struct Part {
+    std::int64_t begin = 0, end = 0;
+    bool is_empty() const { return begin == end; }
+  };
+  /// What one local replica does.
+  struct Work {
+    std::vector<Part> parts;       ///< one for each shard
+    std::vector<NamedViews> feeds; ///< of each part
+    std::vector<double> sums;      ///< of what its steps have reported
+  };
+  void deal_out(const plan::Entry& entry, const NamedViews& feeds);
+  NamedViews feeds_of(const plan::Entry& entry, const NamedViews& feeds, const Part& part) const;
+  void run_replica(int local, const plan::Entry& entry);
+  void run_part(int local, const std::string& entry, const NamedViews& feeds);
+  void run_step(const plan::Entry& entry, const NamedViews& feeds);
+  void compare_weights();
+  void list_sums(const plan::Entry& entry);
+  void add_up();
+
+  Replicas& replicas_;
+  std::string batch_symbol_;
+  SessionRunner first_;
+  WorkerThreads workers_;
+  bool weights_are_shared_ = false;
+  std::int64_t step_ = 0, compare_every_ = 0;
+  std::function<bool()> wants_stop_;
+  bool stop_agreed_ = false;
+  struct Summed {
+    std::string name;
+    std::vector<std::int64_t> shape;
+    std::size_t offset = 0, count = 0;
+  };
+  std::string summed_entry_;     // whose results these are
+  std::vector<Summed> summed_;
+  std::vector<double> sums_;     // of all replicas
+  std::vector<Work> work_;       // by local replica
+};
+
+}  // namespace hone

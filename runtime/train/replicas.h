@@ -1,0 +1,58 @@
+// The replicas of one process: sessions of the same plan, each with its own weights, states, memory and threads, that exchange what their steps say.
+#pragma once
+
+#include <vector>
+
+#include "runtime/collective/communicator.h"
+#include "runtime/collective/thread_communicators.h"
+#include "runtime/plan/plan.h"
+#include "runtime/session.h"
+
+namespace hone {
+
+struct ReplicaOptions {
+  int local = 1;                       ///< in this process
+  Communicator* processes = nullptr;   ///< between the processes, which all have as many replicas; outlives them. Null: there is one
+  /// Gradients are formed as so many partial sums in a fixed tree (runtime/collective/tree_sum.h), so that the weights are the same bits for any number of replicas. Each
+  /// replica computes its shards one after the other. 0: each replica's gradients are one sum
+  int shards = 0;
+};
+
+class Replicas {
+ public:
+  /// `options.threads` are shared out among the replicas of this process, at least one to each; with shards each computes with threads / shards of them, or with one if none
+  /// are asked for, so that it is the same however they are spread. Throws what Session throws; kUsage for numbers of replicas and shards that do not go together,
+  /// kPlanEntry for a plan that cannot be trained so.
+  Replicas(const plan::Plan& plan, ReplicaOptions replicas, SessionOptions options);
+
+  int local() const { return static_cast<int>(sessions_.size()); }
+  int total() const { return local() * processes(); }
+  /// The number of the first one here, among all.
+  int first() const { return process() * local(); }
+  int processes() const { return processes_ == nullptr ? 1 : processes_->size(); }
+  int process() const { return processes_ == nullptr ? 0 : processes_->rank(); }
+  /// Of each replica; 0 without shards.
+  int shards_each() const { return shards_each_; }
+  /// They compute as one alone does: nothing is exchanged.
+  bool is_alone() const { return total() == 1 and shards_each_ == 0; }
+
+  Session& session(int local = 0) { return sessions_[static_cast<std::size_t>(local)]; }
+  const Session& session(int local = 0) const { return sessions_[static_cast<std::size_t>(local)]; }
+  /// Between processes; null where there is one.
+  Communicator* between_processes() { return processes_; }
+  /// A local replica fails: nobody waits for it.
+  void fail(int local, const char* why) noexcept;
+
+  /// All local replicas get the weights and states of the first one, and that of the first process.
+  void share_weights();
+
+ private:
+  Communicator* communicator(int local);
+
+  Communicator* processes_;
+  ThreadCommunicators threads_;
+  int shards_each_ = 0;
+  std::vector<Session> sessions_;
+};
+
+}  // namespace hone

@@ -1,0 +1,95 @@
+// hone-run on several logical devices: what several replicas learn is what one learns, whatever the batches leave for each; and it is said how batches are split.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/tools/resume.h"
+
+namespace hone::test {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+std::vector<Json> of_kind(const TempFolder& folder, const std::string& name, const std::string& kind) {
+  std::vector<Json> lines;
+  std::istringstream text(folder.read(name + "/metrics.jsonl"));
+  for (std::string line; std::getline(text, line);)
+    if (Json parsed = Json::parse(line); parsed.at("kind") == kind) lines.push_back(std::move(parsed));
+  return lines;
+}
+
+/// Every number of every epoch, the times aside.
+void expect_same_epochs(const TempFolder& folder, const std::string& name, const std::string& like) {
+  const std::vector<Json> got = of_kind(folder, name, "epoch"), wanted = of_kind(folder, like, "epoch");
+  ASSERT_EQ(got.size(), wanted.size());
+  for (std::size_t i = 0; i < got.size(); ++i)
+    for (const char* value : {"loss", "accuracy", "val_loss", "val_accuracy", "learning_rate"})
+      EXPECT_NEAR(got[i].at(value).get<double>(), wanted[i].at(value).get<double>(), 2e-5) << name << ", epoch " << i + 1 << ": " << value;
+}
+
+/// Batches of 5 and 2, two of which make an update, with dropout: three replicas get 2, 2 and 1 samples, at the end 1, 1 and none.
+TEST(Replicas, LearnWhatOneLearns) {
+  const ResumedRun run;
+  for (const int replicas : {2, 3, 8}) {
+    const std::string name = fmt::format("split{}", replicas);
+    const std::string batch = replicas == 8 ? " --virtual 8 --global-batch --batch 10" : fmt::format(" --virtual {} --global-batch", replicas);
+    run_well(run.folder.path(), run.command(name) + batch);
+    if (replicas == 8) run_well(run.folder.path(), run.command("whole10") + " --batch 10");
+    expect_same_epochs(run.folder, name, replicas == 8 ? "whole10" : "whole");
+  }
+}
+
+TEST(Replicas, GoOnWhereTheyWereStopped) {
+  const ResumedRun run;
+  run_well(run.folder.path(), run.command("two") + " --virtual 2 --global-batch --keep 100");
+  const auto stopped_after = [&](int step, const std::string& name) {
+    const std::string checkpoint = fmt::format("checkpoint-{:06}", step);
+    std::filesystem::create_directories(run.folder / name);
+    std::filesystem::copy(run.folder / ("two/" + checkpoint), run.folder / (name + "/" + checkpoint), std::filesystem::copy_options::recursive);
+  };
+  for (const int step : {7, 30}) {
+    const std::string name = fmt::format("stopped{}", step);
+    stopped_after(step, name);
+    run_well(run.folder.path(), run.command(name) + " --virtual 2 --global-batch --resume");
+    EXPECT_EQ(run.folder.read(name + ".onnx"), run.folder.read("two.onnx")) << "after step " << step;
+  }
+  stopped_after(7, "other");
+  run_well(run.folder.path(), run.command("other") + " --virtual 3 --global-batch --resume");
+  EXPECT_NEAR(of_kind(run.folder, "other", "epoch").back().at("loss").get<double>(), of_kind(run.folder, "two", "epoch").back().at("loss").get<double>(), 2e-5) << "on another number of replicas";
+}
+
+TEST(Replicas, SayHowBatchesAreSplit) {
+  const TempFolder folder;
+  write_mlp_plan(folder);
+  const std::string train = "hone-run train mlp.hone --train x=x.npy,y=y.npy --out trained.onnx";
+  EXPECT_THAT(run_well(folder.path(), train + " --virtual 2").err, HasSubstr("2 replicas in 2 logical devices: 8 samples a step, 4 for each"));
+  EXPECT_THAT(run_well(folder.path(), train + " --virtual 3 --global-batch").err, HasSubstr("3 replicas in 3 logical devices: 4 samples a step, 1 or 2 for each"));
+  EXPECT_THAT(run_well(folder.path(), train + " --virtual 4 --replicas 2").err, HasSubstr("2 replicas"));
+}
+
+/// Batch normalization sees each shard; the last batch of 50 leaves shards without samples.
+TEST(Replicas, InShardsGiveTheSameBits) {
+  const TempFolder folder;
+  write_conv_plan(folder);
+  for (const int replicas : {1, 2, 4})
+    run_well(folder.path(), fmt::format("hone-run train conv.hone --train x=x.npy,y=y.npy --epochs 3 --quiet --batch 12 --global-batch --virtual {0} --shards 4 --out {0}.onnx", replicas));
+  EXPECT_EQ(folder.read("1.onnx"), folder.read("2.onnx"));
+  EXPECT_EQ(folder.read("1.onnx"), folder.read("4.onnx"));
+}
+
+TEST(Replicas, EvaluateAsOneDoes) {
+  const TempFolder folder;
+  write_conv_plan(folder);
+  const auto values = [&](const std::string& flags) { return Json::parse(run_well(folder.path(), "hone-run eval conv.hone --data x=x.npy,y=y.npy --json" + flags).out); };
+  const Json alone = values(""), split = values(" --virtual 3");
+  EXPECT_NEAR(split.at("loss").get<double>(), alone.at("loss").get<double>(), 1e-6);
+  EXPECT_EQ(split.at("accuracy"), alone.at("accuracy"));
+}
+
+}  // namespace
+}  // namespace hone::test
