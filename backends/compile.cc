@@ -9,8 +9,10 @@
 #include "backends/explain.h"
 #include "backends/llvm/emit.h"
 #include "backends/panels.h"
+#include "backends/parts.h"
 #include "backends/schedule.h"
 #include "backends/split_reductions.h"
+#include "base/parallel.h"
 #include "base/text.h"
 #include "ir/ops/ops.h"
 #include "ir/ops/window.h"
@@ -66,7 +68,8 @@ plan::Feed describe_feed(const Graph& imported, const Recipe& recipe, const OwnT
 std::vector<EntryGraph> prepared_entries(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const Target& target, const PassChoice& passes,
                                          TrainingReport& report) {
   std::vector<EntryGraph> entries = build_entries(imported, recipe, report, own);
-  for (EntryGraph& entry : entries) {
+  on_all_cores(entries.size(), [&](std::size_t i) {
+    EntryGraph& entry = entries[i];
     verify(entry.graph);  // cheap next to code generation, and a wrong graph must not become a plan
     optimize(entry.graph, passes);
     if (passes.runs("layout") and choose_layout(entry.graph) == Changed::kYes) optimize(entry.graph, passes);  // because transposes meet, and cancel, only now
@@ -74,7 +77,7 @@ std::vector<EntryGraph> prepared_entries(const Graph& imported, const Recipe& re
     if (passes.runs("split")) (void)split_reductions(entry.graph);  // because what runs as kernels, and on which axes, is known by now
     derive_index_bounds(entry.graph);
     verify(entry.graph);
-  }
+  });
   return entries;
 }
 
@@ -129,20 +132,40 @@ void check_same_exchanges(const plan::Entry& step, const plan::Entry& idle) {
   HONE_CHECK(a == b, fmt::format("{} exchanges {}; {} {}", step.name, join(a, ", "), idle.name, join(b, ", ")));
 }
 
+/// What replicas run of the steps with norms: the same without them, and a shard's part, where it does not wait for others.
+void add_parts(std::vector<plan::Entry>& entries, const Recipe& recipe) {
+  const plan::Entry* norms = find_entry(entries, plan::replica_entry(plan::kTrainStepNorms));
+  if (norms == nullptr) return;
+  std::vector<plan::Entry> parts = {without_norms(*norms, plan::replica_entry(plan::kTrainStep)),
+                                    without_norms(*find_entry(entries, plan::idle_entry(plan::kTrainStepNorms)), plan::idle_entry(plan::kTrainStep))};
+  if (recipe.train.gradient_accumulation_steps == 1 and not recipe.model.sync_batch_norm) parts.push_back(shard_of(*norms, plan::kShardStep));
+  std::ranges::move(parts, std::back_inserter(entries));
+}
+
 Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const PassChoice& passes, const std::vector<EntryGraph>& graphs) {
   Scheduled scheduled;
-  const auto add = [&](const EntryGraph& entry, std::string name, Exchange exchange) {
-    const DescribeFeed describe = [&](const Graph& graph, const Input& input) { return describe_feed(imported, recipe, own, graph, input); };
-    scheduled.entries.push_back(schedule(entry.graph, scheduled.kernels, scheduled.persistents, passes, describe, exchange));
-    scheduled.entries.back().name = std::move(name);
+  struct Wanted {
+    const EntryGraph* entry;
+    std::string name;
+    Exchange exchange;
+    Fusion fusion = {};
   };
+  std::vector<Wanted> all;
   for (const EntryGraph& entry : graphs) {
-    add(entry, entry.name, entry.exchange);
-    if (entry.exchange == Exchange::kNone and exchanges(entry.graph)) add(entry, plan::replica_entry(entry.name), Exchange::kAll);
+    all.push_back({&entry, entry.name, entry.exchange});
+    const bool is_part = entry.name == plan::kTrainStep;  // for replicas it is one of the step with norms
+    if (entry.exchange == Exchange::kNone and exchanges(entry.graph) and not is_part) all.push_back({&entry, plan::replica_entry(entry.name), Exchange::kAll});
+  }
+  on_all_cores(all.size(), [&](std::size_t i) { all[i].fusion = fuse_and_recompute(all[i].entry->graph, passes, all[i].exchange); });
+  const DescribeFeed describe = [&](const Graph& graph, const Input& input) { return describe_feed(imported, recipe, own, graph, input); };
+  for (Wanted& wanted : all) {
+    scheduled.entries.push_back(schedule(std::move(wanted.fusion), scheduled.kernels, scheduled.persistents, passes, describe));
+    scheduled.entries.back().name = std::move(wanted.name);
   }
   for (const plan::Entry& entry : scheduled.entries)
     if (const auto* idle = find_entry(scheduled.entries, plan::idle_entry(entry.name))) check_same_exchanges(*find_entry(scheduled.entries, plan::replica_entry(entry.name)), *idle);
   if (passes.runs("panels")) scheduled.panels = lay_out_in_panels(scheduled.entries, scheduled.persistents.all(), scheduled.kernels);
+  add_parts(scheduled.entries, recipe);
   scheduled.kernels.keep(called(scheduled.entries));
   return scheduled;
 }

@@ -10,6 +10,7 @@
 #include "backends/llvm/emit.h"
 #include "backends/panel_kernels.h"
 #include "backends/panels.h"
+#include "backends/parts.h"
 #include "backends/recompute.h"
 #include "ir/kernel/compute.h"
 #include "ir/kernel/fused.h"
@@ -40,15 +41,14 @@ namespace {
 
 class Scheduler {
  public:
-  Scheduler(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed, Exchange exchange)
-      : fusion_(fuse_and_recompute(graph, passes, exchange)),
+  Scheduler(Fusion fusion, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed)
+      : fusion_(std::move(fusion)),
         graph_(fusion_.graph),
         node_kernels_(graph_),
         passes_(passes),
         kernels_(kernels),
         persistents_(persistents),
         describe_feed_(describe_feed),
-        exchange_(exchange),
         buffers_(graph_.value_count()),
         states_(graph_.value_count()) {}
 
@@ -64,7 +64,7 @@ class Scheduler {
     for (const Alias& alias : graph_.aliases()) new_values.push_back(kept(alias.value));
     for (const Output& output : graph_.outputs()) entry_.results.push_back({output.name, kept(output.value)});
     for (std::size_t i = 0; i < new_values.size(); ++i) finish_alias(graph_.aliases()[i], new_values[i]);
-    find_live_ranges();
+    find_live_ranges(entry_);
     return std::move(entry_);
   }
 
@@ -170,11 +170,10 @@ class Scheduler {
 
   /// In place, where nobody else wants what this replica alone has.
   void place_all_reduce(const Node& node) {
-    const bool collects = exchange_ == Exchange::kCollect;
-    plan::AllReduceStep step{.buffers = {}, .bucket = node.attrs[kBucket], .collects = collects};
+    plan::AllReduceStep step{.buffers = {}, .bucket = node.attrs[kBucket]};
     for (std::size_t i = 0; i < node.operands.size(); ++i) {
       const ValueId from = node.operands[i], to = node.results[i];
-      const bool in_place = collects or (uses_[from.index] == 1 and entry_.buffers[root(buffer_of(from))].storage == Buffer::Storage::kArena);
+      const bool in_place = uses_[from.index] == 1 and entry_.buffers[root(buffer_of(from))].storage == Buffer::Storage::kArena;
       if (in_place) make_view(to, buffer_of(from));
       else entry_.steps.push_back({plan::CopyStep{buffer_of(from), buffer_of(to)}, "what this replica has: " + graph_.value(from).name});
       step.buffers.push_back(buffer_of(to));
@@ -196,7 +195,7 @@ class Scheduler {
       return plan::Feed{.name = input.name, .dtype = body.type(input.value).dtype, .shape = body.type(input.value).shape};
     };
     for (const auto& body : node.bodies)
-      step.bodies.push_back(Scheduler(*body, kernels_, persistents_, passes_, describe, Exchange::kNone).run());  // the verifier limits the depth
+      step.bodies.push_back(Scheduler(fuse_and_recompute(*body, passes_), kernels_, persistents_, passes_, describe).run());  // the verifier limits the depth
     if (step.kind == Kind::kScan and passes_.runs("panels")) panels_for_all_iterations(step, node);
     add_step(std::move(step), node);
   }
@@ -306,26 +305,9 @@ class Scheduler {
     entry_.steps.push_back({plan::CopyStep{value, state}, "update: copy of " + graph_.value(alias.state).name});
   }
 
-  // --- Live ranges ---
-
   std::uint32_t root(std::uint32_t buffer) const {
     while (entry_.buffers[buffer].storage == Buffer::Storage::kView) buffer = entry_.buffers[buffer].index;
     return buffer;
-  }
-
-  void find_live_ranges() {
-    std::vector<bool> seen(entry_.buffers.size());
-    const auto use = [&](std::uint32_t buffer, std::uint32_t step) {
-      const std::uint32_t r = root(buffer);
-      Buffer& b = entry_.buffers[r];
-      if (not seen[r]) b.first_step = step;
-      seen[r] = true;
-      b.last_step = std::max(b.last_step, step);
-    };
-    for (std::uint32_t i = 0; i < entry_.steps.size(); ++i)
-      plan::for_each_buffer(entry_.steps[i], [&](std::uint64_t buffer, plan::Access) { use(static_cast<std::uint32_t>(buffer), i); });
-    const auto end = static_cast<std::uint32_t>(entry_.steps.empty() ? 0 : entry_.steps.size() - 1);
-    for (const plan::Result& result : entry_.results) use(result.buffer, end);
   }
 
   const Fusion fusion_;
@@ -335,7 +317,6 @@ class Scheduler {
   KernelSet& kernels_;
   PersistentSet& persistents_;
   const DescribeFeed& describe_feed_;
-  const Exchange exchange_;
   plan::Entry entry_;
   std::vector<std::optional<std::uint32_t>> buffers_;  // by value
   std::vector<ValueId> states_;                        // by value: the state that it replaces
@@ -345,8 +326,8 @@ class Scheduler {
 
 }  // namespace
 
-plan::Entry schedule(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed, Exchange exchange) {
-  return Scheduler(graph, kernels, persistents, passes, describe_feed, exchange).run();
+plan::Entry schedule(Fusion fusion, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed) {
+  return Scheduler(std::move(fusion), kernels, persistents, passes, describe_feed).run();
 }
 
 }  // namespace hone

@@ -33,9 +33,8 @@ class PersistentSet {
 /// What the schedule cannot know of an input that is fed.
 using DescribeFeed = std::function<plan::Feed(const Graph&, const Input&)>;
 
-/// `graph` is optimized, its `lower` ops expanded, its library rows chosen (attribute kRow). Without the pass "fuse" each node is a kernel of its own.
-plan::Entry schedule(const Graph& graph, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed,
-                     Exchange exchange = Exchange::kNone);
+/// `fusion` is of a graph that is optimized, its `lower` ops expanded, its library rows chosen (attribute kRow): fuse_and_recompute().
+plan::Entry schedule(Fusion fusion, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed);
 
 /// The schedule as a person reads it: steps with their buffers, then buffers with their live ranges.
 std::string print(const plan::Entry& entry, const std::vector<plan::Persistent>& persistents);

@@ -81,12 +81,6 @@ void exchange_nothing(Graph& graph) {
   }
 }
 
-void keep_exchanges(Graph& graph) {
-  Builder builder(graph);
-  for (std::size_t i = 0; i < graph.node_count(); ++i)
-    if (const Node& node = graph.node(NodeId(i)); *node.op == op::all_reduce) builder.output(fmt::format("exchange:{}", i), builder.val(node.results[0]));
-}
-
 Changed drop_all_reduce(Graph& graph) {
   return Rewriter::rewrite(graph, [](Rewriter& rewriter, NodeId id) {
     const Node& node = rewriter.node(id);

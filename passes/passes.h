@@ -119,8 +119,6 @@ enum class HasSamples : std::uint8_t { kNo, kYes };
 void average_running_statistics(Graph& graph, HasSamples has_samples);
 /// Adds, for every exchange that the graph has, one to which this replica brings zeros, in the same order, as an output.
 void exchange_nothing(Graph& graph);
-/// Makes all exchanges outputs, because what they do counts although nobody here reads it.
-void keep_exchanges(Graph& graph);
 /// The graph of one replica that is alone: it has nobody to exchange anything with.
 Changed drop_all_reduce(Graph& graph);
 

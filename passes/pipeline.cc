@@ -77,20 +77,6 @@ Differentiated without_samples(const Differentiated& step) {
   return idle;
 }
 
-/// A part of the batch whose gradients are added to those of others before the replica exchanges them: the step up to there.
-Graph build_shard(const Differentiated& step) {
-  Graph graph = step.graph.clone();
-  graph.name = "shard_step";
-  Objective objective = step.objective;
-  std::vector<ValueId> gradients = step.gradients;
-  average_running_statistics(graph, step.has_samples);                                 // as in the step that updates
-  all_reduce_gradients(graph, objective, step.weights, gradients);                                   // because this is what others wait for
-  Builder(graph).clear_aliases();
-  keep_exchanges(graph);                                                               // because nothing is updated with them here
-  (void)expand(graph);                                                                 // because layers were kept for their gradients
-  return graph;
-}
-
 Graph build_training(const Differentiated& step, const Recipe& recipe, bool gradient_norms) {
   Graph graph = step.graph.clone();
   graph.name = gradient_norms ? "train_step_norms" : "train_step";
@@ -205,10 +191,8 @@ std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recip
     entries.push_back({"train_step_norms", build_training(step, recipe, true)});
     if (recipe.train.gradient_accumulation_steps > 1) entries.push_back({"accumulate_step", build_accumulation(step)});
     const Differentiated idle = without_samples(step);
-    entries.push_back({"idle_step", build_training(idle, recipe, false), Exchange::kAll});
     entries.push_back({"idle_step_norms", build_training(idle, recipe, true), Exchange::kAll});
     if (recipe.train.gradient_accumulation_steps > 1) entries.push_back({"idle_accumulate_step", build_accumulation(idle), Exchange::kAll});
-    else if (not recipe.model.sync_batch_norm) entries.push_back({"shard_step", build_shard(step), Exchange::kCollect});
     entries.push_back({"eval_step", build_evaluation(imported, recipe)});
   } else if (own != nullptr and own->step) {
     refuse_model_keys(recipe);

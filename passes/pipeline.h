@@ -14,13 +14,12 @@ namespace hone {
 
 /// What becomes of a graph's all_reduce nodes.
 enum class Exchange : std::uint8_t {
-  kNone,     ///< a replica that is alone: they are gone
-  kAll,      ///< with the other replicas
-  kCollect,  ///< this replica only adds up what it will bring along: one of its shards
+  kNone,  ///< a replica that is alone: they are gone
+  kAll,   ///< with the other replicas
 };
 
-/// An entry point of the plan: its name (runtime/plan/plan.h) and its graph. One that exchanges nothing, but has all_reduce nodes, is there for several replicas, too, as
-/// plan::replica_entry(name).
+/// An entry point of the plan: its name (runtime/plan/plan.h) and its graph. One that exchanges nothing, but has all_reduce nodes, is there for several replicas, too
+/// (backends/compile.cc).
 struct EntryGraph {
   std::string name;
   Graph graph;

@@ -10,15 +10,13 @@
 #include <llvm/Target/TargetMachine.h>
 
 #include <algorithm>
-#include <atomic>
-#include <future>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 #include "backends/llvm/link.h"
 #include "backends/llvm/loops.h"
 #include "base/check.h"
+#include "base/parallel.h"
 
 namespace hone {
 
@@ -130,20 +128,6 @@ class Code {
   std::unique_ptr<llvm::TargetMachine> machine_;
   std::unique_ptr<llvm::Module> module_;
 };
-
-/// body(i) for each i below `count`, in this order on all cores. What one of them throws is thrown here.
-template <typename Body>
-void on_all_cores(std::size_t count, const Body& body) {
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < count; i = next++) body(i);
-  };
-  std::vector<std::future<void>> workers;
-  const std::size_t threads = std::min<std::size_t>(count, std::max(1U, std::thread::hardware_concurrency()));
-  for (std::size_t i = 1; i < threads; ++i) workers.push_back(std::async(std::launch::async, work));
-  work();
-  for (std::future<void>& worker : workers) worker.get();
-}
 
 }  // namespace
 

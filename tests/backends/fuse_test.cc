@@ -29,7 +29,7 @@ std::string groups_of(const std::string& body) { return group_names(parse_graph(
 
 plan::Entry scheduled(const Graph& graph, KernelSet& kernels, const PassChoice& passes) {
   PersistentSet persistents;
-  return schedule(graph, kernels, persistents, passes, [](const Graph& g, const Input& input) {
+  return schedule(fuse_and_recompute(graph, passes), kernels, persistents, passes, [](const Graph& g, const Input& input) {
     plan::Feed feed;
     feed.name = input.name;
     feed.dtype = g.type(input.value).dtype;

@@ -33,7 +33,7 @@ void CompiledGraphs::add(const Graph& graph) {
     const auto describe = [](const Graph& g, const Input& input) {
       return plan::Feed{.name = input.name, .dtype = g.type(input.value).dtype, .shape = g.type(input.value).shape};
     };
-    entries_.push_back(schedule(made, parts_->kernels, parts_->persistents, way.passes, describe));
+    entries_.push_back(schedule(fuse_and_recompute(made, way.passes), parts_->kernels, parts_->persistents, way.passes, describe));
   }
 }
 

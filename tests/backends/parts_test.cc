@@ -1,0 +1,78 @@
+// Parts of a replica's step: what stays, and where it then lies.
+#include "backends/parts.h"
+
+#include <gtest/gtest.h>
+
+namespace hone {
+namespace {
+
+using plan::Buffer;
+
+/// gradient and loss of x and w; the gradient is exchanged in place; its norm; w moves along it.
+plan::Entry step() {
+  plan::Entry entry{.name = "replica_step_norms", .feeds = {{.name = "x"}, {.name = "learning_rate", .kind = plan::Feed::Kind::kLearningRate}}};
+  entry.buffers = {{.name = "unused"},
+                   {.name = "x", .storage = Buffer::Storage::kFeed, .index = 0},
+                   {.name = "w", .storage = Buffer::Storage::kPersistent, .index = 0},
+                   {.name = "gradient"},
+                   {.name = "loss"},
+                   {.name = "w/gradient", .storage = Buffer::Storage::kView, .index = 3},
+                   {.name = "norm"},
+                   {.name = "rate", .storage = Buffer::Storage::kFeed, .index = 1}};
+  const auto kernel = [](const char* symbol, std::vector<std::uint32_t> buffers, std::uint32_t read_only) {
+    plan::KernelStep call;
+    call.symbol = symbol;
+    call.buffers = std::move(buffers);
+    call.read_only = read_only;
+    return plan::Step{std::move(call), symbol};
+  };
+  entry.steps = {kernel("backward", {1, 2, 3, 4}, 2), {plan::AllReduceStep{.buffers = {5}, .bucket = 2}, "exchange"}, kernel("norm", {5, 6}, 1), kernel("update", {5, 7, 2, 2}, 3)};
+  entry.results = {{plan::kLossSum, 4}, {"grad_norm:w", 6}};
+  find_live_ranges(entry);
+  return entry;
+}
+
+std::vector<std::string> names(const plan::Entry& entry) {
+  std::vector<std::string> list;
+  for (const Buffer& buffer : entry.buffers) list.push_back(buffer.name);
+  return list;
+}
+
+std::vector<std::string> origins(const plan::Entry& entry) {
+  std::vector<std::string> list;
+  for (const plan::Step& each : entry.steps) list.push_back(each.origin);
+  return list;
+}
+
+using Names = std::vector<std::string>;
+
+TEST(Parts, WithoutNormsTheRestStays) {
+  const plan::Entry part = without_norms(step(), "replica_step");
+  EXPECT_EQ(origins(part), (Names{"backward", "exchange", "update"}));
+  EXPECT_EQ(names(part), (Names{"x", "w", "gradient", "loss", "w/gradient", "rate"}));
+  ASSERT_EQ(part.results.size(), 1u);
+  EXPECT_EQ(part.buffers[part.results[0].buffer].name, "loss");
+  EXPECT_EQ(part.buffers[part.buffers[4].index].name, "gradient") << "the view shows what it showed";
+  EXPECT_EQ(part.buffers[2].last_step, 2u) << "the gradient lives until the update";
+  EXPECT_EQ(std::get<plan::KernelStep>(part.steps[2].what).buffers, (std::vector<std::uint32_t>{4, 5, 1, 1}));
+}
+
+TEST(Parts, AShardCollectsAndChangesNoState) {
+  const plan::Entry part = shard_of(step(), "shard_step");
+  EXPECT_EQ(origins(part), (Names{"backward", "exchange"}));
+  EXPECT_TRUE(std::get<plan::AllReduceStep>(part.steps[1].what).collects);
+  EXPECT_EQ(names(part), (Names{"x", "w", "gradient", "loss", "w/gradient"}));
+  ASSERT_EQ(part.results.size(), 1u);
+  EXPECT_EQ(part.results[0].name, plan::kLossSum);
+  EXPECT_EQ(part.feeds.size(), 2u) << "sizes follow from all feeds";
+}
+
+TEST(Parts, ARangeIsThatOfAllUses) {
+  const plan::Entry whole = step();
+  EXPECT_EQ(whole.buffers[3].first_step, 0u);
+  EXPECT_EQ(whole.buffers[3].last_step, 3u) << "through its view";
+  EXPECT_EQ(whole.buffers[4].last_step, 3u) << "a result lives to the end";
+}
+
+}  // namespace
+}  // namespace hone
