@@ -134,6 +134,33 @@ Entry without_norms(const Entry& entry, std::string name) {
   return with_steps(entry, std::move(name), needed_steps(entry, std::move(needed), std::vector<bool>(entry.steps.size(), true)), result_stays);
 }
 
+void drop_unread_feeds(Entry& entry) {
+  std::vector<bool> read(entry.buffers.size());
+  for (const Step& step : entry.steps)
+    for_each_root(entry, step, [&](std::uint32_t buffer, bool, bool) { read[buffer] = true; });
+  for (const plan::Result& result : entry.results) read[root(entry, result.buffer)] = true;
+  std::vector<plan::Feed> feeds;
+  std::vector<std::uint32_t> numbers(entry.buffers.size());
+  std::vector<Buffer> buffers;
+  for (std::size_t i = 0; i < entry.buffers.size(); ++i) {
+    Buffer& buffer = entry.buffers[i];
+    numbers[i] = static_cast<std::uint32_t>(buffers.size());
+    if (entry.buffers[root(entry, i)].storage == Buffer::Storage::kFeed and not read[root(entry, i)]) continue;
+    if (buffer.storage == Buffer::Storage::kFeed) {
+      feeds.push_back(entry.feeds[buffer.index]);
+      buffer.index = static_cast<std::uint32_t>(feeds.size() - 1);
+    }
+    buffers.push_back(buffer);
+  }
+  for (Buffer& buffer : buffers)
+    if (buffer.storage == Buffer::Storage::kView) buffer.index = numbers[buffer.index];
+  entry.feeds = std::move(feeds);
+  entry.buffers = std::move(buffers);
+  entry.equations.clear();  // between sizes of the data
+  for (Step& step : entry.steps) std::visit(Renumber{numbers}, step.what);
+  for (plan::Result& result : entry.results) result.buffer = numbers[result.buffer];
+}
+
 Entry shard_of(const Entry& entry, std::string name) {
   const AfterExchanges after(entry);
   std::vector<bool> needed(entry.buffers.size()), result_stays, may_stay = after.steps;

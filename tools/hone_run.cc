@@ -52,7 +52,7 @@ int evaluate_plan(const Arguments& arguments) {
   const BoundArrays data = open_data(job, recipe, entry, "--data", sources, arguments.pre_batched);
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_notes(progress, data);
-  BatchReader batches(data, global_batch(job, recipe, arguments), {.shuffle = false}, {.replicas = job.replicas.total()});
+  BatchReader batches(data, global_batch(job, recipe, arguments, data.fixed_batch()), {.shuffle = false}, {.replicas = job.replicas.total()});
   const NamedNumbers values = evaluate(*job.runner, entry, batches).value();  // nobody asks it to stop
   JsonLine line;
   for (const auto& [name, value] : values) line.number(name, value);
@@ -130,7 +130,7 @@ int bench_plan(const Arguments& arguments) {
   std::function<void()> start_measuring;
   if (arguments.breakdown or not simulated.empty()) start_measuring = [&] { job.session.measure_steps(measured, true); };
   const BenchResult result = bench(*job.runner, entry,
-                                   {.batch_size = global_batch(job, recipe, arguments),
+                                   {.batch_size = global_batch(job, recipe, arguments, 0),
                                     .steps = arguments.steps,
                                     .seconds = arguments.seconds,
                                     .warm_up_seconds = arguments.warm_up,

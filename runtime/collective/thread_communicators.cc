@@ -11,6 +11,7 @@
 #include "base/diag.h"
 #include "runtime/collective/tree_sum.h"
 #include "runtime/device/barrier.h"
+#include "runtime/device/cpu.h"
 #include "runtime/device/team.h"
 
 namespace hone {
@@ -20,13 +21,14 @@ struct ThreadCommunicators::Shared {
 
   /// Throws kPeer when a replica has failed.
   void meet() {
-    if (not barrier.is_abandoned()) barrier.wait(size);
+    if (not barrier.is_abandoned()) barrier.wait(size, waiting);
     if (not barrier.is_abandoned()) return;
     const std::lock_guard lock(mutex);
     throw Error(Code::kPeer, failure, {}, {"the other replicas cannot go on without it"});
   }
 
   const int size;
+  const Barrier::Waiting waiting = size > usable_cores() ? Barrier::Waiting::kSleeping : Barrier::Waiting::kSpinning;
   Barrier barrier;
   std::mutex mutex;  // of `failure`
   std::string failure;

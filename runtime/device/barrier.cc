@@ -33,7 +33,7 @@ bool changes_soon(const std::atomic<std::uint32_t>& word, std::uint32_t from) {
 
 }  // namespace
 
-void Barrier::wait(int count) {
+void Barrier::wait(int count, Waiting how) {
   const std::uint32_t round = round_.load(std::memory_order_acquire);  // it cannot change before this thread has arrived
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<std::uint32_t>(count)) {
     arrived_.store(0, std::memory_order_relaxed);  // before anybody goes on to the next round
@@ -42,7 +42,7 @@ void Barrier::wait(int count) {
     return;
   }
   while (round_.load(std::memory_order_acquire) == round and not is_abandoned())
-    if (not changes_soon(round_, round)) round_.wait(round, std::memory_order_acquire);
+    if (how == Waiting::kSleeping or not changes_soon(round_, round)) round_.wait(round, std::memory_order_acquire);
 }
 
 void Barrier::abandon() {

@@ -10,8 +10,10 @@ namespace hone {
 /// thread that is still to come, that process is not kept from finishing, and neither is the thread.
 class Barrier {
  public:
+  /// Threads of which some wait for a core, as there are more of them than cores, had better not spin.
+  enum class Waiting : std::uint8_t { kSpinning, kSleeping };
   /// Returns when `count` threads have called it as often as this one; what they wrote before is then seen. All give the same count.
-  void wait(int count);
+  void wait(int count, Waiting how = Waiting::kSpinning);
   /// All waits return at once, those that have begun and those to come.
   void abandon();
   bool is_abandoned() const { return abandoned_.load(std::memory_order_acquire); }

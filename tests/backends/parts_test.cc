@@ -67,6 +67,20 @@ TEST(Parts, AShardCollectsAndChangesNoState) {
   EXPECT_EQ(part.feeds.size(), 2u) << "sizes follow from all feeds";
 }
 
+TEST(Parts, DataThatNobodyReadsAreNotFed) {
+  plan::Entry idle = step();
+  idle.steps.erase(idle.steps.begin());
+  idle.equations.emplace_back(Dim::symbol("N"), Dim(4));
+  drop_unread_feeds(idle);
+  ASSERT_EQ(idle.feeds.size(), 1u);
+  EXPECT_EQ(idle.feeds[0].name, "learning_rate");
+  EXPECT_EQ(names(idle), (Names{"unused", "w", "gradient", "loss", "w/gradient", "norm", "rate"}));
+  EXPECT_EQ(idle.buffers[6].index, 0u);
+  EXPECT_EQ(idle.buffers[idle.buffers[4].index].name, "gradient");
+  EXPECT_EQ(std::get<plan::KernelStep>(idle.steps[2].what).buffers, (std::vector<std::uint32_t>{4, 6, 1, 1}));
+  EXPECT_TRUE(idle.equations.empty());
+}
+
 TEST(Parts, ARangeIsThatOfAllUses) {
   const plan::Entry whole = step();
   EXPECT_EQ(whole.buffers[3].first_step, 0u);

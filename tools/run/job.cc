@@ -42,9 +42,9 @@ Job::Job(const Arguments& arguments, Communicator* processes)
   if (not arguments.weights.empty()) load_weights(session, arguments.weights);
 }
 
-std::int64_t global_batch(const Job& job, const Recipe& recipe, const Arguments& arguments) {
-  const std::int64_t replicas = job.replicas.total(), batch = recipe.data.batch_size;
-  if (not arguments.global_batch) return checked_multiply(batch, replicas, "the batch of all replicas");
+std::int64_t global_batch(const Job& job, const Recipe& recipe, const Arguments& arguments, std::int64_t fixed_batch) {
+  const std::int64_t replicas = job.replicas.total(), batch = fixed_batch > 0 ? fixed_batch : recipe.data.batch_size;
+  if (fixed_batch > 0 or not arguments.global_batch) return checked_multiply(batch, replicas, "the batch of all replicas");
   if (batch < replicas)
     throw Error(Code::kUsage, fmt::format("a global batch of {} sample{} leaves some of the {} replicas without any in every step", batch, batch == 1 ? "" : "s", replicas), {},
                 {"take a larger --batch or fewer replicas"});

@@ -43,8 +43,9 @@ struct Job {
   bool is_first_process() const { return replicas.process() == 0; }
 };
 
-/// Samples of a step over all replicas: the recipe's batch for each, or for all of them together with --global-batch. Throws kUsage for fewer than one a replica.
-std::int64_t global_batch(const Job& job, const Recipe& recipe, const Arguments& arguments);
+/// Samples of a step over all replicas: the recipe's batch for each, or for all of them together with --global-batch; `fixed_batch` for each where the model has fixed it (else 0).
+/// Throws kUsage for fewer than one a replica.
+std::int64_t global_batch(const Job& job, const Recipe& recipe, const Arguments& arguments, std::int64_t fixed_batch);
 
 /// The plan's recipe with what the command line changes. Throws kPlanEntry when the plan can only predict, kRecipeKey and kRecipeValue.
 Recipe recipe_for(const plan::Plan& plan, const Arguments& arguments);

@@ -199,7 +199,8 @@ void say_replicas(Progress& progress, const Job& job, const Arguments& arguments
   const int replicas = job.replicas.total();
   if (replicas == 1) return;
   const std::string where = job.replicas.processes() > 1 ? fmt::format("{} processes", replicas) : fmt::format("{} logical devices", replicas);
-  if (arguments.pre_batched) progress.say(fmt::format("{} replicas in {}: each batch of the data is split among them", replicas, where));
+  if (arguments.pre_batched and job.plan.batch_symbol.empty()) progress.say(fmt::format("{} replicas in {}: the model's sizes are fixed, so each batch of the data goes to one of them, and the others wait", replicas, where));
+  else if (arguments.pre_batched) progress.say(fmt::format("{} replicas in {}: each batch of the data is split among them", replicas, where));
   else progress.say(fmt::format("{} replicas in {}: {} samples a step, {} for each", replicas, where, batch, batch % replicas == 0 ? std::to_string(batch / replicas) : fmt::format("{} or {}", batch / replicas, batch / replicas + 1)));
 }
 
@@ -216,7 +217,7 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   const BoundArrays data = open_data(job, recipe, *entries.step, "--train", train_sources, arguments.pre_batched);
   std::optional<BoundArrays> valid;
   if (not valid_sources.empty()) valid = open_data(job, recipe, *entries.evaluate, "--valid", valid_sources, arguments.pre_batched);
-  const std::int64_t batch = global_batch(job, recipe, arguments);
+  const std::int64_t batch = global_batch(job, recipe, arguments, data.fixed_batch());
   if (processes != nullptr) require_same_job(*processes, arguments, recipe, data, batch);
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_replicas(progress, job, arguments, batch);
