@@ -1,0 +1,172 @@
+// A hundred faults in 2 to 8 processes that train: whatever happens to one, no other waits for ever, all end with the exit code for that and name the right one; and from the run folder
+// that is left, as many processes go on to the same bytes as without a fault.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <random>
+#include <regex>
+#include <thread>
+
+#include "tests/collective/faults.h"
+#include "tests/collective/trained_model.h"
+
+namespace hone::test {
+namespace {
+
+using std::chrono::steady_clock;
+using namespace std::chrono_literals;
+using Seconds = std::chrono::duration<double>;
+
+/// The timeout, telling each other, and all that a busy machine may do to so many processes.
+constexpr auto kEnd = 2s + 15s;
+constexpr int kPeerExit = 9;
+
+enum class Kind { kKilled, kStopped, kDisconnected, kFlippedBit, kOtherPlan, kOtherData };
+
+struct Fault {
+  Kind kind = Kind::kKilled;
+  std::string transport = "vader";
+  int size = 2, victim = 0;
+  double moment = 0;  // of the time that training takes
+
+  std::string text() const { return fmt::format("rank {} of {}, at {:.2f} of the run, over {}", victim, size, moment, transport); }
+};
+
+/// Does it to the running process.
+bool strike(Kind kind, pid_t process) {
+  switch (kind) {
+    case Kind::kKilled: return kill(process, SIGKILL) == 0;
+    case Kind::kStopped: return kill(process, SIGSTOP) == 0;
+    case Kind::kDisconnected: return close_connections(process) > 0;
+    case Kind::kFlippedBit: return flip_bit(process, std::as_bytes(std::span(TrainedModel::frozen_weight()))) > 0;
+    default: return false;
+  }
+}
+
+class Faults : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = no_mpi(); not why.empty()) GTEST_SKIP() << why;
+    model_.emplace();
+  }
+
+  void inject(Kind kind, int count);
+
+ private:
+  /// What training without a fault gives, and how long it takes.
+  struct Reference {
+    std::string onnx;
+    Seconds time{};
+  };
+  std::string command(int size) const { return TrainedModel::command("run", 240 / size) + " --collective-timeout 2s"; }
+  const Reference& reference(int size);
+  bool has_trained_for(const Ranks& ranks, const Fault& fault, Seconds time) const;
+  void expect_exits(const Ranks& ranks, const Fault& fault) const;
+  bool strikes_while_training(const Fault& fault);
+  void refuses_to_train(const Fault& fault);
+  void goes_on(const Fault& fault);
+
+  std::optional<TrainedModel> model_;
+  std::map<int, Reference> references_;  // by number of ranks
+};
+
+const Faults::Reference& Faults::reference(int size) {
+  if (const auto found = references_.find(size); found != references_.end()) return found->second;
+  model_->remove("run");
+  const Ranks ranks(model_->folder, "reference", {.size = size}, command(size));
+  (void)awaited(model_->folder, "run/metrics.jsonl");
+  const auto begin = steady_clock::now();
+  ranks.expect_all_well();
+  return references_[size] = {model_->folder.read("run.onnx"), steady_clock::now() - begin};
+}
+
+/// False where they end before. Weights that change before they are sent to all do no harm, so that waits for a step.
+bool Faults::has_trained_for(const Ranks& ranks, const Fault& fault, Seconds time) const {
+  const std::string sign = fault.kind == Kind::kFlippedBit ? "run/checkpoint-000005" : "run/metrics.jsonl";
+  if (not awaited(model_->folder, sign)) ADD_FAILURE() << sign << " has not come\n" << ranks.all_said();
+  std::this_thread::sleep_for(time);
+  return not std::filesystem::exists(model_->folder / "run.onnx");
+}
+
+/// Who was struck may no longer know who it was; of two whose weights differ, none can know it.
+void Faults::expect_exits(const Ranks& ranks, const Fault& fault) const {
+  const auto end = steady_clock::now() + kEnd;
+  const bool is_struck_alone = fault.kind <= Kind::kDisconnected;
+  const int named = not is_struck_alone and fault.size == 2 ? 1 : fault.victim;
+  const std::regex names(fmt::format("error\\[HN-0801\\]: rank {} (\\(process \\d+ on [^)]+\\)|of {} has another)", named, fault.size)), step("note: in step \\d+");
+  for (int rank = 0; rank < fault.size; ++rank) {
+    if (rank == fault.victim and (fault.kind == Kind::kKilled or fault.kind == Kind::kStopped)) continue;
+    EXPECT_EQ(ranks.exit_code(rank, std::max(std::chrono::duration_cast<std::chrono::milliseconds>(end - steady_clock::now()), 1ms)), kPeerExit) << "rank " << rank;
+    if (rank == fault.victim and is_struck_alone) continue;
+    EXPECT_TRUE(std::regex_search(ranks.said(rank), names)) << "rank " << rank << " does not name rank " << named;
+    if (fault.kind <= Kind::kFlippedBit) EXPECT_TRUE(std::regex_search(ranks.said(rank), step)) << "rank " << rank << " does not name the step";
+  }
+  if (HasFailure()) ADD_FAILURE() << ranks.all_said();
+}
+
+/// False where they were ready before.
+bool Faults::strikes_while_training(const Fault& fault) {
+  const Seconds time = reference(fault.size).time * 0.8 * fault.moment;
+  model_->remove("run");
+  const Ranks ranks(model_->folder, "ranks", {.size = fault.size, .transport = fault.transport}, command(fault.size));
+  const pid_t victim = ranks.process(fault.victim);
+  if (not has_trained_for(ranks, fault, time)) return false;
+  EXPECT_TRUE(strike(fault.kind, victim)) << "nothing to strike";
+  expect_exits(ranks, fault);
+  return true;
+}
+
+void Faults::refuses_to_train(const Fault& fault) {
+  model_->remove("run");
+  const bool plan = fault.kind == Kind::kOtherPlan;
+  const std::string other = TrainedModel::command("run", 240 / fault.size, plan ? "other.hone" : "plan.hone", plan ? "x.npy" : "other.npy") + " --collective-timeout 2s";
+  const Ranks ranks(model_->folder, "ranks", {.size = fault.size, .transport = fault.transport}, command(fault.size), {{fault.victim, other}});
+  expect_exits(ranks, fault);
+}
+
+void Faults::goes_on(const Fault& fault) {
+  const Ranks ranks(model_->folder, "resumed", {.size = fault.size, .transport = fault.transport}, command(fault.size) + " --resume");
+  ranks.expect_all_well();
+  EXPECT_EQ(model_->folder.read("run.onnx") == reference(fault.size).onnx, true) << "other bytes than without a fault";
+}
+
+/// The same faults in each run, except for those that came too late.
+void Faults::inject(Kind kind, int count) {
+  std::mt19937 random(static_cast<unsigned>(kind) + 1);
+  int late = 0;
+  const auto begin = steady_clock::now();
+  for (int done = 0; done < count and not HasFailure();) {
+    Fault fault = {.kind = kind, .transport = random() % 2 == 0 ? "vader" : "tcp", .size = 2 + static_cast<int>(random() % 7)};
+    fault.victim = static_cast<int>(random() % static_cast<unsigned>(fault.size));
+    fault.moment = static_cast<double>(random() % 1000) / 1000;
+    if (kind == Kind::kDisconnected) fault.transport = "tcp";
+    const testing::ScopedTrace trace(__FILE__, __LINE__, fault.text());
+    if (kind >= Kind::kOtherPlan) {
+      refuses_to_train(fault);
+    } else if (strikes_while_training(fault)) {
+      goes_on(fault);
+    } else {
+      ASSERT_LT(++late, count) << "most runs end before anything happens to them";
+      continue;
+    }
+    ++done;
+    std::cout << fmt::format("{} {}: {:.1f} s\n", done, fault.text(), Seconds(steady_clock::now() - begin).count()) << std::flush;
+  }
+}
+
+TEST_F(Faults, OfKilledProcesses) { inject(Kind::kKilled, 25); }
+TEST_F(Faults, OfStoppedProcesses) { inject(Kind::kStopped, 20); }
+TEST_F(Faults, OfClosedConnections) { inject(Kind::kDisconnected, 15); }
+TEST_F(Faults, OfFlippedBits) { inject(Kind::kFlippedBit, 16); }
+TEST_F(Faults, OfOtherPlans) { inject(Kind::kOtherPlan, 12); }
+TEST_F(Faults, OfOtherData) { inject(Kind::kOtherData, 12); }
+
+}  // namespace
+}  // namespace hone::test
