@@ -28,7 +28,11 @@ void require_same(Communicator& all, std::span<const std::pair<std::string, std:
     std::vector<std::string> others;
     for (std::size_t rank = 0; rank < size; ++rank)
       if (gathered[rank * count + i] != right) others.push_back(std::to_string(rank));
-    throw Error(Code::kPeer, fmt::format("rank{} {} of {} {} another {}", others.size() == 1 ? "" : "s", join(others, ", "), size, others.size() == 1 ? "has" : "have", hashes[i].first), {},
+    try {  // who has failed says so, which overtakes what it sent before: so none fails until all have the hashes
+      all.barrier();
+    } catch (const Error&) {  // another has gone on from it and failed: it had them all, and so has this one
+    }
+    throw Error(Code::kPeer, fmt::format("rank{} {} of {} {} {}", others.size() == 1 ? "" : "s", join(others, ", "), size, others.size() == 1 ? "has" : "have", hashes[i].first), {},
                 {"all processes must train the same plan with the same recipe on the same data, and so have the same weights", "a run folder's checkpoints are sound: start again with --resume"});
   }
 }

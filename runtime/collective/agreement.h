@@ -11,7 +11,7 @@
 
 namespace hone {
 
-/// Throws kPeer, the same on all replicas, if one of these hashes is not the same everywhere: what it is of, and which ranks have another one than most (of two ranks, the second). At most 8.
+/// Throws kPeer, the same on all replicas, if one of these hashes is not the same everywhere: which ranks have another one than most (of two ranks, the second), and what they have ("another plan"). At most 8.
 void require_same(Communicator& all, std::span<const std::pair<std::string, std::uint64_t>> hashes);
 
 /// The text that the first one has.

@@ -176,7 +176,7 @@ void ReplicaRunner::compare_weights() {
     const Tensor value = replicas_.session().read(persistent.name);
     hash = XXH3_64bits_withSeed(value.bytes().data(), value.byte_count(), hash);
   }
-  require_same(*replicas_.between_processes(), std::array{std::pair<std::string, std::uint64_t>("weights", hash)});
+  require_same(*replicas_.between_processes(), std::array{std::pair<std::string, std::uint64_t>("other weights", hash)});
 }
 
 void ReplicaRunner::run_step(const plan::Entry& entry, const NamedViews& feeds) {

@@ -33,14 +33,15 @@ class File {
   int number_;
 };
 
-/// Is it connected to another, over TCP?
+/// Is it connected to another, over TCP? What goes over loopback is the launcher's: MPI leaves that out between processes, and the way from a process to what launched it does not leave the machine.
 bool is_connection(int socket) {
   int type = 0;
   socklen_t size = sizeof type;
   sockaddr_storage peer{};
   socklen_t peer_size = sizeof peer;
   if (getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0 or type != SOCK_STREAM) return false;
-  return getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 and (peer.ss_family == AF_INET or peer.ss_family == AF_INET6);
+  if (getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0 or peer.ss_family != AF_INET) return false;
+  return ntohl(reinterpret_cast<const sockaddr_in&>(peer).sin_addr.s_addr) >> 24 != 127;
 }
 
 /// Another number for what the process has under `number`.

@@ -12,7 +12,7 @@ namespace hone::test {
 /// May this process look into others that it has started? Containers may forbid it.
 bool can_reach_into_processes();
 
-/// Ends all TCP connections of the process, as when its machine's network goes. How many there were.
+/// Ends all TCP connections of the process to others of its job, as when its machine's network goes. How many there were.
 int close_connections(pid_t process);
 
 /// Flips the lowest bit of the first byte wherever these bytes are in the process's memory that it may write and that is no file. In how many places.

@@ -100,7 +100,9 @@ void Faults::expect_exits(const Ranks& ranks, const Fault& fault) const {
   const auto end = steady_clock::now() + kEnd;
   const bool is_struck_alone = fault.kind <= Kind::kDisconnected;
   const int named = not is_struck_alone and fault.size == 2 ? 1 : fault.victim;
-  const std::regex names(fmt::format("error\\[HN-0801\\]: rank {} (\\(process \\d+ on [^)]+\\)|of {} has another)", named, fault.size)), step("note: in step \\d+");
+  const char* const has = fault.kind == Kind::kOtherPlan ? "another plan" : fault.kind == Kind::kOtherData ? "other data" : "other weights";
+  const std::string words = is_struck_alone ? R"(\(process \d+ on [^)]+\) (did not come|cannot be reached))" : fmt::format("of {} has {}", fault.size, has);
+  const std::regex names(fmt::format(R"(error\[HN-0801\]: rank {} {})", named, words)), step("note: in step \\d+");
   for (int rank = 0; rank < fault.size; ++rank) {
     if (rank == fault.victim and (fault.kind == Kind::kKilled or fault.kind == Kind::kStopped)) continue;
     EXPECT_EQ(ranks.exit_code(rank, std::max(std::chrono::duration_cast<std::chrono::milliseconds>(end - steady_clock::now()), 1ms)), kPeerExit) << "rank " << rank;

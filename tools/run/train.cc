@@ -192,7 +192,7 @@ void require_same_job(Communicator& processes, const Arguments& arguments, const
   const std::string how = fmt::format("{} {} {} {} {} {} {} {}", batch, arguments.no_shuffle, arguments.pre_batched, arguments.steps, arguments.limit, arguments.shards, arguments.check_every, arguments.log_grad_norms);
   const MappedFile plan(arguments.plan);
   require_same(processes, std::array<std::pair<std::string, std::uint64_t>, 4>{
-                              std::pair("plan", hash_of(plan.bytes())), {"recipe", hash_of(to_json(recipe))}, {"data", hash_of(data)}, {"command line", hash_of(how)}});
+                              std::pair("another plan", hash_of(plan.bytes())), {"another recipe", hash_of(to_json(recipe))}, {"other data", hash_of(data)}, {"another command line", hash_of(how)}});
 }
 
 void say_replicas(Progress& progress, const Job& job, const Arguments& arguments, std::int64_t batch) {
