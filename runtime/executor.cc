@@ -195,8 +195,10 @@ void Executor::execute(BoundExchange& step) {
     state_.communicator->all_reduce(step.tensors);
   } catch (const Error& error) {
     std::vector<std::string> names;
-    for (const std::uint32_t buffer : step.buffers) names.push_back(entry_.buffers[buffer].name);
-    throw with_note(error, fmt::format("while {} exchanged bucket {}: {}", entry_.name, step.bucket, printable(join(names, ", "))));
+    for (const std::uint32_t buffer : step.buffers)
+      if (const std::string& name = entry_.buffers[buffer].name; not name.empty()) names.push_back(name);
+    const std::string named = names.empty() ? "" : ": " + printable(join(names, ", "));  // those of the loss and of running statistics have none
+    throw with_note(error, fmt::format("while {} exchanged bucket {}{}", entry_.name, step.bucket, named));
   }
 }
 
