@@ -65,7 +65,9 @@ class Faults : public testing::Test {
     std::string onnx;
     Seconds time{};
   };
-  std::string command(int size) const { return TrainedModel::command("run", 240 / size) + " --collective-timeout 2s"; }
+  /// Training takes two or three seconds.
+  static std::string flags(int size) { return fmt::format("--quiet --collective-timeout 2s --epochs {}", 240 / size); }
+  static std::string command(int size) { return TrainedModel::command("run", flags(size)); }
   const Reference& reference(int size);
   bool has_trained_for(const Ranks& ranks, const Fault& fault, Seconds time) const;
   void expect_exits(const Ranks& ranks, const Fault& fault) const;
@@ -136,7 +138,7 @@ bool Faults::strikes_while_training(const Fault& fault) {
 void Faults::refuses_to_train(const Fault& fault) {
   model_->remove("run");
   const bool plan = fault.kind == Kind::kOtherPlan;
-  const std::string other = TrainedModel::command("run", 240 / fault.size, plan ? "other.hone" : "plan.hone", plan ? "x.npy" : "other.npy") + " --collective-timeout 2s";
+  const std::string other = TrainedModel::command("run", flags(fault.size), plan ? "other.hone" : "plan.hone", plan ? "x.npy" : "other.npy");
   const Ranks ranks(model_->folder, "ranks", {.size = fault.size, .transport = fault.transport}, command(fault.size), {{fault.victim, other}});
   expect_exits(ranks, fault);
 }

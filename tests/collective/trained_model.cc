@@ -75,9 +75,8 @@ TrainedModel::TrainedModel() {
   run_well(folder.path(), "hone-compile model.onnx -r train.toml --set optimizer.learning_rate=0.02 -o other.hone");
 }
 
-std::string TrainedModel::command(const std::string& name, int epochs, const std::string& plan, const std::string& samples) {
-  return fmt::format("hone-run train {1} --train x={2},y=y.npy --valid x={2}[0:20],y=y.npy[0:20] --run-dir {0} --out {0}.onnx --save-steps 5 --quiet --global-batch --check-every 1 --epochs {3}", name,
-                     plan, samples, epochs);
+std::string TrainedModel::command(const std::string& name, const std::string& flags, const std::string& plan, const std::string& samples) {
+  return fmt::format("hone-run train {1} --train x={2},y=y.npy --valid x={2}[0:20],y=y.npy[0:20] --run-dir {0} --out {0}.onnx --save-steps 5 --global-batch --check-every 1 {3}", name, plan, samples, flags);
 }
 
 void TrainedModel::remove(const std::string& name) const {

@@ -5,8 +5,8 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "tests/support/tools/epochs.h"
 #include "tests/tools/resume.h"
 
 namespace hone::test {
@@ -14,23 +14,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
-
-std::vector<Json> of_kind(const TempFolder& folder, const std::string& name, const std::string& kind) {
-  std::vector<Json> lines;
-  std::istringstream text(folder.read(name + "/metrics.jsonl"));
-  for (std::string line; std::getline(text, line);)
-    if (Json parsed = Json::parse(line); parsed.at("kind") == kind) lines.push_back(std::move(parsed));
-  return lines;
-}
-
-/// Every number of every epoch, the times aside.
-void expect_same_epochs(const TempFolder& folder, const std::string& name, const std::string& like) {
-  const std::vector<Json> got = of_kind(folder, name, "epoch"), wanted = of_kind(folder, like, "epoch");
-  ASSERT_EQ(got.size(), wanted.size());
-  for (std::size_t i = 0; i < got.size(); ++i)
-    for (const char* value : {"loss", "accuracy", "val_loss", "val_accuracy", "learning_rate"})
-      EXPECT_NEAR(got[i].at(value).get<double>(), wanted[i].at(value).get<double>(), 2e-5) << name << ", epoch " << i + 1 << ": " << value;
-}
 
 /// Batches of 5 and 2, two of which make an update, with dropout: three replicas get 2, 2 and 1 samples, at the end 1, 1 and none.
 TEST(Replicas, LearnWhatOneLearns) {
@@ -60,7 +43,7 @@ TEST(Replicas, GoOnWhereTheyWereStopped) {
   }
   stopped_after(7, "other");
   run_well(run.folder.path(), run.command("other") + " --virtual 3 --global-batch --resume");
-  EXPECT_NEAR(of_kind(run.folder, "other", "epoch").back().at("loss").get<double>(), of_kind(run.folder, "two", "epoch").back().at("loss").get<double>(), 2e-5) << "on another number of replicas";
+  EXPECT_NEAR(lines_of_kind(run.folder, "other", "epoch").back().at("loss").get<double>(), lines_of_kind(run.folder, "two", "epoch").back().at("loss").get<double>(), 2e-5) << "on another number of replicas";
 }
 
 TEST(Replicas, SayHowBatchesAreSplit) {
