@@ -65,7 +65,7 @@ class Faults : public testing::Test {
     std::string onnx;
     Seconds time{};
   };
-  /// Training takes two or three seconds.
+  /// Training takes some seconds.
   static std::string flags(int size) { return fmt::format("--quiet --collective-timeout 2s --epochs {}", 240 / size); }
   static std::string command(int size) { return TrainedModel::command("run", flags(size)); }
   const Reference& reference(int size);
@@ -97,20 +97,28 @@ bool Faults::has_trained_for(const Ranks& ranks, const Fault& fault, Seconds tim
   return not std::filesystem::exists(model_->folder / "run.onnx");
 }
 
-/// Who was struck may no longer know who it was, and MPI itself ends the process that can send to none; of two whose weights differ, none can know it.
+/// Open MPI 4.1 itself ends a process, with exit code 255, in which a connection breaks while a message is written to it: "pml_ob1_sendreq.c:190 FATAL". Hone cannot say anything then, and
+/// the others may miss that process first.
+bool is_ended_by_mpi(const Ranks& ranks, int rank) { return ranks.said(rank).find("pml_ob1_sendreq") != std::string::npos; }
+
+/// Who was struck may no longer know who it was; of two whose weights differ, none can know it.
 void Faults::expect_exits(const Ranks& ranks, const Fault& fault) const {
-  const auto end = steady_clock::now() + kEnd;
+  const auto begin = steady_clock::now();
+  const auto left = [&] { return std::max(std::chrono::duration_cast<std::chrono::milliseconds>(begin + kEnd - steady_clock::now()), 1ms); };
   const bool is_struck_alone = fault.kind <= Kind::kDisconnected;
-  const int named = not is_struck_alone and fault.size == 2 ? 1 : fault.victim;
-  const char* const has = fault.kind == Kind::kOtherPlan ? "another plan" : fault.kind == Kind::kOtherData ? "other data" : "other weights";
-  const std::string words = is_struck_alone ? R"(\(process \d+ on [^)]+\) (did not come|cannot be reached))" : fmt::format("of {} has {}", fault.size, has);
-  const std::regex names(fmt::format(R"(error\[HN-0801\]: rank {} {})", named, words)), step("note: in step \\d+");
+  std::string named = std::to_string(not is_struck_alone and fault.size == 2 ? 1 : fault.victim);
   for (int rank = 0; rank < fault.size; ++rank) {
     if (rank == fault.victim and (fault.kind == Kind::kKilled or fault.kind == Kind::kStopped)) continue;
-    const std::optional<int> code = ranks.exit_code(rank, std::max(std::chrono::duration_cast<std::chrono::milliseconds>(end - steady_clock::now()), 1ms));
-    EXPECT_NE(code, std::nullopt) << "rank " << rank << " does not end";
+    EXPECT_TRUE(ranks.exit_code(rank, left())) << "rank " << rank << " has not ended after " << Seconds(steady_clock::now() - begin).count() << " s";
+    if (fault.kind == Kind::kDisconnected and rank != fault.victim and is_ended_by_mpi(ranks, rank)) named += fmt::format("|{}", rank);
+  }
+  const char* const has = fault.kind == Kind::kOtherPlan ? "another plan" : fault.kind == Kind::kOtherData ? "other data" : "other weights";
+  const std::string words = is_struck_alone ? R"(\(process \d+ on [^)]+\) (did not come|cannot be reached))" : fmt::format("of {} has {}", fault.size, has);
+  const std::regex names(fmt::format(R"(error\[HN-0801\]: rank ({}) {})", named, words)), step("note: in step \\d+");
+  for (int rank = 0; rank < fault.size; ++rank) {
     if (rank == fault.victim and is_struck_alone) continue;
-    EXPECT_EQ(code, kPeerExit) << "rank " << rank;
+    if (fault.kind == Kind::kDisconnected and is_ended_by_mpi(ranks, rank)) continue;
+    EXPECT_EQ(ranks.exit_code(rank, 1ms), kPeerExit) << "rank " << rank;
     EXPECT_TRUE(std::regex_search(ranks.said(rank), names)) << "rank " << rank << " does not name rank " << named;
     if (fault.kind <= Kind::kFlippedBit) EXPECT_TRUE(std::regex_search(ranks.said(rank), step)) << "rank " << rank << " does not name the step";
   }
@@ -149,9 +157,10 @@ void Faults::goes_on(const Fault& fault) {
   EXPECT_EQ(model_->folder.read("run.onnx") == reference(fault.size).onnx, true) << "other bytes than without a fault";
 }
 
-/// The same faults in each run, except for those that came too late.
+/// The same faults in each run, except for those that came too late; others where HONE_FAULTS is set to another number.
 void Faults::inject(Kind kind, int count) {
-  std::mt19937 random(static_cast<unsigned>(kind) + 1);
+  const char* const seed = std::getenv("HONE_FAULTS");
+  std::mt19937 random(static_cast<unsigned>(kind) + 1 + 10 * static_cast<unsigned>(seed == nullptr ? 0 : std::atoi(seed)));
   int late = 0;
   const auto begin = steady_clock::now();
   for (int done = 0; done < count and not HasFailure();) {
@@ -163,7 +172,8 @@ void Faults::inject(Kind kind, int count) {
     if (kind >= Kind::kOtherPlan) {
       refuses_to_train(fault);
     } else if (strikes_while_training(fault)) {
-      goes_on(fault);
+      // What changes in the first one after the weights were compared is in its checkpoint, if one is written before they are compared again.
+      if (kind != Kind::kFlippedBit or fault.victim != 0) goes_on(fault);
     } else {
       ASSERT_LT(++late, count) << "most runs end before anything happens to them";
       continue;
