@@ -50,6 +50,9 @@ std::string script(const TempFolder& folder, const std::string& name, const std:
 }  // namespace
 
 std::string no_mpi() {
+#ifdef __SANITIZE_ADDRESS__
+  return "Open MPI and its plugins have not been tried with AddressSanitizer";
+#endif
 #ifdef __SANITIZE_THREAD__
   return "ThreadSanitizer does not know what Open MPI's own threads do";
 #endif
