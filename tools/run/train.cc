@@ -280,7 +280,9 @@ int train(const Arguments& arguments) {
   if (processes->size() == 1) return train_here(arguments, nullptr);
   try {
     if (arguments.max_time) throw Error(Code::kUsage, "--max-time with several processes, which would stop at different steps", {}, {"use --steps, or let the launcher send SIGTERM: the step is then finished and everything saved"});
-    return train_here(processes->rank() == 0 ? arguments : of_other_process(arguments), processes.get());
+    const int exit_code = train_here(processes->rank() == 0 ? arguments : of_other_process(arguments), processes.get());
+    const bool saved = not arguments.dry_run and (not arguments.out.empty() or not arguments.run_dir.empty());
+    return exit_code == kStopped and saved ? kStoppedSaved : exit_code;  // the first process has saved for all
   } catch (const Error& error) {
     processes->fail(error.diags().front().message.c_str());
     throw with_note(error, fmt::format("this is rank {} of {}", processes->rank(), processes->size()));
