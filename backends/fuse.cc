@@ -7,7 +7,7 @@
 
 #include "backends/cost_model.h"
 #include "backends/readers.h"
-#include "backends/update_order.h"
+#include "backends/early_order.h"
 #include "ir/kernel/fused.h"
 #include "ir/op.h"
 #include "ir/ops/ops.h"
@@ -256,7 +256,7 @@ class Grouper {
   Fusion finish() {
     std::vector<std::vector<NodeId>> groups;
     for (const std::uint32_t group : groups_.in_order()) groups.push_back(groups_.members(group));
-    groups = with_updates_early(graph_, std::move(groups));
+    groups = with_early_steps(graph_, std::move(groups));
     std::vector<NodeId> order;
     std::vector<bool> placed(graph_.node_count());
     for (const std::vector<NodeId>& group : groups)

@@ -7,7 +7,6 @@
 #include "base/diag.h"
 #include "base/tensor.h"
 #include "base/text.h"
-#include "runtime/collective/agreement.h"
 
 namespace hone {
 namespace {
@@ -56,7 +55,12 @@ void Executor::run(NamedFeeds feeds) {
     check_bounds(entry_.feeds[i], *matched_[i]);
     feeds_[i] = matched_[i]->data;
   }
-  run_segments(first);
+  try {
+    run_segments(first);
+  } catch (...) {
+    if (state_.exchanges) state_.exchanges->abandon();  // before anybody else uses its communicator, or the memory
+    throw;
+  }
 }
 
 /// The binding for the matched feeds.
@@ -100,6 +104,7 @@ void Executor::run_segments(BoundSegment& first) {
     else if (not measured_.empty()) execute_measured(*bound);
     else
       for (BoundStep& step : bound->steps) std::visit([this](auto& what) { execute(what); }, step);
+    if (state_.exchanges) state_.exchanges->end_all();
     if (segment + 1 == segments_.size()) return;
     bound = &bind(segment + 1, read_sizes(std::get<plan::ReadSizesStep>(entry_.steps[segments_[segment].end - 1].what), *bound));
   }
@@ -166,7 +171,11 @@ void Executor::execute_watched(BoundSegment& bound) {
       for (const BoundKernel& kernel : run->kernels) look(kernel.step, [&] { execute_piece(kernel, {0, kernel.range}); });
       continue;
     }
-    look(bound.step_numbers[i], [&] { std::visit([this](auto& what) { execute(what); }, bound.steps[i]); });
+    if (std::holds_alternative<BoundWait>(bound.steps[i])) continue;
+    look(bound.step_numbers[i], [&] {
+      std::visit([this](auto& what) { execute(what); }, bound.steps[i]);
+      if (state_.exchanges) state_.exchanges->end_all();
+    });
   }
 }
 
@@ -190,16 +199,7 @@ void Executor::execute(BoundExchange& step) {
   for (std::size_t i = 0; i < step.buffers.size(); ++i) step.tensors[i].data = pointers_[step.buffers[i]];
   if (step.collects) return state_.collected[step.bucket].add(step.tensors);
   if (state_.shards > 0) state_.collected[step.bucket].take(state_.shards, step.tensors);
-  if (state_.communicator == nullptr) return;
-  try {
-    state_.communicator->all_reduce(step.tensors);
-  } catch (const Error& error) {
-    std::vector<std::string> names;
-    for (const std::uint32_t buffer : step.buffers)
-      if (const std::string& name = entry_.buffers[buffer].name; not name.empty()) names.push_back(name);
-    const std::string named = names.empty() ? "" : ": " + printable(join(names, ", "));  // those of the loss and of running statistics have none
-    throw with_note(error, fmt::format("while {} exchanged bucket {}{}", entry_.name, step.bucket, named));
-  }
+  if (state_.exchanges) state_.exchanges->begin(step);
 }
 
 TensorView Executor::result(std::size_t index) const {

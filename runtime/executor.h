@@ -14,6 +14,7 @@
 #include "runtime/collective/tree_sum.h"
 #include "runtime/device/host_memory.h"
 #include "runtime/device/team.h"
+#include "runtime/exchanges.h"
 #include "runtime/feeds.h"
 #include "runtime/not_finite.h"
 #include "runtime/prepare.h"
@@ -29,7 +30,7 @@ struct HostState {
   HostMemory persistent_memory;
   std::vector<std::byte*> persistents;  ///< in the program's order
   HostMemory arena;                     ///< as large as the largest binding so far
-  Communicator* communicator = nullptr;  ///< null: this replica is alone
+  std::unique_ptr<Exchanges> exchanges;  ///< null: this replica is alone
   std::size_t shards = 0;                ///< of this replica, each of which collects what is then exchanged; 0: what is exchanged lies in the buffers
   std::map<std::int64_t, TreeSum> collected;  ///< by bucket
 };
@@ -77,6 +78,9 @@ class Executor {
   void execute(const BoundLibrary& step);
   void execute(BoundHost& step);
   void execute(BoundExchange& step);
+  void execute(const BoundWait& step) {
+    if (state_.exchanges) state_.exchanges->end(step.exchanges);
+  }
   void execute(BoundRegion& step);
   void run_scan(BoundRegion& step);
   void run_while(BoundRegion& step);

@@ -61,7 +61,9 @@ class Preparer {
       number_ = i;
       number_of_region_ = regions;
       regions += std::holds_alternative<plan::RegionStep>(entry_.steps[i].what);
-      if (i >= segment_.first) std::visit([&](const auto& what) { add_step(what, entry_.steps[i].origin); }, entry_.steps[i].what);
+      if (i < segment_.first) continue;
+      add_wait(entry_.steps[i]);
+      std::visit([&](const auto& what) { add_step(what, entry_.steps[i].origin); }, entry_.steps[i].what);
       bound_->step_numbers.resize(bound_->steps.size(), static_cast<std::uint32_t>(i));
     }
     place();
@@ -196,12 +198,35 @@ class Preparer {
   }
 
   void add_step(const plan::AllReduceStep& step, const std::string&) {
-    BoundExchange exchange{.bucket = step.bucket, .collects = step.collects, .buffers = step.buffers, .tensors = {}};
+    BoundExchange exchange{.name = name_of(step), .bucket = step.bucket, .collects = step.collects, .buffers = step.buffers, .tensors = {}};
     for (const std::uint32_t buffer : step.buffers) {
       const BoundBuffer& bound = bound_->buffers[buffer];
       exchange.tensors.push_back({.dtype = bound.type.dtype, .count = checked_element_count(bound.type.shape)});
     }
     bound_->steps.emplace_back(std::move(exchange));
+    if (step.collects) return;
+    exchanges_.push_back(static_cast<std::uint32_t>(number_));
+    for (const std::uint32_t buffer : step.buffers) exchange_of_[root_of(buffer)] = exchanges_.size();
+  }
+
+  std::string name_of(const plan::AllReduceStep& step) const {
+    std::vector<std::string> names;
+    for (const std::uint32_t buffer : step.buffers)
+      if (const std::string& name = entry_.buffers[buffer].name; not name.empty()) names.push_back(name);
+    const std::string named = names.empty() ? "" : ": " + printable(join(names, ", "));  // those of the loss and of running statistics have none
+    return fmt::format("while {} exchanged bucket {}{}", entry_.name, step.bucket, named);
+  }
+
+  /// Where the step uses what is exchanged still: waits for that exchange, and so for those before it.
+  void add_wait(const plan::Step& step) {
+    std::size_t needed = 0;
+    plan::for_each_buffer(step, [&](std::uint64_t buffer, plan::Access) {
+      if (const auto found = exchange_of_.find(root_of(static_cast<std::uint32_t>(buffer))); found != exchange_of_.end()) needed = std::max(needed, found->second);
+    });
+    if (needed <= waited_) return;
+    waited_ = needed;
+    bound_->steps.emplace_back(BoundWait{needed});
+    bound_->step_numbers.push_back(exchanges_[needed - 1]);
   }
 
   void add_step(const plan::ReadSizesStep&, const std::string&) {}  // the executor's, between two segments
@@ -286,6 +311,9 @@ class Preparer {
   std::size_t number_ = 0;  // of the step
   std::size_t number_of_region_ = 0;
   std::size_t scratch_bytes_ = 0;
+  std::vector<std::uint32_t> exchanges_;                          // their steps
+  std::unordered_map<std::uint32_t, std::size_t> exchange_of_;    // by buffer: the number of the last one so far, from 1
+  std::size_t waited_ = 0;                                        // for so many of them
 };
 
 [[noreturn]] void missing(const std::string& what, const std::string& name, const plan::Step& step) {

@@ -55,15 +55,21 @@ struct BoundRegion {
   std::vector<void*> results;                             ///< of a body: where they are wanted
 };
 
-/// What replicas exchange, which lies in the arena.
+/// What replicas exchange, which lies in the arena. It may go on until a step comes that uses one of the buffers.
 struct BoundExchange {
+  std::string name;  ///< "while replica_step exchanged bucket 2: w/gradient"
   std::int64_t bucket = 0;
   bool collects = false;
   std::vector<std::uint32_t> buffers;
   std::vector<ExchangedTensor> tensors;  ///< one for each buffer; where they lie is the executor's to fill in
 };
 
-using BoundStep = std::variant<KernelRun, BoundLibrary, BoundHost, BoundExchange, BoundRegion>;
+/// Nothing goes on before the segment's first so many exchanges have ended.
+struct BoundWait {
+  std::size_t exchanges = 0;
+};
+
+using BoundStep = std::variant<KernelRun, BoundLibrary, BoundHost, BoundExchange, BoundWait, BoundRegion>;
 
 /// The steps between two reads of sizes, with everything that can be known then.
 struct BoundSegment {
@@ -71,7 +77,7 @@ struct BoundSegment {
   std::vector<std::vector<std::int64_t>> feed_shapes;          ///< of an entry's first segment: what it is bound to
   std::vector<BoundBuffer> buffers;                            ///< those that the segment uses; others are empty
   std::vector<BoundStep> steps;                                ///< those that have something to do
-  std::vector<std::uint32_t> step_numbers;                     ///< of each, among the entry's; of neighbouring kernels that of the first
+  std::vector<std::uint32_t> step_numbers;                     ///< of each, among the entry's; of neighbouring kernels that of the first, of a wait that of the exchange
   std::vector<std::pair<std::uint32_t, std::size_t>> placed;   ///< arena buffers that begin to live here, and where
   std::vector<std::pair<std::uint32_t, std::uint32_t>> views;  ///< and their roots
   std::size_t scratch_offset = 0;

@@ -59,6 +59,7 @@ void Executor::execute_measured(BoundSegment& bound) {
     }
     std::visit([this](auto& what) { execute(what); }, bound.steps[i]);
     done(bound.step_numbers[i]);
+    if (std::holds_alternative<BoundWait>(bound.steps[i])) --measured_[bound.step_numbers[i]].runs;  // it is part of its exchange
   }
 }
 

@@ -43,6 +43,9 @@ class Communicator {
   /// Returns when all replicas have called it.
   virtual void barrier() = 0;
 
+  /// Do its functions mostly wait, so that another thread had better call them while this one computes?
+  virtual bool mostly_waits() const { return false; }
+
   /// This replica fails: the others' calls, those that wait included, throw an Error that names it and says why.
   virtual void fail(const char* why) noexcept = 0;
 };

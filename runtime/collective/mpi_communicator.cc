@@ -38,6 +38,7 @@ class Connected final : public MpiCommunicator {
   int rank() const override { return peers_.rank(); }
   int size() const override { return peers_.size(); }
   bool is_broken() const override { return peers_.is_broken(); }
+  bool mostly_waits() const override { return true; }
   void fail(const char* why) noexcept override { peers_.fail(why); }
 
   void all_reduce(std::span<const ExchangedTensor> tensors) override { exchange("all_reduce", tensors, {.parts = true, .wholes = true}); }

@@ -222,6 +222,21 @@ TEST(Fuse, AnUpdateRunsAsSoonAsItsGradientIsThereAndTheOldWeightIsNoLongerRead) 
             "matmul matmul sub matmul sub");
 }
 
+TEST(Fuse, AnExchangeBeginsAsSoonAsItsGradientIsThereAndUpdatesStayAtTheEnd) {
+  EXPECT_EQ(group_names(parse_graph("graph g(input %x: f32[N,8], weight %a: f32[8,8] = elided, weight %b: f32[8,8] = elided) {\n// backward\n"
+                                    "%1: f32[8,8] = matmul(%x, %x) {ta=true, row=\"onednn.matmul\"}\n%2: f32[N,8] = matmul(%x, %a) {row=\"onednn.matmul\"}\n"
+                                    "%3: f32[8,8] = matmul(%2, %2) {ta=true, row=\"onednn.matmul\"}\n// all_reduce\n%4: f32[8,8] = all_reduce(%1) {bucket=2}\n%5: f32[8,8] = all_reduce(%3) {bucket=3}\n"
+                                    "// update\n%6: f32[8,8] = sub(%a, %4)\n%7: f32[8,8] = sub(%b, %5)\nalias %a <- %6\nalias %b <- %7\n}\n", "test")),
+            "matmul all_reduce matmul matmul all_reduce sub sub");
+}
+
+TEST(Fuse, ExchangesKeepTheirOrder) {
+  EXPECT_EQ(group_names(parse_graph("graph g(input %x: f32[N,8]) {\n// backward\n"
+                                    "%1: f32[8,8] = matmul(%x, %x) {ta=true, row=\"onednn.matmul\"}\n%2: f32[8,8] = matmul(%1, %1) {ta=true, row=\"onednn.matmul\"}\n"
+                                    "// all_reduce\n%3: f32[8,8] = all_reduce(%2) {bucket=2}\n%4: f32[8,8] = all_reduce(%1) {bucket=3}\noutput \"a\" %3\noutput \"b\" %4\n}\n", "test")),
+            "matmul matmul all_reduce all_reduce");
+}
+
 TEST(Fuse, TheUpdateOfAWeightIsOneKernelWithItsGradient) {
   EXPECT_EQ(group_names(parse_graph("graph g(input %x: f32[N,512], input %d: f32[N,1024], weight %w: f32[512,1024] = elided) {\n// backward\n"
                                     "%1: f32[512,1024] = matmul(%x, %d) {ta=true}\n// update\n%2: f32[512,1024] = sub(%w, %1)\nalias %w <- %2\n}\n",

@@ -1,4 +1,4 @@
-#include "backends/update_order.h"
+#include "backends/early_order.h"
 
 #include <algorithm>
 #include <numeric>
@@ -11,9 +11,9 @@ namespace hone {
 
 namespace {
 
-class UpdateOrder {
+class EarlyOrder {
  public:
-  explicit UpdateOrder(const Graph& graph) : graph_(graph), place_(graph.node_count()), replaced_(graph.value_count()), readers_(graph.value_count()) {
+  explicit EarlyOrder(const Graph& graph) : graph_(graph), place_(graph.node_count()), replaced_(graph.value_count()), readers_(graph.value_count()), exchanges_(std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op->collective; })) {
     for (const Alias& alias : graph.aliases()) replaced_[alias.value.index] = alias.state;
     for (std::size_t i = 0; i < graph.node_count(); ++i)
       for (const ValueId operand : graph.node(NodeId(i)).operands)
@@ -24,13 +24,16 @@ class UpdateOrder {
   std::vector<std::size_t> run(std::span<const std::vector<NodeId>> groups) {
     std::vector<std::size_t> places;
     std::size_t earliest = 0;  // the parts of a step begin one after the other, and sizes that are read out of tensors are known behind the node that binds them
+    std::size_t last_exchange = 0;
     bool in_backward = false;
     for (std::size_t g = 0; g < groups.size(); ++g) {
       const bool binds = graph_.node(groups[g].front()).op->binds, is_backward = has(groups[g], Part::kBackward);
       if (binds or (is_backward and not in_backward)) earliest = g;
       in_backward = in_backward or is_backward;
-      const bool moves = not binds and has(groups[g], Part::kUpdate);
-      places.push_back(moves ? std::max(earliest, last_needed(groups[g])) : g);
+      const bool is_exchange = graph_.node(groups[g].front()).op->collective;
+      const bool moves = not binds and (exchanges_ ? is_exchange and has(groups[g], Part::kAllReduce) : has(groups[g], Part::kUpdate));
+      places.push_back(moves ? std::max({earliest, last_needed(groups[g]), last_exchange}) : g);
+      if (is_exchange) last_exchange = places.back();  // all replicas exchange in one order
       for (const NodeId member : groups[g]) place_[member.index] = places.back();
     }
     return places;
@@ -61,12 +64,13 @@ class UpdateOrder {
   std::vector<std::optional<std::size_t>> place_;  // by node, of the groups that have one
   std::vector<ValueId> replaced_;                  // by value: the state that it becomes
   std::vector<std::vector<NodeId>> readers_;       // by value, through reshapes
+  const bool exchanges_;
 };
 
 }  // namespace
 
-std::vector<std::vector<NodeId>> with_updates_early(const Graph& graph, std::vector<std::vector<NodeId>> groups) {
-  const std::vector<std::size_t> places = UpdateOrder(graph).run(groups);
+std::vector<std::vector<NodeId>> with_early_steps(const Graph& graph, std::vector<std::vector<NodeId>> groups) {
+  const std::vector<std::size_t> places = EarlyOrder(graph).run(groups);
   std::vector<std::size_t> order(groups.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t group) { return places[group]; });  // nobody moves before his own place, so he stands before all who wait for him
