@@ -217,7 +217,7 @@ Tool make_tool(Arguments& a) {
                           {"--log-histograms", "", "show TensorBoard how each weight is spread, after every epoch", &a.log_histograms},
                           {"--shards", "S", "form gradients as S partial sums, in a fixed order: the same weights for 1 to S replicas, bit by bit", &a.shards},
                           {"--collective-timeout", "T", "how long replicas in other processes are waited for: 60s, 500ms", &a.collective_timeout},
-                          {"--check-every", "K", "compare the weights of all processes every so many steps; 0: never", &a.check_every},
+                          {"--check-every", "K", "compare the weights of all processes every so many steps, and before each save; 0: only at the start", &a.check_every},
                           {"--dry-run", "", "one step, one evaluation, one save, one resume, then stop; nothing is left", &a.dry_run},
                           {"--verbose", "", "list every weight before the start", &a.verbose}};
   const Flags benching = {{"--batch", "B", "samples of a step", &a.batch},

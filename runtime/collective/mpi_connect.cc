@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kGreetingTag = 6;
 constexpr std::uint32_t kMagic = 0x454E4F48;  // "HONE"
-constexpr std::uint32_t kProtocol = 1;        // of this file, mpi_peers, exchange_plan and mpi_communicator: a change of what travels is another number
+constexpr std::uint32_t kProtocol = 2;        // of this file, mpi_peers, exchange_plan and mpi_communicator: a change of what travels is another number
 
 /// What replicas say to each other first. `magic`, `bytes`, `protocol` and `version` stay where they are in all protocols, so that others can at least say what differs.
 struct Greeting {

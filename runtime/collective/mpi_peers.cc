@@ -151,7 +151,7 @@ void MpiPeers::rest(Waiting& waiting) {
   else std::this_thread::sleep_for(std::clamp<steady_clock::duration>(waiting.waited / 16, kShortestSleep, kLongestSleep));
 }
 
-/// The first failure that is heard of counts, and is passed on.
+/// The first failure that is heard of counts, and is passed on; but who is there knows that it is the other one that cannot be reached.
 void MpiPeers::look_for_messages() {
   for (;;) {
     int is_there = 0;
@@ -169,8 +169,9 @@ void MpiPeers::look_for_messages() {
     peer.knows = true;
     if (failure_) continue;
     control.text[sizeof control.text - 1] = '\0';
-    failure_ = Failure{control.blame, control.text};
-    spread({control.about});
+    const bool is_refuted = control.blame == Blame::kUnreachable and control.about == rank_;
+    failure_ = is_refuted ? unreachable(from, "it cannot reach this one") : Failure{control.blame, control.text};
+    spread({is_refuted ? from : control.about});
   }
 }
 
@@ -250,12 +251,15 @@ void MpiPeers::is_stuck() {
   _exit(exit_code(Code::kPeer));
 }
 
+MpiPeers::Failure MpiPeers::unreachable(int peer, std::string_view why) const {
+  return {Blame::kUnreachable, fmt::format("rank {} cannot be reached in {}: {}", name_of(peer), call_, why)};
+}
+
 /// MPI's word on one peer may be late: where that one has only left because of another, the word about the other is on its way.
 void MpiPeers::connection_broke(int peer, int problem) {
   for (const auto end = steady_clock::now() + 300ms; not failure_ and steady_clock::now() < end; std::this_thread::sleep_for(1ms)) look_for_messages();
   if (not failure_) {
-    failure_ = Failure{Blame::kMissing, peer < 0 ? fmt::format("MPI fails in {}: {}", call_, mpi_.text_of(problem))
-                                                 : fmt::format("rank {} cannot be reached in {}: {}", name_of(peer), call_, mpi_.text_of(problem))};
+    failure_ = peer < 0 ? Failure{Blame::kUnreachable, fmt::format("MPI fails in {}: {}", call_, mpi_.text_of(problem))} : unreachable(peer, mpi_.text_of(problem));
     spread(peer < 0 ? std::vector<int>{} : std::vector{peer});
   }
   throw error();

@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/diag.h"
@@ -59,7 +60,8 @@ class MpiPeers {
   enum class Blame : std::uint32_t {
     kWaits,   ///< nobody yet: the sender lives, and waits for `about`
     kFails,   ///< `about` said so
-    kMissing  ///< `about` did not come, or cannot be reached
+    kMissing,  ///< `about` did not come
+    kUnreachable  ///< a connection to `about` broke
   };
   /// Small enough that MPI sends it at once, whatever the receiver does.
   struct Control {
@@ -105,6 +107,7 @@ class MpiPeers {
   std::string name_of(int rank) const;
   Error error() const;
   Failure nobody_came_to(const std::vector<int>& blamed) const;
+  Failure unreachable(int peer, std::string_view why) const;
   void look_who_is_gone();
   void is_stuck();
   [[noreturn]] void nobody_came();

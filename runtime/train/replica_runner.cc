@@ -1,13 +1,13 @@
 #include "runtime/train/replica_runner.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "base/diag.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "runtime/collective/agreement.h"
 
@@ -153,7 +153,7 @@ void ReplicaRunner::run_replica(int local, const plan::Entry& entry) {
 void ReplicaRunner::run(std::string_view name, const NamedViews& feeds) {
   const plan::Entry& entry = replicas_.session().entry(name);
   const bool updates = name == plan::kTrainStep or name == plan::kTrainStepNorms;
-  try {
+  do_in_step(step_ + (updates ? 1 : 0), [&] {
     if (not weights_are_shared_) {
       replicas_.share_weights();
       compare_weights();
@@ -162,19 +162,32 @@ void ReplicaRunner::run(std::string_view name, const NamedViews& feeds) {
     run_step(entry, feeds);
     step_ += updates ? 1 : 0;
     if (updates and compare_every_ > 0 and step_ % compare_every_ == 0) compare_weights();
+  });
+}
+
+void ReplicaRunner::before_saving() {
+  if (compare_every_ > 0 and compared_step_ != step_) do_in_step(step_, [this] { compare_weights(); });
+}
+
+/// What is said of other replicas names the step.
+template <typename Job>
+void ReplicaRunner::do_in_step(std::int64_t step, Job job) {
+  try {
+    job();
   } catch (const Error& error) {
     if (error.diags().front().code != Code::kPeer) throw;
-    throw with_note(error, fmt::format("in step {}", step_ + (updates ? 1 : 0)));
+    throw with_note(error, fmt::format("in step {}", step));
   }
 }
 
 void ReplicaRunner::compare_weights() {
+  compared_step_ = step_;
   if (replicas_.processes() == 1) return;
   std::uint64_t hash = 0;
   for (const plan::Persistent& persistent : replicas_.session().program().persistents) {
     if (persistent.role == plan::Persistent::Role::kConstant) continue;
     const Tensor value = replicas_.session().read(persistent.name);
-    hash = XXH3_64bits_withSeed(value.bytes().data(), value.byte_count(), hash);
+    hash = hash_of(value.bytes(), hash);
   }
   require_same(*replicas_.between_processes(), std::array{std::pair<std::string, std::uint64_t>("other weights", hash)});
 }

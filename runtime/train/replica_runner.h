@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -25,7 +24,7 @@ class ReplicaRunner : public StepRunner {
   void share_weights() { weights_are_shared_ = false; }
   /// Updates before those that are made here, for what is said of errors.
   void set_step(std::int64_t step) { step_ = step; }
-  /// Between processes, before the first step and every so many updates: all must have the same weights and states, else kPeer. 0: never.
+  /// Between processes, before the first step, before each save and every so many updates: all must have the same weights and states, else kPeer. 0: only before the first step.
   void compare_every(std::int64_t steps) { compare_every_ = steps; }
   /// Asked in every step; once one process has said yes, stop_agreed() does in all of them, after the same step.
   void ask(std::function<bool()> wants_stop) { wants_stop_ = std::move(wants_stop); }
@@ -38,6 +37,7 @@ class ReplicaRunner : public StepRunner {
   std::vector<std::string> find_not_finite(std::string_view entry, const NamedViews& feeds) override;
   NamedTensors weights() override { return first_.weights(); }
   void set_weights(const NamedTensors& weights) override;
+  void before_saving() override;
 
  private:
   /// Samples [begin, end) of the batch.
@@ -56,6 +56,8 @@ class ReplicaRunner : public StepRunner {
   void run_replica(int local, const plan::Entry& entry);
   void run_part(int local, const std::string& entry, const NamedViews& feeds);
   void run_step(const plan::Entry& entry, const NamedViews& feeds);
+  template <typename Job>
+  void do_in_step(std::int64_t step, Job job);
   void compare_weights();
   void list_sums(const plan::Entry& entry);
   void add_up();
@@ -65,7 +67,7 @@ class ReplicaRunner : public StepRunner {
   SessionRunner first_;
   WorkerThreads workers_;
   bool weights_are_shared_ = false;
-  std::int64_t step_ = 0, compare_every_ = 0;
+  std::int64_t step_ = 0, compare_every_ = 0, compared_step_ = -1;
   std::function<bool()> wants_stop_;
   bool stop_agreed_ = false;
   struct Summed {

@@ -278,6 +278,7 @@ void TrainingLoop::restore_best() {
 }
 
 void TrainingLoop::save(Checkpoints::Older older) {
+  runner_.before_saving();
   if (options_.checkpoints == nullptr) return;
   state_.means = state_.batch > 0 ? means_.state() : std::vector<double>{};
   state_.seconds = seconds_before_ + seconds_since(begin_);
@@ -290,8 +291,9 @@ void TrainingLoop::refuse_loss(double loss) {
   progress_.interrupt();
   std::vector<std::string> notes = runner_.find_not_finite(entries_.step->name, train_.feeds());
   notes.emplace_back("the weights are still those before this step, because only a finite loss updates them; no trained model was written");
-  if (options_.checkpoints != nullptr and in_group_ == 0) {  // of half a group of batches nothing could go on
-    save(Checkpoints::Older::kAllStay);  // which may be needed, if these weights have grown too large already
+  const bool is_resumable = in_group_ == 0;  // of half a group of batches nothing could go on
+  if (is_resumable) save(Checkpoints::Older::kAllStay);  // which may be needed, if these weights have grown too large already
+  if (is_resumable and options_.checkpoints != nullptr) {
     notes.push_back(fmt::format("they are in {}; --resume goes on there, with another optimizer.learning_rate or without the bad data; where these weights are too large already, remove it, and --resume goes on from an older one",
                                 options_.checkpoints->path(state_.step)));
   }

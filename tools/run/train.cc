@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <array>
 #include <chrono>
@@ -10,6 +9,7 @@
 
 #include "base/diag.h"
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "runtime/collective/agreement.h"
 #include "runtime/collective/mpi_communicator.h"
@@ -168,11 +168,8 @@ int finish_training(Job& job, const Arguments& arguments, const TrainResult& res
 
 namespace {
 
-std::uint64_t hash_of(std::span<const std::byte> bytes, std::uint64_t seed = 0) { return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed); }
-std::uint64_t hash_of(std::string_view text, std::uint64_t seed = 0) { return hash_of(std::as_bytes(std::span(text)), seed); }
-
 /// Of names, types and shapes, and of a few rows of each column: enough to tell other data from the same.
-std::uint64_t hash_of(const BoundArrays& data) {
+std::uint64_t hash_of_data(const BoundArrays& data) {
   constexpr std::int64_t kRows = 16;
   std::uint64_t hash = 0;
   std::vector<std::byte> scratch;
@@ -189,10 +186,10 @@ std::uint64_t hash_of(const BoundArrays& data) {
 
 /// All processes of a run must have the same before the first step: they exchange nothing but gradients.
 void require_same_job(Communicator& processes, const Arguments& arguments, const Recipe& recipe, const BoundArrays& data, std::int64_t batch) {
-  const std::string how = fmt::format("{} {} {} {} {} {} {} {}", batch, arguments.no_shuffle, arguments.pre_batched, arguments.steps, arguments.limit, arguments.shards, arguments.check_every, arguments.log_grad_norms);
+  const std::string how = fmt::format("{} {} {} {} {} {} {} {} {}", batch, arguments.no_shuffle, arguments.pre_batched, arguments.steps, arguments.limit, arguments.shards, arguments.check_every, arguments.save_steps, arguments.log_grad_norms);
   const MappedFile plan(arguments.plan);
   require_same(processes, std::array<std::pair<std::string, std::uint64_t>, 4>{
-                              std::pair("another plan", hash_of(plan.bytes())), {"another recipe", hash_of(to_json(recipe))}, {"other data", hash_of(data)}, {"another command line", hash_of(how)}});
+                              std::pair("another plan", hash_of(plan.bytes())), {"another recipe", hash_of(to_json(recipe))}, {"other data", hash_of_data(data)}, {"another command line", hash_of(how)}});
 }
 
 void say_replicas(Progress& progress, const Job& job, const Arguments& arguments, std::int64_t batch) {
@@ -267,7 +264,6 @@ Arguments of_other_process(Arguments arguments) {
   arguments.out.clear();
   arguments.quiet = true;
   arguments.json = arguments.resume = arguments.keep_best = false;
-  arguments.save_steps = 0;
   return arguments;
 }
 
