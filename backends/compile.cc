@@ -161,7 +161,7 @@ Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTra
   for (Wanted& wanted : all) {
     scheduled.entries.push_back(schedule(std::move(wanted.fusion), scheduled.kernels, scheduled.persistents, passes, describe));
     scheduled.entries.back().name = std::move(wanted.name);
-    if (wanted.entry->exchange == Exchange::kAll) drop_unread_feeds(scheduled.entries.back());
+    if (wanted.entry->exchange == Exchange::kAll) scheduled.entries.back() = without_data(scheduled.entries.back());
   }
   for (const plan::Entry& entry : scheduled.entries)
     if (const auto* idle = find_entry(scheduled.entries, plan::idle_entry(entry.name))) check_same_exchanges(*find_entry(scheduled.entries, plan::replica_entry(entry.name)), *idle);

@@ -1,7 +1,6 @@
 #include "backends/parts.h"
 
 #include <algorithm>
-#include <optional>
 #include <vector>
 
 #include "base/check.h"
@@ -74,9 +73,14 @@ struct Renumber {
   void operator()(plan::RegionStep& step) const { list(step.operands), list(step.results); }
 };
 
-/// The entry with those steps and results, and the buffers that they use. All feeds stay: sizes follow from their shapes.
-Entry with_steps(const Entry& entry, std::string name, const std::vector<bool>& stays, const std::vector<bool>& result_stays) {
-  Entry part{.name = std::move(name), .feeds = entry.feeds, .results = {}, .buffers = {}, .steps = {}, .equations = entry.equations};
+enum class Feeds : std::uint8_t {
+  kAll,   ///< sizes follow from their shapes
+  kRead,  ///< those that a step or a result reads; so nothing is left to be equal to sizes of the others
+};
+
+/// The entry with those steps and results, and the buffers that they use.
+Entry with_steps(const Entry& entry, std::string name, const std::vector<bool>& stays, const std::vector<bool>& result_stays, Feeds feeds = Feeds::kAll) {
+  Entry part{.name = std::move(name), .feeds = {}, .results = {}, .buffers = {}, .steps = {}, .equations = {}};
   std::vector<bool> used(entry.buffers.size());
   const auto use = [&](std::uint64_t buffer) {
     for (; not used[buffer]; buffer = entry.buffers[buffer].index) {
@@ -99,8 +103,16 @@ Entry with_steps(const Entry& entry, std::string name, const std::vector<bool>& 
     numbers[i] = static_cast<std::uint32_t>(part.buffers.size());
     if (used[i]) part.buffers.push_back(entry.buffers[i]);
   }
-  for (Buffer& buffer : part.buffers)
+  if (feeds == Feeds::kAll) {
+    part.feeds = entry.feeds;
+    part.equations = entry.equations;
+  }
+  for (Buffer& buffer : part.buffers) {
     if (buffer.storage == Buffer::Storage::kView) buffer.index = numbers[buffer.index];
+    if (feeds == Feeds::kAll or buffer.storage != Buffer::Storage::kFeed) continue;
+    part.feeds.push_back(entry.feeds[buffer.index]);
+    buffer.index = static_cast<std::uint32_t>(part.feeds.size() - 1);
+  }
   for (Step& step : part.steps) std::visit(Renumber{numbers}, step.what);
   for (plan::Result& result : part.results) result.buffer = numbers[result.buffer];
   find_live_ranges(part);
@@ -134,31 +146,8 @@ Entry without_norms(const Entry& entry, std::string name) {
   return with_steps(entry, std::move(name), needed_steps(entry, std::move(needed), std::vector<bool>(entry.steps.size(), true)), result_stays);
 }
 
-void drop_unread_feeds(Entry& entry) {
-  std::vector<bool> read(entry.buffers.size());
-  for (const Step& step : entry.steps)
-    for_each_root(entry, step, [&](std::uint32_t buffer, bool, bool) { read[buffer] = true; });
-  for (const plan::Result& result : entry.results) read[root(entry, result.buffer)] = true;
-  std::vector<plan::Feed> feeds;
-  std::vector<std::uint32_t> numbers(entry.buffers.size());
-  std::vector<Buffer> buffers;
-  for (std::size_t i = 0; i < entry.buffers.size(); ++i) {
-    Buffer& buffer = entry.buffers[i];
-    numbers[i] = static_cast<std::uint32_t>(buffers.size());
-    if (entry.buffers[root(entry, i)].storage == Buffer::Storage::kFeed and not read[root(entry, i)]) continue;
-    if (buffer.storage == Buffer::Storage::kFeed) {
-      feeds.push_back(entry.feeds[buffer.index]);
-      buffer.index = static_cast<std::uint32_t>(feeds.size() - 1);
-    }
-    buffers.push_back(buffer);
-  }
-  for (Buffer& buffer : buffers)
-    if (buffer.storage == Buffer::Storage::kView) buffer.index = numbers[buffer.index];
-  entry.feeds = std::move(feeds);
-  entry.buffers = std::move(buffers);
-  entry.equations.clear();  // between sizes of the data
-  for (Step& step : entry.steps) std::visit(Renumber{numbers}, step.what);
-  for (plan::Result& result : entry.results) result.buffer = numbers[result.buffer];
+Entry without_data(const Entry& entry) {
+  return with_steps(entry, entry.name, std::vector<bool>(entry.steps.size(), true), std::vector<bool>(entry.results.size(), true), Feeds::kRead);
 }
 
 Entry shard_of(const Entry& entry, std::string name) {

@@ -13,8 +13,8 @@ void find_live_ranges(plan::Entry& entry);
 /// The entry without its gradient norms, and without the steps that only they need.
 plan::Entry without_norms(const plan::Entry& entry, std::string name);
 
-/// Takes from the entry of a replica without samples the feeds that it does not read, the data: nobody has any for it, and none of its sizes follow from theirs.
-void drop_unread_feeds(plan::Entry& entry);
+/// The entry of a replica without samples, which does not read the data, without the feeds for them: nobody has any for it.
+plan::Entry without_data(const plan::Entry& entry);
 
 /// What a replica's shard computes: all that is exchanged, which is collected instead, and the results that do not wait for an exchange. No state changes. `entry` exchanges nothing
 /// that depends on another exchange.

@@ -1,7 +1,6 @@
 #include "backends/schedule.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <map>
@@ -12,6 +11,7 @@
 #include "backends/panels.h"
 #include "backends/parts.h"
 #include "backends/recompute.h"
+#include "base/hash.h"
 #include "ir/kernel/compute.h"
 #include "ir/kernel/fused.h"
 #include "ir/op.h"
@@ -24,8 +24,7 @@ using plan::Buffer;
 std::uint32_t PersistentSet::add(const Graph& graph, const Input& input) {
   HONE_CHECK(input.data.has_value(), fmt::format("\"{}\" has no data to start from", input.name));
   if (input.role == Role::kConstant) {
-    const auto bytes = input.data->bytes();
-    const std::string key = fmt::format("{} {:016x}", to_string(graph.type(input.value)), XXH3_64bits(bytes.data(), bytes.size()));
+    const std::string key = fmt::format("{} {:016x}", to_string(graph.type(input.value)), hash_of(input.data->bytes()));
     const auto [found, is_new] = constants_.try_emplace(key, static_cast<std::uint32_t>(persistents_.size()));
     if (is_new) persistents_.push_back({fmt::format("constant {}", constants_.size()), plan::Persistent::Role::kConstant, false, false, *input.data});
     return found->second;

@@ -71,13 +71,13 @@ TEST(Parts, DataThatNobodyReadsAreNotFed) {
   plan::Entry idle = step();
   idle.steps.erase(idle.steps.begin());
   idle.equations.emplace_back(Dim::symbol("N"), Dim(4));
-  drop_unread_feeds(idle);
+  idle = without_data(idle);
   ASSERT_EQ(idle.feeds.size(), 1u);
   EXPECT_EQ(idle.feeds[0].name, "learning_rate");
-  EXPECT_EQ(names(idle), (Names{"unused", "w", "gradient", "loss", "w/gradient", "norm", "rate"}));
-  EXPECT_EQ(idle.buffers[6].index, 0u);
-  EXPECT_EQ(idle.buffers[idle.buffers[4].index].name, "gradient");
-  EXPECT_EQ(std::get<plan::KernelStep>(idle.steps[2].what).buffers, (std::vector<std::uint32_t>{4, 6, 1, 1}));
+  EXPECT_EQ(names(idle), (Names{"w", "gradient", "loss", "w/gradient", "norm", "rate"}));
+  EXPECT_EQ(idle.buffers[5].index, 0u);
+  EXPECT_EQ(idle.buffers[idle.buffers[3].index].name, "gradient");
+  EXPECT_EQ(std::get<plan::KernelStep>(idle.steps[2].what).buffers, (std::vector<std::uint32_t>{3, 5, 0, 0}));
   EXPECT_TRUE(idle.equations.empty());
 }
 

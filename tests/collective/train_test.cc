@@ -4,11 +4,12 @@
 #include <signal.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "tests/collective/launch.h"
 #include "tests/collective/trained_model.h"
-#include "tests/support/tools/epochs.h"
+#include "tests/support/tools/run_folders.h"
 #include "tests/support/tools/run_tool.h"
 
 namespace hone::test {
@@ -64,8 +65,7 @@ TEST_F(TrainedByRanks, LearnsWhatOneProcessLearnsAndSpeaksOnce) {
 TEST_F(TrainedByRanks, GoesOnWithAnotherNumberOfRanks) {
   const std::string flags = "--quiet --epochs 3";
   run("two", 2, flags + " --keep 100");
-  std::filesystem::create_directories(folder() / "three");
-  std::filesystem::copy(folder() / "two/checkpoint-000010", folder() / "three/checkpoint-000010", std::filesystem::copy_options::recursive);
+  stop_run_after(folder(), 10, "three", "two");
   run("three", 3, flags + " --resume");
   EXPECT_NEAR(lines_of_kind(folder(), "three", "epoch").back().at("loss").get<double>(), lines_of_kind(folder(), "two", "epoch").back().at("loss").get<double>(), 2e-5);
 }

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "formats/npy.h"
 #include "frontend/onnx/export.h"
 #include "tests/frontend/test_model.h"
@@ -67,9 +65,7 @@ TrainedModel::TrainedModel() {
   folder.write("model.onnx", model.proto.SerializeAsString());
   folder.write("train.toml", kRecipe);
   write_floats(folder, "x.npy", {kSamples, kFeatures});
-  std::vector<std::int64_t> classes;
-  for (std::int64_t i = 0; i < kSamples; ++i) classes.push_back(i * 7 % kClasses);
-  write_integers(folder, "y.npy", classes);
+  write_classes(folder, "y.npy", kSamples, kClasses);
   write_npy(folder / "other.npy", f32({kSamples, kFeatures}, values(kSamples * kFeatures, 0.1F)));
   run_well(folder.path(), "hone-compile model.onnx -r train.toml -o plan.hone");
   run_well(folder.path(), "hone-compile model.onnx -r train.toml --set optimizer.learning_rate=0.02 -o other.hone");
@@ -77,11 +73,6 @@ TrainedModel::TrainedModel() {
 
 std::string TrainedModel::command(const std::string& name, const std::string& flags, const std::string& plan, const std::string& samples) {
   return fmt::format("hone-run train {1} --train x={2},y=y.npy --valid x={2}[0:20],y=y.npy[0:20] --run-dir {0} --out {0}.onnx --save-steps 5 --global-batch --check-every 1 {3}", name, plan, samples, flags);
-}
-
-void TrainedModel::remove(const std::string& name) const {
-  std::filesystem::remove_all(folder / name);
-  std::filesystem::remove(folder / (name + ".onnx"));
 }
 
 }  // namespace hone::test

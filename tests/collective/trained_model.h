@@ -18,7 +18,6 @@ class TrainedModel {
   static std::string command(const std::string& name, const std::string& flags, const std::string& plan = "plan.hone", const std::string& samples = "x.npy");
   /// The values of the weight that stays as it is.
   static const std::vector<float>& frozen_weight();
-  void remove(const std::string& name) const;
 
   TempFolder folder;
 };

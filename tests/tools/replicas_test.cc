@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/tools/epochs.h"
+#include "tests/support/tools/run_folders.h"
 #include "tests/tools/resume.h"
 
 namespace hone::test {
@@ -30,18 +30,13 @@ TEST(Replicas, LearnWhatOneLearns) {
 TEST(Replicas, GoOnWhereTheyWereStopped) {
   const ResumedRun run;
   run_well(run.folder.path(), run.command("two") + " --virtual 2 --global-batch --keep 100");
-  const auto stopped_after = [&](int step, const std::string& name) {
-    const std::string checkpoint = fmt::format("checkpoint-{:06}", step);
-    std::filesystem::create_directories(run.folder / name);
-    std::filesystem::copy(run.folder / ("two/" + checkpoint), run.folder / (name + "/" + checkpoint), std::filesystem::copy_options::recursive);
-  };
   for (const int step : {7, 30}) {
     const std::string name = fmt::format("stopped{}", step);
-    stopped_after(step, name);
+    stop_run_after(run.folder, step, name, "two");
     run_well(run.folder.path(), run.command(name) + " --virtual 2 --global-batch --resume");
     EXPECT_EQ(run.folder.read(name + ".onnx"), run.folder.read("two.onnx")) << "after step " << step;
   }
-  stopped_after(7, "other");
+  stop_run_after(run.folder, 7, "other", "two");
   run_well(run.folder.path(), run.command("other") + " --virtual 3 --global-batch --resume");
   EXPECT_NEAR(lines_of_kind(run.folder, "other", "epoch").back().at("loss").get<double>(), lines_of_kind(run.folder, "two", "epoch").back().at("loss").get<double>(), 2e-5) << "on another number of replicas";
 }

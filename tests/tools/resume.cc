@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 namespace hone::test {
 
 namespace {
@@ -35,27 +33,13 @@ ResumedRun::ResumedRun() {
   write_mlp(folder);
   folder.write("train.toml", kRecipe);
   write_floats(folder, "x.npy", {97, 4});  // the last group of an epoch is smaller
-  std::vector<std::int64_t> classes;
-  for (std::int64_t i = 0; i < 97; ++i) classes.push_back(i * 7 % 3);
-  write_integers(folder, "y.npy", classes);
+  write_classes(folder, "y.npy", 97, 3);
   run_well(folder.path(), "hone-compile mlp.onnx -r train.toml -o mlp.hone");
   run_well(folder.path(), command("whole") + " --keep 100");
 }
 
 std::string ResumedRun::command(const std::string& name) const {
   return fmt::format("hone-run train mlp.hone --train x=x.npy,y=y.npy --valid x=x.npy[0:20],y=y.npy[0:20] --run-dir {0} --out {0}.onnx --save-steps 1 --quiet", name);
-}
-
-void ResumedRun::remove(const std::string& name) const {
-  std::filesystem::remove_all(folder / name);
-  std::filesystem::remove(folder / (name + ".onnx"));
-}
-
-void ResumedRun::stop_after(int step, const std::string& name) const {
-  const std::string checkpoint = fmt::format("checkpoint-{:06}", step);
-  std::filesystem::create_directories(folder / name);
-  std::filesystem::copy(folder / ("whole/" + checkpoint), folder / (name + "/" + checkpoint), std::filesystem::copy_options::recursive);
-  std::filesystem::copy(folder / "whole/metrics.jsonl", folder / (name + "/metrics.jsonl"));
 }
 
 }  // namespace hone::test

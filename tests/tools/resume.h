@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "tests/support/tools/run_folders.h"
 #include "tests/support/tools/run_tool.h"
 #include "tests/support/tools/small_files.h"
 
@@ -17,10 +18,6 @@ class ResumedRun {
   std::string command(const std::string& name) const;
   /// Does NAME.onnx hold the same bytes as the run without a stop?
   bool is_as_whole(const std::string& name) const { return folder.read(name + ".onnx") == folder.read("whole.onnx"); }
-  /// Removes the files of a run.
-  void remove(const std::string& name) const;
-  /// Lets `name` be a run that was stopped after so many steps.
-  void stop_after(int step, const std::string& name) const;
 
   static constexpr int kSteps = 50;
   TempFolder folder;

@@ -13,8 +13,8 @@ namespace {
 TEST(ResumeSlow, GoesOnAfterEveryStep) {
   const ResumedRun run;
   for (int step = 1; step <= ResumedRun::kSteps; ++step) {
-    run.remove("part");
-    run.stop_after(step, "part");
+    remove_run(run.folder, "part");
+    stop_run_after(run.folder, step, "part", "whole");
     run_well(run.folder.path(), run.command("part") + " --resume");
     EXPECT_TRUE(run.is_as_whole("part")) << "after step " << step;
   }
@@ -35,7 +35,7 @@ TEST(ResumeSlow, FiftyKilledRunsEndAsOneThatWasNot) {
   int killed = 0;
   for (int tries = 0; killed < 50; ++tries) {
     ASSERT_LT(tries, 500) << "most runs end before they are killed";
-    run.remove("killed");
+    remove_run(run.folder, "killed");
     if (not is_killed("")) continue;
     ++killed;
     if (killed % 3 == 0) is_killed(" --resume");

@@ -35,8 +35,8 @@ TEST(Resume, GoesOnAfterAnyStep) {
   const ResumedRun run;
   for (const int step : {1, 9, 10, 11, 25, 49, 50}) {
     SCOPED_TRACE(step);
-    run.remove("part");
-    run.stop_after(step, "part");
+    remove_run(run.folder, "part");
+    stop_run_after(run.folder, step, "part", "whole");
     run_well(run.folder.path(), run.command("part") + " --resume");
     EXPECT_TRUE(run.is_as_whole("part"));
     EXPECT_EQ(epochs_of(run.folder.read("part/metrics.jsonl")), epochs_of(run.folder.read("whole/metrics.jsonl")));
@@ -49,7 +49,7 @@ TEST(Resume, AKilledRunGoesOn) {
   std::uniform_real_distribution<double> seconds(0, 0.4);
   for (int i = 0; i < 4; ++i) {
     SCOPED_TRACE(i);
-    run.remove("killed");
+    remove_run(run.folder, "killed");
     run_and_signal(run.folder.path(), run.command("killed") + " --resume", seconds(random), SIGKILL);
     run_well(run.folder.path(), run.command("killed") + " --resume");
     EXPECT_TRUE(run.is_as_whole("killed"));
@@ -62,7 +62,7 @@ TEST(Resume, SignalsLetTheStepBeFinishedAndSaved) {
   loud.replace(loud.find("--quiet"), 7, "");
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
     SCOPED_TRACE(signal);
-    run.remove("stopped");
+    remove_run(run.folder, "stopped");
     const ToolRun stopped = run_and_signal_at(run.folder.path(), loud, "Epoch 3/", signal);
     EXPECT_EQ(stopped.exit, 75) << stopped.err;
     EXPECT_THAT(stopped.err, HasSubstr("with --resume goes on"));
@@ -90,7 +90,7 @@ TEST(Resume, MoreEpochsMayBeAskedFor) {
 
 TEST(Resume, OtherBatchesInTheMiddleOfAnEpochAreRefused) {
   const ResumedRun run;
-  run.stop_after(3, "part");
+  stop_run_after(run.folder, 3, "part", "whole");
   for (const char* change : {"--batch 4", "--seed 7", "--no-shuffle", "--set data.shuffle_buffer=3"}) {
     const ToolRun refused = run_tool(run.folder.path(), run.command("part") + " --resume " + change);
     EXPECT_EQ(refused.exit, 10) << change;

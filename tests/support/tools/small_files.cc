@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kSamples = 10, kImages = 50;
 
-std::vector<std::int64_t> classes(std::int64_t count, std::int64_t of) {
+std::vector<std::int64_t> in_turn(std::int64_t count, std::int64_t of) {
   std::vector<std::int64_t> values;
   for (std::int64_t i = 0; i < count; ++i) values.push_back(i % of);
   return values;
@@ -72,6 +72,10 @@ void write_integers(const TempFolder& folder, const std::string& name, std::vect
   write_npy(folder / name, Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, std::span<const std::int64_t>(values)));
 }
 
+void write_classes(const TempFolder& folder, const std::string& name, std::int64_t count, std::int64_t classes) {
+  write_integers(folder, name, in_turn(count, classes));
+}
+
 void write_mlp(const TempFolder& folder) {
   nn::Model model("mlp");
   const nn::Value hidden = nn::relu(nn::dense(model.input("x", {4}), 5));
@@ -79,7 +83,7 @@ void write_mlp(const TempFolder& folder) {
   onnx::save(model.graph(), folder / "mlp.onnx");
   write_recipe(folder);
   write_floats(folder, "x.npy", {kSamples, 4});
-  write_integers(folder, "y.npy", classes(kSamples, 3));
+  write_classes(folder, "y.npy", kSamples, 3);
 }
 
 void write_mlp_plan(const TempFolder& folder) {
@@ -94,8 +98,8 @@ void write_ids_plan(const TempFolder& folder) {
   model.output("logits", nn::dense(nn::global_average_pool(found), 4));
   onnx::save(model.graph(), folder / "ids.onnx");
   write_recipe(folder);
-  write_npy(folder / "ids.npy", Tensor::of<std::int64_t>({kSamples, 12}, std::span<const std::int64_t>(classes(kSamples * 12, 50))));
-  write_integers(folder, "y.npy", classes(kSamples, 4));
+  write_npy(folder / "ids.npy", Tensor::of<std::int64_t>({kSamples, 12}, std::span<const std::int64_t>(in_turn(kSamples * 12, 50))));
+  write_classes(folder, "y.npy", kSamples, 4);
   write_plan(folder, "ids");
 }
 
@@ -107,7 +111,7 @@ void write_conv_net(const TempFolder& folder) {
   onnx::save(model.graph(), folder / "conv.onnx");
   write_recipe(folder);
   write_npy(folder / "x.npy", striped_images(kImages));
-  write_integers(folder, "y.npy", classes(kImages, 3));
+  write_classes(folder, "y.npy", kImages, 3);
 }
 
 void write_conv_plan(const TempFolder& folder) {

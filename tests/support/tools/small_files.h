@@ -29,6 +29,8 @@ void write_recipe(const TempFolder& folder);
 
 /// f32 values around 0 that differ from each other.
 void write_floats(const TempFolder& folder, const std::string& name, std::vector<std::int64_t> shape);
+/// i64: 0 to classes - 1, again and again.
+void write_classes(const TempFolder& folder, const std::string& name, std::int64_t count, std::int64_t classes);
 /// i64 values.
 void write_integers(const TempFolder& folder, const std::string& name, std::vector<std::int64_t> values);
 

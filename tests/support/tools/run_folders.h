@@ -1,7 +1,7 @@
-// What a run's folder says of its epochs.
+// Run folders NAME, beside which the trained model is NAME.onnx: what they say of their epochs, and runs that were stopped.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -14,5 +14,11 @@ std::vector<nlohmann::json> lines_of_kind(const TempFolder& folder, const std::s
 
 /// Every number of every epoch is the same in both run folders, but for rounding and the times.
 void expect_same_epochs(const TempFolder& folder, const std::string& name, const std::string& like);
+
+/// Removes a run's folder and its model.
+void remove_run(const TempFolder& folder, const std::string& name);
+
+/// Makes a run `name` that was stopped after so many steps, out of one that has a checkpoint of then.
+void stop_run_after(const TempFolder& folder, int step, const std::string& name, const std::string& from);
 
 }  // namespace hone::test
