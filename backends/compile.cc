@@ -109,11 +109,6 @@ bool exchanges(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.op->collective; });
 }
 
-const plan::Entry* find_entry(const std::vector<plan::Entry>& entries, std::string_view name) {
-  const auto found = std::ranges::find(entries, name, &plan::Entry::name);
-  return found == entries.end() ? nullptr : &*found;
-}
-
 /// What an entry exchanges, in order.
 std::vector<std::string> exchanges_of(const plan::Entry& entry) {
   std::vector<std::string> exchanges;
@@ -134,10 +129,10 @@ void check_same_exchanges(const plan::Entry& step, const plan::Entry& idle) {
 
 /// What replicas run of the steps with norms: the same without them, and a shard's part, where it does not wait for others.
 void add_parts(std::vector<plan::Entry>& entries, const Recipe& recipe) {
-  const plan::Entry* norms = find_entry(entries, plan::replica_entry(plan::kTrainStepNorms));
+  const plan::Entry* norms = plan::find(entries, plan::replica_entry(plan::kTrainStepNorms));
   if (norms == nullptr) return;
   std::vector<plan::Entry> parts = {without_norms(*norms, plan::replica_entry(plan::kTrainStep)),
-                                    without_norms(*find_entry(entries, plan::idle_entry(plan::kTrainStepNorms)), plan::idle_entry(plan::kTrainStep))};
+                                    without_norms(*plan::find(entries, plan::idle_entry(plan::kTrainStepNorms)), plan::idle_entry(plan::kTrainStep))};
   if (recipe.train.gradient_accumulation_steps == 1 and not recipe.model.sync_batch_norm) parts.push_back(shard_of(*norms, plan::kShardStep));
   std::ranges::move(parts, std::back_inserter(entries));
 }
@@ -164,7 +159,7 @@ Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTra
     if (wanted.entry->exchange == Exchange::kAll) scheduled.entries.back() = without_data(scheduled.entries.back());
   }
   for (const plan::Entry& entry : scheduled.entries)
-    if (const auto* idle = find_entry(scheduled.entries, plan::idle_entry(entry.name))) check_same_exchanges(*find_entry(scheduled.entries, plan::replica_entry(entry.name)), *idle);
+    if (const auto* idle = plan::find(scheduled.entries, plan::idle_entry(entry.name))) check_same_exchanges(*plan::find(scheduled.entries, plan::replica_entry(entry.name)), *idle);
   if (passes.runs("panels")) scheduled.panels = lay_out_in_panels(scheduled.entries, scheduled.persistents.all(), scheduled.kernels);
   add_parts(scheduled.entries, recipe);
   scheduled.kernels.keep(called(scheduled.entries));

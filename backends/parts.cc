@@ -13,19 +13,14 @@ using plan::Buffer;
 using plan::Entry;
 using plan::Step;
 
-std::uint32_t root(const Entry& entry, std::uint64_t buffer) {
-  while (entry.buffers[buffer].storage == Buffer::Storage::kView) buffer = entry.buffers[buffer].index;
-  return static_cast<std::uint32_t>(buffer);
-}
-
 /// Calls use(root, reads, writes) for every buffer of the step.
 template <typename Use>
 void for_each_root(const Entry& entry, const Step& step, Use use) {
   if (const auto* kernel = std::get_if<plan::KernelStep>(&step.what)) {
-    for (std::size_t i = 0; i < kernel->buffers.size(); ++i) use(root(entry, kernel->buffers[i]), true, i >= kernel->read_only);
+    for (std::size_t i = 0; i < kernel->buffers.size(); ++i) use(plan::root_of(entry, kernel->buffers[i]), true, i >= kernel->read_only);
     return;
   }
-  plan::for_each_buffer(step, [&](std::uint64_t buffer, plan::Access access) { use(root(entry, buffer), access != plan::Access::kWrite, access != plan::Access::kRead); });
+  plan::for_each_buffer(step, [&](std::uint64_t buffer, plan::Access access) { use(plan::root_of(entry, buffer), access != plan::Access::kWrite, access != plan::Access::kRead); });
 }
 
 bool is_exchange(const Step& step) { return std::holds_alternative<plan::AllReduceStep>(step.what); }
@@ -124,14 +119,18 @@ Entry with_steps(const Entry& entry, std::string name, const std::vector<bool>& 
 void find_live_ranges(Entry& entry) {
   std::vector<bool> seen(entry.buffers.size());
   const auto use = [&](std::uint64_t buffer, std::uint32_t step) {
-    const std::uint32_t r = root(entry, buffer);
+    const std::uint32_t r = plan::root_of(entry, buffer);
     Buffer& b = entry.buffers[r];
     if (not seen[r]) b.first_step = b.last_step = step;
     seen[r] = true;
     b.last_step = std::max(b.last_step, step);
   };
-  for (std::uint32_t i = 0; i < entry.steps.size(); ++i)
+  for (std::uint32_t i = 0; i < entry.steps.size(); ++i) {
     plan::for_each_buffer(entry.steps[i], [&](std::uint64_t buffer, plan::Access) { use(buffer, i); });
+    if (not is_exchange(entry.steps[i]) or std::get<plan::AllReduceStep>(entry.steps[i].what).collects) continue;
+    const std::uint32_t last = plan::end_of_exchange(entry, i) - 1;
+    plan::for_each_buffer(entry.steps[i], [&](std::uint64_t buffer, plan::Access) { use(buffer, last); });
+  }
   const auto end = static_cast<std::uint32_t>(entry.steps.empty() ? 0 : entry.steps.size() - 1);
   for (const plan::Result& result : entry.results) use(result.buffer, end);
 }
@@ -141,7 +140,7 @@ Entry without_norms(const Entry& entry, std::string name) {
   for (std::size_t i = 0; i < entry.buffers.size(); ++i) needed[i] = entry.buffers[i].storage == Buffer::Storage::kPersistent;
   for (const plan::Result& result : entry.results) {
     result_stays.push_back(not result.name.starts_with(plan::kGradNormPrefix));
-    if (result_stays.back()) needed[root(entry, result.buffer)] = true;
+    if (result_stays.back()) needed[plan::root_of(entry, result.buffer)] = true;
   }
   return with_steps(entry, std::move(name), needed_steps(entry, std::move(needed), std::vector<bool>(entry.steps.size(), true)), result_stays);
 }
@@ -156,8 +155,8 @@ Entry shard_of(const Entry& entry, std::string name) {
   may_stay.flip();
   for (std::size_t i = 0; i < entry.steps.size(); ++i) HONE_CHECK(may_stay[i] or not is_exchange(entry.steps[i]), "an exchange of a shard waits for another one: " + entry.steps[i].origin);
   for (const plan::Result& result : entry.results) {
-    result_stays.push_back(not after.buffers[root(entry, result.buffer)]);
-    if (result_stays.back()) needed[root(entry, result.buffer)] = true;
+    result_stays.push_back(not after.buffers[plan::root_of(entry, result.buffer)]);
+    if (result_stays.back()) needed[plan::root_of(entry, result.buffer)] = true;
   }
   Entry shard = with_steps(entry, std::move(name), needed_steps(entry, std::move(needed), may_stay), result_stays);
   for (Step& step : shard.steps)

@@ -304,10 +304,7 @@ class Scheduler {
     entry_.steps.push_back({plan::CopyStep{value, state}, "update: copy of " + graph_.value(alias.state).name});
   }
 
-  std::uint32_t root(std::uint32_t buffer) const {
-    while (entry_.buffers[buffer].storage == Buffer::Storage::kView) buffer = entry_.buffers[buffer].index;
-    return buffer;
-  }
+  std::uint32_t root(std::uint32_t buffer) const { return plan::root_of(entry_, buffer); }
 
   const Fusion fusion_;
   const Graph& graph_;  ///< in the order of groups

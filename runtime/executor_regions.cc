@@ -33,8 +33,7 @@ void Executor::find_direct_results() {
   direct_.resize(entry_.results.size());
   std::vector<bool> is_taken(entry_.buffers.size());
   for (std::size_t k = 0; k < entry_.results.size() and segments_.size() == 1; ++k) {
-    std::uint32_t root = entry_.results[k].buffer;
-    while (entry_.buffers[root].storage == plan::Buffer::Storage::kView) root = entry_.buffers[root].index;
+    const std::uint32_t root = plan::root_of(entry_, entry_.results[k].buffer);
     if (entry_.buffers[root].storage != plan::Buffer::Storage::kArena or entry_.buffers[root].opaque or is_taken[root]) continue;
     direct_[k] = root;
     is_taken[root] = true;

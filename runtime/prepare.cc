@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <optional>
 
 #include "base/check.h"
@@ -62,7 +63,7 @@ class Preparer {
       number_of_region_ = regions;
       regions += std::holds_alternative<plan::RegionStep>(entry_.steps[i].what);
       if (i < segment_.first) continue;
-      add_wait(entry_.steps[i]);
+      add_wait();
       std::visit([&](const auto& what) { add_step(what, entry_.steps[i].origin); }, entry_.steps[i].what);
       bound_->step_numbers.resize(bound_->steps.size(), static_cast<std::uint32_t>(i));
     }
@@ -84,7 +85,7 @@ class Preparer {
     if (segment_.is_last)
       for (const plan::Result& result : entry_.results) used[result.buffer] = true;
     for (std::size_t i = 0; i < used.size(); ++i)
-      if (used[i]) used[root_of(static_cast<std::uint32_t>(i))] = true;
+      if (used[i]) used[plan::root_of(entry_, i)] = true;
     std::vector<std::uint32_t> numbers;
     for (std::size_t i = 0; i < used.size(); ++i)
       if (used[i]) numbers.push_back(static_cast<std::uint32_t>(i));
@@ -96,15 +97,10 @@ class Preparer {
     return buffer.storage == plan::Buffer::Storage::kArena and starts_here;
   }
 
-  std::uint32_t root_of(std::uint32_t buffer) const {
-    while (entry_.buffers[buffer].storage == plan::Buffer::Storage::kView) buffer = entry_.buffers[buffer].index;
-    return buffer;
-  }
-
   void size_buffer(std::uint32_t number) {
     const plan::Buffer& buffer = entry_.buffers[number];
     BoundBuffer& added = bound_->buffers[number];
-    added = {.type = {.dtype = buffer.dtype, .shape = evaluate(buffer.shape, sizes_)}, .bytes = 0, .root = root_of(number)};
+    added = {.type = {.dtype = buffer.dtype, .shape = evaluate(buffer.shape, sizes_)}, .bytes = 0, .root = plan::root_of(entry_, number)};
     if (std::any_of(added.type.shape.begin(), added.type.shape.end(), [](std::int64_t extent) { return extent < 0; })) too_small(buffer, added.type.shape);
     if (not buffer.opaque) added.bytes = static_cast<std::size_t>(checked_element_count(added.type.shape)) * size_of(buffer.dtype);
   }
@@ -206,7 +202,7 @@ class Preparer {
     bound_->steps.emplace_back(std::move(exchange));
     if (step.collects) return;
     exchanges_.push_back(static_cast<std::uint32_t>(number_));
-    for (const std::uint32_t buffer : step.buffers) exchange_of_[root_of(buffer)] = exchanges_.size();
+    waits_[plan::end_of_exchange(entry_, exchanges_.back())] = exchanges_.size();
   }
 
   std::string name_of(const plan::AllReduceStep& step) const {
@@ -217,16 +213,13 @@ class Preparer {
     return fmt::format("while {} exchanged bucket {}{}", entry_.name, step.bucket, named);
   }
 
-  /// Where the step uses what is exchanged still: waits for that exchange, and so for those before it.
-  void add_wait(const plan::Step& step) {
-    std::size_t needed = 0;
-    plan::for_each_buffer(step, [&](std::uint64_t buffer, plan::Access) {
-      if (const auto found = exchange_of_.find(root_of(static_cast<std::uint32_t>(buffer))); found != exchange_of_.end()) needed = std::max(needed, found->second);
-    });
-    if (needed <= waited_) return;
-    waited_ = needed;
-    bound_->steps.emplace_back(BoundWait{needed});
-    bound_->step_numbers.push_back(exchanges_[needed - 1]);
+  /// Waits for the exchanges that must have ended before this step, and so for those before them.
+  void add_wait() {
+    const auto wait = waits_.find(static_cast<std::uint32_t>(number_));
+    if (wait == waits_.end() or wait->second <= waited_) return;
+    waited_ = wait->second;
+    bound_->steps.emplace_back(BoundWait{waited_});
+    bound_->step_numbers.push_back(exchanges_[waited_ - 1]);
   }
 
   void add_step(const plan::ReadSizesStep&, const std::string&) {}  // the executor's, between two segments
@@ -311,9 +304,9 @@ class Preparer {
   std::size_t number_ = 0;  // of the step
   std::size_t number_of_region_ = 0;
   std::size_t scratch_bytes_ = 0;
-  std::vector<std::uint32_t> exchanges_;                          // their steps
-  std::unordered_map<std::uint32_t, std::size_t> exchange_of_;    // by buffer: the number of the last one so far, from 1
-  std::size_t waited_ = 0;                                        // for so many of them
+  std::vector<std::uint32_t> exchanges_;        // their steps
+  std::map<std::uint32_t, std::size_t> waits_;  // by step: how many of them must have ended before it
+  std::size_t waited_ = 0;                      // for so many of them
 };
 
 [[noreturn]] void missing(const std::string& what, const std::string& name, const plan::Step& step) {

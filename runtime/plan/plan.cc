@@ -28,6 +28,8 @@ class EntryChecker {
       check_buffers(entry_.steps[step_]);
       std::visit([this](const auto& what) { check_step(what); }, entry_.steps[step_].what);
     }
+    for (std::uint32_t step = 0; step < entry_.steps.size(); ++step)
+      if (const auto* exchange = std::get_if<AllReduceStep>(&entry_.steps[step].what); exchange != nullptr and not exchange->collects) check_exchange(step, *exchange);
     for (const auto& [left, right] : entry_.equations) check_dim(left, "an equation"), check_dim(right, "an equation");
   }
 
@@ -140,6 +142,13 @@ class EntryChecker {
       fail(fmt::format("step {} reads {} sizes from {}[{}]", step_, step.symbols.size(), to_string(buffer.dtype), to_string(buffer.shape)));
   }
 
+  void check_exchange(std::uint32_t number, const AllReduceStep& step) const {
+    const std::uint32_t end = end_of_exchange(entry_, number);
+    for (const std::uint32_t buffer : step.buffers)
+      if (const Buffer& root = *roots_[buffer]; root.storage == Buffer::Storage::kArena and root.last_step + 1 < end)
+        fail(fmt::format("buffer {} is exchanged from step {} on to step {}, but its memory is given away after step {}", quoted(entry_.buffers[buffer].name), number, end, root.last_step));
+  }
+
   void check_step(const RegionStep& step) const {
     if (depth_ >= limits::kBodyDepth) fail(fmt::format("bodies nested more than {} deep", limits::kBodyDepth));
     check_dim(step.trips, "a loop");
@@ -229,10 +238,28 @@ void check_panels(const Program& program, const Persistent& persistent) {
 
 }  // namespace
 
-const Entry* Program::find(std::string_view entry) const {
+const Entry* Program::find(std::string_view entry) const { return plan::find(entries, entry); }
+
+const Entry* find(std::span<const Entry> entries, std::string_view name) {
   for (const Entry& candidate : entries)
-    if (candidate.name == entry) return &candidate;
+    if (candidate.name == name) return &candidate;
   return nullptr;
+}
+
+std::uint32_t root_of(const Entry& entry, std::uint64_t buffer) {
+  while (entry.buffers[buffer].storage == Buffer::Storage::kView) buffer = entry.buffers[buffer].index;
+  return static_cast<std::uint32_t>(buffer);
+}
+
+std::uint32_t end_of_exchange(const Entry& entry, std::uint32_t exchange) {
+  std::vector<bool> exchanged(entry.buffers.size());
+  for_each_buffer(entry.steps[exchange], [&](std::uint64_t buffer, Access) { exchanged[root_of(entry, buffer)] = true; });
+  std::uint32_t step = exchange + 1;
+  for (bool uses = false; step < entry.steps.size(); ++step) {
+    for_each_buffer(entry.steps[step], [&](std::uint64_t buffer, Access) { uses = uses or exchanged[root_of(entry, buffer)]; });
+    if (uses) break;
+  }
+  return step;
 }
 
 Shape shape_in_memory(const Persistent& persistent) {

@@ -80,6 +80,7 @@ struct CopyStep {
 };
 
 /// Sum over the replicas, in place: of what the replica's shards have collected for the bucket, or else of what lies in the buffers. One replica alone leaves them as they are.
+/// It may go on while other steps run, until end_of_exchange().
 struct AllReduceStep {
   std::vector<std::uint32_t> buffers;
   std::int64_t bucket = 0;
@@ -217,6 +218,13 @@ struct Program {
   const Entry* find(std::string_view entry) const;
 };
 
+/// The entry of that name, or null.
+const Entry* find(std::span<const Entry> entries, std::string_view name);
+/// The buffer whose memory it is: itself, or what it is a view of, directly or not.
+std::uint32_t root_of(const Entry& entry, std::uint64_t buffer);
+/// The step before which the AllReduceStep number `exchange` must have ended: the first one behind it that uses one of its buffers. The number of steps, where none does.
+std::uint32_t end_of_exchange(const Entry& entry, std::uint32_t exchange);
+
 struct Plan {
   std::string model_name;                     ///< file name of the model, for people
   std::string recipe_json;                    ///< the recipe as resolved; empty for a plan that can only predict
@@ -228,7 +236,8 @@ struct Plan {
 
 /// Everything an executor relies on, as numbered here:
 ///  P1 every index (buffer, feed, persistent, view, step) is within range; views end at a buffer that is none, and not at an opaque one
-///  P2 a step uses an arena buffer, directly or through a view, only within [first_step, last_step]; one that a result shows lives to the last step
+///  P2 a step uses an arena buffer, directly or through a view, only within [first_step, last_step]; one that a result shows lives to the last step; those that are exchanged live until the exchange
+///  has ended
 ///  P3 every size is a function of the symbols in the feeds' shapes, of those that a step reads, and in a body of those around it
 ///  P4 a kPersistent or kFeed buffer has the type and shape (in memory) of what it stands for; panels divide their axis; no step writes to a feed; only arena buffers are opaque, only integers have
 ///  bounds

@@ -88,5 +88,15 @@ TEST(Parts, ARangeIsThatOfAllUses) {
   EXPECT_EQ(whole.buffers[4].last_step, 3u) << "a result lives to the end";
 }
 
+TEST(Parts, WhatIsExchangedLivesUntilTheExchangeHasEnded) {
+  plan::Entry idle = step();
+  std::get<plan::KernelStep>(idle.steps[2].what).buffers = {4, 6};  // the exchange goes on during this one
+  EXPECT_EQ(plan::end_of_exchange(idle, 1), 3u);
+  std::get<plan::KernelStep>(idle.steps[3].what).buffers = {7, 2};  // nobody reads the sum
+  EXPECT_EQ(plan::end_of_exchange(idle, 1), 4u);
+  find_live_ranges(idle);
+  EXPECT_EQ(idle.buffers[3].last_step, 3u);
+}
+
 }  // namespace
 }  // namespace hone

@@ -11,6 +11,7 @@
 #include "tests/collective/trained_model.h"
 #include "tests/support/tools/run_folders.h"
 #include "tests/support/tools/run_tool.h"
+#include "tests/support/tools/small_files.h"
 
 namespace hone::test {
 namespace {
@@ -50,6 +51,15 @@ TEST_F(TrainedByRanks, InShardsIsTheSameBitsBetweenMachines) {
   if (const std::string why = machines.why_not(); not why.empty()) GTEST_SKIP() << why;
   run_well(folder().path(), TrainedModel::command("alone", kInShards));
   run("ranks", 4, kInShards, &machines);
+  EXPECT_TRUE(model("ranks") == model("alone"));
+}
+
+/// Replicas without samples take part in exchanges whose sums nobody there reads.
+TEST_F(TrainedByRanks, AverageRunningStatistics) {
+  write_conv_plan(folder());
+  const auto command = [](const std::string& name) { return fmt::format("hone-run train conv.hone --train x=x.npy,y=y.npy --epochs 2 --quiet --batch 12 --global-batch --out {}.onnx", name); };
+  run_well(folder().path(), command("alone") + " --virtual 4");
+  Ranks(folder(), "ranks", {.size = 4}, command("ranks")).expect_all_well();
   EXPECT_TRUE(model("ranks") == model("alone"));
 }
 

@@ -245,6 +245,7 @@ TEST_F(PlanFile, WhatRefersToNothingIsRefused) {
       {"uses buffer 6", [](Plan&, Entry& e) { std::get<HostStep>(e.steps[2].what).results[0] = 6; }},
       {"uses buffer 6", [](Plan&, Entry& e) { std::get<CopyStep>(e.steps[3].what).from = 6; }},
       {"uses buffer 6", [](Plan&, Entry& e) { std::get<AllReduceStep>(e.steps[4].what).buffers[0] = 6; }},
+      {"is exchanged from step 3 on to step 5, but its memory is given away after step 3", [](Plan&, Entry& e) { e.steps[3].what = AllReduceStep{{2}, 8}; }},
       {"writes to a feed", [](Plan&, Entry& e) { std::get<CopyStep>(e.steps[3].what).to = 0; }},
       {"has no kernel", [](Plan&, Entry& e) { std::get<KernelStep>(e.steps[1].what).symbol = ""; }},
       {"is buffer 6 of 6", [](Plan&, Entry& e) { e.results[0].buffer = 6; }},
