@@ -30,6 +30,11 @@ plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, con
   return std::move(compiled.plan);
 }
 
+plan::Plan compile_gradients(const std::string& onnx_path, const Recipe& recipe, const std::string& of, const std::vector<std::string>& wrt, const std::map<std::string, std::int64_t>& dims) {
+  onnx::Imported model = onnx::import_model(onnx_path, {.dims = dims, .mend = onnx::mend_options(recipe), .own_training = false});
+  return compile({model.graph, std::move(model.model), file_name_of(onnx_path)}, recipe, {.gradients = GradientsOf{.of = of, .wrt = wrt}}).plan;
+}
+
 void save_trained_model(const plan::Plan& plan, const Session& session, const std::string& path) { export_onnx(plan.onnx_model, session, path); }
 
 }  // namespace hone

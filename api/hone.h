@@ -23,6 +23,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/diag.h"
 #include "base/recipe.h"
@@ -46,6 +47,10 @@ Recipe read_recipe_text(const std::string& text);
 
 /// Compiles an .onnx file; a recipe without a loss gives a plan that can only predict. `dims` fixes symbolic sizes by name; `warn`, if given, gets what is worth a look.
 plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const std::map<std::string, std::int64_t>& dims = {}, const std::function<void(const Diag&)>& warn = {});
+
+/// Compiles an .onnx file into a plan that trains nothing: its entry `predict` gives `of` ("loss", the recipe's mean loss, or an output, whose elements are summed) and, for each input or weight
+/// of `wrt`, d(of)/d(NAME) as NAME_grad, as evaluation computes them. Feeds are the model's inputs and, for a loss, "target". Throws kUsage for unknown names, kNoGradient.
+plan::Plan compile_gradients(const std::string& onnx_path, const Recipe& recipe, const std::string& of, const std::vector<std::string>& wrt, const std::map<std::string, std::int64_t>& dims = {});
 
 /// Writes the model that was compiled, with the session's weights: same names, same opset.
 void save_trained_model(const plan::Plan& plan, const Session& session, const std::string& path);

@@ -64,10 +64,15 @@ plan::Feed describe_feed(const Graph& imported, const Recipe& recipe, const OwnT
   return feed;
 }
 
+std::vector<EntryGraph> wanted_entries(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const CompileOptions& options, TrainingReport& report) {
+  if (not options.gradients) return build_entries(imported, recipe, report, own);
+  std::vector<EntryGraph> entries;
+  entries.push_back({"predict", build_gradient_function(imported, recipe, *options.gradients)});
+  return entries;
+}
+
 /// The graphs of all entries, ready to be scheduled for the target.
-std::vector<EntryGraph> prepared_entries(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const Target& target, const PassChoice& passes,
-                                         TrainingReport& report) {
-  std::vector<EntryGraph> entries = build_entries(imported, recipe, report, own);
+std::vector<EntryGraph> prepared_entries(std::vector<EntryGraph> entries, const Target& target, const PassChoice& passes) {
   on_all_cores(entries.size(), [&](std::size_t i) {
     EntryGraph& entry = entries[i];
     verify(entry.graph);  // cheap next to code generation, and a wrong graph must not become a plan
@@ -215,8 +220,8 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
     if (target != "cpu") throw Error(Code::kUsage, fmt::format("--target {}: this build compiles for cpu only", quoted(target)), {}, {"leave --target out"});
   const CpuTarget target;
   Compiled compiled;
-  const bool own_training = not recipe.can_train() and model.own != nullptr and model.own->step;
-  const std::vector<EntryGraph> graphs = prepared_entries(model.graph, recipe, model.own, target, options.passes, compiled.training);
+  const bool own_training = not options.gradients and not recipe.can_train() and model.own != nullptr and model.own->step;
+  const std::vector<EntryGraph> graphs = prepared_entries(wanted_entries(model.graph, recipe, model.own, options, compiled.training), target, options.passes);
   Scheduled scheduled = schedule_all(model.graph, recipe, own_training ? model.own : nullptr, options.passes, graphs);
 
   plan::Program program;
@@ -234,7 +239,7 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
 
   plan::Plan& plan = compiled.plan;
   plan.model_name = model.name;
-  if (recipe.can_train() or own_training) plan.recipe_json = to_json(recipe);
+  if (not options.gradients and (recipe.can_train() or own_training)) plan.recipe_json = to_json(recipe);
   plan.onnx_model = skeleton(std::move(model.proto), own_training, program.persistents);
   if (const Dim samples = samples_of(model.graph); samples.is_symbol()) plan.batch_symbol = samples.text();
   plan.graphs["imported"] = print(model.graph);
@@ -269,13 +274,13 @@ struct StageContext {
   const Graph& imported;
   const Recipe& recipe;
   const OwnTraining* own;
-  const PassChoice& passes;
+  const CompileOptions& options;
   TrainingReport report = {};
   const CpuTarget target = {};
 
-  std::vector<EntryGraph> raw() { return build_entries(imported, recipe, report, own); }
-  std::vector<EntryGraph> prepared() { return prepared_entries(imported, recipe, own, target, passes, report); }
-  Scheduled scheduled() { return schedule_all(imported, recipe, recipe.can_train() ? nullptr : own, passes, prepared()); }
+  std::vector<EntryGraph> raw() { return wanted_entries(imported, recipe, own, options, report); }
+  std::vector<EntryGraph> prepared() { return prepared_entries(raw(), target, options.passes); }
+  Scheduled scheduled() { return schedule_all(imported, recipe, recipe.can_train() ? nullptr : own, options.passes, prepared()); }
 };
 
 struct Stage {
@@ -316,10 +321,10 @@ const std::vector<std::string>& stage_names() {
   return names;
 }
 
-std::string emit_stage(const Graph& imported, const Recipe& recipe, const std::string& wanted, const OwnTraining* own, const PassChoice& passes) {
+std::string emit_stage(const Graph& imported, const Recipe& recipe, const std::string& wanted, const OwnTraining* own, const CompileOptions& options) {
   for (const Stage& stage : kStages) {
     if (stage.name != wanted) continue;
-    StageContext context{imported, recipe, own, passes};
+    StageContext context{imported, recipe, own, options};
     return stage.text(context);
   }
   throw Error(Code::kUsage, fmt::format("--emit {}: no such stage", quoted(wanted)), {}, {did_you_mean(wanted, stage_names()), "stages: " + quoted_list(stage_names())});

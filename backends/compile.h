@@ -2,12 +2,14 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/recipe.h"
 #include "formats/onnx_file.h"
 #include "ir/graph.h"
+#include "passes/gradients_of.h"
 #include "passes/pipeline.h"
 #include "runtime/plan/plan.h"
 
@@ -26,6 +28,7 @@ struct CompileOptions {
   std::vector<std::string> cpu_levels = {"x86-64-v3", "x86-64-v4"};  ///< code levels to emit; the best that the processor has is loaded
   PassChoice passes = {};                                            ///< of those that may be left out
   bool explain = false;                                              ///< fill Compiled::why
+  std::optional<GradientsOf> gradients = {};                         ///< instead of entries to train and to predict: what `predict` then gives
 };
 
 struct Compiled {
@@ -42,7 +45,7 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
 std::string summary(const Compiled& compiled, const std::string& path, std::int64_t batch);
 
 /// Text of one stage of the compilation: imported, training, optimized, kernels, schedule, llvm, asm. Throws Error kUsage for another name.
-std::string emit_stage(const Graph& imported, const Recipe& recipe, const std::string& stage, const OwnTraining* own = nullptr, const PassChoice& passes = {});
+std::string emit_stage(const Graph& imported, const Recipe& recipe, const std::string& stage, const OwnTraining* own = nullptr, const CompileOptions& options = {});
 const std::vector<std::string>& stage_names();
 
 }  // namespace hone

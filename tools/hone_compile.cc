@@ -19,7 +19,7 @@ namespace {
 struct Arguments {
   std::string model, recipe, out, target = "cpu", levels = join(CompileOptions().cpu_levels, ","), passes;
   std::vector<std::string> set, emit, dim, bind;
-  std::string new_head;
+  std::string new_head, gradients_of, wrt;
   std::int64_t batch = 0;
   bool check = false, check_grad = false, why = false, json = false, no_training_info = false;
 };
@@ -34,6 +34,8 @@ Settings read_settings(const Arguments& arguments) {
   RecipeSource source = arguments.recipe.empty() ? RecipeSource{} : read_recipe(arguments.recipe);
   for (const std::string& assignment : arguments.set) add_override(source, assignment);
   if (not arguments.new_head.empty()) add_override(source, "model.new_head." + arguments.new_head);
+  const bool has_loss = source.values.contains("loss.kind"), has_optimizer = source.values.contains("optimizer.kind");
+  if (not arguments.gradients_of.empty() and has_loss and not has_optimizer) add_override(source, "optimizer.kind=sgd");  // gradients take none, but a recipe must have both
   return {source.values.empty() ? Recipe{} : resolve(source), source.values.contains("model.initialize")};
 }
 
@@ -134,6 +136,8 @@ int check(const Arguments& arguments) {
 }
 
 int run(const Arguments& arguments) {
+  if (arguments.gradients_of.empty() != arguments.wrt.empty())
+    throw Error(Code::kUsage, "--gradients-of and --wrt are given together: what is differentiated, and with respect to what", {}, {"for example --gradients-of loss --wrt x,dense/kernel"});
   if (arguments.out.empty() and arguments.emit.empty() and arguments.passes.empty() and not arguments.check and not arguments.check_grad and not arguments.why)
     throw Error(Code::kUsage, "nothing to do with the model", {},
                 {"write a plan with -o PLAN.hone, look at a stage with --emit STAGE, or ask for a report with --check"});
@@ -149,12 +153,13 @@ int run(const Arguments& arguments) {
     if (not report.ok) return exit_code(Code::kGradientMismatch);
   }
   if (not arguments.passes.empty() and runs_passes_alone(arguments)) return emit_passes(model, arguments), 0;
-  const PassChoice passes = arguments.passes.empty() ? PassChoice() : PassChoice(arguments.passes);
-  for (const std::string& item : arguments.emit) write_text(item, emit_stage(model.graph, recipe, stage_of(item), &model.own_training, passes));
+  CompileOptions options = {.targets = split(arguments.target, ','), .cpu_levels = levels_of(arguments), .passes = {}, .explain = arguments.why};
+  if (not arguments.passes.empty()) options.passes = PassChoice(arguments.passes);
+  if (not arguments.gradients_of.empty()) options.gradients = GradientsOf{.of = arguments.gradients_of, .wrt = split(arguments.wrt, ',')};
+  for (const std::string& item : arguments.emit) write_text(item, emit_stage(model.graph, recipe, stage_of(item), &model.own_training, options));
   if (arguments.out.empty() and not arguments.why) return 0;
   const std::string name = arguments.model.substr(arguments.model.rfind('/') + 1);
-  const Compiled compiled = compile({model.graph, std::move(model.model), name, &model.own_training}, recipe,
-                                    {.targets = split(arguments.target, ','), .cpu_levels = levels_of(arguments), .passes = passes, .explain = arguments.why});
+  const Compiled compiled = compile({model.graph, std::move(model.model), name, &model.own_training}, recipe, options);
   for (const Diag& warning : compiled.warnings) print_message(to_string(warning));
   if (arguments.why) print_data(compiled.why);
   if (arguments.out.empty()) return 0;
@@ -169,6 +174,8 @@ Tool make_tool(Arguments& a) {
       {"-r,--recipe", "RECIPE.toml", "how to train it; without one as the model says itself, else the plan can only predict and be called", &a.recipe},
       {"--set", "KEY=VALUE", "sets or overrides a key of the recipe; may be given several times", &a.set},
       {"--new-head", "classes=C", "replaces the last layer by a fresh one for so many classes", &a.new_head},
+      {"--gradients-of", "NAME", "a plan that only gives gradients, for hone-run call: of the recipe's mean loss (loss), or of the sum of one of the model's outputs", &a.gradients_of},
+      {"--wrt", "NAME,...", "the inputs and weights with respect to which; the gradients are called NAME_grad", &a.wrt},
       {"-o,--out", "PLAN.hone", "where the plan goes", &a.out},
       {"--target", "T,...", "programs to put into the plan", &a.target},
       {"--levels", "L,...", "kinds of x86 processors that the plan has code for; each takes its time to compile", &a.levels},

@@ -53,6 +53,32 @@ Tensor predict(Session& session) {
   return session.result_tensor("logits");
 }
 
+/// Along its gradient a point's loss grows.
+TEST(Api, GivesGradientsOfTheLoss) {
+  const hone::test::TempFolder folder;
+  build(folder / "circle.onnx");
+  Recipe recipe;
+  recipe.loss.kind = "softmax_cross_entropy";
+  Session session(compile_gradients(folder / "circle.onnx", recipe, "loss", {"point", "dense/kernel"}), {});
+  const auto [x, y] = circle_batch(0);
+  const auto loss_at = [&, target = y](const Tensor& point) {
+    const std::pair<std::string, TensorView> feeds[] = {{"point", point}, {"target", target}};
+    session.run(plan::kPredict, feeds);
+    return session.result_tensor("loss").at(0);
+  };
+  const double before = loss_at(x);
+  const Tensor gradient = session.result_tensor("point_grad");
+  ASSERT_EQ(gradient.shape(), x.shape());
+  EXPECT_EQ(session.result_tensor("dense/kernel_grad").shape(), (std::vector<std::int64_t>{2, 16}));
+  double squares = 0;
+  std::vector<float> along;
+  for (std::int64_t i = 0; i < x.element_count(); ++i) {
+    squares += gradient.at(i) * gradient.at(i);
+    along.push_back(static_cast<float>(x.at(i) + 0.1 * gradient.at(i)));
+  }
+  EXPECT_NEAR(loss_at(Tensor::of<float>(x.shape(), along)) - before, 0.1 * squares, 0.02 * squares);
+}
+
 TEST(Api, BuildsCompilesTrainsAndSavesAModel) {
   const hone::test::TempFolder folder;
   build(folder / "circle.onnx");
