@@ -9,10 +9,7 @@
 #if HONE_OPENMP
 #include <omp.h>
 #else
-#include <condition_variable>
-#include <mutex>
-#include <thread>
-#include <vector>
+#include "runtime/device/worker_threads.h"
 #endif
 
 namespace hone {
@@ -84,58 +81,27 @@ void Team::run(MemberFunction body, const void* context) {
 
 #else
 
-/// Each round has a number; the workers take part in it once and count themselves out.
 struct Team::Pool {
-  std::mutex mutex;
-  std::condition_variable started, finished;
-  std::uint64_t round = 0;
-  int running = 0;
-  bool stopping = false;
-  MemberFunction body = nullptr;
-  const void* context = nullptr;
-  std::vector<std::thread> threads;
-
-  void work(const Member& member) {
-    set_denormals_are_zero();
-    std::uint64_t done = 0;
-    std::unique_lock lock(mutex);
-    while (true) {
-      started.wait(lock, [&] { return stopping or round != done; });
-      if (stopping) return;
-      done = round;
-      lock.unlock();
-      body(context, member);
-      lock.lock();
-      if (--running == 0) finished.notify_one();
-    }
-  }
+  explicit Pool(int count) : threads(count) {}
+  WorkerThreads threads;
 };
 
-Team::Team(int threads) : threads_(threads), pool_(std::make_unique<Pool>()) {
+Team::Team(int threads) : threads_(threads) {
   HONE_CHECK(threads >= 1, "a team without threads");
-  for (int i = 1; i < threads; ++i) pool_->threads.emplace_back([pool = pool_.get(), member = Member(i, threads, barrier_)] { pool->work(member); });
+  pool_ = std::make_unique<Pool>(threads);
 }
-
-Team::~Team() {
-  {
-    const std::lock_guard lock(pool_->mutex);
-    pool_->stopping = true;
-  }
-  pool_->started.notify_all();
-  for (std::thread& thread : pool_->threads) thread.join();
-}
+Team::~Team() = default;
 
 void Team::run(MemberFunction body, const void* context) {
-  {
-    const std::lock_guard lock(pool_->mutex);
-    pool_->body = body, pool_->context = context;
-    pool_->running = threads_ - 1;
-    ++pool_->round;
-  }
-  pool_->started.notify_all();
-  body(context, Member(0, threads_, barrier_));
-  std::unique_lock lock(pool_->mutex);
-  pool_->finished.wait(lock, [this] { return pool_->running == 0; });
+  const struct {
+    Team& team;
+    MemberFunction body;
+    const void* context;
+  } job = {*this, body, context};
+  (void)pool_->threads.run([&job](int number) {  // one pointer, so that nothing is allocated; kernels throw nothing
+    set_denormals_are_zero();
+    job.body(job.context, Member(number, job.team.threads_, job.team.barrier_));
+  });
 }
 
 #endif

@@ -222,10 +222,11 @@ void ReplicaRunner::add_up() {
   for (const Work& work : work_)
     for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i] += work.sums[i];
   if (replicas_.processes() == 1) return;
-  double wish = wants_stop_ and wants_stop_() ? 1 : 0;
-  const ExchangedTensor all[] = {{DType::kF64, static_cast<std::int64_t>(sums_.size()), sums_.data()}, {DType::kF64, 1, &wish}};
+  const Wishes own = wishes_ ? wishes_() : Wishes{};
+  double wishes[] = {own.stop ? 1.0 : 0.0, own.out_of_time ? 1.0 : 0.0};
+  const ExchangedTensor all[] = {{DType::kF64, static_cast<std::int64_t>(sums_.size()), sums_.data()}, {DType::kF64, std::size(wishes), wishes}};
   replicas_.between_processes()->all_reduce(all);
-  stop_agreed_ = wish > 0;
+  agreed_ = {.stop = wishes[0] > 0, .out_of_time = wishes[1] > 0};
 }
 
 TensorView ReplicaRunner::result(std::string_view name) {

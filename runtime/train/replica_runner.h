@@ -9,7 +9,7 @@
 #include "runtime/plan/plan.h"
 #include "runtime/train/means.h"
 #include "runtime/train/replicas.h"
-#include "runtime/train/worker_threads.h"
+#include "runtime/device/worker_threads.h"
 
 namespace hone {
 
@@ -26,9 +26,13 @@ class ReplicaRunner : public StepRunner {
   void set_step(std::int64_t step) { step_ = step; }
   /// Between processes, before the first step, before each save and every so many updates: all must have the same weights and states, else kPeer. 0: only before the first step.
   void compare_every(std::int64_t steps) { compare_every_ = steps; }
-  /// Asked in every step; once one process has said yes, stop_agreed() does in all of them, after the same step.
-  void ask(std::function<bool()> wants_stop) { wants_stop_ = std::move(wants_stop); }
-  bool stop_agreed() const { return stop_agreed_; }
+  /// Why training should end.
+  struct Wishes {
+    bool stop = false, out_of_time = false;
+  };
+  /// Asked in every step of several processes; what one of them wishes is agreed() in all, after the same step.
+  void ask(std::function<Wishes()> wishes) { wishes_ = std::move(wishes); }
+  Wishes agreed() const { return agreed_; }
 
   /// Throws the first error of a local replica; of those that failed because another one did, only if there is none else. Before the first step all get the first one's weights.
   void run(std::string_view entry, const NamedViews& feeds) override;
@@ -68,8 +72,8 @@ class ReplicaRunner : public StepRunner {
   WorkerThreads workers_;
   bool weights_are_shared_ = false;
   std::int64_t step_ = 0, compare_every_ = 0, compared_step_ = -1;
-  std::function<bool()> wants_stop_;
-  bool stop_agreed_ = false;
+  std::function<Wishes()> wishes_;
+  Wishes agreed_;
   struct Summed {
     std::string name;
     std::vector<std::int64_t> shape;

@@ -212,7 +212,7 @@ void TrainingLoop::log_step(double loss, bool with_norms) {
 void TrainingLoop::after_step() {
   progress_.step(steps_in(state_.batch), means_.values());
   if (options_.stop_requested()) result_.end = TrainResult::End::kStopRequested;
-  else if (recipe_.train.max_seconds > 0 and seconds_since(begin_) >= recipe_.train.max_seconds) result_.end = TrainResult::End::kOutOfTime;
+  else if (options_.out_of_time ? options_.out_of_time() : recipe_.train.max_seconds > 0 and seconds_since(begin_) >= recipe_.train.max_seconds) result_.end = TrainResult::End::kOutOfTime;
   if (options_.save_steps > 0 and state_.step % options_.save_steps == 0 and not is_epoch_over()) save();
 }
 

@@ -31,6 +31,7 @@ struct TrainOptions {
   Checkpoints* checkpoints = nullptr;                           ///< where to save after every epoch, and when the run stops; null: nowhere
   std::int64_t save_steps = 0;                                  ///< and every so many steps; in all processes that train together, though only one has checkpoints
   std::function<bool()> stop_requested = [] { return false; };  ///< asked after every step
+  std::function<bool()> out_of_time;                            ///< the same; without it this process's clock and train.max_seconds say so
   std::function<void(const StepRecord&)> on_step;               ///< called after every step, if given
   std::function<void(const EpochRecord&)> on_epoch;             ///< called after every epoch and its validation, if given
 };

@@ -63,6 +63,12 @@ TEST_F(TrainedByRanks, AverageRunningStatistics) {
   EXPECT_TRUE(model("ranks") == model("alone"));
 }
 
+TEST_F(TrainedByRanks, StopTogetherWhenTheirTimeIsOver) {
+  const Ranks ranks(folder(), "ranks", {.size = 3}, TrainedModel::command("ranks", "--epochs 1000000 --max-time 1"));
+  for (const int rank : {0, 1, 2}) EXPECT_EQ(ranks.exit_code(rank), 0) << ranks.said(rank);
+  EXPECT_THAT(ranks.said(0), HasSubstr("Out of time after step "));
+}
+
 TEST_F(TrainedByRanks, LearnsWhatOneProcessLearnsAndSpeaksOnce) {
   run_well(folder().path(), TrainedModel::command("alone", "--quiet --epochs 3"));
   const Ranks ranks(folder(), "ranks", {.size = 2}, TrainedModel::command("ranks", "--epochs 3"));

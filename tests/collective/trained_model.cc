@@ -14,28 +14,6 @@ namespace {
 
 constexpr std::int64_t kSamples = 97, kFeatures = 4, kFrozen = 6, kHidden = 16, kClasses = 3;
 
-constexpr const char* kRecipe = R"([model]
-freeze = ["frozen"]
-[model.dropout]
-after = ["*"]
-rate = 0.2
-[loss]
-kind = "softmax_cross_entropy"
-[optimizer]
-kind = "adam"
-learning_rate = 0.01
-[schedule]
-kind = "cosine"
-warmup_steps = 5
-[metrics]
-list = ["accuracy"]
-[data]
-batch_size = 16
-shuffle_buffer = 40
-[train]
-epochs = 5
-)";
-
 /// Values around 0 that differ from each other.
 std::vector<float> values(std::int64_t count, float first) {
   std::vector<float> result;
@@ -63,7 +41,7 @@ TrainedModel::TrainedModel() {
   model.node("MatMul", {"hidden", "last_kernel"}, {"last_product"});
   model.node("Add", {"last_product", "last_bias"}, {"logits"});
   folder.write("model.onnx", model.proto.SerializeAsString());
-  folder.write("train.toml", kRecipe);
+  write_demanding_recipe(folder, 16, "", "[model]\nfreeze = [\"frozen\"]");
   write_floats(folder, "x.npy", {kSamples, kFeatures});
   write_classes(folder, "y.npy", kSamples, kClasses);
   write_npy(folder / "other.npy", f32({kSamples, kFeatures}, values(kSamples * kFeatures, 0.1F)));

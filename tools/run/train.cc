@@ -201,6 +201,16 @@ void say_replicas(Progress& progress, const Job& job, const Arguments& arguments
   else progress.say(fmt::format("{} replicas in {}: {} samples a step, {} for each", replicas, where, batch, batch % replicas == 0 ? std::to_string(batch / replicas) : fmt::format("{} or {}", batch / replicas, batch / replicas + 1)));
 }
 
+/// All processes stop after the same step.
+void stop_together(ReplicaRunner& runner, double max_seconds, TrainOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  runner.ask([max_seconds, begin = Clock::now()]() -> ReplicaRunner::Wishes {
+    return {.stop = stop_signal != 0, .out_of_time = max_seconds > 0 and std::chrono::duration<double>(Clock::now() - begin).count() >= max_seconds};
+  });
+  options.stop_requested = [&runner] { return runner.agreed().stop; };
+  options.out_of_time = [&runner] { return runner.agreed().out_of_time; };
+}
+
 int train_here(const Arguments& arguments, Communicator* processes) {
   const auto train_sources = parse_data("--train", arguments.train), valid_sources = parse_data("--valid", arguments.valid);
   Job job(arguments, processes);
@@ -237,7 +247,6 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   if (runner != nullptr) {
     runner->set_step(from ? from->step : 0);
     runner->compare_every(arguments.check_every);
-    runner->ask([] { return stop_signal != 0; });
   }
   if (arguments.run_dir.empty() and arguments.out.empty() and job.is_first_process() and not arguments.dry_run and not arguments.quiet)
     progress.say("note: neither --out nor --run-dir is given, so nothing of this run will be kept");
@@ -250,7 +259,8 @@ int train_here(const Arguments& arguments, Communicator* processes) {
                           .run_dir = has_folder ? arguments.run_dir : "",
                           .checkpoints = has_folder ? &checkpoints : nullptr,
                           .save_steps = arguments.save_steps,
-                          .stop_requested = [&] { return job.replicas.processes() > 1 ? runner->stop_agreed() : stop_signal != 0; }};
+                          .stop_requested = [] { return stop_signal != 0; }};
+  if (job.replicas.processes() > 1) stop_together(*runner, recipe.train.max_seconds, options);
   catch_stop_signals();
   const TrainResult result = TrainingLoop(*job.runner, entries, recipe, batches, validation ? &*validation : nullptr, options, progress, from).run();
   const int exit_code = finish_training(job, arguments, result, progress);
@@ -275,7 +285,6 @@ int train(const Arguments& arguments) {
   const auto processes = connect_with_mpi({.timeout = timeout_of(arguments.collective_timeout), .version = HONE_VERSION});
   if (processes->size() == 1) return train_here(arguments, nullptr);
   try {
-    if (arguments.max_time) throw Error(Code::kUsage, "--max-time with several processes, which would stop at different steps", {}, {"use --steps, or let the launcher send SIGTERM: the step is then finished and everything saved"});
     const int exit_code = train_here(processes->rank() == 0 ? arguments : of_other_process(arguments), processes.get());
     const bool saved = not arguments.dry_run and (not arguments.out.empty() or not arguments.run_dir.empty());
     return exit_code == kStopped and saved ? kStoppedSaved : exit_code;  // the first process has saved for all

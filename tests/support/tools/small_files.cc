@@ -66,6 +66,30 @@ void write_recipe(const TempFolder& folder) {
                "[metrics]\nlist = [\"accuracy\"]\n[data]\nbatch_size = 4\n[train]\nepochs = 1\n");
 }
 
+void write_demanding_recipe(const TempFolder& folder, int batch_size, const std::string& train, const std::string& model) {
+  folder.write("train.toml", fmt::format(R"({}
+[model.dropout]
+after = ["*"]
+rate = 0.2
+[loss]
+kind = "softmax_cross_entropy"
+[optimizer]
+kind = "adam"
+learning_rate = 0.01
+[schedule]
+kind = "cosine"
+warmup_steps = 5
+[metrics]
+list = ["accuracy"]
+[data]
+batch_size = {}
+shuffle_buffer = 40
+[train]
+epochs = 5
+{}
+)", model, batch_size, train));
+}
+
 void write_floats(const TempFolder& folder, const std::string& name, std::vector<std::int64_t> shape) { write_npy(folder / name, drawn(std::move(shape), 2)); }
 
 void write_integers(const TempFolder& folder, const std::string& name, std::vector<std::int64_t> values) {

@@ -27,6 +27,9 @@ void write_conv_plan(const TempFolder& folder);
 /// Softmax cross-entropy, adam, accuracy, batches of 4, as train.toml.
 void write_recipe(const TempFolder& folder);
 
+/// What a run that is resumed or split could get wrong, as train.toml: dropout, shuffling in 5 epochs, adam with warm-up, accuracy. `model` stands before it, `train` behind [train].
+void write_demanding_recipe(const TempFolder& folder, int batch_size, const std::string& train = "", const std::string& model = "");
+
 /// f32 values around 0 that differ from each other.
 void write_floats(const TempFolder& folder, const std::string& name, std::vector<std::int64_t> shape);
 /// i64: 0 to classes - 1, again and again.

@@ -1,4 +1,4 @@
-#include "runtime/train/worker_threads.h"
+#include "runtime/device/worker_threads.h"
 
 #include <condition_variable>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Threads that do the same job side by side again and again.
+// Threads that do the same job side by side again and again, and sleep in between.
 #pragma once
 
 #include <exception>
