@@ -25,6 +25,7 @@ std::string names_of(const plan::Entry& entry, const Ids& buffers) {
 
 struct StepPrinter {
   const plan::Entry& entry;
+  std::uint32_t number;
   std::string operator()(const plan::KernelStep& step) const { return fmt::format("kernel {}({}) over {}", step.symbol, names_of(entry, step.buffers), step.range.text()); }
   std::string operator()(const plan::LibraryStep& step) const { return fmt::format("call {}({}) -> {}", step.row, names_of(entry, step.operands), names_of(entry, step.results)); }
   std::string operator()(const plan::HostStep& step) const { return fmt::format("host {}({}) -> {}", step.function, names_of(entry, step.operands), names_of(entry, step.results)); }
@@ -36,7 +37,10 @@ struct StepPrinter {
     return text;
   }
   std::string operator()(const plan::CopyStep& step) const { return fmt::format("copy {} -> {}", name_of(entry, step.from), name_of(entry, step.to)); }
-  std::string operator()(const plan::AllReduceStep& step) const { return fmt::format("{} {} (bucket {})", step.collects ? "collect" : "all_reduce", names_of(entry, step.buffers), step.bucket); }
+  std::string operator()(const plan::AllReduceStep& step) const {
+    if (step.collects) return fmt::format("collect {} (bucket {})", names_of(entry, step.buffers), step.bucket);
+    return fmt::format("all_reduce {} (bucket {}, until step {})", names_of(entry, step.buffers), step.bucket, plan::end_of_exchange(entry, number));
+  }
 };
 
 std::string storage_of(const plan::Entry& entry, const Buffer& buffer, const std::vector<plan::Persistent>& persistents) {
@@ -53,8 +57,8 @@ std::string storage_of(const plan::Entry& entry, const Buffer& buffer, const std
 
 std::string print(const plan::Entry& entry, const std::vector<plan::Persistent>& persistents) {
   std::string text = fmt::format("entry {}: {} steps, {} buffers\n", entry.name, entry.steps.size(), entry.buffers.size());
-  for (std::size_t i = 0; i < entry.steps.size(); ++i) {
-    text += fmt::format("  {:4}  {:<60}  // {}\n", i, std::visit(StepPrinter{entry}, entry.steps[i].what), entry.steps[i].origin);
+  for (std::uint32_t i = 0; i < entry.steps.size(); ++i) {
+    text += fmt::format("  {:4}  {:<60}  // {}\n", i, std::visit(StepPrinter{entry, i}, entry.steps[i].what), entry.steps[i].origin);
     const auto* region = std::get_if<plan::RegionStep>(&entry.steps[i].what);
     if (region == nullptr) continue;
     for (const plan::Entry& body : region->bodies)
