@@ -21,7 +21,7 @@ template <typename T>
 T value(int rank, std::int64_t i) {
   const std::uint64_t mixed = (static_cast<std::uint64_t>(i) * 2654435761u + static_cast<std::uint64_t>(rank) * 40503u + 12345u) % 100'003u;
   if constexpr (std::is_floating_point_v<T>) return static_cast<T>((static_cast<double>(mixed) - 50'000) * std::pow(10.0, static_cast<double>(mixed % 7) - 3));
-  return static_cast<T>(mixed * (mixed + 7)) - static_cast<T>(5'000'000'000);
+  return static_cast<T>(mixed * (mixed + 7) - 5'000'000'000u);
 }
 
 template <typename T>
