@@ -6,6 +6,7 @@
 #include <set>
 
 #include "backends/cpu/cpu_target.h"
+#include "backends/early_order.h"
 #include "backends/explain.h"
 #include "backends/llvm/emit.h"
 #include "backends/panels.h"
@@ -64,6 +65,11 @@ plan::Feed describe_feed(const Graph& imported, const Recipe& recipe, const OwnT
   return feed;
 }
 
+/// The model's own training, where that is what is compiled; else null.
+const OwnTraining* compiled_training(const Recipe& recipe, const OwnTraining* own, const CompileOptions& options) {
+  return options.gradients or recipe.can_train() or own == nullptr or not own->step ? nullptr : own;
+}
+
 std::vector<EntryGraph> wanted_entries(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const CompileOptions& options, TrainingReport& report) {
   if (not options.gradients) return build_entries(imported, recipe, report, own);
   std::vector<EntryGraph> entries;
@@ -108,10 +114,6 @@ std::set<std::string> called(const std::vector<plan::Entry>& entries) {
       else if (const auto* region = std::get_if<plan::RegionStep>(&step.what)) symbols.merge(called(region->bodies));  // the verifier limits the depth
     }
   return symbols;
-}
-
-bool exchanges(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.op->collective; });
 }
 
 /// What an entry exchanges, in order.
@@ -220,9 +222,9 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
     if (target != "cpu") throw Error(Code::kUsage, fmt::format("--target {}: this build compiles for cpu only", quoted(target)), {}, {"leave --target out"});
   const CpuTarget target;
   Compiled compiled;
-  const bool own_training = not options.gradients and not recipe.can_train() and model.own != nullptr and model.own->step;
+  const OwnTraining* const own_training = compiled_training(recipe, model.own, options);
   const std::vector<EntryGraph> graphs = prepared_entries(wanted_entries(model.graph, recipe, model.own, options, compiled.training), target, options.passes);
-  Scheduled scheduled = schedule_all(model.graph, recipe, own_training ? model.own : nullptr, options.passes, graphs);
+  Scheduled scheduled = schedule_all(model.graph, recipe, own_training, options.passes, graphs);
 
   plan::Program program;
   program.target = target.name();
@@ -239,8 +241,8 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
 
   plan::Plan& plan = compiled.plan;
   plan.model_name = model.name;
-  if (not options.gradients and (recipe.can_train() or own_training)) plan.recipe_json = to_json(recipe);
-  plan.onnx_model = skeleton(std::move(model.proto), own_training, program.persistents);
+  if (not options.gradients and (recipe.can_train() or own_training != nullptr)) plan.recipe_json = to_json(recipe);
+  plan.onnx_model = skeleton(std::move(model.proto), own_training != nullptr, program.persistents);
   if (const Dim samples = samples_of(model.graph); samples.is_symbol()) plan.batch_symbol = samples.text();
   plan.graphs["imported"] = print(model.graph);
   for (const EntryGraph& entry : graphs) plan.graphs[entry.name] = print(entry.graph);
@@ -280,7 +282,7 @@ struct StageContext {
 
   std::vector<EntryGraph> raw() { return wanted_entries(imported, recipe, own, options, report); }
   std::vector<EntryGraph> prepared() { return prepared_entries(raw(), target, options.passes); }
-  Scheduled scheduled() { return schedule_all(imported, recipe, recipe.can_train() ? nullptr : own, options.passes, prepared()); }
+  Scheduled scheduled() { return schedule_all(imported, recipe, compiled_training(recipe, own, options), options.passes, prepared()); }
 };
 
 struct Stage {

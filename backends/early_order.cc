@@ -13,7 +13,7 @@ namespace {
 
 class EarlyOrder {
  public:
-  explicit EarlyOrder(const Graph& graph) : graph_(graph), place_(graph.node_count()), replaced_(graph.value_count()), readers_(graph.value_count()), exchanges_(std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op->collective; })) {
+  explicit EarlyOrder(const Graph& graph) : graph_(graph), place_(graph.node_count()), replaced_(graph.value_count()), readers_(graph.value_count()), exchanges_(exchanges(graph)) {
     for (const Alias& alias : graph.aliases()) replaced_[alias.value.index] = alias.state;
     for (std::size_t i = 0; i < graph.node_count(); ++i)
       for (const ValueId operand : graph.node(NodeId(i)).operands)
@@ -68,6 +68,10 @@ class EarlyOrder {
 };
 
 }  // namespace
+
+bool exchanges(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op->collective; });
+}
 
 std::vector<std::vector<NodeId>> with_early_steps(const Graph& graph, std::vector<std::vector<NodeId>> groups) {
   const std::vector<std::size_t> places = EarlyOrder(graph).run(groups);

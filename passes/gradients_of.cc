@@ -22,9 +22,9 @@ std::vector<std::string> float_inputs(const Graph& graph) {
   return names;
 }
 
-ValueId input_named(const Graph& graph, const std::string& name) {
+void check_input(const Graph& graph, const std::string& name) {
   const std::vector<std::string> names = float_inputs(graph);
-  if (std::find(names.begin(), names.end(), name) != names.end()) return graph.find_input(name)->value;
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
   const Input* input = graph.find_input(name);
   std::vector<std::string> notes = {"there are " + quoted_list(names)};
   if (std::string hint = did_you_mean(name, names); not hint.empty()) notes.insert(notes.begin(), std::move(hint));
@@ -57,13 +57,13 @@ Graph build_gradient_function(const Graph& imported, const Recipe& recipe, const
   (void)remove_dropout(graph);
   (void)key_iterations(graph);
   (void)fold_constants(graph);                                           // because a weight may be hidden behind constant arithmetic
-  std::vector<ValueId> wrt;
-  for (const std::string& name : wanted.wrt) wrt.push_back(input_named(graph, name));
+  for (const std::string& name : wanted.wrt) check_input(graph, name);
   const bool is_loss = wanted.of == "loss" and recipe.can_train();
   if (is_loss) (void)attach_loss(graph, recipe);
   else keep_output(graph, wanted.of);
   (void)expand_for_gradients(graph);                                     // because few `lower` ops have gradients of their own
-  for (std::size_t i = 0; i < wrt.size(); ++i) wrt[i] = graph.find_input(wanted.wrt[i])->value;
+  std::vector<ValueId> wrt;
+  for (const std::string& name : wanted.wrt) wrt.push_back(graph.find_input(name)->value);
   const std::vector<ValueId> gradients = differentiate(graph, graph.find_output(is_loss ? "loss_sum" : wanted.of)->value, wrt);
   Builder builder(graph);
   const Builder::Scope scope(builder, Loc{.derived = "gradients"}, Part::kBackward);
