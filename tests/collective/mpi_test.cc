@@ -1,6 +1,6 @@
 // Replicas that are processes.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <chrono>
@@ -115,7 +115,7 @@ TEST_F(Mpi, NamesReplicasOfOtherVersions) {
   Process mpirun(command, folder_ / "mpirun");
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(expected(folder_, fmt::format("exit.{}", rank)), "9");
-    EXPECT_THAT(folder_.read(fmt::format("said.{}", rank)), testing::ContainsRegex(R"(different versions: 1\.0 \(protocol [0-9]+\) on ranks 0, 1; 2\.0 \(protocol [0-9]+\) on rank 2)"));
+    EXPECT_NE(folder_.read(fmt::format("said.{}", rank)).find("different versions: 1.0 (protocol 2) on ranks 0, 1; 2.0 (protocol 2) on rank 2"), std::string::npos) << folder_.read(fmt::format("said.{}", rank));
   }
 }
 
