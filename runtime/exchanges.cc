@@ -5,19 +5,20 @@
 
 namespace hone {
 
-Exchanges::Exchanges(Communicator& communicator) : communicator_(communicator) {
-  if (communicator.mostly_waits()) thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
+Exchanges::Exchanges(Communicator* communicator) : communicator_(communicator) {
+  if (communicator != nullptr and communicator->mostly_waits()) thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
 }
 
 Exchanges::~Exchanges() { abandon(); }
 
 void Exchanges::run(const BoundExchange& exchange) {
   try {
-    communicator_.all_reduce(exchange.tensors);
+    communicator_->all_reduce(exchange.tensors);
   } catch (const Error& error) { throw with_note(error, exchange.name); }
 }
 
 void Exchanges::begin(const BoundExchange& exchange) {
+  if (communicator_ == nullptr) return;
   if (not thread_.joinable()) return run(exchange);
   {
     const std::lock_guard lock(mutex_);
@@ -34,17 +35,24 @@ void Exchanges::end(std::size_t count) {
 }
 
 void Exchanges::end_all() {
-  end(begun_.size());
-  begun_.clear();
-  ended_ = 0;
+  if (not thread_.joinable()) return;
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return ended_ == begun_.size(); });
+  if (failure_) std::rethrow_exception(failure_);
+  forget();
 }
 
 void Exchanges::abandon() noexcept {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return ended_ == begun_.size(); });
+  forget();
+  failure_ = nullptr;
+}
+
+/// All have ended; under the lock, as the thread may wake at any time.
+void Exchanges::forget() {
   begun_.clear();
   ended_ = 0;
-  failure_ = nullptr;
 }
 
 void Exchanges::work(const std::stop_token& stop) {

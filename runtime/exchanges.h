@@ -15,8 +15,8 @@ namespace hone {
 /// all_reduces in the order in which they are begun: in a thread of their own where the communicator mostly waits for a network, else at once.
 class Exchanges {
  public:
-  /// The communicator is used by nobody else between begin() and the end of that.
-  explicit Exchanges(Communicator& communicator);
+  /// The communicator is used by nobody else between begin() and the end of that. Null: a replica that is alone, which keeps what it has.
+  explicit Exchanges(Communicator* communicator);
   /// Waits for what is under way.
   ~Exchanges();
   Exchanges(const Exchanges&) = delete;
@@ -33,8 +33,9 @@ class Exchanges {
  private:
   void run(const BoundExchange& exchange);
   void work(const std::stop_token& stop);
+  void forget();
 
-  Communicator& communicator_;
+  Communicator* const communicator_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::vector<const BoundExchange*> begun_;  // since the last end_all()

@@ -58,7 +58,7 @@ void Executor::run(NamedFeeds feeds) {
   try {
     run_segments(first);
   } catch (...) {
-    if (state_.exchanges) state_.exchanges->abandon();  // before anybody else uses its communicator, or the memory
+    state_.exchanges.abandon();  // before anybody else uses its communicator, or the memory
     throw;
   }
 }
@@ -104,7 +104,7 @@ void Executor::run_segments(BoundSegment& first) {
     else if (not measured_.empty()) execute_measured(*bound);
     else
       for (BoundStep& step : bound->steps) std::visit([this](auto& what) { execute(what); }, step);
-    if (state_.exchanges) state_.exchanges->end_all();
+    state_.exchanges.end_all();
     if (segment + 1 == segments_.size()) return;
     bound = &bind(segment + 1, read_sizes(std::get<plan::ReadSizesStep>(entry_.steps[segments_[segment].end - 1].what), *bound));
   }
@@ -174,7 +174,7 @@ void Executor::execute_watched(BoundSegment& bound) {
     if (std::holds_alternative<BoundWait>(bound.steps[i])) continue;
     look(bound.step_numbers[i], [&] {
       std::visit([this](auto& what) { execute(what); }, bound.steps[i]);
-      if (state_.exchanges) state_.exchanges->end_all();
+      state_.exchanges.end_all();
     });
   }
 }
@@ -199,7 +199,7 @@ void Executor::execute(BoundExchange& step) {
   for (std::size_t i = 0; i < step.buffers.size(); ++i) step.tensors[i].data = pointers_[step.buffers[i]];
   if (step.collects) return state_.collected[step.bucket].add(step.tensors);
   if (state_.shards > 0) state_.collected[step.bucket].take(state_.shards, step.tensors);
-  if (state_.exchanges) state_.exchanges->begin(step);
+  state_.exchanges.begin(step);
 }
 
 TensorView Executor::result(std::size_t index) const {

@@ -30,7 +30,7 @@ struct HostState {
   HostMemory persistent_memory;
   std::vector<std::byte*> persistents;  ///< in the program's order
   HostMemory arena;                     ///< as large as the largest binding so far
-  std::unique_ptr<Exchanges> exchanges;  ///< null: this replica is alone
+  Exchanges exchanges;                   ///< with the other replicas
   std::size_t shards = 0;                ///< of this replica, each of which collects what is then exchanged; 0: what is exchanged lies in the buffers
   std::map<std::int64_t, TreeSum> collected;  ///< by bucket
 };
@@ -78,9 +78,7 @@ class Executor {
   void execute(const BoundLibrary& step);
   void execute(BoundHost& step);
   void execute(BoundExchange& step);
-  void execute(const BoundWait& step) {
-    if (state_.exchanges) state_.exchanges->end(step.exchanges);
-  }
+  void execute(const BoundWait& step) { state_.exchanges.end(step.exchanges); }
   void execute(BoundRegion& step);
   void run_scan(BoundRegion& step);
   void run_while(BoundRegion& step);

@@ -67,7 +67,7 @@ struct Session::Impl {
   const Executor* last = nullptr;  // whose results can be read
 
   explicit Impl(const SessionOptions& options)
-      : state{.team = Team(thread_count(options.threads)), .code = {}, .kernels = {}, .persistent_memory = {}, .persistents = {}, .arena = {}, .exchanges = options.communicator == nullptr ? nullptr : std::make_unique<Exchanges>(*options.communicator), .shards = static_cast<std::size_t>(options.shards), .collected = {}} {}
+      : state{.team = Team(thread_count(options.threads)), .code = {}, .kernels = {}, .persistent_memory = {}, .persistents = {}, .arena = {}, .exchanges = Exchanges(options.communicator), .shards = static_cast<std::size_t>(options.shards), .collected = {}} {}
 
   Executor* find(std::string_view entry) const {
     for (const auto& executor : executors)

@@ -58,10 +58,10 @@ class MpiPeers {
 
  private:
   enum class Blame : std::uint32_t {
-    kWaits,   ///< nobody yet: the sender lives, and waits for `about`
-    kFails,   ///< `about` said so
-    kMissing,  ///< `about` did not come
-    kUnreachable  ///< a connection to `about` broke
+    kWaits,        ///< nobody yet: the sender lives, and waits for `about`
+    kFails,        ///< `about` said so
+    kMissing,      ///< `about` did not come
+    kUnreachable,  ///< a connection to `about` broke
   };
   /// Small enough that MPI sends it at once, whatever the receiver does.
   struct Control {

@@ -46,7 +46,7 @@ TEST(Exchanges, BeginWithoutWaitingAndEndInOrder) {
   twin.before = [arrived = arrival.get_future().share()] { arrived.wait(); };
   float first = 1, second = 10;
   const BoundExchange a{.name = "a", .tensors = {{DType::kF32, 1, &first}}}, b{.name = "b", .tensors = {{DType::kF32, 1, &second}}};
-  Exchanges exchanges(twin);
+  Exchanges exchanges(&twin);
   exchanges.begin(a);
   exchanges.begin(b);
   EXPECT_EQ(first, 1) << "nobody has waited";
