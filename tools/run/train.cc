@@ -29,6 +29,12 @@ namespace {
 
 constexpr int kStoppedSaved = 75, kStopped = 130;
 
+/// Of a run that was told to stop.
+int stop_code(const Arguments& arguments) {
+  const bool saves = not arguments.dry_run and (not arguments.out.empty() or not arguments.run_dir.empty());
+  return saves ? kStoppedSaved : kStopped;
+}
+
 volatile std::sig_atomic_t stop_signal = 0;  // the one thing that a signal handler may touch
 
 extern "C" void on_stop_signal(int number) {
@@ -160,8 +166,7 @@ int finish_training(Job& job, const Arguments& arguments, const TrainResult& res
     for (const auto& [name, value] : result.values) line.number(name, value);
     print_data(line.str() + "\n");
   }
-  const bool saved = not arguments.dry_run and (not arguments.out.empty() or not arguments.run_dir.empty());
-  return result.end != TrainResult::End::kStopRequested ? 0 : saved ? kStoppedSaved : kStopped;
+  return result.end == TrainResult::End::kStopRequested ? stop_code(arguments) : 0;
 }
 
 }  // namespace
@@ -286,8 +291,7 @@ int train(const Arguments& arguments) {
   if (processes->size() == 1) return train_here(arguments, nullptr);
   try {
     const int exit_code = train_here(processes->rank() == 0 ? arguments : of_other_process(arguments), processes.get());
-    const bool saved = not arguments.dry_run and (not arguments.out.empty() or not arguments.run_dir.empty());
-    return exit_code == kStopped and saved ? kStoppedSaved : exit_code;  // the first process has saved for all
+    return exit_code == kStopped ? stop_code(arguments) : exit_code;  // the first process has saved for all
   } catch (const Error& error) {
     processes->fail(error.diags().front().message.c_str());
     throw with_note(error, fmt::format("this is rank {} of {}", processes->rank(), processes->size()));
