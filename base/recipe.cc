@@ -114,7 +114,7 @@ void Reader::refuse_unknown(const std::string& name) {
   if (hint.empty()) {
     const std::string section = name.substr(0, name.find('.')) + ".";
     std::erase_if(names, [&](const std::string& key) { return not key.starts_with(section); });
-    hint = names.empty() ? "the sections are model, loss, optimizer, schedule, metrics, data and train" : "it has " + join(names, ", ");
+    hint = names.empty() ? "the sections are model, lora, loss, optimizer, schedule, metrics, data and train" : "it has " + join(names, ", ");
   }
   error(Code::kRecipeKey, name, fmt::format("the recipe has no key {}", quoted(name)), {hint});
 }

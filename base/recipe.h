@@ -26,7 +26,15 @@ struct Recipe {
     std::vector<std::string> dropout_after;  ///< nodes after which training drops elements, by name pattern
     double dropout_rate = 0;                 ///< how many of them
     std::int64_t new_head_classes = 0;       ///< a fresh last layer for so many classes; 0: the file's
+    std::string frozen_precision = "f32";    ///< what weights that are not trained are kept in: f32, bf16, int8 (by channel)
   } model;
+  /// Low-rank adapters: the weights that match are frozen, and W + alpha / rank * B A takes their place, where B and A are trained.
+  struct Lora {
+    std::vector<std::string> targets;  ///< weights of rank 2, by name pattern; empty: no adapters
+    std::int64_t rank = 8;
+    double alpha = 16;
+    std::string exported = "merged";   ///< merged: into the weights; separate: as nodes of the exported model
+  } lora;
   struct Loss {
     std::string kind;            ///< "" : no loss, the plan can predict only
     std::int64_t class_axis = -1;
@@ -79,7 +87,11 @@ struct Recipe {
     std::int64_t early_stopping_patience = 0;
     double early_stopping_min_delta = 0;
     bool early_stopping_restore_best = false;
-    std::string precision = "f32";
+    std::string precision = "f32";       ///< of products, convolutions and attention and of what they keep for the backward pass: f32, bf16, f16
+    std::vector<std::string> keep_f32;   ///< nodes that stay in f32 whatever the precision, by name pattern
+    std::string exchange_precision = "f32";  ///< of gradients on their way between replicas: f32, bf16
+    double loss_scale = 65536;               ///< f16: what the loss is multiplied by at first
+    std::int64_t loss_scale_growth_steps = 2000;  ///< f16: steps without an overflow after which it doubles
     Convention convention = Convention::kTorch;
   } train;
 

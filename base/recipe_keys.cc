@@ -62,6 +62,7 @@ std::vector<RecipeKey> make_keys() {
   using L = R::Loss;
   using O = R::Optimizer;
   using S = R::Schedule;
+  using T = R::Train;
   constexpr When kCompiling = When::kCompiling, kRunning = When::kRunning;
   return {
       key<&R::model, &M::output>("model.output", kCompiling, "the output that the loss looks at; without it the only one"),
@@ -74,6 +75,11 @@ std::vector<RecipeKey> make_keys() {
       key<&R::model, &M::dropout_after>("model.dropout.after", kCompiling, "nodes after which training drops elements, by name pattern"),
       key<&R::model, &M::new_head_classes>("model.new_head.classes", kCompiling, "a fresh last layer for so many classes; 0: the file's"),
       key<&R::model, &M::dropout_rate>("model.dropout.rate", kCompiling, "share of the elements that training drops"),
+      key<&R::model, &M::frozen_precision>("model.frozen_precision", kCompiling, "what weights that are not trained are kept in"),
+      key<&R::lora, &R::Lora::targets>("lora.targets", kCompiling, "matrices that get low-rank adapters and stay as they are themselves, by name pattern"),
+      key<&R::lora, &R::Lora::rank>("lora.rank", kCompiling, "the adapters' inner extent"),
+      key<&R::lora, &R::Lora::alpha>("lora.alpha", kCompiling, "adapters count alpha / rank"),
+      key<&R::lora, &R::Lora::exported>("lora.export", kRunning, "merged: adapters are added to their weights in the trained model; separate: they stay nodes of it"),
       key<&R::loss, &L::kind>("loss.kind", kCompiling, "what is minimized"),
       key<&R::loss, &L::class_axis>("loss.class_axis", kCompiling, "the axis of the output that holds the classes"),
       key<&R::loss, &L::label_smoothing>("loss.label_smoothing", kCompiling, "probability spread over all classes"),
@@ -124,17 +130,21 @@ std::vector<RecipeKey> make_keys() {
       key<&R::data, &R::Data::batch_size>("data.batch_size", kRunning, "samples of a step"),
       key<&R::data, &R::Data::shuffle_buffer>("data.shuffle_buffer", kRunning, "samples to choose the next one from; 0: all of them"),
       key<&R::data, &R::Data::scale>("data.scale", kRunning, "factors for inputs, by name"),
-      key<&R::train, &R::Train::epochs>("train.epochs", kRunning, "how often to go through the data"),
-      key<&R::train, &R::Train::seed>("train.seed", kRunning, "of the data's order and of all random numbers"),
-      key<&R::train, &R::Train::max_seconds>("train.max_seconds", kRunning, "seconds after which training ends; 0: when it is over"),
-      key<&R::train, &R::Train::early_stopping_monitor>("train.early_stopping.monitor", kRunning, "what has to get better for training to go on"),
-      key<&R::train, &R::Train::early_stopping_patience>("train.early_stopping.patience", kRunning, "epochs without improvement that are borne"),
-      key<&R::train, &R::Train::early_stopping_min_delta>("train.early_stopping.min_delta", kRunning, "what counts as an improvement"),
-      key<&R::train, &R::Train::early_stopping_restore_best>("train.early_stopping.restore_best", kRunning, "keep the weights of the best epoch"),
-      key<&R::train, &R::Train::ema_decay>("train.ema_decay", kCompiling, "share of the weights' moving average that a step keeps; 0: there is none"),
-      key<&R::train, &R::Train::gradient_accumulation_steps>("train.gradient_accumulation_steps", kCompiling, "batches whose gradients make one step"),
-      key<&R::train, &R::Train::precision>("train.precision", kCompiling, "element type of the arithmetic"),
-      key<&R::train, &R::Train::convention>("train.convention", kCompiling, "whose formulas and defaults: torch or keras"),
+      key<&R::train, &T::epochs>("train.epochs", kRunning, "how often to go through the data"),
+      key<&R::train, &T::seed>("train.seed", kRunning, "of the data's order and of all random numbers"),
+      key<&R::train, &T::max_seconds>("train.max_seconds", kRunning, "seconds after which training ends; 0: when it is over"),
+      key<&R::train, &T::early_stopping_monitor>("train.early_stopping.monitor", kRunning, "what has to get better for training to go on"),
+      key<&R::train, &T::early_stopping_patience>("train.early_stopping.patience", kRunning, "epochs without improvement that are borne"),
+      key<&R::train, &T::early_stopping_min_delta>("train.early_stopping.min_delta", kRunning, "what counts as an improvement"),
+      key<&R::train, &T::early_stopping_restore_best>("train.early_stopping.restore_best", kRunning, "keep the weights of the best epoch"),
+      key<&R::train, &T::ema_decay>("train.ema_decay", kCompiling, "share of the weights' moving average that a step keeps; 0: there is none"),
+      key<&R::train, &T::gradient_accumulation_steps>("train.gradient_accumulation_steps", kCompiling, "batches whose gradients make one step"),
+      key<&R::train, &T::precision>("train.precision", kCompiling, "element type of products, convolutions and attention and of what is kept for the backward pass"),
+      key<&R::train, &T::keep_f32>("train.keep_f32", kCompiling, "nodes that stay in f32 whatever the precision, by name pattern"),
+      key<&R::train, &T::exchange_precision>("train.exchange_precision", kCompiling, "element type of gradients on their way between replicas"),
+      key<&R::train, &T::loss_scale>("train.loss_scale", kCompiling, "f16: what the loss is multiplied by at first"),
+      key<&R::train, &T::loss_scale_growth_steps>("train.loss_scale_growth_steps", kCompiling, "f16: steps without an overflow after which the scale doubles"),
+      key<&R::train, &T::convention>("train.convention", kCompiling, "whose formulas and defaults: torch or keras"),
   };
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 using Kind = RecipeValue::Kind;
 
-constexpr std::string_view kSections[] = {"model", "loss", "optimizer", "schedule", "metrics", "data", "train"};
+constexpr std::string_view kSections[] = {"model", "lora", "loss", "optimizer", "schedule", "metrics", "data", "train"};
 
 int line_of(const toml::node& node) { return static_cast<int>(node.source().begin.line); }
 
@@ -54,7 +54,7 @@ class Reader {
 };
 
 void Reader::refuse_outside_section(const std::string& name, int line) {
-  std::string hint = "keys stand in sections: [model], [loss], [optimizer], [schedule], [metrics], [data], [train]";
+  std::string hint = "keys stand in sections: [model], [lora], [loss], [optimizer], [schedule], [metrics], [data], [train]";
   for (const RecipeKey& key : recipe_keys())
     if (key.name.substr(key.name.find('.') + 1) == name) hint = fmt::format("it belongs into [{}]", key.name.substr(0, key.name.find('.')));
   diags_.error(Code::kRecipeKey, fmt::format("{} stands outside of any section", quoted(name)), at(line), {hint});
