@@ -134,11 +134,12 @@ void check_same_exchanges(const plan::Entry& step, const plan::Entry& idle) {
   HONE_CHECK(a == b, fmt::format("{} exchanges {}; {} {}", step.name, join(a, ", "), idle.name, join(b, ", ")));
 }
 
-/// What replicas run of the steps with norms: the same without them, and a shard's part, where it does not wait for others.
+/// What follows from the replicas' step with norms: the same for a replica that is alone, which asks for norms to look at them and can wait; the steps without norms; and
+/// a shard's part, where it does not wait for others.
 void add_parts(std::vector<plan::Entry>& entries, const Recipe& recipe) {
   const plan::Entry* norms = plan::find(entries, plan::replica_entry(plan::kTrainStepNorms));
   if (norms == nullptr) return;
-  std::vector<plan::Entry> parts = {without_norms(*norms, plan::replica_entry(plan::kTrainStep)),
+  std::vector<plan::Entry> parts = {without_exchanges(*norms, plan::kTrainStepNorms), without_norms(*norms, plan::replica_entry(plan::kTrainStep)),
                                     without_norms(*plan::find(entries, plan::idle_entry(plan::kTrainStepNorms)), plan::idle_entry(plan::kTrainStep))};
   if (recipe.train.gradient_accumulation_steps == 1 and not recipe.model.sync_batch_norm) parts.push_back(shard_of(*norms, plan::kShardStep));
   std::ranges::move(parts, std::back_inserter(entries));
@@ -154,9 +155,10 @@ Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTra
   };
   std::vector<Wanted> all;
   for (const EntryGraph& entry : graphs) {
-    all.push_back({&entry, entry.name, entry.exchange});
-    const bool is_part = entry.name == plan::kTrainStep;  // for replicas it is one of the step with norms
-    if (entry.exchange == Exchange::kNone and exchanges(entry.graph) and not is_part) all.push_back({&entry, plan::replica_entry(entry.name), Exchange::kAll});
+    const bool for_replicas = entry.exchange == Exchange::kNone and exchanges(entry.graph);
+    const bool norms = entry.name == plan::kTrainStepNorms;  // alone it is a part of the replicas' step, and that without norms is one for replicas
+    if (not(for_replicas and norms)) all.push_back({&entry, entry.name, entry.exchange});
+    if (for_replicas and entry.name != plan::kTrainStep) all.push_back({&entry, plan::replica_entry(entry.name), Exchange::kAll});
   }
   on_all_cores(all.size(), [&](std::size_t i) { all[i].fusion = fuse_and_recompute(all[i].entry->graph, passes, all[i].exchange); });
   const DescribeFeed describe = [&](const Graph& graph, const Input& input) { return describe_feed(imported, recipe, own, graph, input); };

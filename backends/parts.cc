@@ -135,6 +135,12 @@ void find_live_ranges(Entry& entry) {
   for (const plan::Result& result : entry.results) use(result.buffer, end);
 }
 
+Entry without_exchanges(const Entry& entry, std::string name) {
+  std::vector<bool> stays;
+  for (const Step& step : entry.steps) stays.push_back(not is_exchange(step));
+  return with_steps(entry, std::move(name), stays, std::vector<bool>(entry.results.size(), true));
+}
+
 Entry without_norms(const Entry& entry, std::string name) {
   std::vector<bool> needed(entry.buffers.size()), result_stays;
   for (std::size_t i = 0; i < entry.buffers.size(); ++i) needed[i] = entry.buffers[i].storage == Buffer::Storage::kPersistent;

@@ -10,6 +10,9 @@ namespace hone {
 /// Gives each arena buffer the range of steps in which it is used, directly or through a view.
 void find_live_ranges(plan::Entry& entry);
 
+/// The entry of replicas as one that is alone runs it: nothing is exchanged.
+plan::Entry without_exchanges(const plan::Entry& entry, std::string name);
+
 /// The entry without its gradient norms, and without the steps that only they need.
 plan::Entry without_norms(const plan::Entry& entry, std::string name);
 
