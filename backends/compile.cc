@@ -19,6 +19,7 @@
 #include "ir/ops/window.h"
 #include "ir/print.h"
 #include "ir/verify.h"
+#include "passes/precision.h"
 #include "runtime/library/arena.h"
 
 namespace hone {
@@ -71,6 +72,7 @@ const OwnTraining* compiled_training(const Recipe& recipe, const OwnTraining* ow
 }
 
 std::vector<EntryGraph> wanted_entries(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const CompileOptions& options, TrainingReport& report) {
+  check_keep_f32(imported, recipe);
   if (not options.gradients) return build_entries(imported, recipe, report, own);
   std::vector<EntryGraph> entries;
   entries.push_back({"predict", build_gradient_function(imported, recipe, *options.gradients)});
@@ -78,17 +80,19 @@ std::vector<EntryGraph> wanted_entries(const Graph& imported, const Recipe& reci
 }
 
 /// The graphs of all entries, ready to be scheduled for the target.
-std::vector<EntryGraph> prepared_entries(std::vector<EntryGraph> entries, const Target& target, const PassChoice& passes) {
+std::vector<EntryGraph> prepared_entries(std::vector<EntryGraph> entries, const Target& target, const Recipe& recipe, const PassChoice& passes) {
   on_all_cores(entries.size(), [&](std::size_t i) {
     EntryGraph& entry = entries[i];
     verify(entry.graph);  // cheap next to code generation, and a wrong graph must not become a plan
     optimize(entry.graph, passes);
+    if (lower_precision(entry.graph, recipe) == Changed::kYes) optimize(entry.graph, passes);  // because a weight is rounded once for all who read it, before loops and not in them
     if (passes.runs("layout") and choose_layout(entry.graph) == Changed::kYes) optimize(entry.graph, passes);  // because transposes meet, and cancel, only now
     if (passes.runs("library")) (void)select_library(entry.graph, target);
     if (passes.runs("split")) (void)split_reductions(entry.graph);  // because what runs as kernels, and on which axes, is known by now
     derive_index_bounds(entry.graph);
     verify(entry.graph);
   });
+  require_narrow(entries.front().graph, recipe);
   return entries;
 }
 
@@ -225,7 +229,7 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
   const CpuTarget target;
   Compiled compiled;
   const OwnTraining* const own_training = compiled_training(recipe, model.own, options);
-  const std::vector<EntryGraph> graphs = prepared_entries(wanted_entries(model.graph, recipe, model.own, options, compiled.training), target, options.passes);
+  const std::vector<EntryGraph> graphs = prepared_entries(wanted_entries(model.graph, recipe, model.own, options, compiled.training), target, recipe, options.passes);
   Scheduled scheduled = schedule_all(model.graph, recipe, own_training, options.passes, graphs);
 
   plan::Program program;
@@ -253,7 +257,7 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
   plan.graphs["kernels"] = kernels;
   plan.programs.push_back(std::move(program));
   compiled.warnings = recipe_warnings(model.graph, recipe);
-  if (options.explain) compiled.why = explain(target, graphs, options.passes) + explain_weights(scheduled.panels);
+  if (options.explain) compiled.why = explain(target, graphs, recipe, options.passes) + explain_weights(scheduled.panels);
   return compiled;
 }
 
@@ -283,7 +287,7 @@ struct StageContext {
   const CpuTarget target = {};
 
   std::vector<EntryGraph> raw() { return wanted_entries(imported, recipe, own, options, report); }
-  std::vector<EntryGraph> prepared() { return prepared_entries(raw(), target, options.passes); }
+  std::vector<EntryGraph> prepared() { return prepared_entries(raw(), target, recipe, options.passes); }
   Scheduled scheduled() { return schedule_all(imported, recipe, compiled_training(recipe, own, options), options.passes, prepared()); }
 };
 

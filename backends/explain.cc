@@ -8,6 +8,7 @@
 #include "ir/op.h"
 #include "ir/ops/ops.h"
 #include "ir/ops/window.h"
+#include "passes/precision.h"
 #include "passes/target.h"
 
 namespace hone {
@@ -54,7 +55,7 @@ std::string explain_fusion(const Graph& graph, const PassChoice& passes) {
 
 }  // namespace
 
-std::string explain(const Target& target, const std::vector<EntryGraph>& entries, const PassChoice& passes) {
+std::string explain(const Target& target, const std::vector<EntryGraph>& entries, const Recipe& recipe, const PassChoice& passes) {
   std::string text;
   for (const EntryGraph& entry : entries) {
     text += fmt::format("{} for {}:\n", entry.name, target.name());
@@ -65,6 +66,7 @@ std::string explain(const Target& target, const std::vector<EntryGraph>& entries
       if (node.attrs[kChannelsLast]) what += ", channels last";
       text += fmt::format("  {:<18} {:<44} {}\n", node.op->name, what, to_string(node.loc));
     }
+    for (const std::string& line : explain_precision(entry.graph, recipe)) text += fmt::format("  {}\n", line);
     for (const std::string& reason : explain_layout(entry.graph)) text += fmt::format("  {}\n", reason);
     text += explain_fusion(entry.graph, passes);
   }

@@ -9,8 +9,8 @@
 
 namespace hone {
 
-/// Of each entry: the row or kernel of each node and why not a faster one; how activations lie; what was fused, what was not and why; what is worked out again.
-std::string explain(const Target& target, const std::vector<EntryGraph>& entries, const PassChoice& passes);
+/// Of each entry: the row or kernel of each node and why not a faster one; in what precision it runs; how activations lie; what was fused, what was not and why; what is worked out again.
+std::string explain(const Target& target, const std::vector<EntryGraph>& entries, const Recipe& recipe, const PassChoice& passes);
 
 /// How weights lie in memory: a line for each that products read.
 std::string explain_weights(const std::vector<std::string>& lines);

@@ -35,7 +35,7 @@ constexpr auto kKinds = std::to_array<RecipeKind>({
     {"lora.export", "merged"},
     {"lora.export", "separate", false},
     {"train.precision", "f32"},
-    {"train.precision", "bf16", false},
+    {"train.precision", "bf16"},
     {"train.precision", "f16", false},
     {"train.exchange_precision", "f32"},
     {"train.exchange_precision", "bf16", false},

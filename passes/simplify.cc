@@ -99,7 +99,7 @@ Val merge_batches_into_inner_axis(const Match& m) {
   if (batches == 0 or m.node.attrs[kAxes].size() != batches or m.node.attrs[kAxes].back() != static_cast<std::int64_t>(batches) - 1) return {};
   const Dim inner = element_count(Shape(a.begin(), a.end() - 1));
   const Val left = reshape(m.below(0, 0), {inner, a.back()}), right = reshape(m.below(0, 1), {inner, b.back()});
-  return reshape(op::matmul(left, right, {kTransA = true}), m.result_type().shape);
+  return reshape(op::matmul(left, right, product.attrs), m.result_type().shape);
 }
 
 Val drop_full_slice(const Match& m) {

@@ -19,6 +19,12 @@ std::string all_f32(const Graph& graph, const Node& node) {
   return dtype == DType::kF32 ? "" : fmt::format("{} operands: the row is for f32", to_string(dtype));
 }
 
+/// The same for products, whose operands may be bf16, and results then either: where a processor has no instructions for that, the row widens its operands.
+std::string all_f32_or_bf16(const Graph& graph, const Node& node) {
+  const DType dtype = graph.type(node.operands[0]).dtype;
+  return dtype == DType::kF32 or dtype == DType::kBF16 ? "" : fmt::format("{} operands: the row is for f32 and bf16", to_string(dtype));
+}
+
 std::string accepts_matmul(const Graph& graph, const Node& node) {
   const Shape &a = graph.type(node.operands[0]).shape, &b = graph.type(node.operands[1]).shape;
   const std::size_t rank = std::max(a.size(), b.size());
@@ -28,7 +34,7 @@ std::string accepts_matmul(const Graph& graph, const Node& node) {
       return "leading axes whose extents are not known to be equal";
   }
   if (rank > 6) return "more than 6 axes";
-  return all_f32(graph, node);
+  return all_f32_or_bf16(graph, node);
 }
 
 std::string accepts_conv(const Graph& graph, const Node& node) {
@@ -38,7 +44,7 @@ std::string accepts_conv(const Graph& graph, const Node& node) {
     if (pad.is_constant() and pad.value() < 0) return "a negative pad";
   for (const Dim& pad : node.attrs[kPadsEnd])
     if (pad.is_constant() and pad.value() < 0) return "a negative pad";
-  return all_f32(graph, node);
+  return all_f32_or_bf16(graph, node);
 }
 
 /// Pooling of x to y: windows must not hang over the padded input (ONNX's ceil_mode), nor leave gaps in themselves.

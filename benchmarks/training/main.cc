@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Arguments {
-  std::string workload, keep;
+  std::string workload, keep, precision = "f32";
   std::int64_t threads = 1;
   double seconds = 5, warm_up = 1;
   bool json = false, list = false;
@@ -53,11 +53,11 @@ class WorkFolder {
   bool is_kept_;
 };
 
-void write_workload(const Workload& workload, const WorkFolder& folder) {
+void write_workload(const Workload& workload, const std::string& precision, const WorkFolder& folder) {
   nn::Model model{std::string(workload.name)};
   workload.build(model);
   onnx::save(model.graph(), folder / "model.onnx");
-  write_file_atomically(folder / "train.toml", workload.recipe());
+  write_file_atomically(folder / "train.toml", workload.recipe(precision));
   if (workload.draw == nullptr) return;
   const Samples samples = workload.draw(workload.batches * workload.batch);
   write_npy(folder / "x.npy", samples.x);
@@ -67,7 +67,7 @@ void write_workload(const Workload& workload, const WorkFolder& folder) {
 /// What hone-run measured, and how long hone-compile took.
 Json measure(const Workload& workload, const Arguments& arguments) {
   const WorkFolder folder(arguments.keep);
-  write_workload(workload, folder);
+  write_workload(workload, arguments.precision, folder);
   if (workload.draw == nullptr) bind_to_cores(arguments.threads);
   const ChildRun compiling = run_beside({"hone-compile", folder / "model.onnx", "-r", folder / "train.toml", "-o", folder / "plan.hone"});
   if (workload.draw == nullptr) return {{"workload", workload.name}, {"threads", arguments.threads}, {"compile_s", compiling.seconds}};
@@ -110,6 +110,7 @@ Tool make_tool(Arguments& a) {
                                    {"--threads", "T", "threads, each on a core of its own", &a.threads},
                                    {"--seconds", "S", "how long to time", &a.seconds},
                                    {"--warmup", "S", "how long to train before", &a.warm_up},
+                                   {"--precision", "P", "the recipe's train.precision, and the variant that the result names", &a.precision},
                                    {"--keep", "FOLDER", "keep model.onnx, train.toml, x.npy, y.npy and plan.hone there, for a closer look", &a.keep},
                                    {"--list", "", "the workloads", &a.list},
                                    {"--json", "", "the result as one JSON line", &a.json}};

@@ -70,8 +70,8 @@ constexpr Workload kCompiled[] = {
 
 }  // namespace
 
-std::string Workload::recipe() const {
-  return fmt::format("[loss]\n{}\n\n[optimizer]\n{}\n\n[data]\nbatch_size = {}\n", loss, optimizer, batch);
+std::string Workload::recipe(std::string_view precision) const {
+  return fmt::format("[loss]\n{}\n\n[optimizer]\n{}\n\n[data]\nbatch_size = {}\n\n[train]\nprecision = \"{}\"\n", loss, optimizer, batch, precision);
 }
 
 std::span<const Workload> workloads() { return kRows; }

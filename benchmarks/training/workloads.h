@@ -21,7 +21,7 @@ struct Workload {
   Samples (*draw)(std::int64_t count);  ///< none: a network that is compiled and not trained, to see how long that takes
 
   /// The recipe, as a user would write it.
-  std::string recipe() const;
+  std::string recipe(std::string_view precision = "f32") const;
 };
 
 /// Those that are trained.

@@ -6,13 +6,14 @@
 
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
+#include "ir/ops/products.h"
 #include "ir/ops/window.h"
 
 namespace hone::op {
 
 namespace {
 
-constexpr FixedList<AttrRef, 12> kConvAttrs = {kStrides, kDilations, kPadsBegin, kPadsEnd, kGroups, kSpatial, kKernel, kChannelsLast};
+constexpr FixedList<AttrRef, 12> kConvAttrs = {kStrides, kDilations, kPadsBegin, kPadsEnd, kGroups, kSpatial, kKernel, kChannelsLast, kTo};
 
 std::size_t spatial_rank(const Attrs& attrs) { return attrs[kStrides].size(); }
 
@@ -44,7 +45,7 @@ std::vector<Type> infer_conv(Infer& infer) {
                   fmt::format("the window ({}) is larger than spatial axis {} ({})", window.text(), i, inputs[i].text()));
     outputs.push_back(floordiv(room, infer.attrs[kStrides][i]) + 1);
   }
-  return {{infer.dtype(0), activation<Dim>(infer.attrs, x[0], w[0], outputs)}};
+  return {{product_type(infer), activation<Dim>(infer.attrs, x[0], w[0], outputs)}};
 }
 
 std::vector<Type> infer_conv_input_grad(Infer& infer) {
@@ -52,7 +53,7 @@ std::vector<Type> infer_conv_input_grad(Infer& infer) {
   const Shape &y = infer.shape(0), &w = infer.shape(1);
   infer.unify(channels(infer.attrs, y), w[0], "channels");
   infer.require(infer.attrs[kSpatial].size() + 2 == y.size(), Code::kBadAttribute, "spatial needs one extent a spatial axis");
-  return {{infer.dtype(0), activation<Dim>(infer.attrs, y[0], w[1] * infer.attrs[kGroups], infer.attrs[kSpatial])}};
+  return {{product_type(infer), activation<Dim>(infer.attrs, y[0], w[1] * infer.attrs[kGroups], infer.attrs[kSpatial])}};
 }
 
 std::vector<Type> infer_conv_weight_grad(Infer& infer) {
@@ -61,7 +62,7 @@ std::vector<Type> infer_conv_weight_grad(Infer& infer) {
   Shape shape = {channels(infer.attrs, infer.shape(1)), floordiv(channels(infer.attrs, infer.shape(0)), infer.attrs[kGroups])};
   for (const std::int64_t extent : infer.attrs[kKernel]) shape.push_back(extent);
   infer.require(shape.size() == infer.rank(0), Code::kBadAttribute, "kernel needs one extent a spatial axis");
-  return {{infer.dtype(0), shape}};
+  return {{product_type(infer), shape}};
 }
 
 Attrs with(const Attrs& attrs, Attr attr) {
@@ -69,6 +70,15 @@ Attrs with(const Attrs& attrs, Attr attr) {
   changed.set(std::move(attr));
   return changed;
 }
+
+/// The attributes of a gradient: it has its operands' type.
+Attrs untyped(Attrs attrs) {
+  attrs.erase(kTo);
+  return attrs;
+}
+
+/// The gradient of the result as an operand beside the others.
+Val dy_of(Grad& g) { return hone::cast(g.dy(), g.x(0).dtype()); }
 
 Shape window_of_weight(const Shape& shape) { return Shape(shape.begin() + 2, shape.end()); }
 Ints kernel_of_weight(const Shape& shape) { return constant_shape(window_of_weight(shape)); }
@@ -141,14 +151,14 @@ void compute_conv_weight_grad(Compute& c) {
 
 constinit const OpDef conv = {
     .name = "conv",
-    .doc = "y[n,o,..] = sum over c, k of x[n, c, o * stride + k * dilation - pad] * w[o,c,k]; what lies outside of x is 0",
+    .doc = "y[n,o,..] = sum over c, k of x[n, c, o * stride + k * dilation - pad] * w[o,c,k]; what lies outside of x is 0. Operands of a storage type are widened; `to`: what y is then stored as",
     .inputs = {"x", "w"},
     .attrs = kConvAttrs,
     .infer = infer_conv,
     .grad =
         [](Grad& g) {
-          g.flow(0, op::conv_input_grad(g.dy(), g.x(1), with_spatial(g.attrs, g.x(0).shape())));
-          g.flow(1, op::conv_weight_grad(g.x(0), g.dy(), with(g.attrs, kKernel = kernel_of_weight(g.x(1).shape()))));
+          g.flow(0, op::conv_input_grad(dy_of(g), g.x(1), with_spatial(untyped(g.attrs), g.x(0).shape())));
+          g.flow(1, op::conv_weight_grad(g.x(0), dy_of(g), with(untyped(g.attrs), kKernel = kernel_of_weight(g.x(1).shape()))));
         },
     .compute = compute_conv,
 };
@@ -161,8 +171,8 @@ constinit const OpDef conv_input_grad = {
     .infer = infer_conv_input_grad,
     .grad =
         [](Grad& g) {
-          g.flow(0, op::conv(g.dy(), g.x(1), g.attrs));
-          g.flow(1, op::conv_weight_grad(g.dy(), g.x(0), with(g.attrs, kKernel = kernel_of_weight(g.x(1).shape()))));
+          g.flow(0, op::conv(dy_of(g), g.x(1), untyped(g.attrs)));
+          g.flow(1, op::conv_weight_grad(dy_of(g), g.x(0), with(untyped(g.attrs), kKernel = kernel_of_weight(g.x(1).shape()))));
         },
     .compute = compute_conv_input_grad,
 };
@@ -175,8 +185,8 @@ constinit const OpDef conv_weight_grad = {
     .infer = infer_conv_weight_grad,
     .grad =
         [](Grad& g) {
-          g.flow(0, op::conv_input_grad(g.x(1), g.dy(), with_spatial(g.attrs, g.x(0).shape())));
-          g.flow(1, op::conv(g.x(0), g.dy(), g.attrs));
+          g.flow(0, op::conv_input_grad(g.x(1), dy_of(g), with_spatial(untyped(g.attrs), g.x(0).shape())));
+          g.flow(1, op::conv(g.x(0), dy_of(g), untyped(g.attrs)));
         },
     .compute = compute_conv_weight_grad,
 };

@@ -3,6 +3,7 @@
 
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
+#include "ir/ops/products.h"
 
 namespace hone::op {
 
@@ -20,7 +21,7 @@ std::vector<Type> infer_matmul(Infer& infer) {
   Shape shape = infer.broadcast(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2));
   shape.push_back(a[row_axis(a, ta)]);
   shape.push_back(b[column_axis(b, tb)]);
-  return {{infer.dtype(0), shape}};
+  return {{product_type(infer), shape}};
 }
 
 void compute_matmul(Compute& c) {
@@ -42,14 +43,14 @@ void compute_matmul(Compute& c) {
 
 constinit const OpDef matmul = {
     .name = "matmul",
-    .doc = "y[..,m,n] = sum over k of a[..,m,k] * b[..,k,n]; ta and tb read an operand transposed; leading axes broadcast",
+    .doc = "y[..,m,n] = sum over k of a[..,m,k] * b[..,k,n]; ta and tb read an operand transposed; leading axes broadcast. Operands of a storage type are widened; `to`: what y is then stored as",
     .inputs = {"a", "b"},
-    .attrs = {kTransA, kTransB},
+    .attrs = {kTransA, kTransB, kTo},
     .infer = infer_matmul,
     .grad =
         [](Grad& g) {  // flow() sums over broadcast batch axes. With A = ta ? a^T : a and B likewise: dA = dy B^T, dB = A^T dy
           const bool ta = g.attrs[kTransA], tb = g.attrs[kTransB];
-          const Val a = g.x(0), b = g.x(1), dy = g.dy();
+          const Val a = g.x(0), b = g.x(1), dy = hone::cast(g.dy(), a.dtype());
           g.flow(0, ta ? op::matmul(b, dy, {kTransA = tb, kTransB = true}) : op::matmul(dy, b, {kTransB = not tb}));
           g.flow(1, tb ? op::matmul(dy, a, {kTransA = true, kTransB = ta}) : op::matmul(a, dy, {kTransA = not ta}));
         },

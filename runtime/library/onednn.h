@@ -19,6 +19,10 @@ dnnl::primitive_attr attributes();
 /// Throws InternalError for what oneDNN does not compute with: the compiler asks for f32 and bf16 only.
 dnnl::memory::data_type data_type(DType dtype);
 
+/// What is computed with where an operand or result is stored as `dtype`: bf16 is widened to f32 on processors without instructions for it, where the library would
+/// imitate them more slowly, or has no fast code at all.
+DType computed_type(DType dtype);
+
 /// Plain row-major.
 dnnl::memory::desc plain(const dnnl::memory::dims& dims, DType dtype);
 /// The attribute channels_last: activations are stored as [N,s..,C], not [N,C,s..].

@@ -34,6 +34,14 @@ dnnl::memory::data_type data_type(DType dtype) {
   return dtype == DType::kF32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
 }
 
+DType computed_type(DType dtype) {
+  static const bool multiplies_bf16 = [] {
+    const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa()), needed = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+    return (isa & needed) == needed;  // later sets of instructions have the bits of earlier ones
+  }();
+  return dtype == DType::kBF16 and not multiplies_bf16 ? DType::kF32 : dtype;
+}
+
 dnnl::memory::desc plain(const dnnl::memory::dims& dims, DType dtype) { return {dims, data_type(dtype), row_major_strides(dims)}; }
 
 bool has_channels_last(const LibrarySpec& spec) { return attribute_or(spec, "channels_last", 0) != 0; }

@@ -91,8 +91,8 @@ bool has_short_rows(const Problem& problem) {
 }
 
 /// Activations that are stored channels last are taken as they are, where that is not slow.
-Desc activation(const Problem& problem, const Dims& dims, DType dtype, const Desc& given) {
-  if (problem.channels_last) return has_short_rows(problem) ? any(dims, dtype) : given;
+Desc activation(const Problem& problem, const Dims& dims, DType dtype) {
+  if (problem.channels_last) return has_short_rows(problem) ? any(dims, dtype) : channels_last(dims, dtype);
   switch (activations_of(problem)) {
     case Activations::kPlain: break;
     case Activations::kBlocked: return any(dims, dtype);
@@ -104,18 +104,26 @@ Desc activation(const Problem& problem, const Dims& dims, DType dtype, const Des
 /// What oneDNN is asked for: activations as above, the weight as it likes.
 struct Layouts {
   explicit Layouts(const Problem& problem)
-      : x(activation(problem, problem.x, problem.x_type, problem.given_x)),
-        weight(any(problem.weight, problem.weight_type)),
-        y(activation(problem, problem.y, problem.y_type, problem.given_y)) {}
+      : x(activation(problem, problem.x, computed_type(problem.x_type))),
+        weight(any(problem.weight, computed_type(problem.weight_type))),
+        y(activation(problem, problem.y, computed_type(problem.y_type))) {}
   Desc x, weight, y;
 };
+
+/// The forward convolution of a backward one: all of its tensors have the type of the operands.
+Problem with_operands_type(Problem problem) {
+  const DType dtype = problem.pass == Problem::Pass::kInputGrad ? problem.weight_type : problem.x_type;
+  problem.x_type = problem.weight_type = dtype;
+  if (problem.pass != Problem::Pass::kForward) problem.y_type = dtype;
+  return problem;
+}
 
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 
 /// Backward convolutions must be told of their forward one.
 dnnl::convolution_forward::primitive_desc forward(const Problem& problem, const Desc* bias = nullptr) {
   const Window& window = problem.window;
-  const Layouts layouts(problem);
+  const Layouts layouts(with_operands_type(problem));
   constexpr auto kKind = dnnl::prop_kind::forward_training;
   const dnnl::convolution_forward::desc desc = bias != nullptr
                                                    ? dnnl::convolution_forward::desc(kKind, kAlgorithm, layouts.x, layouts.weight, *bias, layouts.y,

@@ -97,16 +97,18 @@ bool should_pack_b(const Problem& problem, std::size_t element_bytes) {
 std::unique_ptr<LibraryCall> create_matmul(const LibrarySpec& spec) {
   Problem problem = problem_of(spec);
   merge_batches(problem);
-  const dnnl::memory::desc a = operand_desc(problem.a, spec.operands[0]->dtype, problem.transposed_a);
-  const dnnl::memory::desc b = operand_desc(problem.b, spec.operands[1]->dtype, problem.transposed_b);
-  const dnnl::memory::desc y = plain(problem.y, spec.results[0].dtype);
+  const DType a_type = spec.operands[0]->dtype, b_type = spec.operands[1]->dtype, y_type = spec.results[0].dtype;
+  const auto operand_a = [&](DType dtype) { return operand_desc(problem.a, dtype, problem.transposed_a); };
+  const auto operand_b = [&](DType dtype) { return operand_desc(problem.b, dtype, problem.transposed_b); };
+  const dnnl::memory::desc a = operand_a(computed_type(a_type)), b = operand_b(computed_type(b_type)), y = plain(problem.y, computed_type(y_type));
   const dnnl::memory::desc bias = problem.has_bias ? plain(problem.bias, spec.operands[2]->dtype) : dnnl::memory::desc();
-  const dnnl::memory::desc packed_b = should_pack_b(problem, size_of(spec.operands[1]->dtype)) ? any(problem.b, spec.operands[1]->dtype) : b;
+  const dnnl::memory::desc packed_b = should_pack_b(problem, size_of(b_type)) ? any(problem.b, computed_type(b_type)) : b;
   const dnnl::matmul::desc desc = problem.has_bias ? dnnl::matmul::desc(a, packed_b, bias, y) : dnnl::matmul::desc(a, packed_b, y);
   const dnnl::matmul::primitive_desc primitive_desc(desc, attributes(), engine());
   auto chain = std::make_unique<Chain>(1);
-  std::vector<std::pair<int, MemoryId>> arguments = {
-      {DNNL_ARG_SRC, chain->operand(0, a)}, {DNNL_ARG_WEIGHTS, chain->operand(1, b, primitive_desc.weights_desc())}, {DNNL_ARG_DST, chain->result(0, y)}};
+  std::vector<std::pair<int, MemoryId>> arguments = {{DNNL_ARG_SRC, chain->operand(0, operand_a(a_type), a)},
+                                                     {DNNL_ARG_WEIGHTS, chain->operand(1, operand_b(b_type), primitive_desc.weights_desc())},
+                                                     {DNNL_ARG_DST, chain->result(0, plain(problem.y, y_type), y)}};
   if (problem.has_bias) arguments.emplace_back(DNNL_ARG_BIAS, chain->operand(2, bias));
   chain->add(dnnl::matmul(primitive_desc), arguments, primitive_desc.scratchpad_desc());
   return chain;

@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadRecipe{"epochs = 1\n", "\"epochs\" stands outside", "it belongs into [train]", Code::kRecipeKey, 1},
         BadRecipe{"[train]\n\nepochs = 0\n", "train.epochs is 0, and has to be at least 1", "correct it", Code::kRecipeValue, 3},
         BadRecipe{"[train]\nepochs = 1.5\n", "train.epochs is a whole number, and a number was found: 1.5", "it says", Code::kRecipeValue, 2},
-        BadRecipe{"[train]\nprecision = \"bf16\"\n", "not yet in this version", "this version has f32", Code::kRecipeValue, 2},
+        BadRecipe{"[train]\nprecision = \"f16\"\n", "not yet in this version", "this version has f32", Code::kRecipeValue, 2},
         BadRecipe{"[train]\nprecision = \"f23\"\n", "\"f23\" is none that Hone knows", "did you mean", Code::kRecipeValue, 2},
         BadRecipe{"[train]\ngradient_accumulation_steps = 0\n", "gradient_accumulation_steps is 0, and has to be at least 1", "correct it", Code::kRecipeValue, 2},
         BadRecipe{"[train]\nema_decay = 1.0\n", "train.ema_decay is 1, and has to be at least 0 and less than 1", "correct it", Code::kRecipeValue, 2},

@@ -79,6 +79,7 @@ class Run {
   Run(const std::string& name, const Setting& setting) : golden_(read_golden(name)), folder_(kModels + name + "/"), batches_(arrays_in(folder_ + "train.npz")) {
     Recipe recipe = resolve(parse_recipe(recipe_of(golden_), "golden.json"));
     recipe.model.sync_batch_norm = setting.sync_batch_norm;
+    recipe.train.precision = setting.precision;
     const onnx::Imported model = onnx::import_model(folder_ + "model.onnx", {.mend = onnx::mend_options(recipe)});
     const plan::Plan plan = compile({model.graph, model.model, name}, recipe, {.cpu_levels = {host_level()}, .passes = setting.passes}).plan;
     replicas_.emplace(plan, setting.replicas, SessionOptions{.device = "cpu", .threads = setting.threads});
@@ -141,6 +142,12 @@ class Run {
     }
     EXPECT_LE(error, 5 * spread + 1e-4 * scale) << "the output " << key << " training";
   }
+  std::vector<double> losses() {
+    std::vector<double> losses;
+    for (std::size_t i = 0; i < golden_["loss_f64"].size(); ++i) losses.push_back(step(plan::kTrainStep, batch(static_cast<std::int64_t>(i))));
+    return losses;
+  }
+
   /// All steps, and the last batch of another size.
   std::vector<std::byte> weights_after_training() {
     for (std::size_t i = 0; i < golden_["loss_f64"].size(); ++i) (void)step(plan::kTrainStep, batch(static_cast<std::int64_t>(i)));
@@ -267,6 +274,8 @@ void expect_trains_as_recorded(const std::string& name, const Setting& setting) 
   }
   train_as_recorded(name, setting, setting.tries > 1);
 }
+
+std::vector<double> losses_of_training(const std::string& name, const Setting& setting) { return Run(name, setting).losses(); }
 
 std::vector<std::byte> trained_weights(const std::string& name, const Setting& setting) { return Run(name, setting).weights_after_training(); }
 

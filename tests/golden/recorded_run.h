@@ -36,6 +36,7 @@ struct Setting {
   /// order of sums, +1.9e-7 in another). So many runs may: the next starts from weights that are moved in their last place, and a wrong plan fails them all.
   int tries = 1;
   ReplicaOptions replicas = {};  ///< the batches are split among them
+  std::string precision = "f32";  ///< train.precision
   bool sync_batch_norm = false;  ///< without it, replicas see other batch statistics than the recorded run
 };
 
@@ -44,6 +45,8 @@ struct Setting {
 /// spread).
 void expect_trains_as_recorded(const std::string& name, const Setting& setting);
 
+/// The mean loss of each recorded batch before its step; nothing is held against it.
+std::vector<double> losses_of_training(const std::string& name, const Setting& setting);
 /// Trains as well, without holding it against anything: the bytes of all weights and states, in the plan's order.
 std::vector<std::byte> trained_weights(const std::string& name, const Setting& setting);
 

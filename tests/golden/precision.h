@@ -1,0 +1,11 @@
+// Recorded runs in narrower types: how near they stay to the same training in f32.
+#pragma once
+
+#include <string>
+
+namespace hone::test {
+
+/// Trains the model on its recorded batches with train.precision = `precision` and in f32: the last loss may differ by 3 %, and the mean of the last five, too.
+void expect_trains_as_in_f32(const std::string& name, const std::string& precision);
+
+}  // namespace hone::test

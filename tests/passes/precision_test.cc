@@ -1,0 +1,127 @@
+// What mixed precision makes of small graphs, and what it leaves alone.
+#include "passes/precision.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/ops/ops.h"
+#include "ir/print.h"
+#include "passes/passes.h"
+#include "tests/passes/pass_case.h"
+
+namespace hone::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+Recipe recipe_with(std::string precision, std::vector<std::string> keep_f32 = {}) {
+  Recipe recipe;
+  recipe.train.precision = std::move(precision);
+  recipe.train.keep_f32 = std::move(keep_f32);
+  return recipe;
+}
+
+Changed lowered(Graph& graph) {
+  const Changed changed = lower_precision(graph, recipe_with("bf16"));
+  (void)eliminate_common_subexpressions(graph);
+  (void)eliminate_dead_code(graph);
+  return changed;
+}
+
+constexpr std::string_view kInputs = "input %x: f32[N,4], weight %w: f32[4,4], weight %v: f32[4,4], weight %b: f32[4]";
+#define HONE_X "cast(x){to=bf16}"
+#define HONE_W "cast(w){to=bf16}"
+#define HONE_V "cast(v){to=bf16}"
+
+TEST(LowerPrecision, ProductsReadNarrowOperands) {
+  const PassCase cases[] = {
+      {"a product that leaves the step is f32", kInputs, "%y = matmul(%x, %w)", "matmul(" HONE_X ", " HONE_W "){to=f32}"},
+      {"so is one that a bias is added to on the way out", kInputs, "%1 = matmul(%x, %w); %y = add(%1, %b)", "add(matmul(" HONE_X ", " HONE_W "){to=f32}, b)"},
+      {"what others read is narrow", kInputs, "%1 = matmul(%x, %w); %y = tanh(%1)", "tanh(cast(matmul(" HONE_X ", " HONE_W "){to=bf16}){to=f32})"},
+      {"a product of a product is rounded once", kInputs, "%1 = matmul(%x, %w); %y = matmul(%1, %v)",
+       "matmul(matmul(" HONE_X ", " HONE_W "){to=bf16}, " HONE_V "){to=f32}"},
+      {"what is moved between products stays narrow", kInputs, "%1 = matmul(%x, %w); %2 = transpose(%1) {perm=[1,0]}; %y = matmul(%v, %2)",
+       "matmul(" HONE_V ", transpose(matmul(" HONE_X ", " HONE_W "){to=bf16}){perm=[1,0]}){to=f32}"},
+      {"so is a part of it", kInputs, "%1 = matmul(%x, %w); %2 = slice(%1) {starts=[0,1], sizes=[N,2], steps=[1,1]}; %y = matmul(%2, %2) {ta=true}",
+       "matmul(slice(matmul(" HONE_X ", " HONE_W "){to=bf16}){sizes=[N,2], starts=[0,1], steps=[1,1]}, slice(matmul(" HONE_X ", " HONE_W
+       "){to=bf16}){sizes=[N,2], starts=[0,1], steps=[1,1]}){ta=true, to=f32}"},
+      {"what is moved is rounded before", kInputs, "%1 = tanh(%x); %2 = reshape(%1) {shape=[4,N]}; %y = matmul(%w, %2)",
+       "matmul(" HONE_W ", reshape(cast(tanh(x)){to=bf16}){shape=[4,N]}){to=f32}"},
+      {"a part of something large is rounded behind", kInputs, "%1 = slice(%x) {starts=[0,0], sizes=[1,4], steps=[1,1]}; %y = matmul(%1, %w)",
+       "matmul(cast(slice(x){sizes=[1,4], starts=[0,0], steps=[1,1]}){to=bf16}, " HONE_W "){to=f32}"},
+      {"softmax between products is f32", kInputs, "%1 = matmul(%x, %w); %2 = exp(%1); %3 = reduce_sum(%2) {axes=[1], keep_dims=true}; %4 = div(%2, %3); %y = matmul(%4, %v)",
+       "matmul(cast(div(exp(cast(matmul(" HONE_X ", " HONE_W "){to=bf16}){to=f32}), reduce_sum(exp(cast(matmul(" HONE_X ", " HONE_W
+       "){to=bf16}){to=f32})){axes=[1], keep_dims=true})){to=bf16}, " HONE_V "){to=f32}"},
+  };
+  for (const PassCase& c : cases) expect_pass(lowered, c);
+}
+
+TEST(LowerPrecision, OtherNodesKeepTheirTypes) {
+  const PassCase cases[] = {
+      {"no product", kInputs, "%1 = tanh(%x); %y = reduce_sum(%1) {axes=[1]}", ""},
+      {"f64", "input %x: f64[N,4], weight %w: f64[4,4]", "%y = matmul(%x, %w)", ""},
+      {"integers", "input %x: i32[N,4], input %w: i32[4,4]", "%y = matmul(%x, %w)", ""},
+      {"the model's own bf16", "input %x: bf16[N,4], weight %w: bf16[4,4]", "%y = matmul(%x, %w)", ""},
+  };
+  for (const PassCase& c : cases) expect_pass([](Graph& graph) { return lower_precision(graph, recipe_with("bf16")); }, c);
+}
+
+TEST(LowerPrecision, InF32NothingChanges) {
+  expect_pass([](Graph& graph) { return lower_precision(graph, recipe_with("f32", {"*"})); }, {"f32", kInputs, "%1 = matmul(%x, %w); %2 = tanh(%1); %y = matmul(%2, %v)", ""});
+}
+
+/// A forward product of tanh(x), and a backward pass that reads tanh(x) in another product and by itself.
+Graph forward_and_backward() {
+  Graph graph;
+  Builder builder(graph);
+  const Val x = builder.input(Role::kInput, "x", {DType::kF32, {Dim::symbol("N"), 4}}), w = builder.input(Role::kWeight, "w", {DType::kF32, {4, 4}}, Tensor::of<float>({4, 4}, std::vector<float>(16)));
+  Val kept, product;
+  {
+    const Builder::Scope forward(builder, Loc{.node = "hidden"}, Part::kForward);
+    kept = op::tanh(x);
+  }
+  {
+    const Builder::Scope forward(builder, Loc{.node = "dense"}, Part::kForward);
+    product = op::matmul(kept, w);
+    builder.output("forward", product);
+  }
+  const Builder::Scope backward(builder, Loc{.node = "dense", .derived = "gradient of"}, Part::kBackward);
+  builder.output("y", op::matmul(kept, product, {kTransA = true}));
+  builder.output("z", 1.0 - square(kept));
+  return graph;
+}
+
+TEST(LowerPrecision, TheBackwardPassReadsWhatIsKept) {
+  Graph graph = forward_and_backward();
+  EXPECT_EQ(lowered(graph), Changed::kYes);
+  EXPECT_EQ(expression(graph, graph.find_output("z")->value), "sub(1, mul(cast(cast(tanh(x)){to=bf16}){to=f32}, cast(cast(tanh(x)){to=bf16}){to=f32}))");
+}
+
+TEST(LowerPrecision, NodesThatAreNamedStayWithTheirGradients) {
+  Graph graph = forward_and_backward();
+  EXPECT_EQ(lower_precision(graph, recipe_with("bf16", {"den*"})), Changed::kNo);
+  const std::vector<std::string> lines = explain_precision(graph, recipe_with("bf16", {"den*"}));
+  EXPECT_THAT(lines.front(), HasSubstr("f32: train.keep_f32 names it"));
+}
+
+TEST(LowerPrecision, SaysWhyEachProductRunsInWhat) {
+  Graph graph = forward_and_backward();
+  (void)lowered(graph);
+  const std::vector<std::string> lines = explain_precision(graph, recipe_with("bf16"));
+  EXPECT_THAT(lines.front(), HasSubstr("bf16 operands, f32 result: its terms' errors average out"));
+  EXPECT_TRUE(explain_precision(graph, recipe_with("f32")).empty());
+}
+
+TEST(LowerPrecision, ModelsWithoutAnythingNarrowAreRefused) {
+  const Graph graph = small_graph("input %x: f64[N,4], weight %w: f64[4,4]", "%y = matmul(%x, %w)");
+  EXPECT_NO_THROW(require_narrow(graph, recipe_with("f32")));
+  try {
+    require_narrow(graph, recipe_with("bf16"));
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_THAT(std::string(error.what()), HasSubstr("its operands are f64"));
+  }
+}
+
+}  // namespace
+}  // namespace hone::test
