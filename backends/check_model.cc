@@ -10,6 +10,7 @@
 #include "ir/ops/ops.h"
 #include "passes/check_gradients.h"
 #include "passes/pipeline.h"
+#include "passes/precision.h"
 
 namespace hone {
 
@@ -108,10 +109,19 @@ bool fits(const Graph& graph, const Recipe& recipe, bool complete, std::vector<D
   Graph for_weights = graph.clone(), for_loss = graph.clone();
   const bool weights = graph.inputs().empty() or succeeds(problems, [&] { (void)select_weights(for_weights, recipe); });
   if (not complete) return false;
-  if (not recipe.can_train()) return weights;
+  const bool precision = succeeds(problems, [&] { check_keep_f32(graph, recipe); });
+  if (not recipe.can_train()) return weights and precision;
   Graph for_dropout = graph.clone();
   const bool dropout = succeeds(problems, [&] { (void)insert_dropout(for_dropout, recipe); });
-  return succeeds(problems, [&] { (void)attach_loss(for_loss, recipe); }) and weights and dropout;
+  return succeeds(problems, [&] { (void)attach_loss(for_loss, recipe); }) and weights and dropout and precision;
+}
+
+/// In what precision each product of the training step runs, and why.
+void describe_precision(Graph step, const Recipe& recipe, CheckReport& report) {
+  optimize(step);
+  (void)lower_precision(step, recipe);
+  report.precision = explain_precision(step, recipe);
+  require_narrow(step, recipe);
 }
 
 void describe_weights(const Graph& graph, const TrainingReport& training, const Recipe& recipe, CheckReport& report) {
@@ -152,7 +162,9 @@ CheckReport check_model(CheckedModel model, const std::optional<Recipe>& wanted)
   describe_operators(model.graph, complete, report.operators);
   const Recipe recipe = with_some_loss(model.graph, model.own, wanted.value_or(Recipe{}));
   TrainingReport training;
-  if (fits(model.graph, recipe, complete, report.problems) and succeeds(report.problems, [&] { (void)build_entries(model.graph, recipe, training, model.own); })) {
+  std::vector<EntryGraph> entries;
+  if (fits(model.graph, recipe, complete, report.problems) and succeeds(report.problems, [&] { entries = build_entries(model.graph, recipe, training, model.own); })) {
+    (void)succeeds(report.problems, [&] { describe_precision(std::move(entries.front().graph), recipe, report); });
     describe_weights(model.graph, training, recipe, report);
     report.dropout_rate = recipe.model.dropout_rate;
     report.dropped_after = training.dropped_after;
@@ -176,6 +188,8 @@ std::string to_text(const CheckReport& report) {
   if (not report.weights.empty()) text += fmt::format("\n{:<52} {:<20} {}\n", "weight", "type", "trained");
   for (const CheckedWeight& weight : report.weights) text += fmt::format("{:<52} {:<20} {}\n", printable(weight.name), weight.type, weight.status);
   if (not report.dropped_after.empty()) text += fmt::format("\ntraining drops {} of the elements after: {}\n", report.dropout_rate, printable(join(report.dropped_after, ", "), 2000));
+  if (not report.precision.empty()) text += "\n";
+  for (const std::string& line : report.precision) text += printable(line, 2000) + "\n";
   for (const auto* diags : {&report.warnings, &report.problems}) {
     text += diags->empty() ? "" : "\n";
     for (const Diag& diag : *diags) text += to_string(diag) + "\n";

@@ -43,6 +43,7 @@ struct CheckReport {
   std::vector<CheckedWeight> weights;
   double dropout_rate = 0;
   std::vector<std::string> dropped_after;  ///< nodes after which the recipe puts dropout
+  std::vector<std::string> precision;  ///< where train.precision is not f32: what each product of the training step runs in, and why
   std::vector<Diag> problems;  ///< each with a way out; none: the model can be trained
   std::vector<Diag> warnings;
   std::size_t unreached = 0;  ///< weights that no gradient reaches

@@ -51,6 +51,15 @@ TEST(CpuTarget, ConvolutionsWithLongRowsAreKernels) {
   EXPECT_EQ(conv("N,64,32,32", "8,64,3,3", "N,8,30,30", "1,1").row, "onednn.conv") << "many channels";
 }
 
+TEST(CpuTarget, ProductsOfBf16AreCallsUnlessTheyAreTiny) {
+  const auto narrow = [](const std::string& a, const std::string& b, const std::string& y, const std::string& to) {
+    return choice("input %a: bf16[" + a + "], input %b: bf16[" + b + "]) {\n%1: " + to + "[" + y + "] = matmul(%a, %b) {to=" + to + "}\noutput \"y\" %1\n");
+  };
+  EXPECT_EQ(narrow("N,784", "784,256", "N,256", "f32").row, "onednn.matmul");
+  EXPECT_EQ(narrow("N,784", "784,256", "N,256", "bf16").row, "onednn.matmul");
+  EXPECT_THAT(narrow("N,8", "8,32", "N,32", "f32").reason, HasSubstr("less time than a call"));
+}
+
 TEST(CpuTarget, MatmulOfOtherTypesIsAKernel) {
   for (const std::string dtype : {"i64", "i32", "f64"}) {
     const RowChoice made = choice("input %a: " + dtype + "[N,4], input %b: " + dtype + "[4,3]) {\n%1: " + dtype + "[N,3] = matmul(%a, %b)\noutput \"y\" %1\n");

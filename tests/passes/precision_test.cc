@@ -45,6 +45,10 @@ TEST(LowerPrecision, ProductsReadNarrowOperands) {
       {"so is a part of it", kInputs, "%1 = matmul(%x, %w); %2 = slice(%1) {starts=[0,1], sizes=[N,2], steps=[1,1]}; %y = matmul(%2, %2) {ta=true}",
        "matmul(slice(matmul(" HONE_X ", " HONE_W "){to=bf16}){sizes=[N,2], starts=[0,1], steps=[1,1]}, slice(matmul(" HONE_X ", " HONE_W
        "){to=bf16}){sizes=[N,2], starts=[0,1], steps=[1,1]}){ta=true, to=f32}"},
+      {"parts that are put together are rounded before", kInputs, "%1 = tanh(%x); %2 = matmul(%x, %w); %3 = concat(%1, %2) {axis=0}; %y = matmul(%3, %v)",
+       "matmul(concat(cast(tanh(x)){to=bf16}, matmul(" HONE_X ", " HONE_W "){to=bf16}), " HONE_V "){to=f32}"},
+      {"what is moved and read by others is moved narrow", kInputs, "%1 = matmul(%x, %w); %2 = transpose(%1) {perm=[1,0]}; %y = tanh(%2)",
+       "tanh(cast(transpose(matmul(" HONE_X ", " HONE_W "){to=bf16}){perm=[1,0]}){to=f32})"},
       {"what is moved is rounded before", kInputs, "%1 = tanh(%x); %2 = reshape(%1) {shape=[4,N]}; %y = matmul(%w, %2)",
        "matmul(" HONE_W ", reshape(cast(tanh(x)){to=bf16}){shape=[4,N]}){to=f32}"},
       {"a part of something large is rounded behind", kInputs, "%1 = slice(%x) {starts=[0,0], sizes=[1,4], steps=[1,1]}; %y = matmul(%1, %w)",

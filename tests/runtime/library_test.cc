@@ -211,6 +211,49 @@ TEST(LibraryMatmul, TakesBfloat16) {
   EXPECT_THAT(floats_of(run_row("onednn.matmul", spec, {a.data(), b.data()})[0]), testing::Each(4.5F));
 }
 
+/// Numbers as bf16 holds them.
+Numbers rounded(Numbers numbers) {
+  for (float& number : numbers) number = bfloat16_to_float(float_to_bfloat16(number));
+  return numbers;
+}
+
+/// The row over the same operands in bf16, which they must fit; its result in `to`.
+Numbers run_bf16(std::string_view name, LibrarySpec spec, const std::vector<const Numbers*>& operands, DType to) {
+  std::vector<std::vector<std::uint16_t>> stored;
+  std::vector<const void*> pointers;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    spec.operands[i]->dtype = DType::kBF16;
+    std::ranges::transform(*operands[i], std::back_inserter(stored.emplace_back()), float_to_bfloat16);
+  }
+  for (const auto& each : stored) pointers.push_back(each.data());
+  spec.results[0].dtype = to;
+  const std::vector<std::byte> bytes = run_row(name, spec, pointers)[0];
+  if (to == DType::kF32) return floats_of(bytes);
+  const auto* begin = reinterpret_cast<const std::uint16_t*>(bytes.data());
+  Numbers numbers;
+  std::transform(begin, begin + bytes.size() / sizeof(std::uint16_t), std::back_inserter(numbers), bfloat16_to_float);
+  return numbers;
+}
+
+/// How far rounding may move a result: an f32 sum's error, or half a last place of bf16 on top.
+float tolerance_of(DType to) { return to == DType::kF32 ? 1e-4F : 1e-4F + 0x1p-8F; }
+
+TEST(LibraryMatmul, OfBfloat16AgreesWithLoops) {
+  Random random(7);
+  for (int round = 0; round < 60; ++round) {
+    const std::int64_t m = random.between(1, 70), k = random.between(1, 70), n = random.between(1, 70);
+    const bool ta = random.flip(), tb = random.flip();
+    const Shape64 batch = random.flip() ? Shape64{random.between(1, 4)} : Shape64{};
+    LibrarySpec spec;
+    spec.attributes = {{"ta", {ta}}, {"tb", {tb}}};
+    spec.operands = {f32(with_matrix(batch, m, k, ta)), f32(with_matrix(batch, k, n, tb))};
+    spec.results = {f32(with_matrix(batch, m, n, false))};
+    const Numbers a = rounded(random.numbers(spec.operands[0]->shape)), b = rounded(random.numbers(spec.operands[1]->shape));
+    for (const DType to : {DType::kF32, DType::kBF16})
+      expect_near(run_bf16("onednn.matmul", spec, {&a, &b}, to), plain_matmul(spec, a, b, nullptr), tolerance_of(to), text(spec));
+  }
+}
+
 // Windows: convolution and pooling, brought to three spatial axes
 
 struct Geometry {
@@ -351,6 +394,30 @@ TEST(LibraryConv, GradientsAgreeWithLoops) {
     weight.operands = {f32(g.x()), f32(g.y())};
     weight.results = {f32(g.w())};
     expect_near(run_f32("onednn.conv_weight_grad", weight, {&stored_x, &stored_dy}), dw, 1e-4F, text(weight));
+  }
+}
+
+TEST(LibraryConv, OfBfloat16AgreesWithLoops) {
+  Random random(8);
+  for (int round = 0; round < 40; ++round) {
+    const Geometry g = random_geometry(random, true);
+    const Numbers x = rounded(random.numbers(g.x())), w = rounded(random.numbers(g.w())), dy = rounded(random.numbers(g.y()));
+    Numbers y(dy.size()), dx(x.size()), dw(w.size());
+    for_products(g, [&](std::size_t at_y, std::size_t at_x, std::size_t at_w) {
+      y[at_y] += x[at_x] * w[at_w];
+      dx[at_x] += dy[at_y] * w[at_w];
+      dw[at_w] += dy[at_y] * x[at_x];
+    });
+    const Numbers stored_x = g.stored(x, g.channels), stored_dy = g.stored(dy, g.outputs);
+    LibrarySpec spec = g.spec(true);
+    for (const DType to : {DType::kF32, DType::kBF16}) {
+      spec.operands = {f32(g.x()), f32(g.w())}, spec.results = {f32(g.y())};
+      expect_near(run_bf16("onednn.conv", spec, {&stored_x, &w}, to), g.stored(y, g.outputs), tolerance_of(to), text(spec));
+      spec.operands = {f32(g.y()), f32(g.w())}, spec.results = {f32(g.x())};
+      expect_near(run_bf16("onednn.conv_input_grad", spec, {&stored_dy, &w}, to), g.stored(dx, g.channels), tolerance_of(to), text(spec));
+      spec.operands = {f32(g.x()), f32(g.y())}, spec.results = {f32(g.w())};
+      expect_near(run_bf16("onednn.conv_weight_grad", spec, {&stored_x, &stored_dy}, to), dw, tolerance_of(to), text(spec));
+    }
   }
 }
 
