@@ -101,12 +101,18 @@ Desc activation(const Problem& problem, const Dims& dims, DType dtype) {
   return plain(dims, dtype);
 }
 
+/// oneDNN 2.6.3 leaves terms out of weights' gradients over three spatial axes in bf16 (channels last, strides of 2 and 3): those widen their operands.
+DType computed_type(const Problem& problem, DType dtype) {
+  const bool is_wrong = problem.pass == Problem::Pass::kWeightGrad and problem.x.size() == 5;
+  return is_wrong ? DType::kF32 : onednn::computed_type(dtype);
+}
+
 /// What oneDNN is asked for: activations as above, the weight as it likes.
 struct Layouts {
   explicit Layouts(const Problem& problem)
-      : x(activation(problem, problem.x, computed_type(problem.x_type))),
-        weight(any(problem.weight, computed_type(problem.weight_type))),
-        y(activation(problem, problem.y, computed_type(problem.y_type))) {}
+      : x(activation(problem, problem.x, computed_type(problem, problem.x_type))),
+        weight(any(problem.weight, computed_type(problem, problem.weight_type))),
+        y(activation(problem, problem.y, computed_type(problem, problem.y_type))) {}
   Desc x, weight, y;
 };
 

@@ -15,9 +15,9 @@ double mean_of_last(const std::vector<double>& losses, std::ptrdiff_t count) { r
 
 }  // namespace
 
-void expect_trains_as_in_f32(const std::string& name, const std::string& precision) {
+void expect_trains_as_in_f32(const std::string& name, const std::string& precision, const std::vector<std::string>& keep_f32) {
   constexpr double kShare = 0.03;
-  const std::vector<double> wanted = losses_of_training(name, {}), losses = losses_of_training(name, {.precision = precision});
+  const std::vector<double> wanted = losses_of_training(name, {}), losses = losses_of_training(name, {.precision = precision, .keep_f32 = keep_f32});
   ASSERT_EQ(losses.size(), wanted.size());
   ASSERT_GE(losses.size(), 5U);
   EXPECT_NEAR(losses.back(), wanted.back(), kShare * std::abs(wanted.back())) << "the last loss in " << precision;

@@ -80,6 +80,7 @@ class Run {
     Recipe recipe = resolve(parse_recipe(recipe_of(golden_), "golden.json"));
     recipe.model.sync_batch_norm = setting.sync_batch_norm;
     recipe.train.precision = setting.precision;
+    recipe.train.keep_f32 = setting.keep_f32;
     const onnx::Imported model = onnx::import_model(folder_ + "model.onnx", {.mend = onnx::mend_options(recipe)});
     const plan::Plan plan = compile({model.graph, model.model, name}, recipe, {.cpu_levels = {host_level()}, .passes = setting.passes}).plan;
     replicas_.emplace(plan, setting.replicas, SessionOptions{.device = "cpu", .threads = setting.threads});

@@ -37,6 +37,7 @@ struct Setting {
   int tries = 1;
   ReplicaOptions replicas = {};  ///< the batches are split among them
   std::string precision = "f32";  ///< train.precision
+  std::vector<std::string> keep_f32 = {};
   bool sync_batch_norm = false;  ///< without it, replicas see other batch statistics than the recorded run
 };
 
