@@ -189,7 +189,7 @@ std::string to_text(const CheckReport& report) {
   for (const CheckedWeight& weight : report.weights) text += fmt::format("{:<52} {:<20} {}\n", printable(weight.name), weight.type, weight.status);
   if (not report.dropped_after.empty()) text += fmt::format("\ntraining drops {} of the elements after: {}\n", report.dropout_rate, printable(join(report.dropped_after, ", "), 2000));
   if (not report.precision.empty()) text += "\n";
-  for (const std::string& line : report.precision) text += printable(line, 2000) + "\n";
+  for (const std::string& line : report.precision) text += line + "\n";
   for (const auto* diags : {&report.warnings, &report.problems}) {
     text += diags->empty() ? "" : "\n";
     for (const Diag& diag : *diags) text += to_string(diag) + "\n";
