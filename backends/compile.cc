@@ -9,6 +9,7 @@
 #include "backends/early_order.h"
 #include "backends/explain.h"
 #include "backends/llvm/emit.h"
+#include "backends/own_parts.h"
 #include "backends/panels.h"
 #include "backends/parts.h"
 #include "backends/schedule.h"
@@ -101,6 +102,7 @@ struct Scheduled {
   PersistentSet persistents;
   std::vector<plan::Entry> entries;
   std::vector<std::string> panels;  ///< how each weight lies that products read
+  std::vector<std::string> shares;  ///< what replicas can share of the optimizer's states
 
   std::vector<const Kernel*> kernel_pointers() const {
     std::vector<const Kernel*> pointers;
@@ -175,6 +177,7 @@ Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTra
     if (const auto* idle = plan::find(scheduled.entries, plan::idle_entry(entry.name))) check_same_exchanges(*plan::find(scheduled.entries, plan::replica_entry(entry.name)), *idle);
   if (passes.runs("panels")) scheduled.panels = lay_out_in_panels(scheduled.entries, scheduled.persistents.all(), scheduled.kernels);
   add_parts(scheduled.entries, recipe);
+  scheduled.shares = share_updates(scheduled.entries, scheduled.persistents.all(), scheduled.kernels);
   scheduled.kernels.keep(called(scheduled.entries));
   return scheduled;
 }
@@ -257,7 +260,7 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
   plan.graphs["kernels"] = kernels;
   plan.programs.push_back(std::move(program));
   compiled.warnings = recipe_warnings(model.graph, recipe);
-  if (options.explain) compiled.why = explain(target, graphs, recipe, options.passes) + explain_weights(scheduled.panels);
+  if (options.explain) compiled.why = explain(target, graphs, recipe, options.passes) + explain_weights(scheduled.panels) + explain_shares(scheduled.shares);
   return compiled;
 }
 

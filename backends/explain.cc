@@ -73,10 +73,18 @@ std::string explain(const Target& target, const std::vector<EntryGraph>& entries
   return text;
 }
 
-std::string explain_weights(const std::vector<std::string>& lines) {
-  std::string text = lines.empty() ? "" : "how weights lie:\n";
+namespace {
+
+std::string listed(std::string_view heading, const std::vector<std::string>& lines) {
+  std::string text = lines.empty() ? "" : fmt::format("{}:\n", heading);
   for (const std::string& line : lines) text += fmt::format("  {}\n", line);
   return text;
 }
+
+}  // namespace
+
+std::string explain_weights(const std::vector<std::string>& lines) { return listed("how weights lie", lines); }
+
+std::string explain_shares(const std::vector<std::string>& lines) { return listed("what --shard-optimizer can spare", lines); }
 
 }  // namespace hone

@@ -15,4 +15,7 @@ std::string explain(const Target& target, const std::vector<EntryGraph>& entries
 /// How weights lie in memory: a line for each that products read.
 std::string explain_weights(const std::vector<std::string>& lines);
 
+/// Of which states of the optimizer each of several replicas can hold a part: a line for each.
+std::string explain_shares(const std::vector<std::string>& lines);
+
 }  // namespace hone

@@ -124,7 +124,11 @@ constexpr int kRounds = 2;
 
 class Grouper {
  public:
-  explicit Grouper(const Graph& graph) : graph_(graph), kernels_(graph), groups_(graph), kept_(wanted_after_step(graph)) {}
+  explicit Grouper(const Graph& graph) : graph_(graph), kernels_(graph), groups_(graph), kept_(wanted_after_step(graph)), replaced_(graph.value_count()) {
+    const auto is_weight = [&](const Alias& alias) { return graph.input_of(alias.state)->role == Role::kWeight; };
+    if (not exchanges(graph) or std::ranges::none_of(graph.aliases(), is_weight)) return;  // a step that only adds gradients up is never shared
+    for (const Alias& alias : graph.aliases()) replaced_[alias.value.index] = true;
+  }
 
   Fusion run(FusionMode mode) {
     if (mode == FusionMode::kFused) {
@@ -223,8 +227,19 @@ class Grouper {
   std::string why_not_one_kernel(const std::vector<NodeId>& members) {
     const std::vector<ValueId> stored = wanted_results(members);
     if (stored.empty()) return "nobody reads their results";
+    if (is_shared_update(members, stored)) return "replicas may share an update out among them, element by element";
     const FusedKernel fused = fused_kernel(kernels_, members, stored);
     return fused.why_not.empty() ? why_not_worth_fusing(kernels_, members, fused) : fused.why_not;
+  }
+
+  /// Would it be an update of which one replica could not do a part, because there is more in it than what happens to each element (backends/own_parts.h)?
+  bool is_shared_update(const std::vector<NodeId>& members, const std::vector<ValueId>& stored) const {
+    const auto count_of = [this](ValueId value) { return element_count(graph_.type(value).shape); };
+    const auto is_updated = [&](ValueId value) { return replaced_[value.index] and graph_.producer(value).part == Part::kUpdate and not count_of(value).is_constant(1); };
+    const auto updated = std::ranges::find_if(stored, is_updated);
+    if (updated == stored.end()) return false;
+    return std::ranges::any_of(members, [this](NodeId member) { return graph_.node(member).op->scalar == nullptr; }) or
+           std::ranges::any_of(stored, [&](ValueId value) { return count_of(value) != count_of(*updated); });
   }
 
   bool is_wanted(ValueId value, const std::vector<NodeId>& members) const {
@@ -283,7 +298,8 @@ class Grouper {
   const Graph& graph_;
   NodeKernels kernels_;
   OrderedGroups groups_;
-  std::vector<bool> kept_;  // by value: an output, or what a state becomes
+  std::vector<bool> kept_;      // by value: an output, or what a state becomes
+  std::vector<bool> replaced_;  // by value: what a state becomes, where replicas update weights
   std::map<std::vector<NodeId>, std::string> judged_;  // by members: why they are not one kernel
   std::vector<FusionDecision> decisions_;
   int round_ = 0;

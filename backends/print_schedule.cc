@@ -26,7 +26,7 @@ std::string names_of(const plan::Entry& entry, const Ids& buffers) {
 struct StepPrinter {
   const plan::Entry& entry;
   std::uint32_t number;
-  std::string operator()(const plan::KernelStep& step) const { return fmt::format("kernel {}({}) over {}", step.symbol, names_of(entry, step.buffers), step.range.text()); }
+  std::string operator()(const plan::KernelStep& step) const { return fmt::format("kernel {}({}) over {}{}", step.symbol, names_of(entry, step.buffers), step.own_part ? "its part of " : "", step.range.text()); }
   std::string operator()(const plan::LibraryStep& step) const { return fmt::format("call {}({}) -> {}", step.row, names_of(entry, step.operands), names_of(entry, step.results)); }
   std::string operator()(const plan::HostStep& step) const { return fmt::format("host {}({}) -> {}", step.function, names_of(entry, step.operands), names_of(entry, step.results)); }
   std::string operator()(const plan::ReadSizesStep& step) const { return fmt::format("read {} from {}", fmt::join(step.symbols, ", "), name_of(entry, step.buffer)); }
@@ -39,7 +39,7 @@ struct StepPrinter {
   std::string operator()(const plan::CopyStep& step) const { return fmt::format("copy {} -> {}", name_of(entry, step.from), name_of(entry, step.to)); }
   std::string operator()(const plan::AllReduceStep& step) const {
     if (step.collects) return fmt::format("collect {} (bucket {})", names_of(entry, step.buffers), step.bucket);
-    return fmt::format("all_reduce {} (bucket {}, until step {})", names_of(entry, step.buffers), step.bucket, plan::end_of_exchange(entry, number));
+    return fmt::format("{} {} (bucket {}, until step {})", plan::to_string(step.operation), names_of(entry, step.buffers), step.bucket, plan::end_of_exchange(entry, number));
   }
 };
 

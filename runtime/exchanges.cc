@@ -13,7 +13,12 @@ Exchanges::~Exchanges() { abandon(); }
 
 void Exchanges::run(const BoundExchange& exchange) {
   try {
-    communicator_->all_reduce(exchange.tensors);
+    using Operation = plan::AllReduceStep::Operation;
+    switch (exchange.operation) {
+      case Operation::kAllReduce: communicator_->all_reduce(exchange.tensors); break;
+      case Operation::kReduceScatter: communicator_->reduce_scatter(exchange.tensors); break;
+      case Operation::kAllGather: communicator_->all_gather(exchange.tensors); break;
+    }
   } catch (const Error& error) { throw with_note(error, exchange.name); }
 }
 

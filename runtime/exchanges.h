@@ -12,7 +12,7 @@
 
 namespace hone {
 
-/// all_reduces in the order in which they are begun: in a thread of their own where the communicator mostly waits for a network, else at once.
+/// In the order in which they are begun: in a thread of their own where the communicator mostly waits for a network, else at once.
 class Exchanges {
  public:
   /// The communicator is used by nobody else between begin() and the end of that. Null: a replica that is alone, which keeps what it has.

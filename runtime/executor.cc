@@ -67,7 +67,7 @@ void Executor::run(NamedFeeds feeds) {
 BoundSegment& Executor::bind_feeds(NamedFeeds feeds) {
   auto& bindings = bindings_[0];
   const auto known = std::find_if(bindings.begin(), bindings.end(), [this](const auto& bound) { return is_bound_to_matched(*bound); });
-  if (known == bindings.end()) return keep(0, prepare(entry_, segments_[0], state_.kernels, bind_sizes(entry_, feeds), state_.team.threads()));
+  if (known == bindings.end()) return keep(0, prepare(entry_, segments_[0], state_.kernels, bind_sizes(entry_, feeds), worker()));
   std::rotate(bindings.begin(), known, known + 1);
   return *bindings[0];
 }
@@ -75,7 +75,7 @@ BoundSegment& Executor::bind_feeds(NamedFeeds feeds) {
 BoundSegment& Executor::bind(std::size_t segment, const DimBindings& sizes) {
   auto& bindings = bindings_[segment];
   const auto known = std::find_if(bindings.begin(), bindings.end(), [&](const auto& bound) { return bound->sizes == sizes; });
-  if (known == bindings.end()) return keep(segment, prepare(entry_, segments_[segment], state_.kernels, sizes, state_.team.threads()));
+  if (known == bindings.end()) return keep(segment, prepare(entry_, segments_[segment], state_.kernels, sizes, worker()));
   std::rotate(bindings.begin(), known, known + 1);
   return *bindings[0];
 }
@@ -198,7 +198,7 @@ void Executor::execute(BoundHost& step) {
 void Executor::execute(BoundExchange& step) {
   for (std::size_t i = 0; i < step.buffers.size(); ++i) step.tensors[i].data = pointers_[step.buffers[i]];
   if (step.collects) return state_.collected[step.bucket].add(step.tensors);
-  if (state_.shards > 0) state_.collected[step.bucket].take(state_.shards, step.tensors);
+  if (state_.shards > 0 and step.operation != plan::AllReduceStep::Operation::kAllGather) state_.collected[step.bucket].take(state_.shards, step.tensors);
   state_.exchanges.begin(step);
 }
 

@@ -28,9 +28,10 @@ struct HostState {
   LoadedCode code;
   KernelTable kernels;
   HostMemory persistent_memory;
-  std::vector<std::byte*> persistents;  ///< in the program's order
+  std::vector<std::byte*> persistents;  ///< in the program's order; of one in parts where all of it would begin
   HostMemory arena;                     ///< as large as the largest binding so far
   Exchanges exchanges;                   ///< with the other replicas
+  int replica = 0, replicas = 1;         ///< which of them this is
   std::size_t shards = 0;                ///< of this replica, each of which collects what is then exchanged; 0: what is exchanged lies in the buffers
   std::map<std::int64_t, TreeSum> collected;  ///< by bucket
 };
@@ -83,6 +84,7 @@ class Executor {
   void run_scan(BoundRegion& step);
   void run_while(BoundRegion& step);
   void run_branch(BoundRegion& step);
+  Worker worker() const { return {.threads = state_.team.threads(), .replica = state_.replica, .replicas = state_.replicas}; }
   std::byte* pointer(std::int64_t buffer) const { return static_cast<std::byte*>(pointers_[static_cast<std::size_t>(buffer)]); }
 
   const plan::Entry& entry_;

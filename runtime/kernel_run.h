@@ -19,11 +19,11 @@ struct BoundKernel {
   std::vector<std::uint32_t> buffers;
   std::uint32_t read_only = 0;  ///< the first so many buffers are only read
   std::vector<std::int64_t> sizes;
-  std::int64_t range = 0;
+  std::int64_t begin = 0, range = 0;  ///< the first point, and how many
   std::int64_t work = 0;           ///< scalar operations, roughly
   std::uint32_t step = 0;          ///< among the entry's
   std::vector<void*> arguments;    ///< where the buffers lie; the executor's to fill in
-  std::vector<RangePiece> pieces;  ///< by thread; from share_out()
+  std::vector<RangePiece> pieces;  ///< of the range, by thread; from share_out()
   bool waits = false;              ///< for all that the other threads did before
 };
 
@@ -51,9 +51,9 @@ void execute_one_by_one(const KernelRun& run, Team& team, const Done& done);
 
 // --- Implementation ---
 
-/// What one thread does of a kernel.
+/// A piece of the kernel's range.
 inline void execute_piece(const BoundKernel& kernel, const RangePiece& piece) {
-  if (piece.begin < piece.end) kernel.function(kernel.arguments.data(), kernel.sizes.data(), piece.begin, piece.end);
+  if (piece.begin < piece.end) kernel.function(kernel.arguments.data(), kernel.sizes.data(), kernel.begin + piece.begin, kernel.begin + piece.end);
 }
 
 template <typename Done>

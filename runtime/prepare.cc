@@ -43,8 +43,8 @@ std::size_t aligned(std::size_t bytes, std::string_view what) { return checked_a
 
 class Preparer {
  public:
-  Preparer(const plan::Entry& entry, Segment segment, const KernelTable& kernels, const DimBindings& sizes, int threads)
-      : entry_(entry), segment_(segment), kernels_(kernels), sizes_(sizes), threads_(threads), bound_(std::make_unique<BoundSegment>()) {}
+  Preparer(const plan::Entry& entry, Segment segment, const KernelTable& kernels, const DimBindings& sizes, const Worker& worker)
+      : entry_(entry), segment_(segment), kernels_(kernels), sizes_(sizes), worker_(worker), bound_(std::make_unique<BoundSegment>()) {}
 
   std::unique_ptr<BoundSegment> prepare() {
     bound_->sizes = sizes_;
@@ -70,7 +70,7 @@ class Preparer {
     place();
     const std::vector<MemoryRange> memory = memory_ranges();
     for (BoundStep& step : bound_->steps)
-      if (auto* run = std::get_if<KernelRun>(&step)) share_out(*run, memory, threads_);
+      if (auto* run = std::get_if<KernelRun>(&step)) share_out(*run, memory, worker_.threads);
     return std::move(bound_);
   }
 
@@ -128,7 +128,15 @@ class Preparer {
                        .work = step.work.evaluate(sizes_)};
     HONE_CHECK(kernel.range >= 0, fmt::format("kernel \"{}\" of \"{}\" runs over {} points", step.symbol, origin, kernel.range));
     for (const Dim& size : step.sizes) kernel.sizes.push_back(size.evaluate(sizes_));
+    if (step.own_part) keep_own_part(kernel);
     add_kernel(std::move(kernel));
+  }
+
+  void keep_own_part(BoundKernel& kernel) const {
+    const RangePiece own = piece_of(kernel.range, worker_.replicas, worker_.replica);
+    kernel.begin = own.begin;
+    kernel.range = own.end - own.begin;
+    kernel.work /= worker_.replicas;
   }
 
   /// To the run of kernels that the steps so far end with, or to a new one.
@@ -194,7 +202,7 @@ class Preparer {
   }
 
   void add_step(const plan::AllReduceStep& step, const std::string&) {
-    BoundExchange exchange{.name = name_of(step), .bucket = step.bucket, .collects = step.collects, .buffers = step.buffers, .tensors = {}};
+    BoundExchange exchange{.name = name_of(step), .bucket = step.bucket, .collects = step.collects, .operation = step.operation, .buffers = step.buffers, .tensors = {}};
     for (const std::uint32_t buffer : step.buffers) {
       const BoundBuffer& bound = bound_->buffers[buffer];
       exchange.tensors.push_back({.dtype = bound.type.dtype, .count = checked_element_count(bound.type.shape)});
@@ -209,6 +217,7 @@ class Preparer {
     std::vector<std::string> names;
     for (const std::uint32_t buffer : step.buffers)
       if (const std::string& name = entry_.buffers[buffer].name; not name.empty()) names.push_back(name);
+    if (step.operation == plan::AllReduceStep::Operation::kAllGather) return fmt::format("while {} gathered the weights {}", entry_.name, printable(join(names, ", ")));
     const std::string named = names.empty() ? "" : ": " + printable(join(names, ", "));  // those of the loss and of running statistics have none
     return fmt::format("while {} exchanged bucket {}{}", entry_.name, step.bucket, named);
   }
@@ -299,7 +308,7 @@ class Preparer {
   Segment segment_;
   const KernelTable& kernels_;
   const DimBindings& sizes_;
-  int threads_;
+  const Worker worker_;
   std::unique_ptr<BoundSegment> bound_;
   std::size_t number_ = 0;  // of the step
   std::size_t number_of_region_ = 0;
@@ -327,8 +336,8 @@ std::vector<Segment> segments_of(const plan::Entry& entry) {
   return segments;
 }
 
-std::unique_ptr<BoundSegment> prepare(const plan::Entry& entry, Segment segment, const KernelTable& kernels, const DimBindings& sizes, int threads) {
-  return Preparer(entry, segment, kernels, sizes, threads).prepare();
+std::unique_ptr<BoundSegment> prepare(const plan::Entry& entry, Segment segment, const KernelTable& kernels, const DimBindings& sizes, const Worker& worker) {
+  return Preparer(entry, segment, kernels, sizes, worker).prepare();
 }
 
 namespace {

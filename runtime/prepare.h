@@ -55,11 +55,12 @@ struct BoundRegion {
   std::vector<void*> results;                             ///< of a body: where they are wanted
 };
 
-/// What replicas exchange, which lies in the arena. It may go on until a step comes that uses one of the buffers.
+/// What replicas exchange. It may go on until a step comes that uses one of the buffers.
 struct BoundExchange {
   std::string name;  ///< "while replica_step exchanged bucket 2: w/gradient"
   std::int64_t bucket = 0;
   bool collects = false;
+  plan::AllReduceStep::Operation operation = plan::AllReduceStep::Operation::kAllReduce;
   std::vector<std::uint32_t> buffers;
   std::vector<ExchangedTensor> tensors;  ///< one for each buffer; where they lie is the executor's to fill in
 };
@@ -94,9 +95,15 @@ struct Segment {
 /// A segment ends behind each ReadSizesStep. At least one.
 std::vector<Segment> segments_of(const plan::Entry& entry);
 
+/// What a segment is prepared for: so many threads, and a replica among others.
+struct Worker {
+  int threads = 1;
+  int replica = 0, replicas = 1;
+};
+
 /// For a team of so many threads, which is in use. The entry has passed plan::check, its rows, host functions and kernels exist (check_steps).
 /// Throws Error kDataShape when a size becomes negative, kTooLarge, kMemory.
-std::unique_ptr<BoundSegment> prepare(const plan::Entry& entry, Segment segment, const KernelTable& kernels, const DimBindings& sizes, int threads);
+std::unique_ptr<BoundSegment> prepare(const plan::Entry& entry, Segment segment, const KernelTable& kernels, const DimBindings& sizes, const Worker& worker);
 
 /// Finds everything that the steps of `program` name, and returns its kernels.
 /// Throws Error kPlanMismatch for a kernel that the code lacks, a row or a host function that this version of Hone does not have.

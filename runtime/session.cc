@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
 
+#include "base/check.h"
 #include "base/checked.h"
 #include "base/diag.h"
 #include "base/text.h"
@@ -35,27 +38,66 @@ const plan::Program& program_for_cpu(const plan::Plan& plan) {
               {}, {"compile the model with --target cpu"});
 }
 
-/// Puts a value where the persistent lies.
-void put(const plan::Persistent& persistent, const Tensor& value, std::byte* place) {
-  if (persistent.panels) plan::copy_to_panels(value, *persistent.panels, place);
-  else if (value.byte_count() > 0) std::memcpy(place, value.bytes().data(), value.byte_count());
+/// What a session holds of a persistent: bytes [begin, end) of all of it.
+struct Held {
+  std::size_t begin = 0, end = 0;
+  std::size_t size() const { return end - begin; }
+};
+
+Held held_of(const plan::Persistent& persistent, bool in_parts, const HostState& state) {
+  if (not in_parts) return {0, persistent.initial.byte_count()};
+  const RangePiece own = piece_of(persistent.initial.element_count(), state.replicas, state.replica);
+  const std::size_t element = size_of(persistent.initial.dtype());
+  return {static_cast<std::size_t>(own.begin) * element, static_cast<std::size_t>(own.end) * element};
 }
 
-/// Places the persistents one after the other, copies their initial contents, and lets go of these: zeros of the same type stand for them.
-void initialize_persistents(plan::Program& program, HostState& state) {
+/// Puts what is held of a value where it lies.
+void put(const plan::Persistent& persistent, const Tensor& value, Held held, std::byte* place) {
+  if (held.size() == 0) return;
+  if (not persistent.panels) return void(std::memcpy(place, value.bytes().data() + held.begin, held.size()));
+  if (held.size() == value.byte_count()) return plan::copy_to_panels(value, *persistent.panels, place);
+  std::vector<std::byte> whole(value.byte_count());
+  plan::copy_to_panels(value, *persistent.panels, whole.data());
+  std::memcpy(place, whole.data() + held.begin, held.size());
+}
+
+/// Where all of something would begin of which a part lies at `place`: kernels count from there.
+std::byte* origin_of(std::byte* place, Held held) { return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(place) - held.begin); }
+std::byte* place_of(std::byte* origin, Held held) { return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(origin) + held.begin); }
+
+/// Places what is held of the persistents one after the other, copies their initial contents, and lets go of these: zeros of the same type stand for them.
+void initialize_persistents(plan::Program& program, const std::vector<Held>& held, HostState& state) {
   std::vector<std::size_t> offsets;
   std::size_t total = 0;
-  for (const plan::Persistent& persistent : program.persistents) {
-    offsets.push_back(total);
-    total = checked_add(total, persistent.initial.byte_count() + kTensorAlignment - 1, "the weights") / kTensorAlignment * kTensorAlignment;
+  for (const Held& each : held) {
+    const std::size_t lead = each.begin % kTensorAlignment;  // all of it would begin at an aligned address
+    offsets.push_back(checked_add(total, lead, "the weights"));
+    total = checked_add(offsets.back(), each.size() + kTensorAlignment - 1, "the weights") / kTensorAlignment * kTensorAlignment;
   }
   state.persistent_memory = HostMemory(total, "the memory for weights and optimizer state");
   for (std::size_t i = 0; i < offsets.size(); ++i) {
-    state.persistents.push_back(state.persistent_memory.data() + offsets[i]);
+    std::byte* const place = state.persistent_memory.data() + offsets[i];
+    state.persistents.push_back(origin_of(place, held[i]));
     Tensor& initial = program.persistents[i].initial;
-    put(program.persistents[i], initial, state.persistents[i]);
+    put(program.persistents[i], initial, held[i], place);
     initial = Tensor::zeros(initial.dtype(), initial.shape());
   }
+}
+
+/// Does the entry, or a body in it, touch what is in parts?
+bool touches_parts(const plan::Program& program, const plan::Entry& entry) {
+  const auto in_parts = [&](const plan::Buffer& buffer) { return buffer.storage == plan::Buffer::Storage::kPersistent and program.persistents[buffer.index].in_parts; };
+  if (std::ranges::any_of(entry.buffers, in_parts)) return true;
+  for (const plan::Step& step : entry.steps)
+    if (const auto* region = std::get_if<plan::RegionStep>(&step.what))
+      for (const plan::Entry& body : region->bodies)
+        if (touches_parts(program, body)) return true;  // plan::check limits the depth
+  return false;
+}
+
+void check_replica(const SessionOptions& options) {
+  if (options.shard_optimizer and options.communicator == nullptr)
+    throw Error(Code::kUsage, "a session is to share the optimizer's work, and has no communicator to others", {}, {"give SessionOptions::communicator, or leave shard_optimizer out"});
 }
 
 }  // namespace
@@ -65,9 +107,36 @@ struct Session::Impl {
   HostState state;
   std::vector<std::unique_ptr<Executor>> executors;
   const Executor* last = nullptr;  // whose results can be read
+  const bool shares_optimizer;
+  std::vector<Held> held;                 // by persistent
+  std::map<std::size_t, Tensor> wholes;   // of states that are held in parts, until a step updates them: all of them
 
   explicit Impl(const SessionOptions& options)
-      : state{.team = Team(thread_count(options.threads)), .code = {}, .kernels = {}, .persistent_memory = {}, .persistents = {}, .arena = {}, .exchanges = Exchanges(options.communicator), .shards = static_cast<std::size_t>(options.shards), .collected = {}} {}
+      : state{.team = Team(thread_count(options.threads)), .code = {}, .kernels = {}, .persistent_memory = {}, .persistents = {}, .arena = {}, .exchanges = Exchanges(options.communicator), .shards = static_cast<std::size_t>(options.shards), .collected = {}},
+        shares_optimizer(options.shard_optimizer) {
+    if (options.communicator == nullptr) return;
+    state.replica = options.communicator->rank();
+    state.replicas = options.communicator->size();
+  }
+
+  bool holds_part(std::size_t number) const { return shares_optimizer and program.persistents[number].in_parts; }
+  /// What lies in memory of a persistent.
+  std::span<std::byte> lies(std::size_t number) const { return {place_of(state.persistents[number], held[number]), held[number].size()}; }
+  Tensor plain(std::size_t number, const std::byte* whole) const {
+    const plan::Persistent& persistent = program.persistents[number];
+    const Tensor& like = persistent.initial;
+    if (persistent.panels) return plan::from_panels(whole, like.dtype(), like.shape(), *persistent.panels);
+    return Tensor::copy(like.dtype(), like.shape(), {whole, like.byte_count()});
+  }
+
+  /// A session that shares the optimizer's work holds too little for entries that update everything.
+  void begin_entry(const plan::Entry& entry) {
+    if (not shares_optimizer or not touches_parts(program, entry)) return;
+    if (not plan::is_sharded(entry.name))
+      throw Error(Code::kPlanEntry, fmt::format("{} updates all of the optimizer's states, and this replica holds a part of them", entry.name), {},
+                  {fmt::format("run {}, or leave shard_optimizer out", plan::sharded_entry(plan::replica_entry(entry.name)))});
+    wholes.clear();
+  }
 
   Executor* find(std::string_view entry) const {
     for (const auto& executor : executors)
@@ -97,13 +166,15 @@ struct Session::Impl {
 
 Session::Session(const plan::Plan& plan, SessionOptions options) {
   check_device(options.device);
+  check_replica(options);
   plan::check(plan);
   impl_ = std::make_unique<Impl>(options);
   const plan::Program& program = program_for_cpu(plan);
   impl_->state.code = load_code(program);
   impl_->program = {.target = program.target, .code = {}, .persistents = program.persistents, .entries = program.entries};  // the code is loaded now
   impl_->state.kernels = check_steps(impl_->program, impl_->state.code);
-  initialize_persistents(impl_->program, impl_->state);
+  for (std::size_t i = 0; i < impl_->program.persistents.size(); ++i) impl_->held.push_back(held_of(impl_->program.persistents[i], impl_->holds_part(i), impl_->state));
+  initialize_persistents(impl_->program, impl_->held, impl_->state);
   for (const plan::Entry& entry : impl_->program.entries) impl_->executors.push_back(std::make_unique<Executor>(entry, impl_->state, &impl_->state.arena));
 }
 
@@ -124,6 +195,7 @@ const plan::Entry& Session::entry(std::string_view entry) const { return impl_->
 void Session::run(std::string_view entry, std::span<const std::pair<std::string, TensorView>> feeds) {
   Executor& executor = impl_->get(entry);
   impl_->last = nullptr;  // a run that fails leaves nothing to read
+  impl_->begin_entry(executor.entry());
   try {
     executor.run(feeds);
   } catch (...) {
@@ -136,6 +208,7 @@ void Session::run(std::string_view entry, std::span<const std::pair<std::string,
 NotFiniteReport Session::find_not_finite(std::string_view entry, std::span<const std::pair<std::string, TensorView>> feeds) {
   Executor& executor = impl_->get(entry);
   impl_->last = nullptr;
+  HONE_CHECK(not impl_->shares_optimizer or not touches_parts(impl_->program, executor.entry()), "states that are in parts are to be looked at whole");
   NotFiniteFinder finder;
   const auto note = [](std::vector<ValueRange>& list, const std::string& name, const TensorView& tensor) {
     auto range = range_of(name, tensor);
@@ -143,7 +216,7 @@ NotFiniteReport Session::find_not_finite(std::string_view entry, std::span<const
   };
   for (const auto& [name, tensor] : feeds) note(finder.report.feeds, name, tensor);
   for (const plan::Persistent& persistent : impl_->program.persistents)
-    if (persistent.role != plan::Persistent::Role::kConstant) note(finder.report.weights, persistent.name, read(persistent.name));
+    if (persistent.role != plan::Persistent::Role::kConstant and not holds_part(persistent.name)) note(finder.report.weights, persistent.name, read(persistent.name));
   struct Watching {
     Executor& executor;
     ~Watching() { executor.watch(nullptr); }
@@ -174,11 +247,34 @@ Tensor Session::result_tensor(std::string_view name) const {
 
 Tensor Session::read(std::string_view persistent) const {
   const std::size_t number = impl_->persistent_number(persistent);
-  const plan::Persistent& described = impl_->program.persistents[number];
-  const Tensor& like = described.initial;
-  const std::byte* lies = impl_->state.persistents[number];
-  if (described.panels) return plan::from_panels(lies, like.dtype(), like.shape(), *described.panels);
-  return Tensor::copy(like.dtype(), like.shape(), {lies, like.byte_count()});
+  if (not impl_->holds_part(number)) return impl_->plain(number, impl_->lies(number).data());
+  if (const auto whole = impl_->wholes.find(number); whole != impl_->wholes.end()) return whole->second;
+  throw Error(Code::kPlanEntry, fmt::format("{} is held in parts by {} replicas, of which this is one", quoted(persistent), impl_->state.replicas), {},
+              {"a checkpoint has all of it; or train without sharing the optimizer's work"});
+}
+
+bool Session::holds_part(std::string_view state) const { return impl_->holds_part(impl_->persistent_number(state)); }
+bool Session::knows_whole(std::string_view state) const { return impl_->wholes.contains(impl_->persistent_number(state)); }
+
+void Session::copy_part(std::string_view state, std::span<std::byte> whole) const {
+  const std::size_t number = impl_->persistent_number(state);
+  HONE_CHECK(whole.size() == impl_->program.persistents[number].initial.byte_count(), "a state of another size");
+  std::ranges::copy(impl_->lies(number), whole.begin() + static_cast<std::ptrdiff_t>(impl_->held[number].begin));
+}
+
+void Session::keep_whole(std::string_view state, std::span<const std::byte> whole) {
+  const std::size_t number = impl_->persistent_number(state);
+  HONE_CHECK(impl_->holds_part(number) and whole.size() == impl_->program.persistents[number].initial.byte_count(), "a state of another size");
+  impl_->wholes.insert_or_assign(number, impl_->plain(number, whole.data()));
+}
+
+void Session::forget_whole(std::string_view state) { impl_->wholes.erase(impl_->persistent_number(state)); }
+
+std::vector<std::string> Session::states_in_parts() const {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < impl_->program.persistents.size(); ++i)
+    if (impl_->holds_part(i)) names.push_back(impl_->program.persistents[i].name);
+  return names;
 }
 
 void Session::write(std::string_view persistent, const Tensor& value) {
@@ -188,7 +284,8 @@ void Session::write(std::string_view persistent, const Tensor& value) {
     throw Error(Code::kPlanMismatch, fmt::format("{} is {}{}, but {}{} is given", quoted(persistent), to_string(like.dtype()), shape_text(like.shape()),
                                                  to_string(value.dtype()), shape_text(value.shape())), {},
                 {"a weight keeps the type and shape that it was compiled with"});
-  put(impl_->program.persistents[number], value, impl_->state.persistents[number]);
+  put(impl_->program.persistents[number], value, impl_->held[number], impl_->lies(number).data());
+  if (impl_->holds_part(number)) impl_->wholes.insert_or_assign(number, value);
 }
 
 void Session::measure_steps(std::string_view entry, bool on) { impl_->get(entry).measure(on); }

@@ -35,6 +35,8 @@ struct SessionOptions {
   int threads = 0;              ///< 0: all cores this process may use
   Communicator* communicator = nullptr;  ///< of one replica among several, which outlives the session; entries that exchange use it
   int shards = 0;                        ///< that this replica collects before it exchanges their sum; 0: it exchanges what a step has
+  /// This replica updates its part of the weights, and holds its part of the states that are in parts: of the entries that update those of the name sharded_entry() can be run.
+  bool shard_optimizer = false;
 };
 
 struct NotFiniteReport;  // runtime/not_finite.h
@@ -77,9 +79,22 @@ class Session {
   /// changes nothing. Throws what run() throws.
   NotFiniteReport find_not_finite(std::string_view entry, std::span<const std::pair<std::string, TensorView>> feeds);
 
-  /// Weights and states by name, in plain layout. Throws Error kPlanMismatch for an unknown name or another type or shape.
+  /// Weights and states by name, in plain layout. Throws Error kPlanMismatch for an unknown name or another type or shape, and kPlanEntry for a state of which this replica
+  /// holds a part: of that all is known after write() and keep_whole(), until a step updates it.
   Tensor read(std::string_view persistent) const;
   void write(std::string_view persistent, const Tensor& value);
+
+  /// Does this replica hold a part of the state only (SessionOptions::shard_optimizer)? And is all of it known?
+  bool holds_part(std::string_view state) const;
+  bool knows_whole(std::string_view state) const;
+  /// Writes that part to its place in all of the state as it lies in memory.
+  void copy_part(std::string_view state, std::span<std::byte> whole) const;
+  /// Lets read() know all of the state, as it lies in memory; what this replica holds stays as it is.
+  void keep_whole(std::string_view state, std::span<const std::byte> whole);
+  /// And no longer.
+  void forget_whole(std::string_view state);
+  /// The states that are held in parts, in the program's order.
+  std::vector<std::string> states_in_parts() const;
 
   MemoryReport memory(std::string_view entry) const;  ///< of the entry's last binding
 

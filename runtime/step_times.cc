@@ -18,7 +18,7 @@ struct Namer {
   void operator()(const plan::LibraryStep& step) const { set(StepTime::Kind::kLibrary, step.row); }
   void operator()(const plan::HostStep& step) const { set(StepTime::Kind::kHost, step.function); }
   void operator()(const plan::CopyStep&) const { set(StepTime::Kind::kCopy, "copy"); }
-  void operator()(const plan::AllReduceStep&) const { set(StepTime::Kind::kCopy, "all_reduce"); }
+  void operator()(const plan::AllReduceStep& step) const { set(StepTime::Kind::kCopy, std::string(plan::to_string(step.operation))); }
   void operator()(const plan::ReadSizesStep&) const { set(StepTime::Kind::kCopy, "read_sizes"); }
   void operator()(const plan::RegionStep& step) const {
     using Kind = plan::RegionStep::Kind;

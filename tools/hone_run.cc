@@ -216,6 +216,7 @@ Tool make_tool(Arguments& a) {
                           {"--log-grad-norms", "", "log the norm of each weight's gradient too", &a.log_grad_norms},
                           {"--log-histograms", "", "show TensorBoard how each weight is spread, after every epoch", &a.log_histograms},
                           {"--shards", "S", "form gradients as S partial sums, in a fixed order: the same weights for 1 to S replicas, bit by bit", &a.shards},
+                          {"--shard-optimizer", "", "each replica updates its part of the weights, and holds that part of the optimizer's states alone: the same weights, bit by bit", &a.shard_optimizer},
                           {"--collective-timeout", "T", "how long replicas in other processes are waited for: 60s, 500ms", &a.collective_timeout},
                           {"--check-every", "K", "compare the weights of all processes every so many steps, and before each save; 0: only at the start", &a.check_every},
                           {"--dry-run", "", "one step, one evaluation, one save, one resume, then stop; nothing is left", &a.dry_run},

@@ -34,6 +34,8 @@ proto::Persistent write_persistent(const Persistent& persistent, const AddBlob& 
   const bool all_zero = bytes.empty() or (bytes[0] == std::byte{0} and std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
   message.set_initial(all_zero ? 0 : add_blob(bytes));
   if (persistent.panels) message.set_panel_axis(persistent.panels->axis), message.set_panel_width(persistent.panels->width);
+  message.set_in_parts(persistent.in_parts);
+  message.set_whole_because(persistent.whole_because);
   return message;
 }
 
@@ -79,6 +81,7 @@ void write_what(const KernelStep& step, proto::Step* message) {
   kernel.set_range(step.range.text());
   kernel.set_work(step.work.text());
   kernel.set_read_only(step.read_only);
+  kernel.set_own_part(step.own_part);
 }
 
 void write_what(const LibraryStep& step, proto::Step* message) {
@@ -106,6 +109,7 @@ void write_what(const AllReduceStep& step, proto::Step* message) {
   message->mutable_all_reduce()->mutable_buffers()->Assign(step.buffers.begin(), step.buffers.end());
   message->mutable_all_reduce()->set_bucket(step.bucket);
   message->mutable_all_reduce()->set_collects(step.collects);
+  message->mutable_all_reduce()->set_operation(static_cast<std::uint32_t>(step.operation));
 }
 
 proto::Entry write_entry(const Entry& entry);
@@ -208,7 +212,9 @@ Persistent read_persistent(const proto::Persistent& message, const ReadBlob& rea
           .trained = message.trained(),
           .in_model = message.in_model(),
           .initial = read_initial(message, read_blob),
-          .panels = message.panel_width() == 0 ? std::nullopt : std::optional(Panels{message.panel_axis(), message.panel_width()})};
+          .panels = message.panel_width() == 0 ? std::nullopt : std::optional(Panels{message.panel_axis(), message.panel_width()}),
+          .in_parts = message.in_parts(),
+          .whole_because = message.whole_because()};
 }
 
 Feed read_feed(const proto::Feed& message) {
@@ -271,7 +277,7 @@ Step read_step(const proto::Step& message) {
       const proto::Kernel& kernel = message.kernel();
       step.what = KernelStep{
           kernel.symbol(), {kernel.buffers().begin(), kernel.buffers().end()}, read_dims(kernel.sizes()), read_dim(kernel.range()), read_dim(kernel.work()),
-          kernel.read_only()};
+          kernel.read_only(), kernel.own_part()};
       break;
     }
     case proto::Step::kLibrary: step.what = read_library(message.library()); break;
@@ -283,7 +289,8 @@ Step read_step(const proto::Step& message) {
     }
     case proto::Step::kCopy: step.what = CopyStep{message.copy().from(), message.copy().to()}; break;
     case proto::Step::kAllReduce:
-      step.what = AllReduceStep{{message.all_reduce().buffers().begin(), message.all_reduce().buffers().end()}, message.all_reduce().bucket(), message.all_reduce().collects()};
+      step.what = AllReduceStep{{message.all_reduce().buffers().begin(), message.all_reduce().buffers().end()}, message.all_reduce().bucket(), message.all_reduce().collects(),
+                                read_enum(message.all_reduce().operation(), AllReduceStep::Operation::kAllGather, "exchange")};
       break;
     case proto::Step::kReadSizes:
       step.what = ReadSizesStep{message.read_sizes().buffer(), {message.read_sizes().symbols().begin(), message.read_sizes().symbols().end()}};

@@ -26,6 +26,7 @@ class EntryChecker {
     check_results();
     for (step_ = 0; step_ < entry_.steps.size(); ++step_) {
       check_buffers(entry_.steps[step_]);
+      check_parts(entry_.steps[step_]);
       std::visit([this](const auto& what) { check_step(what); }, entry_.steps[step_].what);
     }
     for (std::uint32_t step = 0; step < entry_.steps.size(); ++step)
@@ -124,6 +125,18 @@ class EntryChecker {
 
   void check_buffers(const Step& step) const {
     for_each_buffer(step, [this](std::uint64_t buffer, Access access) { access == Access::kRead ? (void)check_read(buffer) : check_write(buffer); });
+  }
+
+  /// What is in parts is as short as the part in a session that shares the optimizer's work.
+  void check_parts(const Step& step) const {
+    const auto* kernel = std::get_if<KernelStep>(&step.what);
+    const bool own_part = kernel != nullptr and kernel->own_part, sharded = is_sharded(entry_.name);
+    if (own_part and not sharded) fail(fmt::format("step {} is over a replica's own part, in an entry that every replica runs whole", step_));
+    for_each_buffer(step, [&](std::uint64_t buffer, Access) {
+      const Buffer& root = *roots_[buffer];
+      const Persistent* persistent = root.storage == Buffer::Storage::kPersistent ? &program_.persistents[root.index] : nullptr;
+      if (sharded and not own_part and persistent != nullptr and persistent->in_parts) fail(fmt::format("step {} uses all of {}, which is in parts", step_, quoted(persistent->name)));
+    });
   }
 
   void check_step(const KernelStep& step) const {
@@ -226,6 +239,12 @@ void check_distinct(const Items& items, const std::string& what, Name name_of) {
     if (not names.insert(name_of(item)).second) throw Error(Code::kPlanFormat, fmt::format("two {} are called {}", what, quoted(name_of(item))));
 }
 
+void check_parts(const Program& program, const Persistent& persistent) {
+  if (persistent.in_parts and persistent.role != Persistent::Role::kState)
+    throw Error(Code::kPlanFormat, fmt::format("program {}: {} is in parts, but no state", quoted(program.target), quoted(persistent.name)), {},
+                {"the plan is damaged, or its maker wrote it wrongly; compile the model again"});
+}
+
 void check_panels(const Program& program, const Persistent& persistent) {
   if (not persistent.panels) return;
   const auto& [axis, width] = *persistent.panels;
@@ -244,6 +263,11 @@ const Entry* find(std::span<const Entry> entries, std::string_view name) {
   for (const Entry& candidate : entries)
     if (candidate.name == name) return &candidate;
   return nullptr;
+}
+
+std::string_view to_string(AllReduceStep::Operation operation) {
+  constexpr std::string_view kNames[] = {"all_reduce", "reduce_scatter", "all_gather"};
+  return kNames[static_cast<std::size_t>(operation)];
 }
 
 std::uint32_t root_of(const Entry& entry, std::uint64_t buffer) {
@@ -272,7 +296,7 @@ void check(const Plan& plan) {
   for (const Program& program : plan.programs) {
     check_distinct(program.persistents, "weights or states", [](const Persistent& persistent) { return persistent.name; });
     check_distinct(program.entries, "entries", [](const Entry& entry) { return entry.name; });
-    for (const Persistent& persistent : program.persistents) check_panels(program, persistent);
+    for (const Persistent& persistent : program.persistents) check_panels(program, persistent), check_parts(program, persistent);
     for (const Entry& entry : program.entries) EntryChecker(program, entry, {}, 1).check();
   }
 }

@@ -29,6 +29,8 @@ struct Persistent {
   bool in_model = false;  ///< is an initializer of the ONNX model: written back into the trained .onnx
   Tensor initial;         ///< type, shape and initial contents, row-major
   std::optional<Panels> panels = {};  ///< how it lies in memory, if not row-major
+  bool in_parts = false;              ///< a state of which a replica that shares the optimizer's work needs its own part only: sharded_entry()
+  std::string whole_because = {};     ///< of a state of the optimizer that is not: why
 };
 
 /// The shape of a buffer that shows it.
@@ -58,6 +60,7 @@ struct KernelStep {
   Dim range;  ///< number of outer points; may be split among threads at any place
   Dim work;   ///< scalar operations, roughly: tiny kernels are not worth a second thread
   std::uint32_t read_only = 0;  ///< the first so many buffers are only read; it may write to the others
+  bool own_part = false;        ///< over this replica's part of the points alone, piece_of(range, replicas, rank), which touches that part of the elements of what is in parts
 };
 
 /// A call of a library row (runtime/library): a faster way to do what one op (or a few) means.
@@ -79,13 +82,22 @@ struct CopyStep {
   std::uint32_t from = 0, to = 0;  ///< same byte count
 };
 
-/// Sum over the replicas, in place: of what the replica's shards have collected for the bucket, or else of what lies in the buffers. One replica alone leaves them as they are.
-/// It may go on while other steps run, until end_of_exchange().
+/// What replicas exchange, in place (runtime/collective/communicator.h): sums of what the replica's shards have collected for the bucket, or else of what lies in the buffers; or
+/// everybody's parts. One replica alone leaves them as they are. It may go on while other steps run, until end_of_exchange().
 struct AllReduceStep {
+  enum class Operation : std::uint8_t {
+    kAllReduce,
+    kReduceScatter,  ///< nobody reads more of the sums than the replica's own part
+    kAllGather,      ///< of what each has in its own part; no bucket of gradients
+  };
   std::vector<std::uint32_t> buffers;
   std::int64_t bucket = 0;
   bool collects = false;  ///< nothing is exchanged: the buffers, which are only read, are a shard's
+  Operation operation = Operation::kAllReduce;
 };
+
+/// "all_reduce", "reduce_scatter", "all_gather"
+std::string_view to_string(AllReduceStep::Operation operation);
 
 /// From here on `symbols` stand for the buffer's integers. It ends a *segment*: sizes that depend on them are bound, and memory placed, when it has run.
 struct ReadSizesStep {
@@ -196,6 +208,10 @@ inline constexpr const char* kShardStep = "shard_step";
 /// batch call "idle_step" and so on: the same exchanges, to which they bring zeros or what their shards have collected, and the same update.
 inline std::string replica_entry(std::string_view entry) { return "replica_" + std::string(entry.starts_with("train_") ? entry.substr(6) : entry); }
 inline std::string idle_entry(std::string_view entry) { return "idle_" + std::string(entry.starts_with("train_") ? entry.substr(6) : entry); }
+/// What replicas that share the optimizer's work call in place of such an entry that updates: each updates its part of weights and states, and gets the others' parts of the weights.
+/// The same sums, and so the same weights bit by bit.
+inline std::string sharded_entry(std::string_view replica_entry) { return "sharded_" + std::string(replica_entry); }
+inline bool is_sharded(std::string_view entry) { return entry.starts_with("sharded_"); }
 inline constexpr const char* kEvalStep = "eval_step";
 inline constexpr const char* kPredict = "predict";
 
@@ -243,6 +259,7 @@ struct Plan {
 ///  bounds
 ///  P5 targets, entries of a program, persistents of a program, feeds and results of an entry have distinct names
 ///  P6 the feeds of a body fit what its region step gives it, and its results what the step makes of them; bodies are nested at most limits::kBodyDepth deep
+///  P7 what is in parts is a state; entries that share the optimizer's work touch it in kernels over their own part alone, and no other entry has such kernels
 /// Throws Error kPlanFormat naming the first that does not hold. Kernels' accesses are not known here: their maker answers for them.
 void check(const Plan& plan);
 

@@ -33,9 +33,10 @@ constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint32_t kFeaturesSection = 0, kMetadataSection = 1, kFirstBlob = 2;
 
 /// What a plan may ask of its reader. A plan names what it uses, and a reader refuses what is not in this list.
-constexpr std::string_view kFeatures[] = {"kernel", "library", "host", "copy", "all_reduce", "read_sizes", "region", "panels"};
+constexpr std::string_view kFeatures[] = {"kernel", "library", "host", "copy", "all_reduce", "read_sizes", "region", "panels", "own_parts"};
 constexpr std::size_t kPanelsFeature = std::variant_size_v<decltype(Step::what)>;  // before it, the kinds of steps
-static_assert(kPanelsFeature + 1 == std::size(kFeatures));
+constexpr std::size_t kOwnPartsFeature = kPanelsFeature + 1;
+static_assert(kOwnPartsFeature + 1 == std::size(kFeatures));
 
 struct Header {
   std::array<char, 8> magic = kMagic;
@@ -71,6 +72,8 @@ std::string features_of(const Plan& plan) {
   for (const Program& program : plan.programs) {
     for (const Entry& entry : program.entries)
       for (const Step& step : entry.steps) used.insert(step.what.index());
+    for (const Entry& entry : program.entries)
+      if (is_sharded(entry.name)) used.insert(kOwnPartsFeature);
     for (const Persistent& persistent : program.persistents)
       if (persistent.panels) used.insert(kPanelsFeature);
   }

@@ -27,8 +27,8 @@ class StepRunner {
   /// Weights and running statistics, by their names in the model.
   virtual NamedTensors weights() { return {}; }
   virtual void set_weights(const NamedTensors&) {}
-  /// The state after the last run is about to be kept, if not by this process, then by another one. Throws where it must not be.
-  virtual void before_saving() {}
+  /// The state after the last run is about to be kept: `here`, or by another process, or by nobody. Throws where it must not be.
+  virtual void before_saving([[maybe_unused]] bool here) {}
 };
 
 /// The session itself.

@@ -134,11 +134,17 @@ void ReplicaRunner::run_part(int local, const std::string& entry, const NamedVie
   }
 }
 
+/// What is run of the plan's entries for replicas.
+std::string ReplicaRunner::entry_for(const std::string& replica_entry) const {
+  std::string sharded = plan::sharded_entry(replica_entry);
+  return replicas_.optimizer_shares() > 1 and replicas_.session().has_entry(sharded) ? sharded : replica_entry;  // what adds gradients up updates nothing
+}
+
 void ReplicaRunner::run_replica(int local, const plan::Entry& entry) {
   Session& session = replicas_.session(local);
   Work& work = work_[static_cast<std::size_t>(local)];
   std::ranges::fill(work.sums, 0);
-  const std::string exchanging = plan::replica_entry(entry.name), idle = plan::idle_entry(entry.name);
+  const std::string exchanging = entry_for(plan::replica_entry(entry.name)), idle = entry_for(plan::idle_entry(entry.name));
   const bool exchanges = session.has_entry(exchanging), in_shards = exchanges and replicas_.shards_each() > 0;
   bool is_done = false;  // its exchange, and so its update
   for (std::size_t i = 0; i < work.parts.size(); ++i) {
@@ -154,19 +160,32 @@ void ReplicaRunner::run(std::string_view name, const NamedViews& feeds) {
   const plan::Entry& entry = replicas_.session().entry(name);
   const bool updates = name == plan::kTrainStep or name == plan::kTrainStepNorms;
   do_in_step(step_ + (updates ? 1 : 0), [&] {
-    if (not weights_are_shared_) {
-      replicas_.share_weights();
-      compare_weights();
-    }
-    weights_are_shared_ = true;
+    share();
     run_step(entry, feeds);
     step_ += updates ? 1 : 0;
     if (updates and compare_every_ > 0 and step_ % compare_every_ == 0) compare_weights();
   });
 }
 
-void ReplicaRunner::before_saving() {
-  if (compare_every_ > 0 and compared_step_ != step_) do_in_step(step_, [this] { compare_weights(); });
+void ReplicaRunner::share() {
+  if (weights_are_shared_) return;
+  replicas_.share_weights();
+  compare_weights();
+  weights_are_shared_ = true;
+}
+
+void ReplicaRunner::before_saving(bool here) {
+  do_in_step(step_, [this, here] {
+    share();
+    if (compare_every_ > 0 and compared_step_ != step_) compare_weights();
+    if (replicas_.optimizer_shares() == 1) return;
+    std::int32_t is_kept = here ? 1 : 0;
+    if (replicas_.processes() > 1) {
+      const ExchangedTensor flag = {DType::kI32, 1, &is_kept};
+      replicas_.between_processes()->all_reduce({&flag, 1});
+    }
+    if (is_kept > 0) replicas_.gather_states(here);
+  });
 }
 
 /// What is said of other replicas names the step.
@@ -185,7 +204,7 @@ void ReplicaRunner::compare_weights() {
   if (replicas_.processes() == 1) return;
   std::uint64_t hash = 0;
   for (const plan::Persistent& persistent : replicas_.session().program().persistents) {
-    if (persistent.role == plan::Persistent::Role::kConstant) continue;
+    if (persistent.role == plan::Persistent::Role::kConstant or replicas_.session().holds_part(persistent.name)) continue;
     const Tensor value = replicas_.session().read(persistent.name);
     hash = hash_of(value.bytes(), hash);
   }

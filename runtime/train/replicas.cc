@@ -26,6 +26,22 @@ int checked_shards(const plan::Plan& plan, int shards, int replicas) {
   return each;
 }
 
+/// How many replicas share the optimizer's work.
+int checked_shares(const plan::Plan& plan, bool shared, int replicas) {
+  if (not shared) return 1;
+  if (replicas == 1)
+    throw Error(Code::kUsage, "--shard-optimizer: there is one replica, which has nobody to share the optimizer's work with", {},
+                {"ask for several (--virtual 2, mpirun -n 2, ReplicaOptions::local), or leave it out"});
+  for (const plan::Program& program : plan.programs) {
+    const plan::Entry *alone = program.find(plan::kTrainStep), *step = program.find(plan::replica_entry(plan::kTrainStep));
+    if (alone == nullptr or program.find(plan::sharded_entry(plan::replica_entry(plan::kTrainStep))) != nullptr) continue;
+    throw Error(Code::kPlanEntry, "the plan has no step in which replicas share the optimizer's work", {},
+                {step == nullptr ? "a model that says itself how it is trained exchanges nothing: compile it with a recipe that has a loss and an optimizer, or leave --shard-optimizer out"
+                                 : "compile the model again with this version of Hone, or leave --shard-optimizer out"});
+  }
+  return replicas;
+}
+
 }  // namespace
 
 Replicas::Replicas(const plan::Plan& plan, ReplicaOptions replicas, SessionOptions options) : processes_(replicas.processes), threads_(std::max(replicas.local, 1)) {
@@ -34,10 +50,12 @@ Replicas::Replicas(const plan::Plan& plan, ReplicaOptions replicas, SessionOptio
   if (replicas.local > 1 and processes() > 1)
     throw Error(Code::kUsage, fmt::format("{} processes of {} replicas each", processes(), replicas.local), {}, {"a process has one replica: start more processes instead"});
   shards_each_ = checked_shards(plan, replicas.shards, replicas.local * processes());
+  optimizer_shares_ = checked_shares(plan, replicas.shard_optimizer, replicas.local * processes());
   const int threads = options.threads;
   for (int i = 0; i < replicas.local; ++i) {
     options.communicator = communicator(i);
     options.shards = shards_each_;
+    options.shard_optimizer = optimizer_shares_ > 1;
     if (replicas.shards > 0) options.threads = std::max(1, threads / replicas.shards);
     else if (replicas.local > 1) options.threads = std::max(1, Session::thread_count(threads) / replicas.local);
     sessions_.emplace_back(plan, options);
@@ -56,7 +74,7 @@ void Replicas::fail(int local, const char* why) noexcept {
 void Replicas::share_weights() {
   Session& first = session();
   for (const plan::Persistent& persistent : first.program().persistents) {
-    if (persistent.role == plan::Persistent::Role::kConstant) continue;
+    if (persistent.role == plan::Persistent::Role::kConstant or first.holds_part(persistent.name)) continue;
     const Tensor own = first.read(persistent.name);
     const Tensor value = processes() == 1 ? own : Tensor::make(own.dtype(), own.shape(), [&](std::span<std::byte> bytes) {
       std::ranges::copy(own.bytes(), bytes.begin());
@@ -65,6 +83,51 @@ void Replicas::share_weights() {
     });
     if (process() != 0) first.write(persistent.name, value);
     for (int i = 1; i < local(); ++i) session(i).write(persistent.name, value);
+  }
+  share_states();
+}
+
+/// Of what is held in parts the first replica knows all where it was written there: from a checkpoint. Else each has its part already.
+void Replicas::share_states() {
+  const std::vector<std::string> states = session().states_in_parts();
+  std::vector<std::int32_t> known;
+  for (const std::string& state : states) known.push_back(session().knows_whole(state) ? 1 : 0);
+  if (processes() > 1 and not known.empty()) {
+    const ExchangedTensor flags = {DType::kI32, static_cast<std::int64_t>(known.size()), known.data()};
+    processes_->broadcast({&flags, 1}, 0);
+  }
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (known[i] == 0) continue;
+    const Tensor value = value_of_first(states[i]);
+    for (Session& each : sessions_) {
+      each.write(states[i], value);
+      each.forget_whole(states[i]);
+    }
+  }
+}
+
+/// All of a state that the first replica of the first process knows.
+Tensor Replicas::value_of_first(const std::string& state) {
+  if (processes() == 1) return session().read(state);
+  const auto& persistents = session().program().persistents;
+  const Tensor& like = std::ranges::find(persistents, state, &plan::Persistent::name)->initial;
+  return Tensor::make(like.dtype(), like.shape(), [&](std::span<std::byte> bytes) {
+    if (process() == 0) std::ranges::copy(session().read(state).bytes(), bytes.begin());
+    const ExchangedTensor tensor = {like.dtype(), like.element_count(), bytes.data()};
+    processes_->broadcast({&tensor, 1}, 0);
+  });
+}
+
+void Replicas::gather_states(bool here, std::string_view ending) {
+  for (const plan::Persistent& persistent : session().program().persistents) {
+    if (not session().holds_part(persistent.name) or not persistent.name.ends_with(ending)) continue;
+    std::vector<std::byte> whole(persistent.initial.byte_count());
+    for (const Session& each : sessions_) each.copy_part(persistent.name, whole);
+    if (processes() > 1) {
+      const ExchangedTensor tensor = {persistent.initial.dtype(), persistent.initial.element_count(), whole.data()};
+      processes_->all_gather({&tensor, 1});
+    }
+    if (here) session().keep_whole(persistent.name, whole);
   }
 }
 

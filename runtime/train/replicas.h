@@ -1,6 +1,8 @@
 // The replicas of one process: sessions of the same plan, each with its own weights, states, memory and threads, that exchange what their steps say.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/collective/communicator.h"
@@ -16,13 +18,15 @@ struct ReplicaOptions {
   /// Gradients are formed as so many partial sums in a fixed tree (runtime/collective/tree_sum.h), so that the weights are the same bits for any number of replicas. Each
   /// replica computes its shards one after the other. 0: each replica's gradients are one sum
   int shards = 0;
+  /// Each replica updates its part of the weights and holds its part of the optimizer's states, of those that can be cut (plan::Persistent::in_parts). The weights are the same bits.
+  bool shard_optimizer = false;
 };
 
 class Replicas {
  public:
   /// `options.threads` are shared out among the replicas of this process, at least one to each; with shards each computes with threads / shards of them, or with one if none
-  /// are asked for, so that it is the same however they are spread. Throws what Session throws; kUsage for numbers of replicas and shards that do not go together,
-  /// kPlanEntry for a plan that cannot be trained so.
+  /// are asked for, so that it is the same however they are spread. Throws what Session throws; kUsage for numbers of replicas and shards that do not go together, and for one that
+  /// is to share the optimizer's work with nobody; kPlanEntry for a plan that cannot be trained so.
   Replicas(const plan::Plan& plan, ReplicaOptions replicas, SessionOptions options);
 
   int local() const { return static_cast<int>(sessions_.size()); }
@@ -33,6 +37,8 @@ class Replicas {
   int process() const { return processes_ == nullptr ? 0 : processes_->rank(); }
   /// Of each replica; 0 without shards.
   int shards_each() const { return shards_each_; }
+  /// How many share the optimizer's work; 1: each does all of it.
+  int optimizer_shares() const { return optimizer_shares_; }
   /// They compute as one alone does: nothing is exchanged.
   bool is_alone() const { return total() == 1 and shards_each_ == 0; }
 
@@ -45,13 +51,17 @@ class Replicas {
 
   /// All local replicas get the weights and states of the first one, and that of the first process.
   void share_weights();
+  /// The first local replica of each process that says `here` knows all of what is held in parts, of the states whose names end so, until the next step. Called by all processes.
+  void gather_states(bool here, std::string_view ending = "");
 
  private:
   Communicator* communicator(int local);
+  void share_states();
+  Tensor value_of_first(const std::string& state);
 
   Communicator* processes_;
   ThreadCommunicators threads_;
-  int shards_each_ = 0;
+  int shards_each_ = 0, optimizer_shares_ = 1;
   std::vector<Session> sessions_;
 };
 

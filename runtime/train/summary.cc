@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "base/text.h"
+#include "runtime/device/team.h"
 #include "runtime/library/arena.h"
 
 namespace hone {
@@ -87,21 +89,46 @@ std::string table(const std::vector<Row>& rows, std::size_t columns) {
   return text + std::string(width, '=') + "\n";
 }
 
+/// The bytes of it that the replica holds which holds most.
+std::int64_t held_bytes(const plan::Persistent& persistent, int shares) {
+  const RangePiece largest = piece_of(persistent.initial.element_count(), persistent.in_parts ? shares : 1, 0);
+  return (largest.end - largest.begin) * static_cast<std::int64_t>(size_of(persistent.initial.dtype()));
+}
+
+/// What of the optimizer's states is on each replica, and why not less.
+std::string shares_text(const plan::Program& program, int shares) {
+  if (shares == 1) return "";
+  std::int64_t held = 0;
+  std::map<std::string, Amount> whole;  // by reason
+  std::map<std::string, std::int64_t> states;
+  for (const plan::Persistent& persistent : program.persistents) {
+    if (persistent.role != plan::Persistent::Role::kState or is_listed(persistent)) continue;
+    held += held_bytes(persistent, shares);
+    if (persistent.whole_because.empty()) continue;
+    whole[persistent.whole_because].add(persistent.initial);
+    ++states[persistent.whole_because];
+  }
+  std::string text = fmt::format(", {} of it on each of {} replicas", bytes_text(held), shares);
+  for (const auto& [reason, amount] : whole)
+    text += fmt::format("\n  whole on each: {} state{} ({}), because {}", states[reason], states[reason] == 1 ? "" : "s", bytes_text(amount.bytes), printable(reason, 500));
+  return text;
+}
+
 std::string memory_text(const SummaryOptions& options) {
   return options.planned ? fmt::format("\nPlanned memory at batch {}: {}", options.batch_size, planned_text(*options.planned)) : "";
 }
 
 }  // namespace
 
-std::optional<PlannedMemory> planned_memory(const plan::Program& program, const std::string& batch_symbol, std::int64_t batch_size) {
-  const plan::Entry* step = program.find(plan::kTrainStep);
+std::optional<PlannedMemory> planned_memory(const plan::Program& program, const std::string& batch_symbol, std::int64_t batch_size, int shares) {
+  const plan::Entry* step = program.find(shares == 1 ? plan::kTrainStep : plan::sharded_entry(plan::replica_entry(plan::kTrainStep)));
   if (step == nullptr) return std::nullopt;
   DimBindings sizes;
   if (not batch_symbol.empty()) sizes[batch_symbol] = batch_size;
   const auto arena = arena_size(*step, sizes);
   if (not arena) return std::nullopt;
   PlannedMemory planned = {.arena = arena->bytes};
-  for (const plan::Persistent& persistent : program.persistents) planned.persistent += static_cast<std::int64_t>(persistent.initial.byte_count());
+  for (const plan::Persistent& persistent : program.persistents) planned.persistent += held_bytes(persistent, shares);
   return planned;
 }
 
@@ -116,9 +143,9 @@ std::string model_summary(const plan::Program& program, const SummaryOptions& op
     if (is_listed(persistent)) rows.push_back(row_of(persistent));
   const Totals totals = totals_of(program);
   const Amount all = {totals.trained.elements + totals.others.elements, totals.trained.bytes + totals.others.bytes};
-  return fmt::format("Model: {}\n{}Total params: {}\nTrained params: {}\nOther params: {}\nOptimizer state: {}{}", printable(options.model_name),
+  return fmt::format("Model: {}\n{}Total params: {}\nTrained params: {}\nOther params: {}\nOptimizer state: {}{}{}", printable(options.model_name),
                      table(options.all_weights ? rows : shortened(std::move(rows)), static_cast<std::size_t>(std::max(1, options.columns))), amount_text(all),
-                     amount_text(totals.trained), amount_text(totals.others), bytes_text(totals.optimizer.bytes), memory_text(options));
+                     amount_text(totals.trained), amount_text(totals.others), bytes_text(totals.optimizer.bytes), shares_text(program, options.optimizer_shares), memory_text(options));
 }
 
 std::string grouped(std::int64_t number) {

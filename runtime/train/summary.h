@@ -11,11 +11,11 @@ namespace hone {
 
 /// Bytes that training is planned to take, library scratch left out.
 struct PlannedMemory {
-  std::int64_t persistent = 0;  ///< weights, states, constants
+  std::int64_t persistent = 0;  ///< weights, states, constants; of states in parts the largest part
   std::int64_t arena = 0;       ///< activations, gradients, temporaries of a training step
 };
-/// For full batches. Nothing for a program that does not train, or where sizes are not known before the data are.
-std::optional<PlannedMemory> planned_memory(const plan::Program& program, const std::string& batch_symbol, std::int64_t batch_size);
+/// Of one of `shares` replicas that share the optimizer's work, for full batches. Nothing for a program that does not train, or where sizes are not known before the data are.
+std::optional<PlannedMemory> planned_memory(const plan::Program& program, const std::string& batch_symbol, std::int64_t batch_size, int shares = 1);
 
 /// "4.81 MiB (611 KiB of weights and states, 4.21 MiB of activations and gradients)"
 std::string planned_text(const PlannedMemory& memory);
@@ -25,11 +25,12 @@ struct SummaryOptions {
   std::int64_t batch_size = 0;
   std::optional<PlannedMemory> planned;
   bool all_weights = false;     ///< or of a long list the first and the last
+  int optimizer_shares = 1;     ///< replicas that share the optimizer's work
   int columns = 80;             ///< that the table may take; long names give way
 };
 
 /// A table of the weights and running statistics with shape, number of elements, and whether they are trained; then totals: elements and bytes of all, trained
-/// and others, bytes of what the optimizer keeps, and the memory that is planned. No line end at the end.
+/// and others, bytes of what the optimizer keeps, what of that a replica holds that shares it and why not less, and the memory that is planned. No line end at the end.
 std::string model_summary(const plan::Program& program, const SummaryOptions& options);
 
 /// 52138 as "52,138".

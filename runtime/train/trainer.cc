@@ -106,7 +106,9 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
                      .on_epoch = options.on_epoch},
                     progress, from);
   const TrainResult result = loop.run();
-  if (result.end != TrainResult::End::kStopRequested and result.restored_epoch == 0) (void)take_averages(session_);
+  if (result.end == TrainResult::End::kStopRequested or result.restored_epoch != 0) return result;
+  replicas_.gather_states(true, plan::kEmaSuffix);
+  (void)take_averages(session_);
   return result;
 }
 

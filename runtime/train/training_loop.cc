@@ -278,7 +278,7 @@ void TrainingLoop::restore_best() {
 }
 
 void TrainingLoop::save(Checkpoints::Older older) {
-  runner_.before_saving();
+  runner_.before_saving(options_.checkpoints != nullptr);
   if (options_.checkpoints == nullptr) return;
   state_.means = state_.batch > 0 ? means_.state() : std::vector<double>{};
   state_.seconds = seconds_before_ + seconds_since(begin_);

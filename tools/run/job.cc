@@ -34,7 +34,7 @@ std::unique_ptr<StepRunner> runner_for(Job& job) {
 
 Job::Job(const Arguments& arguments, Communicator* processes)
     : plan(plan::load(arguments.plan)),
-      replicas(plan, {.local = replicas_here(arguments), .processes = processes, .shards = static_cast<int>(arguments.shards)},
+      replicas(plan, {.local = replicas_here(arguments), .processes = processes, .shards = static_cast<int>(arguments.shards), .shard_optimizer = arguments.shard_optimizer},
                {.device = arguments.device, .threads = static_cast<int>(arguments.threads)}),
       session(replicas.session()),
       runner(runner_for(*this)) {

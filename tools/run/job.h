@@ -27,7 +27,7 @@ struct Arguments {
   double seconds = 3, warm_up = 0.2, network = 1.25, latency = 20;
   std::optional<std::int64_t> max_time;
   bool no_shuffle = false, pre_batched = false, global_batch = false, quiet = false, verbose = false, json = false, dry_run = false, log_grad_norms = false, breakdown = false;
-  bool resume = false, keep_best = false, log_histograms = false;
+  bool resume = false, keep_best = false, log_histograms = false, shard_optimizer = false;
 };
 
 /// A plan on its devices, with the weights that were asked for.

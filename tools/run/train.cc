@@ -85,7 +85,7 @@ std::optional<TrainState> state_of_first(Communicator& processes, const std::opt
 }
 
 std::optional<PlannedMemory> planned_for(const Job& job, std::int64_t batch_size) {
-  return planned_memory(job.session.program(), job.plan.batch_symbol, batch_size);
+  return planned_memory(job.session.program(), job.plan.batch_symbol, batch_size, job.replicas.optimizer_shares());
 }
 
 void say_summary(Progress& progress, const Job& job, const Arguments& arguments, std::int64_t batch_size) {
@@ -93,6 +93,7 @@ void say_summary(Progress& progress, const Job& job, const Arguments& arguments,
                                                      .batch_size = batch_size,
                                                      .planned = planned_for(job, batch_size),
                                                      .all_weights = arguments.verbose,
+                                                     .optimizer_shares = job.replicas.optimizer_shares(),
                                                      .columns = progress.columns()}));
 }
 
@@ -110,6 +111,7 @@ void try_saving(Job& job, const Arguments& arguments, const TrainResult& result)
     }
   } remover{scratch};
   make_folders(scratch);
+  job.replicas.gather_states(true);
   write_checkpoint(scratch + "/checkpoint", job.session, {.step = result.steps});
   (void)load_checkpoint(scratch + "/checkpoint", job.session);
   save_weights(job.plan.onnx_model, job.session, scratch + "/trained.onnx");
@@ -155,7 +157,9 @@ int finish_training(Job& job, const Arguments& arguments, const TrainResult& res
     try_saving(job, arguments, result);
     progress.say("Dry run: one step, one evaluation, one save and one resume went well; nothing is left of them");
   } else {
-    const bool averaged = result.end != TrainResult::End::kStopRequested and result.restored_epoch == 0 and take_averages(job.session);
+    const bool takes_averages = result.end != TrainResult::End::kStopRequested and result.restored_epoch == 0;
+    if (takes_averages) job.replicas.gather_states(true, plan::kEmaSuffix);
+    const bool averaged = takes_averages and take_averages(job.session);
     if (not arguments.out.empty()) save_weights(job.plan.onnx_model, job.session, arguments.out);
     progress.say(ending_text(arguments, result));
     if (averaged and not arguments.out.empty()) progress.say("Its weights are the moving averages of those that were trained (train.ema_decay)");
@@ -191,7 +195,7 @@ std::uint64_t hash_of_data(const BoundArrays& data) {
 
 /// All processes of a run must have the same before the first step: they exchange nothing but gradients.
 void require_same_job(Communicator& processes, const Arguments& arguments, const Recipe& recipe, const BoundArrays& data, std::int64_t batch) {
-  const std::string how = fmt::format("{} {} {} {} {} {} {} {} {}", batch, arguments.no_shuffle, arguments.pre_batched, arguments.steps, arguments.limit, arguments.shards, arguments.check_every, arguments.save_steps, arguments.log_grad_norms);
+  const std::string how = fmt::format("{} {} {} {} {} {} {} {} {} {}", batch, arguments.no_shuffle, arguments.pre_batched, arguments.steps, arguments.limit, arguments.shards, arguments.check_every, arguments.save_steps, arguments.log_grad_norms, arguments.shard_optimizer);
   const MappedFile plan(arguments.plan);
   require_same(processes, std::array<std::pair<std::string, std::uint64_t>, 4>{
                               std::pair("another plan", hash_of(plan.bytes())), {"another recipe", hash_of(to_json(recipe))}, {"other data", hash_of_data(data)}, {"another command line", hash_of(how)}});
