@@ -124,10 +124,9 @@ constexpr int kRounds = 2;
 
 class Grouper {
  public:
-  explicit Grouper(const Graph& graph) : graph_(graph), kernels_(graph), groups_(graph), kept_(wanted_after_step(graph)), replaced_(graph.value_count()) {
+  explicit Grouper(const Graph& graph) : graph_(graph), kernels_(graph), groups_(graph), kept_(wanted_after_step(graph)), updating_(graph.node_count()) {
     const auto is_weight = [&](const Alias& alias) { return graph.input_of(alias.state)->role == Role::kWeight; };
-    if (not exchanges(graph) or std::ranges::none_of(graph.aliases(), is_weight)) return;  // a step that only adds gradients up is never shared
-    for (const Alias& alias : graph.aliases()) replaced_[alias.value.index] = true;
+    if (exchanges(graph) and std::ranges::any_of(graph.aliases(), is_weight)) find_updates();  // a step that only adds gradients up is never shared
   }
 
   Fusion run(FusionMode mode) {
@@ -232,14 +231,35 @@ class Grouper {
     return fused.why_not.empty() ? why_not_worth_fusing(kernels_, members, fused) : fused.why_not;
   }
 
+  /// Marks what is done to each element of a weight or a state alone, and serves nothing else than its update.
+  void find_updates() {
+    shares_updates_ = true;
+    for (std::size_t i = graph_.node_count(); i-- > 0;) {
+      const Node& node = graph_.node(NodeId(i));
+      const bool sees_through = *node.op == op::reshape;
+      if (node.part != Part::kUpdate or (node.op->scalar == nullptr and not sees_through) or element_count(graph_.type(node.results[0]).shape).is_constant(1)) continue;
+      const std::vector<NodeId>& readers = groups_.readers(node.results[0]);
+      updating_[i] = (kept_[node.results[0].index] or not readers.empty()) and std::ranges::all_of(readers, [this](NodeId reader) { return updating_[reader.index]; });
+    }
+  }
+
   /// Would it be an update of which one replica could not do a part, because there is more in it than what happens to each element (backends/own_parts.h)?
   bool is_shared_update(const std::vector<NodeId>& members, const std::vector<ValueId>& stored) const {
-    const auto count_of = [this](ValueId value) { return element_count(graph_.type(value).shape); };
-    const auto is_updated = [&](ValueId value) { return replaced_[value.index] and graph_.producer(value).part == Part::kUpdate and not count_of(value).is_constant(1); };
-    const auto updated = std::ranges::find_if(stored, is_updated);
-    if (updated == stored.end()) return false;
-    return std::ranges::any_of(members, [this](NodeId member) { return graph_.node(member).op->scalar == nullptr; }) or
-           std::ranges::any_of(stored, [&](ValueId value) { return count_of(value) != count_of(*updated); });
+    const auto is_updating = [this](NodeId member) { return updating_[member.index]; };
+    const auto is_elementwise = [this](NodeId member) { return graph_.node(member).op->scalar != nullptr; };
+    const bool all_elementwise = std::ranges::all_of(members, is_elementwise);
+    if (not all_elementwise and std::ranges::any_of(members, [this](NodeId member) { return is_number_for_updates(member); })) return true;
+    const auto updating = std::ranges::find_if(members, is_updating);
+    if (updating == members.end()) return false;
+    const Dim count = element_count(graph_.type(graph_.node(*updating).results[0]).shape);
+    return not all_elementwise or std::ranges::any_of(stored, [&](ValueId value) { return not is_updating(graph_.value(value).producer) or element_count(graph_.type(value).shape) != count; });
+  }
+
+  /// One number that updates of many elements read: in a kernel that sums gradients up, a norm's, say, it would need all of them.
+  bool is_number_for_updates(NodeId id) const {
+    const Node& node = graph_.node(id);
+    const auto is_one = [this](NodeId each) { return element_count(graph_.type(graph_.node(each).results[0]).shape).is_constant(1); };
+    return shares_updates_ and node.part == Part::kUpdate and node.op->scalar != nullptr and is_one(id) and not std::ranges::all_of(groups_.readers(node.results[0]), is_one);
   }
 
   bool is_wanted(ValueId value, const std::vector<NodeId>& members) const {
@@ -299,7 +319,8 @@ class Grouper {
   NodeKernels kernels_;
   OrderedGroups groups_;
   std::vector<bool> kept_;      // by value: an output, or what a state becomes
-  std::vector<bool> replaced_;  // by value: what a state becomes, where replicas update weights
+  bool shares_updates_ = false;
+  std::vector<bool> updating_;  // by node: serves the update of single elements, where replicas update weights
   std::map<std::vector<NodeId>, std::string> judged_;  // by members: why they are not one kernel
   std::vector<FusionDecision> decisions_;
   int round_ = 0;

@@ -80,6 +80,13 @@ class Cutter {
     return true;
   }
 
+  /// Does the kernel only walk its points, and most of what it touches lies in panels? It then walks them in the order of the memory.
+  bool is_map_over_panels() const {
+    const auto is_tensor = [](const KernelBuffer& buffer) { return not element_count(buffer.shape).is_constant(1); };
+    const auto tensors = static_cast<std::size_t>(std::ranges::count_if(kernel_.buffers, is_tensor));
+    return kernel_.axes.size() == kernel_.outer_count and cut_.size() == 1 and buffers_.size() > tensors / 2 and buffers_.size() > 1;
+  }
+
   /// The pieces of outer axes come first: they are what threads share out. Both parts of an inner axis stay where it was.
   void number_axes() {
     outer_.assign(kernel_.axes.size(), 0);
@@ -95,7 +102,10 @@ class Cutter {
     };
     for (const std::uint32_t axis : cut_)
       if (axis < kernel_.outer_count) add_pieces(axis);
-    for (std::uint32_t axis = 0; axis < kernel_.outer_count; ++axis) add_rest(axis);
+    const bool cut_last = is_map_over_panels();
+    for (std::uint32_t axis = 0; axis < kernel_.outer_count; ++axis)
+      if (not cut_last or not cut_.contains(axis)) add_rest(axis);
+    if (cut_last) add_rest(*cut_.begin());
     outer_count_ = static_cast<std::uint32_t>(axes_.size());
     for (std::uint32_t axis = kernel_.outer_count; axis < kernel_.axes.size(); ++axis) {
       if (cut_.contains(axis)) add_pieces(axis);

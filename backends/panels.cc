@@ -27,8 +27,8 @@ class Change {
 
   /// `touched`: buffers of the entry that show one of the tensors. If something else than a kernel touches one, or a kernel that cannot, tells why not.
   void add(Entry& entry, const std::set<std::uint32_t>& touched) {
-    for (const Buffer& buffer : entry.buffers)
-      if (buffer.storage == Buffer::Storage::kView and touched.contains(buffer.index)) return refuse("it is read under another shape", entry);
+    for (std::uint32_t i = 0; i < entry.buffers.size(); ++i)
+      if (entry.buffers[i].storage == Buffer::Storage::kView and touched.contains(entry.buffers[i].index) and not touched.contains(i)) return refuse("it is read under another shape", entry);
     for (const plan::Result& result : entry.results)
       if (touched.contains(result.buffer)) return refuse("it is a result", entry);
     for (Step& step : entry.steps) {
@@ -37,7 +37,8 @@ class Change {
       for (std::uint32_t i = 0; call != nullptr and i < call->buffers.size(); ++i)
         if (touched.contains(call->buffers[i])) numbers.push_back(i);
       bool otherwise = false;
-      if (call == nullptr) plan::for_each_buffer(step, [&](std::uint64_t buffer, plan::Access) { otherwise = otherwise or touched.contains(static_cast<std::uint32_t>(buffer)); });
+      const bool is_exchange = std::holds_alternative<plan::AllReduceStep>(step.what);  // in any layout, if it is the same everywhere
+      if (call == nullptr and not is_exchange) plan::for_each_buffer(step, [&](std::uint64_t buffer, plan::Access) { otherwise = otherwise or touched.contains(static_cast<std::uint32_t>(buffer)); });
       if (otherwise) return refuse("no kernel reads it: " + step.origin, entry);
       if (numbers.empty()) continue;
       auto made = over_panels(kernels_.find(call->symbol), numbers, shape_, panels_);
@@ -108,14 +109,13 @@ class WeightLayout {
       const std::optional<Panels> panels = wanted(weight);
       if (not panels) continue;
       const std::set<std::uint32_t> group = updated_alike(weight);
-      Change change(shape_of(persistents_[weight].initial.shape()), *panels, kernels_);
-      for_each([&](Entry& entry) { change.add(entry, persistents_in(entry, group)); });
       const std::string name = printable(persistents_[weight].name);
-      if (not change.why_not().empty()) {
-        lines.push_back(fmt::format("{}: row by row, because {}", name, change.why_not()));
+      std::string why_not = try_to_lay_out(weight, group, *panels, Gradients::kToo);
+      if (not why_not.empty()) why_not = try_to_lay_out(weight, group, *panels, Gradients::kLeftOut);
+      if (not why_not.empty()) {
+        lines.push_back(fmt::format("{}: row by row, because {}", name, why_not));
         continue;
       }
-      change.apply();
       for (const std::uint32_t member : group) persistents_[member].panels = panels;
       lines.push_back(fmt::format("{}: in panels of {} along axis {}, and {} states with it", name, panels->width, panels->axis, group.size() - 1));
     }
@@ -123,6 +123,39 @@ class WeightLayout {
   }
 
  private:
+  enum class Gradients : std::uint8_t { kToo, kLeftOut };
+
+  /// Why the weight and the states with it cannot lie so; empty: they do. With gradients those that are exchanged do, too, so that an update walks all memory in its order.
+  std::string try_to_lay_out(std::uint32_t weight, const std::set<std::uint32_t>& group, const Panels& panels, Gradients gradients) {
+    Change change(shape_of(persistents_[weight].initial.shape()), panels, kernels_);
+    for_each([&](Entry& entry) {
+      std::set<std::uint32_t> touched = persistents_in(entry, group);
+      if (gradients == Gradients::kToo) touched.merge(exchanged_for(entry, weight));
+      change.add(entry, touched);
+    });
+    if (change.why_not().empty()) change.apply();
+    return change.why_not();
+  }
+
+  /// The buffers that show what is exchanged, lies in the arena with the weight's shape, and is read where the weight is stored.
+  std::set<std::uint32_t> exchanged_for(const Entry& entry, std::uint32_t weight) const {
+    const Shape shape = shape_of(persistents_[weight].initial.shape());
+    std::set<std::uint32_t> exchanged, roots, shown;
+    for (const Step& step : entry.steps)
+      if (const auto* exchange = std::get_if<plan::AllReduceStep>(&step.what))
+        for (const std::uint32_t buffer : exchange->buffers) exchanged.insert(plan::root_of(entry, buffer));
+    if (exchanged.empty()) return {};
+    for_each_touch(entry, persistents_in(entry, {weight}), [&](const KernelStep& call, std::uint32_t number) {
+      for (std::uint32_t i = 0; number >= call.read_only and i < call.read_only; ++i) {
+        const std::uint32_t root = plan::root_of(entry, call.buffers[i]);
+        if (exchanged.contains(root) and entry.buffers[root].storage == Buffer::Storage::kArena and entry.buffers[root].shape == shape) roots.insert(root);
+      }
+    });
+    for (std::uint32_t i = 0; not roots.empty() and i < entry.buffers.size(); ++i)
+      if (roots.contains(plan::root_of(entry, i)) and entry.buffers[i].shape == shape) shown.insert(i);
+    return shown;
+  }
+
   void for_each(const std::function<void(Entry&)>& visit) {
     for (Entry& entry : entries_) for_each_entry(entry, visit);
   }

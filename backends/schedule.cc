@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "ir/kernel/compute.h"
 #include "ir/kernel/fused.h"
+#include "ir/kernel/scalar_math.h"
 #include "ir/op.h"
 #include "ir/ops/ops.h"
 
@@ -174,10 +175,37 @@ class Scheduler {
       const ValueId from = node.operands[i], to = node.results[i];
       const bool in_place = uses_[from.index] == 1 and entry_.buffers[root(buffer_of(from))].storage == Buffer::Storage::kArena;
       if (in_place) make_view(to, buffer_of(from));
+      else if (is_zero(from)) add_zeros(to, node);
       else entry_.steps.push_back({plan::CopyStep{buffer_of(from), buffer_of(to)}, "what this replica has: " + graph_.value(from).name});
       step.buffers.push_back(buffer_of(to));
     }
     add_step(std::move(step), node);
+  }
+
+  /// A constant of zeros: what a replica without samples brings.
+  bool is_zero(ValueId value) const {
+    const Input* input = graph_.input_of(value);
+    if (input == nullptr or input->role != Role::kConstant or not input->data) return false;
+    return std::ranges::all_of(input->data->bytes(), [](std::byte byte) { return byte == std::byte{0}; });
+  }
+
+  /// Writes them: as a constant they would take as much memory as the weights, all the time.
+  void add_zeros(ValueId value, const Node& node) {
+    const Type& type = graph_.type(value);
+    Kernel kernel;
+    kernel.name = "zeros";
+    kernel.buffers = {{"y", type.dtype, type.shape, Access::kWrite}};
+    std::vector<ExprId> point;
+    for (std::uint32_t axis = 0; axis < type.shape.size(); ++axis) {
+      kernel.axes.push_back({fmt::format("i{}", axis), type.shape[axis]});
+      point.push_back(kernel.exprs.add({.op = ScalarOp::kIndex, .dtype = DType::kI64, .slot = axis}));
+    }
+    kernel.outer_count = static_cast<std::uint32_t>(type.shape.size());
+    const DType computed = arithmetic_type(type.dtype);
+    const ExprId zero = is_float(type.dtype) ? expr::constant(kernel.exprs, computed, 0).id() : expr::constant_int(kernel.exprs, computed, 0).id();
+    kernel.phases.resize(1);
+    kernel.phases[0].stores.push_back({.buffer = 0, .index = point, .value = zero, .guard = {}});
+    add_kernel_step(std::move(kernel), {value}, node);
   }
 
   void place_region(const Node& node) {
