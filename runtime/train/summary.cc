@@ -109,8 +109,12 @@ std::string shares_text(const plan::Program& program, int shares) {
     ++states[persistent.whole_because];
   }
   std::string text = fmt::format(", {} of it on each of {} replicas", bytes_text(held), shares);
-  for (const auto& [reason, amount] : whole)
+  constexpr std::size_t kMostReasons = 4;
+  std::size_t told = 0;
+  for (const auto& [reason, amount] : whole) {
+    if (told++ == kMostReasons) return text + fmt::format("\n  ... and {} more reasons, with hone-compile --why", whole.size() - kMostReasons);
     text += fmt::format("\n  whole on each: {} state{} ({}), because {}", states[reason], states[reason] == 1 ? "" : "s", bytes_text(amount.bytes), printable(reason, 500));
+  }
   return text;
 }
 

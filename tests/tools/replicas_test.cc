@@ -60,6 +60,43 @@ TEST(Replicas, InShardsGiveTheSameBits) {
   EXPECT_EQ(folder.read("1.onnx"), folder.read("4.onnx"));
 }
 
+/// Dropout, shuffling, accumulated gradients, a validation; batches that leave a replica without samples.
+TEST(Replicas, ShareTheOptimizersWork) {
+  const ResumedRun run;
+  for (const int replicas : {2, 3, 4}) {
+    const std::string plain = fmt::format("plain{}", replicas), shared = fmt::format("shared{}", replicas), flags = fmt::format(" --virtual {} --global-batch --keep 100", replicas);
+    run_well(run.folder.path(), run.command(plain) + flags);
+    run_well(run.folder.path(), run.command(shared) + flags + " --shard-optimizer");
+    EXPECT_EQ(run.folder.read(shared + ".onnx"), run.folder.read(plain + ".onnx")) << replicas;
+    for (const char* file : {"model", "optimizer"}) {
+      const std::string path = fmt::format("/checkpoint-000030/{}.safetensors", file);
+      EXPECT_EQ(run.folder.read(shared + path), run.folder.read(plain + path)) << replicas << " replicas, " << file;
+    }
+    const auto losses = lines_of_kind(run.folder, shared, "epoch");
+    EXPECT_EQ(losses.back().at("loss"), lines_of_kind(run.folder, plain, "epoch").back().at("loss"));
+  }
+}
+
+TEST(Replicas, GoOnWithTheOptimizerSharedOrNot) {
+  const ResumedRun run;
+  const std::string two = " --virtual 2 --global-batch";
+  run_well(run.folder.path(), run.command("two") + two + " --keep 100");
+  run_well(run.folder.path(), run.command("parts") + two + " --keep 100 --shard-optimizer");
+  stop_run_after(run.folder, 7, "then_parts", "two");
+  run_well(run.folder.path(), run.command("then_parts") + two + " --resume --shard-optimizer");
+  stop_run_after(run.folder, 7, "then_whole", "parts");
+  run_well(run.folder.path(), run.command("then_whole") + two + " --resume");
+  for (const char* name : {"parts", "then_parts", "then_whole"}) EXPECT_EQ(run.folder.read(std::string(name) + ".onnx"), run.folder.read("two.onnx")) << name;
+}
+
+TEST(Replicas, SayWhatEachHoldsOfTheOptimizersStates) {
+  const TempFolder folder;
+  write_mlp_plan(folder);
+  const std::string train = "hone-run train mlp.hone --train x=x.npy,y=y.npy --out trained.onnx --shard-optimizer";
+  EXPECT_THAT(run_well(folder.path(), train + " --virtual 2").err, HasSubstr("of it on each of 2 replicas"));
+  EXPECT_THAT(run_tool(folder.path(), train).err, testing::AllOf(HasSubstr("there is one replica, which has nobody to share the optimizer's work with"), HasSubstr("--virtual 2")));
+}
+
 TEST(Replicas, EvaluateAsOneDoes) {
   const TempFolder folder;
   write_conv_plan(folder);
