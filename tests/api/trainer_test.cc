@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/api/training_run.h"
 #include "tests/support/temp_folder.h"
 
@@ -41,6 +43,20 @@ double loss_of(const NamedNumbers& numbers) {
     if (name == "loss") return value;
   ADD_FAILURE() << "no loss";
   return 0;
+}
+
+TEST(Trainer, ReplicasThatShareTheOptimizersWorkHoldTheirPartOfIt) {
+  Trainer plain(plan_with_dropout(), one_thread(), {.local = 4}), shared(plan_with_dropout(), one_thread(), {.local = 4, .shard_optimizer = true});
+  for (Trainer* trainer : {&plain, &shared}) trainer->fit(shuffled(), {.epochs = 2, .quiet = true});
+  std::int64_t moments = 0;
+  for (const plan::Persistent& persistent : plain.session().program().persistents) {
+    if (persistent.in_parts) moments += static_cast<std::int64_t>(persistent.initial.byte_count());
+    else EXPECT_EQ(plain.session().read(persistent.name).bytes().size(), shared.session().read(persistent.name).bytes().size());
+    if (persistent.trained and persistent.in_model) EXPECT_TRUE(std::ranges::equal(plain.session().read(persistent.name).bytes(), shared.session().read(persistent.name).bytes())) << persistent.name;
+  }
+  EXPECT_GT(moments, 0);
+  const auto held = [](Trainer& trainer) { return trainer.session().memory("eval_step").persistent; };
+  EXPECT_NEAR(static_cast<double>(held(plain) - held(shared)), 0.75 * static_cast<double>(moments), 128.0 * static_cast<double>(plain.session().program().persistents.size()));
 }
 
 TEST(Trainer, FitsEvaluatesAndPredicts) {
