@@ -103,6 +103,7 @@ struct Scheduled {
   std::vector<plan::Entry> entries;
   std::vector<std::string> panels;  ///< how each weight lies that products read
   std::vector<std::string> shares;  ///< what replicas can share of the optimizer's states
+  std::optional<LimitedProgram> limited;
 
   std::vector<const Kernel*> kernel_pointers() const {
     std::vector<const Kernel*> pointers;
@@ -151,7 +152,14 @@ void add_parts(std::vector<plan::Entry>& entries, const Recipe& recipe) {
   std::ranges::move(parts, std::back_inserter(entries));
 }
 
-Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const PassChoice& passes, const std::vector<EntryGraph>& graphs) {
+/// The symbol of the samples' axis, "" if it is fixed.
+std::string batch_symbol_of(const Graph& imported) {
+  const Dim samples = samples_of(imported);
+  return samples.is_symbol() ? samples.text() : "";
+}
+
+Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const CompileOptions& options, const std::vector<EntryGraph>& graphs) {
+  const PassChoice& passes = options.passes;
   Scheduled scheduled;
   struct Wanted {
     const EntryGraph* entry;
@@ -179,6 +187,7 @@ Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTra
   add_parts(scheduled.entries, recipe);
   scheduled.shares = share_updates(scheduled.entries, scheduled.persistents.all(), scheduled.kernels);
   scheduled.kernels.keep(called(scheduled.entries));
+  if (options.memory_limit) scheduled.limited = fit_program(scheduled.entries, scheduled.persistents.all(), scheduled.kernels, batch_symbol_of(imported), *options.memory_limit);
   return scheduled;
 }
 
@@ -233,7 +242,7 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
   Compiled compiled;
   const OwnTraining* const own_training = compiled_training(recipe, model.own, options);
   const std::vector<EntryGraph> graphs = prepared_entries(wanted_entries(model.graph, recipe, model.own, options, compiled.training), target, recipe, options.passes);
-  Scheduled scheduled = schedule_all(model.graph, recipe, own_training, options.passes, graphs);
+  Scheduled scheduled = schedule_all(model.graph, recipe, own_training, options, graphs);
 
   plan::Program program;
   program.target = target.name();
@@ -252,7 +261,7 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
   plan.model_name = model.name;
   if (not options.gradients and (recipe.can_train() or own_training != nullptr)) plan.recipe_json = to_json(recipe);
   plan.onnx_model = skeleton(std::move(model.proto), own_training != nullptr, program.persistents);
-  if (const Dim samples = samples_of(model.graph); samples.is_symbol()) plan.batch_symbol = samples.text();
+  plan.batch_symbol = batch_symbol_of(model.graph);
   plan.graphs["imported"] = print(model.graph);
   for (const EntryGraph& entry : graphs) plan.graphs[entry.name] = print(entry.graph);
   std::string kernels;
@@ -261,6 +270,8 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
   plan.programs.push_back(std::move(program));
   compiled.warnings = recipe_warnings(model.graph, recipe);
   if (options.explain) compiled.why = explain(target, graphs, recipe, options.passes) + explain_weights(scheduled.panels) + explain_shares(scheduled.shares);
+  if (options.explain and scheduled.limited) compiled.why += explain_limit(*scheduled.limited);
+  compiled.limited = std::move(scheduled.limited);
   return compiled;
 }
 
@@ -276,6 +287,7 @@ std::string summary(const Compiled& compiled, const std::string& path, std::int6
     text += fmt::format("\n  {:<16} {} steps, {} of them library calls{}", entry.name, entry.steps.size(), calls,
                         arena_text(entry, compiled.plan.batch_symbol, batch));
   }
+  if (compiled.limited) text += "\n" + to_text(*compiled.limited);
   return text;
 }
 
@@ -291,7 +303,7 @@ struct StageContext {
 
   std::vector<EntryGraph> raw() { return wanted_entries(imported, recipe, own, options, report); }
   std::vector<EntryGraph> prepared() { return prepared_entries(raw(), target, recipe, options.passes); }
-  Scheduled scheduled() { return schedule_all(imported, recipe, compiled_training(recipe, own, options), options.passes, prepared()); }
+  Scheduled scheduled() { return schedule_all(imported, recipe, compiled_training(recipe, own, options), options, prepared()); }
 };
 
 struct Stage {

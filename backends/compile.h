@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/memory_limit.h"
 #include "base/recipe.h"
 #include "formats/onnx_file.h"
 #include "ir/graph.h"
@@ -28,6 +29,7 @@ struct CompileOptions {
   std::vector<std::string> cpu_levels = {"x86-64-v3", "x86-64-v4"};  ///< code levels to emit; the best that the processor has is loaded
   PassChoice passes = {};                                            ///< of those that may be left out
   bool explain = false;                                              ///< fill Compiled::why
+  std::optional<MemoryLimit> memory_limit = {};                      ///< what does not fit is made again in the backward pass
   std::optional<GradientsOf> gradients = {};                         ///< instead of entries to train and to predict: what `predict` then gives
 };
 
@@ -36,6 +38,7 @@ struct Compiled {
   TrainingReport training;
   std::vector<Diag> warnings;
   std::string why;  ///< backends/explain.h
+  std::optional<LimitedProgram> limited;  ///< what the memory limit changed
 };
 
 /// Throws Error for what in model or recipe cannot be compiled.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backends/cost_model.h"
 #include "base/check.h"
 #include "ir/kernel/rebuild.h"
 
@@ -62,6 +63,12 @@ bool is_elementwise(const Kernel& kernel, const std::vector<bool>& live) {
   return kernel.exprs[kernel.phases[0].stores[0].value].op != ScalarOp::kIndex;
 }
 
+/// What work_of() takes a point of a phase to do.
+std::int64_t operations_of(const Kernel& kernel) {
+  const std::vector<bool> live = reachable(kernel);
+  return std::max<std::int64_t>(1, std::count(live.begin(), live.end(), true) / std::max<std::int64_t>(1, static_cast<std::int64_t>(kernel.phases.size())));
+}
+
 Dim work_of(const Kernel& kernel) {
   Dim inner_points = 0;
   for (const Phase& phase : kernel.phases) {
@@ -69,9 +76,7 @@ Dim work_of(const Kernel& kernel) {
     for (const std::uint32_t axis : phase.inner) points *= kernel.axes[axis].extent;
     inner_points += points;
   }
-  const std::vector<bool> live = reachable(kernel);
-  const std::int64_t operations = std::max<std::int64_t>(1, std::count(live.begin(), live.end(), true) / std::max<std::int64_t>(1, static_cast<std::int64_t>(kernel.phases.size())));
-  return kernel.outer_size() * inner_points * operations;
+  return kernel.outer_size() * inner_points * operations_of(kernel);
 }
 
 }  // namespace
@@ -148,6 +153,27 @@ const Kernel& KernelSet::find(const std::string& symbol) const {
   const auto found = std::ranges::find(kernels_, symbol, &Kernel::name);
   HONE_CHECK(found != kernels_.end(), "there is no kernel " + symbol);
   return *found;
+}
+
+double arithmetic_share(const Kernel& kernel) {
+  std::vector<bool> counts(kernel.exprs.size());  // values of elements; not indices and guards
+  const auto mark = [&](ExprId id) {
+    if (id.valid()) counts[id.index] = true;
+  };
+  int arithmetic = 0;
+  for (const Phase& phase : kernel.phases) {
+    arithmetic += static_cast<int>(phase.reductions.size());
+    for (const Reduction& reduction : phase.reductions) mark(reduction.value);
+    for (const Store& store : phase.stores) mark(store.value);
+  }
+  for (std::size_t i = kernel.exprs.size(); i-- > 0;) {
+    if (not counts[i]) continue;
+    const Expr& expr = kernel.exprs[ExprId(i)];
+    arithmetic += cost_of(expr.op);
+    for (const ExprId operand : expr.operands) mark(operand);
+  }
+  const auto phases = static_cast<double>(std::max<std::size_t>(1, kernel.phases.size()));
+  return arithmetic / phases / static_cast<double>(operations_of(kernel));
 }
 
 void KernelSet::keep(const std::set<std::string>& symbols) {

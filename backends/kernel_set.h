@@ -19,6 +19,9 @@ struct KernelCall {
   Dim work;
 };
 
+/// How much of a kernel's KernelCall::work is arithmetic, in additions (cost_model.h): that counts index arithmetic and loads, too.
+double arithmetic_share(const Kernel& kernel);
+
 class KernelSet {
  public:
   /// Adds the kernel unless an equal one is there, and says how to call it.

@@ -13,16 +13,6 @@ using plan::Buffer;
 using plan::Entry;
 using plan::Step;
 
-/// Calls use(root, reads, writes) for every buffer of the step.
-template <typename Use>
-void for_each_root(const Entry& entry, const Step& step, Use use) {
-  if (const auto* kernel = std::get_if<plan::KernelStep>(&step.what)) {
-    for (std::size_t i = 0; i < kernel->buffers.size(); ++i) use(plan::root_of(entry, kernel->buffers[i]), true, i >= kernel->read_only);
-    return;
-  }
-  plan::for_each_buffer(step, [&](std::uint64_t buffer, plan::Access access) { use(plan::root_of(entry, buffer), access != plan::Access::kWrite, access != plan::Access::kRead); });
-}
-
 bool is_exchange(const Step& step) { return std::holds_alternative<plan::AllReduceStep>(step.what); }
 
 /// For each step: does it wait for an exchange? And for each buffer: is it what one leaves, or comes after it?
@@ -50,23 +40,6 @@ std::vector<bool> needed_steps(const Entry& entry, std::vector<bool> needed, con
   }
   return stays;
 }
-
-/// Replaces the numbers of buffers.
-struct Renumber {
-  const std::vector<std::uint32_t>& numbers;
-  template <typename Number>
-  void list(std::vector<Number>& buffers) const {
-    for (Number& buffer : buffers)
-      if (static_cast<std::int64_t>(buffer) != -1) buffer = static_cast<Number>(numbers[static_cast<std::size_t>(buffer)]);
-  }
-  void operator()(plan::KernelStep& step) const { list(step.buffers); }
-  void operator()(plan::LibraryStep& step) const { list(step.operands), list(step.results); }
-  void operator()(plan::HostStep& step) const { list(step.operands), list(step.results); }
-  void operator()(plan::CopyStep& step) const { step.from = numbers[step.from], step.to = numbers[step.to]; }
-  void operator()(plan::AllReduceStep& step) const { list(step.buffers); }
-  void operator()(plan::ReadSizesStep& step) const { step.buffer = numbers[step.buffer]; }
-  void operator()(plan::RegionStep& step) const { list(step.operands), list(step.results); }
-};
 
 enum class Feeds : std::uint8_t {
   kAll,   ///< sizes follow from their shapes
@@ -108,7 +81,7 @@ Entry with_steps(const Entry& entry, std::string name, const std::vector<bool>& 
     part.feeds.push_back(entry.feeds[buffer.index]);
     buffer.index = static_cast<std::uint32_t>(part.feeds.size() - 1);
   }
-  for (Step& step : part.steps) std::visit(Renumber{numbers}, step.what);
+  for (Step& step : part.steps) renumber(step, [&](std::uint64_t buffer) { return numbers[buffer]; });
   for (plan::Result& result : part.results) result.buffer = numbers[result.buffer];
   find_live_ranges(part);
   return part;

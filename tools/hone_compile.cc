@@ -19,7 +19,7 @@ namespace {
 struct Arguments {
   std::string model, recipe, out, target = "cpu", levels = join(CompileOptions().cpu_levels, ","), passes;
   std::vector<std::string> set, emit, dim, bind;
-  std::string new_head, gradients_of, wrt;
+  std::string new_head, gradients_of, wrt, memory_limit;
   std::int64_t batch = 0;
   bool check = false, check_grad = false, why = false, json = false, no_training_info = false;
 };
@@ -56,6 +56,17 @@ onnx::ImportOptions import_options(const Arguments& arguments, const Settings& s
     options.bind.insert_or_assign(item.substr(0, equals), read_npy(item.substr(equals + 1)));
   }
   return options;
+}
+
+/// The samples of a step for which sizes are told.
+std::int64_t batch_of(const Arguments& arguments, const Recipe& recipe) { return arguments.batch > 0 ? arguments.batch : recipe.data.batch_size; }
+
+/// What --memory-limit allows, for the batch that is reported.
+std::optional<MemoryLimit> memory_limit_of(const Arguments& arguments, const Recipe& recipe) {
+  if (arguments.memory_limit.empty()) return std::nullopt;
+  const auto bytes = parse_bytes(arguments.memory_limit);
+  if (not bytes or *bytes == 0) throw Error(Code::kUsage, fmt::format("--memory-limit {}: expected a number of bytes", quoted(arguments.memory_limit)), {}, {"for example --memory-limit 2GiB"});
+  return MemoryLimit{.bytes = static_cast<std::int64_t>(*bytes), .batch = batch_of(arguments, recipe)};
 }
 
 /// Where --emit STAGE[:FILE] wants its text.
@@ -156,6 +167,7 @@ int run(const Arguments& arguments) {
   CompileOptions options = {.targets = split(arguments.target, ','), .cpu_levels = levels_of(arguments), .passes = {}, .explain = arguments.why};
   if (not arguments.passes.empty()) options.passes = PassChoice(arguments.passes);
   if (not arguments.gradients_of.empty()) options.gradients = GradientsOf{.of = arguments.gradients_of, .wrt = split(arguments.wrt, ',')};
+  options.memory_limit = memory_limit_of(arguments, recipe);
   for (const std::string& item : arguments.emit) write_text(item, emit_stage(model.graph, recipe, stage_of(item), &model.own_training, options));
   if (arguments.out.empty() and not arguments.why) return 0;
   const std::string name = arguments.model.substr(arguments.model.rfind('/') + 1);
@@ -164,7 +176,7 @@ int run(const Arguments& arguments) {
   if (arguments.why) print_data(compiled.why);
   if (arguments.out.empty()) return 0;
   plan::save(compiled.plan, arguments.out);
-  print_message(summary(compiled, arguments.out, arguments.batch > 0 ? arguments.batch : recipe.data.batch_size));
+  print_message(summary(compiled, arguments.out, batch_of(arguments, recipe)));
   return 0;
 }
 
@@ -186,14 +198,14 @@ Tool make_tool(Arguments& a) {
       {"--emit", "STAGE[:FILE]", "print a stage: " + join(stage_names(), ", "), &a.emit},
       {"--passes", "a,b,c", "run just these: of the passes that make the plan, or, with --emit hir, over the imported graph, which is printed", &a.passes},
       {"--no-training-info", "", "leave aside what the model says of its own training (TrainingInfoProto)", &a.no_training_info},
-      {"--batch", "N", "batch size to report for and to check gradients with", &a.batch},
+      {"--memory-limit", "BYTES", "what training may take, 2GiB for example: activations that do not fit are made again in the backward pass", &a.memory_limit},
+      {"--batch", "N", "batch size to report for, to fit into --memory-limit and to check gradients with", &a.batch},
       {"--dim", "NAME=N", "fix a symbolic size; may be given several times", &a.dim},
       {"--bind", "NAME=FILE.npy", "make an input a constant, for what must be known when compiling; may be given several times", &a.bind},
   };
   return {.name = "hone-compile",
           .doc = "Compiles a model and a recipe into a training plan.",
-          .commands = {{"", "", flags, [&a] { return run(a); }}},
-          .not_yet = {{"--memory-limit", "recomputing activations"}}};
+          .commands = {{"", "", flags, [&a] { return run(a); }}}};
 }
 
 }  // namespace

@@ -15,6 +15,29 @@
 namespace hone {
 namespace {
 
+double elements_of(const TensorType& type) { return static_cast<double>(checked_element_count(type.shape)); }
+double elements_of(const LibrarySpec& spec, std::size_t operand) { return elements_of(*spec.operands[operand]); }
+
+double matmul_operations(const LibrarySpec& spec) {
+  const std::vector<std::int64_t>& a = spec.operands[0]->shape;
+  const auto transposed = spec.attributes.find("ta");
+  const bool is_transposed = transposed != spec.attributes.end() and not transposed->second.empty() and transposed->second[0] != 0;
+  return 2 * elements_of(spec.results[0]) * static_cast<double>(a[a.size() - (is_transposed ? 2 : 1)]);
+}
+
+/// Each element of y, or of dy, takes all weights of its channel. `weight`: [O,..].
+double conv_operations(const TensorType& y, const TensorType& weight) {
+  return 2 * elements_of(y) * elements_of(weight) / static_cast<double>(std::max<std::int64_t>(1, weight.shape[0]));
+}
+
+/// Each element is looked at in some windows.
+double pool_operations(const LibrarySpec& spec) {
+  double window = 1;
+  if (const auto kernel = spec.attributes.find("kernel"); kernel != spec.attributes.end())
+    for (const std::int64_t extent : kernel->second) window *= static_cast<double>(extent);
+  return window * std::min(elements_of(spec, 0), elements_of(spec.results[0]));
+}
+
 // A window: ints strides, dilations (default 1) and dims pads_begin, pads_end (default 0), a number for each of the 1 to 3 spatial axes. How far the
 // last window reaches follows from the tensors' extents, so pads_end is for readers only. With int channels_last activations are [N,..,C].
 constinit const LibraryRow kRows[] = {
@@ -25,22 +48,26 @@ constinit const LibraryRow kRows[] = {
      .operands = {2, 3},
      .results = {1, 1},
      .thread_sums = "over long columns of a transposed operand (ta): weights' gradients",
+     .operations = matmul_operations,
      .create = onednn::create_matmul},
     {.name = "onednn.conv",
      .doc = "y[N,O,..] = x[N,C,..] correlated with w[O,C/groups,k..], + bias[O]. Int groups (default 1), and a window",
      .operands = {2, 3},
      .results = {1, 1},
+     .operations = [](const LibrarySpec& spec) { return conv_operations(spec.results[0], *spec.operands[1]); },
      .create = onednn::create_conv},
     {.name = "onednn.conv_input_grad",
      .doc = "dx from dy and w of onednn.conv with the same attributes: also the transposed convolution, whose extents are those of the result",
      .operands = {2, 2},
      .results = {1, 1},
+     .operations = [](const LibrarySpec& spec) { return conv_operations(*spec.operands[0], *spec.operands[1]); },
      .create = onednn::create_conv_input_grad},
     {.name = "onednn.conv_weight_grad",
      .doc = "dw from x and dy of onednn.conv with the same attributes",
      .operands = {2, 2},
      .results = {1, 1},
      .thread_sums = "over samples: weights' gradients",
+     .operations = [](const LibrarySpec& spec) { return conv_operations(*spec.operands[1], spec.results[0]); },
      .create = onednn::create_conv_weight_grad},
     {.name = "onednn.max_pool",
      .doc = "y[N,C,..] = the largest of each window of x; pads never win. Ints kernel, and a window. Result workspace, opaque and optional: where the first "
@@ -48,23 +75,27 @@ constinit const LibraryRow kRows[] = {
      .operands = {1, 1},
      .results = {1, 2},
      .opaque_result = 1,
+     .operations = pool_operations,
      .create = onednn::create_max_pool},
     {.name = "onednn.max_pool_grad",
      .doc = "dx from dy and the workspace of onednn.max_pool with the same attributes",
      .operands = {2, 2},
      .results = {1, 1},
      .opaque_operand = 1,
+     .operations = [](const LibrarySpec& spec) { return elements_of(spec, 0); },
      .create = onednn::create_max_pool_grad},
     {.name = "onednn.avg_pool",
      .doc = "y[N,C,..] = the mean of each window of x: with int count_pads its sum over the kernel's size, else over the number of its elements that lie in x, "
             "and then no dilation beyond x's extent",
      .operands = {1, 1},
      .results = {1, 1},
+     .operations = pool_operations,
      .create = onednn::create_avg_pool},
     {.name = "onednn.avg_pool_grad",
      .doc = "dx from dy of onednn.avg_pool with the same attributes",
      .operands = {1, 1},
      .results = {1, 1},
+     .operations = pool_operations,
      .create = onednn::create_avg_pool_grad},
 };
 

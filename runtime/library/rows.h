@@ -62,6 +62,8 @@ struct LibraryRow {
   std::pair<int, int> operands, results;        ///< least and most
   int opaque_operand = -1, opaque_result = -1;  ///< which one has the library's own layout; -1: none
   std::string_view thread_sums = {};            ///< which of its sums have as many parts as there are threads, so that last bits differ; empty: none
+  /// Multiplications and additions of a call, roughly.
+  double (*operations)(const LibrarySpec& spec);
   /// For OpenMP's current number of threads. Sizes, types and attributes that do not fit are an internal error: the compiler has checked them.
   std::unique_ptr<LibraryCall> (*create)(const LibrarySpec& spec);
 
