@@ -35,6 +35,6 @@ plan::Plan compile_gradients(const std::string& onnx_path, const Recipe& recipe,
   return compile({model.graph, std::move(model.model), file_name_of(onnx_path)}, recipe, {.gradients = GradientsOf{.of = of, .wrt = wrt}}).plan;
 }
 
-void save_trained_model(const plan::Plan& plan, const Session& session, const std::string& path) { export_onnx(plan.onnx_model, session, path); }
+void save_trained_model(const plan::Plan& plan, Session& session, const std::string& path) { export_onnx(plan.onnx_model, session, path); }
 
 }  // namespace hone

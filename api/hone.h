@@ -53,6 +53,6 @@ plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, con
 plan::Plan compile_gradients(const std::string& onnx_path, const Recipe& recipe, const std::string& of, const std::vector<std::string>& wrt, const std::map<std::string, std::int64_t>& dims = {});
 
 /// Writes the model that was compiled, with the session's weights: same names, same opset.
-void save_trained_model(const plan::Plan& plan, const Session& session, const std::string& path);
+void save_trained_model(const plan::Plan& plan, Session& session, const std::string& path);
 
 }  // namespace hone

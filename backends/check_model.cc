@@ -106,8 +106,11 @@ bool succeeds(std::vector<Diag>& problems, Action&& action) {
 
 /// What the recipe asks for that the model does not have; each part by itself, so that all is found at once. `complete`: the whole model was imported.
 bool fits(const Graph& graph, const Recipe& recipe, bool complete, std::vector<Diag>& problems) {
-  Graph for_weights = graph.clone(), for_loss = graph.clone();
-  const bool weights = graph.inputs().empty() or succeeds(problems, [&] { (void)select_weights(for_weights, recipe); });
+  Graph for_loss = graph.clone();
+  const bool weights = graph.inputs().empty() or succeeds(problems, [&] {
+    Adapted adapted = with_adapters(graph, recipe);
+    (void)select_weights(adapted.graph, adapted.recipe);
+  });
   if (not complete) return false;
   const bool precision = succeeds(problems, [&] { check_keep_f32(graph, recipe); });
   if (not recipe.can_train()) return weights and precision;
@@ -124,11 +127,20 @@ void describe_precision(Graph step, const Recipe& recipe, CheckReport& report) {
   require_narrow(step, recipe);
 }
 
+/// What is said of a weight that a gradient reaches, or that none needs to reach.
+std::string status_of(const std::string& name, bool trained, const TrainingReport& training, const Recipe& recipe) {
+  for (const Adapter& adapter : training.adapters) {
+    if (name == adapter.weight) return fmt::format("no: frozen, with an adapter of rank {}", recipe.lora.rank);
+    if (trained and (name == adapter.a or name == adapter.b)) return fmt::format("yes: the adapter of {}", quoted(adapter.weight));
+  }
+  return trained ? "yes" : recipe.can_train() ? "no: frozen, or a running statistic" : "no: the model's training does not update it";
+}
+
 void describe_weights(const Graph& graph, const TrainingReport& training, const Recipe& recipe, CheckReport& report) {
   for (const Input& input : graph.inputs()) {
     const bool trained = std::any_of(training.trained.begin(), training.trained.end(), [&](const TrainedWeight& w) { return w.name == input.name; });
     if (input.role != Role::kWeight and not trained) continue;
-    CheckedWeight& weight = report.weights.emplace_back(CheckedWeight{input.name, to_string(graph.type(input.value)), trained, trained ? "yes" : recipe.can_train() ? "no: frozen, or a running statistic" : "no: the model's training does not update it"});
+    CheckedWeight& weight = report.weights.emplace_back(CheckedWeight{input.name, to_string(graph.type(input.value)), trained, status_of(input.name, trained, training, recipe)});
     if (std::find(training.unreached.begin(), training.unreached.end(), input.name) == training.unreached.end()) continue;
     const Cut cut = what_cuts_off(graph, input);
     weight.status = fmt::format("no gradient reaches it: {}{}", cut.text, cut.loc.empty() ? "" : " " + to_string(cut.loc));
@@ -165,7 +177,7 @@ CheckReport check_model(CheckedModel model, const std::optional<Recipe>& wanted)
   std::vector<EntryGraph> entries;
   if (fits(model.graph, recipe, complete, report.problems) and succeeds(report.problems, [&] { entries = build_entries(model.graph, recipe, training, model.own); })) {
     (void)succeeds(report.problems, [&] { describe_precision(std::move(entries.front().graph), recipe, report); });
-    describe_weights(model.graph, training, recipe, report);
+    describe_weights(with_adapters(model.graph, recipe).graph, training, recipe, report);
     report.dropout_rate = recipe.model.dropout_rate;
     report.dropped_after = training.dropped_after;
     const std::vector<Diag> of_recipe = recipe_warnings(model.graph, recipe);

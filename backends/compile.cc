@@ -281,6 +281,11 @@ std::string summary(const Compiled& compiled, const std::string& path, std::int6
   for (const plan::Persistent& persistent : program.persistents)
     if (persistent.trained) trained += persistent.initial.element_count();
   std::string text = fmt::format("{}: {} weights trained ({} parameters)", path, compiled.training.trained.size(), trained);
+  if (const auto& adapters = compiled.training.adapters; not adapters.empty()) {
+    std::vector<std::string> names;
+    for (const Adapter& adapter : adapters) names.push_back(adapter.weight);
+    text += fmt::format("\n  adapters          {}", printable(join(names, ", "), 500));
+  }
   if (not compiled.training.dropped_after.empty()) text += fmt::format("\n  dropout after     {}", printable(join(compiled.training.dropped_after, ", "), 500));
   for (const plan::Entry& entry : program.entries) {
     const auto calls = std::count_if(entry.steps.begin(), entry.steps.end(), [](const plan::Step& step) { return std::holds_alternative<plan::LibraryStep>(step.what); });

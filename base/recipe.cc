@@ -280,7 +280,7 @@ void Reader::check_optimizer(const OptimizerKind& optimizer) {
 void Reader::check_combinations() {
   const bool has_loss = is_set("loss.kind");
   if (not has_loss) {
-    for (const std::string_view section : {"loss.", "optimizer.", "metrics."}) {
+    for (const std::string_view section : {"lora.", "loss.", "optimizer.", "metrics."}) {
       const auto first = source_.values.lower_bound(section);
       if (first == source_.values.end() or not first->first.starts_with(section)) continue;
       error(Code::kRecipeValue, first->first, fmt::format("{} is set, but loss.kind is missing: nothing says what to minimize", first->first),
@@ -296,6 +296,9 @@ void Reader::check_combinations() {
   if (is_set("model.dropout.after") != is_set("model.dropout.rate"))
     error(Code::kRecipeValue, is_set("model.dropout.after") ? "model.dropout.after" : "model.dropout.rate", "model.dropout needs both after and rate",
           {"for example dropout = { after = \"encoder.*\", rate = 0.1 }"});
+  for (const char* key : {"lora.rank", "lora.alpha", "lora.export"})
+    if (is_set(key) and recipe_.lora.targets.empty())
+      error(Code::kRecipeValue, key, fmt::format("{} is set, but lora.targets names no weight: there are no adapters", key), {"for example targets = [\"*q_proj*\", \"*v_proj*\"]"});
   if (const OptimizerKind* optimizer = find_optimizer(recipe_.optimizer.kind)) check_optimizer(*optimizer);
   check_metrics();
 }

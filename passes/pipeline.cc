@@ -38,8 +38,18 @@ struct Differentiated {
   HasSamples has_samples = HasSamples::kYes;
 };
 
+/// Adapters begin as they were drawn, whatever the recipe draws afresh.
+void initialize_all_but_adapters(Graph& graph, const Recipe& recipe, std::vector<TrainedWeight> weights, std::span<const Adapter> adapters) {
+  std::erase_if(weights, [&](const TrainedWeight& weight) {
+    return std::any_of(adapters.begin(), adapters.end(), [&](const Adapter& adapter) { return adapter.a == weight.name or adapter.b == weight.name; });
+  });
+  initialize_weights(graph, recipe, weights);
+}
+
 /// The trained weights are those that a gradient reaches.
-Differentiated build_gradients(const Graph& imported, const Recipe& recipe, TrainingReport& report) {
+Differentiated build_gradients(const Adapted& adapted, TrainingReport& report) {
+  const Graph& imported = adapted.graph;
+  const Recipe& recipe = adapted.recipe;
   Graph graph = imported.clone();
   std::vector<std::string> dropped_after = insert_dropout(graph, recipe);              // because nodes have the file's names here
   (void)key_random(graph, recipe.train.seed, samples_of(imported));                    // because every step must draw other numbers
@@ -48,7 +58,7 @@ Differentiated build_gradients(const Graph& imported, const Recipe& recipe, Trai
   objective = {graph.find_output("loss_sum")->value, graph.find_output("target_count")->value};
   const std::vector<TrainedWeight> chosen = select_weights(graph, recipe);
   std::vector<ValueId> gradients = differentiate(graph, objective.loss_sum, values_of(chosen));
-  report = {.trained = {}, .unreached = {}, .dropped_after = std::move(dropped_after)};
+  report = {.trained = {}, .unreached = {}, .adapters = adapted.adapters, .dropped_after = std::move(dropped_after)};
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (gradients[i].valid()) report.trained.push_back(chosen[i]);
     else report.unreached.push_back(chosen[i].name);
@@ -56,7 +66,7 @@ Differentiated build_gradients(const Graph& imported, const Recipe& recipe, Trai
   if (report.trained.empty())
     throw Error(Code::kNothingToTrain, "no weight of the model is reached by the loss's gradient", {},
                 {chosen.empty() ? "the model has no float initializer of rank 1 or more: were its weights folded into Constant nodes?" : "chosen were: " + quoted_list(report.unreached)});
-  initialize_weights(graph, recipe, report.trained);
+  initialize_all_but_adapters(graph, recipe, report.trained, adapted.adapters);
   return {std::move(graph), objective, chosen, gradients};
 }
 
@@ -185,22 +195,27 @@ Graph build_prediction(const Graph& imported) {
 
 std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recipe, TrainingReport& report, const OwnTraining* own) {
   std::vector<EntryGraph> entries;
+  if (not recipe.lora.targets.empty() and not recipe.can_train())
+    throw Error(Code::kRecipeModel, "lora.targets is set, but no loss: nothing trains the adapters", {}, {"add loss.kind and optimizer.kind, or leave [lora] out"});
+  const Adapted adapted = with_adapters(imported, recipe);                             // because nodes have the file's names here, and every entry sees the adapters
+  const Graph& model = adapted.graph;
   if (recipe.can_train()) {
-    const Differentiated step = build_gradients(imported, recipe, report);
+    const Differentiated step = build_gradients(adapted, report);
     entries.push_back({"train_step", build_training(step, recipe, false)});
     entries.push_back({"train_step_norms", build_training(step, recipe, true)});
     if (recipe.train.gradient_accumulation_steps > 1) entries.push_back({"accumulate_step", build_accumulation(step)});
     const Differentiated idle = without_samples(step);
     entries.push_back({"idle_step_norms", build_training(idle, recipe, true), Exchange::kAll});
     if (recipe.train.gradient_accumulation_steps > 1) entries.push_back({"idle_accumulate_step", build_accumulation(idle), Exchange::kAll});
-    entries.push_back({"eval_step", build_evaluation(imported, recipe)});
+    entries.push_back({"eval_step", build_evaluation(model, recipe)});
+    if (not adapted.adapters.empty()) entries.push_back({"merged_weights", build_merged_weights(adapted)});
   } else if (own != nullptr and own->step) {
     refuse_model_keys(recipe);
     entries.push_back({"train_step", build_own_training(*own->step, recipe, false, report)});
     entries.push_back({"train_step_norms", build_own_training(*own->step, recipe, true, report)});
     entries.push_back({"eval_step", build_own_evaluation(*own->step)});
   }
-  entries.push_back({"predict", build_prediction(imported)});
+  entries.push_back({"predict", build_prediction(model)});
   if (recipe.can_train() or own == nullptr or not own->initialization) return entries;
   for (const auto& [name, value] : first_values(*own->initialization, recipe.train.seed))
     for (EntryGraph& entry : entries)
@@ -209,12 +224,15 @@ std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recip
 }
 
 ExportedStep build_exported_step(const Graph& imported, const Recipe& recipe) {
+  if (not recipe.lora.targets.empty())
+    throw Error(Code::kRecipeModel, "training with adapters cannot be written as ONNX: what it trains is no tensor of the model", {},
+                {"compile without [lora], with the same weights in model.train_only"});
   Graph graph = imported.clone();
   graph.name = "training";
   (void)insert_dropout(graph, recipe);
   const Objective sums = add_objective(graph, recipe);
   TrainingReport report;
-  (void)build_gradients(imported, recipe, report);  // because weights that no gradient reaches are not updated
+  (void)build_gradients(with_adapters(imported, recipe), report);  // because weights that no gradient reaches are not updated
   std::vector<TrainedWeight> chosen = select_weights(graph, recipe);
   std::erase_if(chosen, [&](const TrainedWeight& weight) {
     return std::none_of(report.trained.begin(), report.trained.end(), [&](const TrainedWeight& trained) { return trained.name == weight.name; });

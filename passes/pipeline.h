@@ -7,6 +7,7 @@
 #include "base/recipe.h"
 #include "ir/own_training.h"
 #include "ir/samples.h"
+#include "passes/adapters.h"
 #include "passes/choice.h"
 #include "passes/passes.h"
 
@@ -29,11 +30,12 @@ struct EntryGraph {
 struct TrainingReport {
   std::vector<TrainedWeight> trained;    ///< weights that a gradient reaches, by value of the imported graph
   std::vector<std::string> unreached;    ///< chosen, but no gradient reaches them
+  std::vector<Adapter> adapters;         ///< of matrices that are not trained themselves
   std::vector<std::string> dropped_after;  ///< nodes after which the recipe put dropout
 };
 
 /// The entry points that the recipe, or else the model itself, asks for: predict always; train_step, train_step_norms and eval_step if there is a loss; accumulate_step if
-/// gradients are to be accumulated. `imported` may still have
+/// gradients are to be accumulated; merged_weights if there are adapters. `imported` may still have
 /// ops of meaning `lower`. Throws Error kRecipeModel, kNoGradient, kNothingToTrain.
 std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recipe, TrainingReport& report, const OwnTraining* own = nullptr);
 

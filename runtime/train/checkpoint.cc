@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "formats/safetensors.h"
+#include "runtime/plan/adapters.h"
 #include "runtime/train/weights.h"
 
 namespace hone {
@@ -38,16 +39,16 @@ Json fingerprint(const std::string& path) {
   return {{"bytes", file.size()}, {"xxh3_128", fmt::format("{:016x}{:016x}", hash.high64, hash.low64)}};
 }
 
-bool is_kept(const plan::Persistent& persistent, bool in_model) {
-  return persistent.role != plan::Persistent::Role::kConstant and persistent.in_model == in_model;
+bool is_kept(const plan::Persistent& persistent, bool of_model) {
+  return persistent.role != plan::Persistent::Role::kConstant and plan::is_of_model(persistent) == of_model;
 }
 
 /// What does not fit the plan goes to `problems`.
-void read_persistents(const std::string& path, const Session& session, bool in_model, std::vector<std::pair<std::string, Tensor>>* values, std::vector<std::string>* problems) {
+void read_persistents(const std::string& path, const Session& session, bool of_model, std::vector<std::pair<std::string, Tensor>>* values, std::vector<std::string>* problems) {
   std::map<std::string, Tensor> found;
   for (auto& [name, tensor] : read_safetensors(path)) found.emplace(name, std::move(tensor));
   for (const plan::Persistent& persistent : session.program().persistents) {
-    if (not is_kept(persistent, in_model)) continue;
+    if (not is_kept(persistent, of_model)) continue;
     const auto value = found.find(persistent.name);
     const Tensor& like = persistent.initial;
     if (value == found.end()) {
@@ -90,8 +91,9 @@ void write_checkpoint(const std::string& path, const Session& session, const Tra
   finish_replacing(path);
   make_folders(half);
   try {
-    save_persistents(session, [](const plan::Persistent& persistent) { return is_kept(persistent, true); }, half + "/" + kModel);
-    save_persistents(session, [](const plan::Persistent& persistent) { return is_kept(persistent, false); }, half + "/" + kOptimizer);
+    const ReadWeight read = [&](const std::string& name) { return session.read(name); };
+    save_persistents(session, [](const plan::Persistent& persistent) { return is_kept(persistent, true); }, read, half + "/" + kModel);
+    save_persistents(session, [](const plan::Persistent& persistent) { return is_kept(persistent, false); }, read, half + "/" + kOptimizer);
     write_file_atomically(half + "/" + kState, to_json(state));
     Json manifest = {{"version", kVersion}, {"files", Json::object()}};
     for (const char* file : kFiles) manifest["files"][file] = fingerprint(half + "/" + file);

@@ -1,6 +1,6 @@
 // Checkpoints: everything that a training run needs to go on, in a folder that is there whole or not at all.
 //
-//   RUN/checkpoint-000500/model.safetensors      weights and running statistics, by their names in the ONNX model
+//   RUN/checkpoint-000500/model.safetensors      weights and running statistics, by their names in the ONNX model, and adapters
 //                         optimizer.safetensors  every other state: moments, counters, random numbers' seed, averages of weights
 //                         state.json             where the run is (train_state.h), with the recipe
 //                         manifest.json          size and hash of each of these: written last

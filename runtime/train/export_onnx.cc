@@ -74,8 +74,8 @@ onnx::ModelProto trained_model(std::span<const std::byte> onnx_model, const plan
   return model;
 }
 
-void export_onnx(std::span<const std::byte> onnx_model, const Session& session, const std::string& path) {
-  save_model(trained_model(onnx_model, session.program(), [&](const std::string& name) { return session.read(name); }), path);
+void export_onnx(std::span<const std::byte> onnx_model, Session& session, const std::string& path) {
+  save_model(trained_model(onnx_model, session.program(), read_for_others(session)), path);
 }
 
 StoredWeights weights_in_onnx(const std::string& path) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <string>
 
@@ -14,16 +13,13 @@
 
 namespace hone {
 
-/// Gives a persistent tensor by name, in plain layout.
-using ReadWeight = std::function<Tensor(const std::string& name)>;
-
 /// The model in the bytes of Plan::onnx_model with the values of every persistent that stands in it (Persistent::in_model), each in the model's own
 /// element type and shape. Everything else is as it came: names, opset, nodes, fields that Hone does not know. Throws kPlanFormat when the plan's model
 /// lacks one of them, or has a tensor without values that is none of them.
 onnx::ModelProto trained_model(std::span<const std::byte> onnx_model, const plan::Program& program, const ReadWeight& read);
 
-/// Writes it to `path`, atomically. Throws kFileOpen, kFileWrite too.
-void export_onnx(std::span<const std::byte> onnx_model, const Session& session, const std::string& path);
+/// Writes it to `path`, atomically, with the session's weights as read_for_others() gives them. Throws kFileOpen, kFileWrite too.
+void export_onnx(std::span<const std::byte> onnx_model, Session& session, const std::string& path);
 
 /// Every tensor with a name in an .onnx file, as export_onnx() writes it. Throws what load_model() throws.
 StoredWeights weights_in_onnx(const std::string& path);

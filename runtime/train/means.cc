@@ -8,13 +8,14 @@
 
 #include "base/diag.h"
 #include "base/text.h"
+#include "runtime/plan/adapters.h"
 
 namespace hone {
 
 NamedTensors SessionRunner::weights() {
   NamedTensors weights;
   for (const plan::Persistent& persistent : session_.program().persistents)
-    if (persistent.in_model) weights.emplace_back(persistent.name, session_.read(persistent.name));
+    if (plan::is_of_model(persistent)) weights.emplace_back(persistent.name, session_.read(persistent.name));
   return weights;
 }
 

@@ -63,7 +63,7 @@ class Trainer {
   NamedTensors predict(const Dataset& data);
 
   /// Writes the model with its trained weights, or as .safetensors the weights alone; reads them back (runtime/train/weights.h).
-  void save(const std::string& path) const;
+  void save(const std::string& path);
   void load(const std::string& path);
 
  private:

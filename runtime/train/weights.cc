@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "base/diag.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "formats/safetensors.h"
+#include "runtime/plan/adapters.h"
 #include "runtime/train/export_onnx.h"
 
 namespace hone {
@@ -43,16 +45,30 @@ std::optional<Tensor> weight_from(const StoredWeight& stored, const plan::Persis
   return value.dtype() == initial.dtype() ? value : value.cast(initial.dtype());
 }
 
+/// The factor of an adapter without which it adds nothing.
+bool is_added(const plan::Persistent& adapter) { return std::string_view(adapter.name).ends_with(plan::kAdapterB); }
+
 }  // namespace
+
+ReadWeight read_for_others(Session& session) {
+  std::set<std::string> merged;
+  if (session.has_entry(plan::kMergedWeights)) {
+    session.run(plan::kMergedWeights, {});
+    for (const plan::Result& result : session.entry(plan::kMergedWeights).results) merged.insert(result.name);
+  }
+  return [&session, merged = std::move(merged)](const std::string& name) { return merged.contains(name) ? session.result_tensor(name) : session.read(name); };
+}
 
 void load_weights(Session& session, const std::string& path) {
   const StoredWeights stored = weights_in(path);
   std::vector<std::string> problems;
   std::vector<std::pair<std::string, Tensor>> values;
   for (const plan::Persistent& persistent : session.program().persistents) {
-    if (not persistent.in_model) continue;
+    if (not plan::is_of_model(persistent)) continue;
     const auto found = stored.find(persistent.name);
-    if (found == stored.end()) {
+    if (found == stored.end() and plan::is_adapter(persistent)) {
+      if (is_added(persistent)) values.emplace_back(persistent.name, Tensor::zeros(persistent.initial.dtype(), persistent.initial.shape()));
+    } else if (found == stored.end()) {
       problems.push_back(fmt::format("{} is missing there", quoted(persistent.name)));
     } else if (auto value = weight_from(found->second, persistent, &problems)) {
       values.emplace_back(persistent.name, std::move(*value));
@@ -65,16 +81,16 @@ void load_weights(Session& session, const std::string& path) {
   for (const auto& [name, value] : values) session.write(name, value);
 }
 
-void save_weights(std::span<const std::byte> onnx_model, const Session& session, const std::string& path) {
+void save_weights(std::span<const std::byte> onnx_model, Session& session, const std::string& path) {
   if (not is_safetensors(path)) return export_onnx(onnx_model, session, path);
-  save_persistents(session, [](const plan::Persistent& persistent) { return persistent.in_model; }, path);
+  save_persistents(session, [](const plan::Persistent& persistent) { return persistent.in_model; }, read_for_others(session), path);
 }
 
-void save_persistents(const Session& session, const std::function<bool(const plan::Persistent&)>& is_wanted, const std::string& path) {
+void save_persistents(const Session& session, const std::function<bool(const plan::Persistent&)>& is_wanted, const ReadWeight& read, const std::string& path) {
   std::vector<SafetensorsSource> sources;
   for (const plan::Persistent& persistent : session.program().persistents)
     if (is_wanted(persistent))
-      sources.push_back({persistent.name, persistent.initial.dtype(), persistent.initial.shape(), [&session, &persistent] { return session.read(persistent.name); }});
+      sources.push_back({persistent.name, persistent.initial.dtype(), persistent.initial.shape(), [&read, &persistent] { return read(persistent.name); }});
   write_safetensors(path, sources, {{"format", "pt"}});  // what the readers of others ask for
 }
 

@@ -23,16 +23,24 @@ struct StoredWeight {
 };
 using StoredWeights = std::map<std::string, StoredWeight, std::less<>>;
 
+/// Gives a persistent tensor by name, in plain layout.
+using ReadWeight = std::function<Tensor(const std::string& name)>;
+
+/// The session's weights as those want them who know nothing of adapters: with them added (plan::kMergedWeights, which is run here, where the plan has it: results of
+/// earlier runs are gone). It lives no longer than the session.
+ReadWeight read_for_others(Session& session);
+
 /// Gives the session the weights in `path`: an .onnx file with the plan's names, as save_weights() writes it, a .safetensors file, or a checkpoint's folder. Throws
 /// kPlanMismatch that lists every weight which is missing there or has another shape or kind of type; then nothing has changed.
+/// A file without adapters is of a model that is whole: those of the plan add nothing then.
 void load_weights(Session& session, const std::string& path);
 
-/// Writes the session's weights and running statistics, atomically: a name that ends in .safetensors gets them alone, by name; any other the model that came in
+/// Writes the session's weights, as read_for_others() gives them, and running statistics, atomically: a name that ends in .safetensors gets them alone, by name; any other the model that came in
 /// (Plan::onnx_model) with them in it. Throws what export_onnx() and write_safetensors() throw.
-void save_weights(std::span<const std::byte> onnx_model, const Session& session, const std::string& path);
+void save_weights(std::span<const std::byte> onnx_model, Session& session, const std::string& path);
 
-/// Writes those of the session's weights and states that `is_wanted` names as .safetensors, atomically. Throws what write_safetensors() throws.
-void save_persistents(const Session& session, const std::function<bool(const plan::Persistent&)>& is_wanted, const std::string& path);
+/// Writes those of the session's weights and states that `is_wanted` names, as `read` gives them, as .safetensors, atomically. Throws what write_safetensors() throws.
+void save_persistents(const Session& session, const std::function<bool(const plan::Persistent&)>& is_wanted, const ReadWeight& read, const std::string& path);
 
 /// What the step's random numbers follow from; a plan begins with the seed that it was compiled with.
 void set_random_seed(Session& session, std::int64_t seed);

@@ -100,7 +100,7 @@ TEST(FullDisk, APlanIsWholeOrNotThere) {
 
 TEST(FullDisk, ATrainedModelIsWholeOrNotThere) {
   const Workshop shop;
-  const Session session(shop.plan, {.device = "cpu", .threads = 1});
+  Session session(shop.plan, {.device = "cpu", .threads = 1});
   expect_all_or_nothing(shop.folder, "trained.onnx", [&] { export_onnx(shop.plan.onnx_model, session, shop.folder / "trained.onnx"); });
 }
 

@@ -84,7 +84,8 @@ TEST(ExportOnnx, OnlyTheWeightsDifferFromTheModelThatCameIn) {
 TEST(ExportOnnx, WhatIsWrittenLoadsIntoAnotherSession) {
   const TempFolder folder;
   const plan::Plan plan = plan_with(0.25f);
-  export_onnx(plan.onnx_model, Session(plan, {}), folder / "trained.onnx");
+  Session session(plan, {});
+  export_onnx(plan.onnx_model, session, folder / "trained.onnx");
   Session other(plan_with(7), {});
   load_weights(other, folder / "trained.onnx");
   EXPECT_EQ(other.read("w").at(0), 0.25);
