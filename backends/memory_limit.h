@@ -41,7 +41,7 @@ struct LimitedProgram {
 /// others, which take what was found, are in the report. Throws Error kUsage where sizes are not known.
 LimitedProgram fit_program(std::vector<plan::Entry>& entries, const std::vector<plan::Persistent>& persistents, const KernelSet& kernels, const std::string& batch_symbol, const MemoryLimit& limit);
 
-/// "recomputed for 2 GiB: 1.2 GiB ..." a line for each entry that changed.
+/// "memory limit 2 GiB at batch 8: 1.2 GiB of weights and states", and a line for each entry that changed: its peak before and after, what runs again and what that costs.
 std::string to_text(const LimitedProgram& program);
 /// What is made again in each entry, line by line, for --why.
 std::string explain_limit(const LimitedProgram& program);

@@ -35,7 +35,7 @@ std::vector<double> operations_of(const plan::Entry& entry, const KernelSet& ker
 
 class Analysis {
  public:
-  Analysis(const plan::Entry& entry, const KernelSet& kernels, const DimBindings& sizes, const ArenaNeeds& needs) : entry_(entry), kernels_(kernels), needs_(needs), is_shared_(entry.buffers.size(), true) {
+  Analysis(const plan::Entry& entry, const KernelSet& kernels, const DimBindings& sizes, const ArenaNeeds& needs) : entry_(entry), kernels_(kernels), needs_(needs), may_be_shared_(entry.buffers.size(), true) {
     use_.roots.resize(entry.buffers.size());
     use_.changes.resize(entry.buffers.size());
     use_.bodies = needs.bodies.bytes;
@@ -92,7 +92,7 @@ class Analysis {
     const auto keep = [&](std::uint64_t buffer, std::uint32_t step) {
       const std::uint32_t root = plan::root_of(entry_, buffer);
       if (not is_in_arena(root)) return;
-      is_shared_[root] = false;
+      may_be_shared_[root] = false;
       use_.roots[root].steps.push_back(step);
     };
     const auto end = static_cast<std::uint32_t>(entry_.steps.size());
@@ -107,7 +107,7 @@ class Analysis {
   }
 
   /// Is it made by one step, and nobody's but the steps' that read it?
-  bool is_plain(std::uint32_t root) const { return is_shared_[root] and writers_[root].size() == 1 and writers_[root][0] == use_.roots[root].steps.front(); }
+  bool is_plain(std::uint32_t root) const { return may_be_shared_[root] and writers_[root].size() == 1 and writers_[root][0] == use_.roots[root].steps.front(); }
 
   /// Does the step change nothing but what it makes, and is what it reads the same later?
   bool can_run_again(std::uint32_t number) const {
@@ -144,7 +144,7 @@ class Analysis {
   const ArenaNeeds& needs_;
   MemoryUse use_;
   std::vector<std::vector<std::uint32_t>> writers_;  // by root: the steps that write to it
-  std::vector<bool> is_shared_;                      // by root: may its memory be another's before and after
+  std::vector<bool> may_be_shared_;                      // by root: may its memory be another's before and after
 };
 
 }  // namespace

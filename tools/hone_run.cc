@@ -125,7 +125,9 @@ int bench_plan(const Arguments& arguments) {
   const std::string replica_step = plan::replica_entry(plan::kTrainStep);
   const std::vector<std::int64_t> simulated = devices_to_simulate(job, arguments);
   const plan::Entry& entry = entry_with_loss(job, simulated.empty() ? plan::kTrainStep : replica_step.c_str());
-  const Recipe recipe = recipe_for(job.plan, arguments);
+  Recipe recipe = recipe_for(job.plan, arguments, BatchFlag::kNumberOrAuto);
+  constexpr std::int64_t kMostSamples = 1 << 20;  // of made-up data
+  settle_batch(recipe, job, arguments, kMostSamples);
   const std::string measured = job.replicas.is_alone() ? entry.name : replica_step;
   std::function<void()> start_measuring;
   if (arguments.breakdown or not simulated.empty()) start_measuring = [&] { job.session.measure_steps(measured, true); };
@@ -191,7 +193,7 @@ Tool make_tool(Arguments& a) {
                         {"--device", "D", "auto or cpu", &a.device},
                         {"--threads", "T", "0: as many as there are cores", &a.threads}};
   const Flags looks = {{"--quiet", "", "no messages but errors", &a.quiet}, {"--json", "", "results as JSON, one object a line", &a.json}};
-  const Flags batching = {{"--batch", "B", "samples of a step", &a.batch},
+  const Flags batching = {{"--batch", "B", "samples of a step; training takes auto: as many as fit into the memory", &a.batch},
                           {"--pre-batched", "", "the first axis of the data is the batch's number; each slice is fed as it is, in order", &a.pre_batched},
                           {"--set", "KEY=VALUE", "changes a key of the recipe that may still be changed", &a.set}};
   const Flags devices = {{"--virtual", "V", "logical devices on each physical one, each with weights, memory and threads of its own", &a.virtual_devices},
@@ -218,10 +220,12 @@ Tool make_tool(Arguments& a) {
                           {"--shards", "S", "form gradients as S partial sums, in a fixed order: the same weights for 1 to S replicas, bit by bit", &a.shards},
                           {"--shard-optimizer", "", "each replica updates its part of the weights, and holds that part of the optimizer's states alone: the same weights, bit by bit", &a.shard_optimizer},
                           {"--collective-timeout", "T", "how long replicas in other processes are waited for: 60s, 500ms", &a.collective_timeout},
+                          {"--memory-limit", "BYTES", "what each replica may take, 4GiB for example: a batch that does not fit is refused before the start", &a.memory_limit},
                           {"--check-every", "K", "compare the weights of all processes every so many steps, and before each save; 0: only at the start", &a.check_every},
                           {"--dry-run", "", "one step, one evaluation, one save, one resume, then stop; nothing is left", &a.dry_run},
                           {"--verbose", "", "list every weight before the start", &a.verbose}};
-  const Flags benching = {{"--batch", "B", "samples of a step", &a.batch},
+  const Flags benching = {{"--batch", "B", "samples of a step; auto: as many as fit into the memory", &a.batch},
+                          {"--memory-limit", "BYTES", "what each replica may take, 4GiB for example: a batch that does not fit is refused", &a.memory_limit},
                           {"--steps", "N", "steps to time; 0: as many as --seconds hold", &a.steps},
                           {"--seconds", "S", "how long to time", &a.seconds},
                           {"--warmup", "S", "how long to train before timing", &a.warm_up},
@@ -246,8 +250,7 @@ Tool make_tool(Arguments& a) {
                         [&a] { return call_plan(a); }},
                        {"bench", "time training steps", with(with(with(common, devices), benching), looks), [&a] { return bench_plan(a); }},
                        {"devices", "what is here and can be used", {looks[1]}, [&a] { return show_devices(a); }}},
-          .not_yet = {{"--memory-growth", "memory limits"},
-                      {"--memory-limit", "memory limits"},
+          .not_yet = {{"--memory-growth", "a step's memory is placed before the start, and nothing grows"},
                       {"--deterministic", "it is the only way of working here"},
                       {"--trace", "traces of single steps"}}};
 }

@@ -35,6 +35,15 @@ std::uint64_t host_memory_bytes() {
   return bytes;
 }
 
+std::uint64_t available_memory_bytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  std::uint64_t kilobytes = 0;
+  while (file >> word)
+    if (word == "MemAvailable:" and file >> kilobytes) return std::min(kilobytes * 1024, host_memory_bytes());
+  return host_memory_bytes();
+}
+
 HostMemory::HostMemory(std::size_t bytes, std::string_view what) : bytes_(bytes) {
   // Linux promises more than it has and kills the process later, so what cannot fit is refused here.
   const std::uint64_t available = host_memory_bytes();

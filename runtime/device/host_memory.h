@@ -13,6 +13,8 @@ inline constexpr std::size_t kTensorAlignment = 64;
 
 /// Bytes that this process may use at most: the machine's memory, or its control group's limit if that is smaller.
 std::uint64_t host_memory_bytes();
+/// Bytes of it that nobody uses at the moment, as the system tells.
+std::uint64_t available_memory_bytes();
 
 /// Owns a block of memory. Contents are undefined at first.
 class HostMemory {

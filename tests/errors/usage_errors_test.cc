@@ -54,6 +54,8 @@ const ErrorCase kCases[] = {
     {"UnknownLevel", "hone-compile mlp.onnx -r train.toml --levels v3 -o plan.hone", 2, {"\"v3\"", "x86-64-v3"}, write_mlp},
     {"DimWithoutANumber", "hone-compile mlp.onnx -o plan.hone --dim N", 2, {"--dim", "expected NAME=NUMBER"}, write_mlp},
     {"MisspelledFlagOfTheCompiler", "hone-compile mlp.onnx -o plan.hone --recip train.toml", 2, {"\"--recip\"", "did you mean \"--recipe\"?"}, write_mlp},
+    {"MemoryLimitThatIsNone", "hone-compile mlp.onnx -r train.toml -o plan.hone --memory-limit much", 2, {"--memory-limit \"much\"", "--memory-limit 2GiB"}, write_mlp},
+    {"MemoryLimitBelowTheWeights", "hone-compile mlp.onnx -r train.toml -o plan.hone --memory-limit 100", 6, {"--memory-limit", "weights, optimizer states and constants alone take", "frozen weights"}, write_mlp},
     {"GradientsOfNothing", "hone-compile mlp.onnx --wrt x -o plan.hone", 2, {"--gradients-of and --wrt", "--gradients-of loss --wrt x"}, write_mlp},
     {"GradientsOfAnUnknownOutput", "hone-compile mlp.onnx --gradients-of loss --wrt x -o plan.hone", 2, {"--gradients-of \"loss\"", "no such output", "\"logits\"", "loss.kind"}, write_mlp},
     {"GradientsByAnUnknownWeight", "hone-compile mlp.onnx -r train.toml --gradients-of loss --wrt dense/kernl -o plan.hone", 2, {"--wrt \"dense/kernl\"", "did you mean \"dense/kernel\"?"}, write_mlp},

@@ -17,6 +17,8 @@ struct Way {
   PassChoice passes;
   bool has_library = true;  ///< rows may block sums as the number of threads asks for
 };
+/// Does what is made stay in memory, or is as much as possible made again (backends/memory_limit.h)?
+enum class Values : std::uint8_t { kKept, kMadeAgain };
 const std::vector<Way>& ways();
 
 class CompiledGraphs {
@@ -27,7 +29,7 @@ class CompiledGraphs {
   void compile(int opt_level);
 
   /// Outputs, then states, of a run that begins with the states' first values.
-  std::vector<NamedTensor> run(const Graph& graph, const Way& way, int threads, const Feeds& feeds);
+  std::vector<NamedTensor> run(const Graph& graph, const Way& way, int threads, const Feeds& feeds, Values values = Values::kKept);
 
  private:
   plan::Plan plan_;

@@ -90,6 +90,8 @@ std::optional<Finding> try_compiled(CompiledGraphs& compiled, std::span<Referenc
       if (std::string what = difference(reference, two); not what.empty()) return Finding{"compiled, on two threads, " + way.name, what, feeds};
       if (not way.has_library and not are_same_bits(one, two))
         return Finding{"compiled, " + way.name, "results on one and on two threads are not the same bits", feeds};
+      if (not are_same_bits(one, compiled.run(reference.graph(), way, 1, feeds, Values::kMadeAgain)))
+        return Finding{"compiled, " + way.name, "what is made again is not the same bits", feeds};
     }
   }
   return std::nullopt;

@@ -4,6 +4,9 @@
 
 #include "base/checked.h"
 #include "base/diag.h"
+#include "base/text.h"
+#include "runtime/device/host_memory.h"
+#include "runtime/train/memory_budget.h"
 #include "runtime/train/replica_runner.h"
 #include "runtime/train/weights.h"
 
@@ -12,6 +15,7 @@ namespace hone {
 namespace {
 
 constexpr std::int64_t kMostReplicas = 1024;
+constexpr const char* kAuto = "auto";
 
 /// How many replicas this process has. A physical device is one logical device, or as many as --virtual says; each has one replica, unless fewer are asked for.
 int replicas_here(const Arguments& a) {
@@ -23,6 +27,21 @@ int replicas_here(const Arguments& a) {
     throw Error(Code::kUsage, fmt::format("--replicas {}: there {} {} device{}", a.replicas, devices == 1 ? "is" : "are", devices, devices == 1 ? "" : "s"), {},
                 {fmt::format("--virtual {} makes logical devices out of a physical one; hone-run devices lists those", a.replicas)});
   return static_cast<int>(a.replicas > 0 ? a.replicas : devices);
+}
+
+/// What each replica may take: --memory-limit, or its share of most of what the machine has left.
+MemoryBudget budget_for(const Job& job, const Arguments& arguments) {
+  MemoryBudget budget{.bytes = 0, .shares = job.replicas.optimizer_shares(), .source = "--memory-limit " + arguments.memory_limit};
+  if (arguments.memory_limit.empty()) {
+    constexpr double kOfWhatIsLeft = 0.8;  // data, code and other programs want some, too
+    budget.bytes = static_cast<std::int64_t>(static_cast<double>(available_memory_bytes()) * kOfWhatIsLeft) / replicas_here(arguments);
+    budget.source = fmt::format("{} for each replica, of what the machine has left", human_bytes(static_cast<std::uint64_t>(budget.bytes)));
+    return budget;
+  }
+  const auto bytes = parse_bytes(arguments.memory_limit);
+  if (not bytes or *bytes == 0) throw Error(Code::kUsage, fmt::format("--memory-limit {}: expected a number of bytes", quoted(arguments.memory_limit)), {}, {"for example --memory-limit 4GiB"});
+  budget.bytes = checked_cast<std::int64_t>(*bytes, "--memory-limit");
+  return budget;
 }
 
 std::unique_ptr<StepRunner> runner_for(Job& job) {
@@ -51,7 +70,18 @@ std::int64_t global_batch(const Job& job, const Recipe& recipe, const Arguments&
   return batch;
 }
 
-Recipe recipe_for(const plan::Plan& plan, const Arguments& arguments) {
+void settle_batch(Recipe& recipe, const Job& job, const Arguments& arguments, std::int64_t most) {
+  const bool choose = arguments.batch == kAuto;
+  if (not choose and arguments.memory_limit.empty()) return;
+  const MemoryBudget budget = budget_for(job, arguments);
+  const plan::Program& program = job.session.program();
+  if (not choose) return require_fits(program, job.plan.batch_symbol, budget, recipe.data.batch_size);
+  if (arguments.pre_batched or arguments.global_batch)
+    throw Error(Code::kUsage, "--batch auto is the batch of each replica, of samples that come one by one", {}, {"leave --pre-batched and --global-batch out"});
+  recipe.data.batch_size = largest_batch(program, job.plan.batch_symbol, budget, most);
+}
+
+Recipe recipe_for(const plan::Plan& plan, const Arguments& arguments, BatchFlag flag) {
   const Recipe stored = plan.recipe_json.empty() ? Recipe{} : recipe_from_json(plan.recipe_json);
   RecipeSource changes;
   for (const std::string& assignment : arguments.set) add_override(changes, assignment);
@@ -61,7 +91,7 @@ Recipe recipe_for(const plan::Plan& plan, const Arguments& arguments) {
       throw Error(Code::kRecipeKey, fmt::format("{} is set, and the plan trains as its model says itself, which decides the learning rate", key), {},
                   {"compile the model with a recipe that has a loss and an optimizer, or change the model's training algorithm"});
   if (arguments.epochs) add_override(changes, fmt::format("train.epochs={}", *arguments.epochs));
-  if (arguments.batch) add_override(changes, fmt::format("data.batch_size={}", *arguments.batch));
+  if (not arguments.batch.empty() and not(flag == BatchFlag::kNumberOrAuto and arguments.batch == kAuto)) add_override(changes, "data.batch_size=" + arguments.batch);
   if (arguments.max_time) add_override(changes, fmt::format("train.max_seconds={}", *arguments.max_time));
   if (arguments.seed) add_override(changes, fmt::format("train.seed={}", *arguments.seed));
   return change_at_run_time(stored, changes);

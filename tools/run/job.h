@@ -21,7 +21,8 @@ namespace hone {
 struct Arguments {
   std::string plan, weights, out, run_dir, device = "auto", workload, simulate;
   std::vector<std::string> train, valid, data, in, set, dim;
-  std::optional<std::int64_t> epochs, batch, seed;
+  std::string batch, memory_limit;
+  std::optional<std::int64_t> epochs, seed;
   std::int64_t steps = 0, limit = 0, log_every = 100, save_steps = 0, keep = 3, threads = 0, replicas = 0, virtual_devices = 0, shards = 0, check_every = 100;
   std::string collective_timeout = "60s";
   double seconds = 3, warm_up = 0.2, network = 1.25, latency = 20;
@@ -47,8 +48,14 @@ struct Job {
 /// Throws kUsage for fewer than one a replica.
 std::int64_t global_batch(const Job& job, const Recipe& recipe, const Arguments& arguments, std::int64_t fixed_batch);
 
+/// Settles the batch of training steps before anything runs: with --batch auto it becomes the largest, up to `most`, that fits into --memory-limit, or into most of what the machine has
+/// left; with a number, one that does not fit into --memory-limit is refused. Throws Error kMemory, kUsage.
+void settle_batch(Recipe& recipe, const Job& job, const Arguments& arguments, std::int64_t most);
+
 /// The plan's recipe with what the command line changes. Throws kPlanEntry when the plan can only predict, kRecipeKey and kRecipeValue.
-Recipe recipe_for(const plan::Plan& plan, const Arguments& arguments);
+/// `kNumberOrAuto`: settle_batch() is asked later what "auto" means.
+enum class BatchFlag : std::uint8_t { kNumber, kNumberOrAuto };
+Recipe recipe_for(const plan::Plan& plan, const Arguments& arguments, BatchFlag flag = BatchFlag::kNumber);
 
 /// An entry that computes a loss. Throws kPlanEntry for a plan that can only predict.
 const plan::Entry& entry_with_loss(const Job& job, const char* name);

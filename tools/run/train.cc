@@ -227,10 +227,11 @@ int train_here(const Arguments& arguments, Communicator* processes) {
                                 .step_norms = job.session.has_entry(plan::kTrainStepNorms) ? &job.session.entry(plan::kTrainStepNorms) : nullptr,
                                 .accumulate = job.session.has_entry(plan::kAccumulateStep) ? &job.session.entry(plan::kAccumulateStep) : nullptr,
                                 .evaluate = &entry_with_loss(job, plan::kEvalStep)};
-  Recipe recipe = recipe_for(job.plan, arguments);
+  Recipe recipe = recipe_for(job.plan, arguments, BatchFlag::kNumberOrAuto);
   if (arguments.dry_run) recipe.train.epochs = 1;
   set_random_seed(job.session, recipe.train.seed);
   const BoundArrays data = open_data(job, recipe, *entries.step, "--train", train_sources, arguments.pre_batched);
+  settle_batch(recipe, job, arguments, data.length());
   std::optional<BoundArrays> valid;
   if (not valid_sources.empty()) valid = open_data(job, recipe, *entries.evaluate, "--valid", valid_sources, arguments.pre_batched);
   const std::int64_t batch = global_batch(job, recipe, arguments, data.fixed_batch());

@@ -1,0 +1,25 @@
+// Which batches fit into how much memory: told by placing buffers, without running anything.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/plan/plan.h"
+
+namespace hone {
+
+/// What one replica may take.
+struct MemoryBudget {
+  std::int64_t bytes = 0;
+  int shares = 1;      ///< replicas that share the optimizer's work
+  std::string source;  ///< "--memory-limit 2 GiB", for errors
+};
+
+/// The largest batch of a training step that fits, and at most `most`. Counts weights, states, activations, gradients and the scratch of library calls.
+/// Throws Error kMemory where not even one sample fits, saying what that takes; kUsage where the batch is fixed or sizes are known only when running.
+std::int64_t largest_batch(const plan::Program& program, const std::string& batch_symbol, const MemoryBudget& budget, std::int64_t most);
+
+/// Throws Error kMemory if a training step of that batch does not fit: what is needed, what there is, and ways out. Says nothing where sizes are known only when running.
+void require_fits(const plan::Program& program, const std::string& batch_symbol, const MemoryBudget& budget, std::int64_t batch);
+
+}  // namespace hone

@@ -1,0 +1,103 @@
+// hone-compile --memory-limit: plans that make activations again rather than keep them train to the same bits in less memory.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "frontend/builder.h"
+#include "frontend/onnx/export.h"
+#include "runtime/library/arena.h"
+#include "runtime/session.h"
+#include "tests/support/tools/run_tool.h"
+#include "tests/support/tools/small_files.h"
+
+namespace hone::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int kBatch = 12;
+
+/// The number behind `before` in `text`.
+std::int64_t number_behind(const std::string& text, const std::string& before) {
+  const std::size_t at = text.find(before);
+  EXPECT_NE(at, std::string::npos) << "no " << quoted(before) << " in:\n" << text;
+  return at == std::string::npos ? 0 : std::stoll(text.substr(at + before.size()));
+}
+
+/// A chain of layers whose activations take far more than the weights do.
+void write_deep_net(const TempFolder& folder) {
+  nn::Model model("deep");
+  nn::Value x = nn::reshape(model.input("image", {1, 8, 8}), {8, 8});
+  for (int layer = 0; layer < 6; ++layer) x = nn::tanh(nn::dense(x, 16));
+  model.output("logits", nn::dense(nn::flatten(x), 3));
+  onnx::save(model.graph(), folder / "deep.onnx");
+}
+
+class MemoryLimit : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    write_conv_net(folder_);  // with its data
+    if (GetParam() == "deep") write_deep_net(folder_);
+    write_demanding_recipe(folder_, kBatch);
+    run_well(folder_.path(), compile("whole", ""));
+  }
+  std::string compile(const std::string& plan, const std::string& flags) const { return fmt::format("hone-compile {}.onnx -r train.toml --levels x86-64-v3 -o {}.hone {}", GetParam(), plan, flags); }
+  std::string train(const std::string& plan) const {
+    return fmt::format("hone-run train {0}.hone --train image=x.npy,target=y.npy --epochs 3 --quiet --log-every 1 --run-dir {0} --out {0}.onnx", plan);
+  }
+  std::int64_t persistent() const { return persistent_bytes(plan::load(folder_ / "whole.hone").programs[0].persistents); }
+
+  /// What `train_step` takes of its arena when it runs.
+  std::int64_t measured_arena(const std::string& name) const {
+    const plan::Plan plan = plan::load(folder_ / (name + ".hone"));
+    Session session(plan, {.device = "cpu", .threads = 1});
+    const plan::Entry& entry = session.entry(plan::kTrainStep);
+    std::vector<Tensor> fed;
+    for (const plan::Feed& feed : entry.feeds) {
+      std::vector<std::int64_t> shape;
+      for (const Dim& dim : feed.shape) shape.push_back(dim.is_constant() ? dim.value() : kBatch);
+      fed.push_back(Tensor::zeros(feed.dtype, shape));
+    }
+    std::vector<std::pair<std::string, TensorView>> views;
+    for (std::size_t i = 0; i < fed.size(); ++i) views.emplace_back(entry.feeds[i].name, fed[i]);
+    session.run(plan::kTrainStep, views);
+    return session.memory(plan::kTrainStep).arena;
+  }
+  /// The least limit that the compiler says is enough.
+  std::int64_t least_limit() const {
+    const ToolRun refused = run_tool(folder_.path(), compile("none", fmt::format("--memory-limit {}", persistent() + 64)));
+    EXPECT_EQ(refused.exit, 6) << refused.err;
+    return number_behind(refused.err, "note: --memory-limit ");
+  }
+
+  TempFolder folder_;
+};
+
+TEST_P(MemoryLimit, TrainsToTheSameBitsInWhatWasPromised) {
+  const std::int64_t limit = least_limit();
+  const ToolRun compiled = run_well(folder_.path(), compile("less", fmt::format("--memory-limit {}", limit)));
+  EXPECT_THAT(compiled.err, HasSubstr("% more arithmetic"));
+  EXPECT_LE(persistent() + measured_arena("less"), limit);
+  EXPECT_LT(measured_arena("less"), measured_arena("whole"));
+  for (const char* plan : {"whole", "less"}) run_well(folder_.path(), train(plan));
+  EXPECT_EQ(folder_.read("less.onnx"), folder_.read("whole.onnx"));
+}
+
+TEST_P(MemoryLimit, ALimitThatIsWideEnoughChangesNothing) {
+  const ToolRun compiled = run_well(folder_.path(), compile("wide", "--memory-limit 1GiB"));
+  EXPECT_THAT(compiled.err, Not(HasSubstr("more arithmetic")));
+  EXPECT_EQ(measured_arena("wide"), measured_arena("whole"));
+}
+
+TEST_P(MemoryLimit, ReplicasTrainToTheSameBits) {
+  run_well(folder_.path(), compile("less", fmt::format("--memory-limit {}", least_limit())));
+  for (const char* plan : {"whole", "less"}) run_well(folder_.path(), train(plan) + " --virtual 2 --log-grad-norms");
+  EXPECT_EQ(folder_.read("less.onnx"), folder_.read("whole.onnx"));
+}
+
+INSTANTIATE_TEST_SUITE_P(, MemoryLimit, testing::Values("conv", "deep"), [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace hone::test
