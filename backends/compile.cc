@@ -233,6 +233,13 @@ std::string arena_text(const plan::Entry& entry, const std::string& batch_symbol
   return fmt::format("; arena {} at batch {} (at least {} live at one step; library scratch left out)", text(size->bytes), batch, text(size->lower_bound));
 }
 
+/// Is the entry what a person on one device trains, evaluates and predicts with?
+bool is_called_alone(const plan::Entry& entry) {
+  for (const char* name : {plan::kTrainStep, plan::kAccumulateStep, plan::kEvalStep, plan::kPredict})
+    if (entry.name == name) return true;
+  return false;
+}
+
 }  // namespace
 
 Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& options) {
@@ -287,11 +294,17 @@ std::string summary(const Compiled& compiled, const std::string& path, std::int6
     text += fmt::format("\n  adapters          {}", printable(join(names, ", "), 500));
   }
   if (not compiled.training.dropped_after.empty()) text += fmt::format("\n  dropout after     {}", printable(join(compiled.training.dropped_after, ", "), 500));
+  std::size_t others = 0;
   for (const plan::Entry& entry : program.entries) {
+    if (not is_called_alone(entry)) {
+      ++others;
+      continue;
+    }
     const auto calls = std::count_if(entry.steps.begin(), entry.steps.end(), [](const plan::Step& step) { return std::holds_alternative<plan::LibraryStep>(step.what); });
     text += fmt::format("\n  {:<16} {} steps, {} of them library calls{}", entry.name, entry.steps.size(), calls,
                         arena_text(entry, compiled.plan.batch_symbol, batch));
   }
+  if (others > 0) text += fmt::format("\n  and {} entries for replicas, shards, gradient norms and saving, which hone-dump lists", others);
   if (compiled.limited) text += "\n" + to_text(*compiled.limited);
   return text;
 }

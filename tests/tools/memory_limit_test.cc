@@ -97,6 +97,17 @@ TEST_P(MemoryLimit, ReplicasTrainToTheSameBits) {
   EXPECT_EQ(folder_.read("less.onnx"), folder_.read("whole.onnx"));
 }
 
+TEST_P(MemoryLimit, TheLargestBatchIsTheLargestThatFits) {
+  const std::string run = fmt::format("hone-run train whole.hone --train image=x.npy,target=y.npy --steps 1 --out trained.onnx --memory-limit {} --batch ", persistent() + measured_arena("whole"));
+  const std::int64_t batch = number_behind(run_well(folder_.path(), run + "auto").err, "Planned memory at batch ");
+  EXPECT_GE(batch, 1);
+  EXPECT_LE(batch, kBatch);
+  run_well(folder_.path(), run + std::to_string(batch));
+  const ToolRun refused = run_tool(folder_.path(), run + std::to_string(batch + 1));
+  EXPECT_EQ(refused.exit, 6) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr(fmt::format("a batch of {} fits: --batch {}", batch, batch)));
+}
+
 INSTANTIATE_TEST_SUITE_P(, MemoryLimit, testing::Values("conv", "deep"), [](const auto& info) { return info.param; });
 
 }  // namespace
