@@ -144,5 +144,22 @@ const ErrorCase kCases[] = {
 
 HONE_ERROR_CASES(RecipeErrors, kCases);
 
+auto lora(const std::string& targets, const std::string& more = "") { return good_and("[lora]\ntargets = [" + targets + "]\n" + more); }
+
+const ErrorCase kAdapters[] = {
+    {"TargetThatMatchesNothing", kCompile, 5, {"HN-0204", "lora.targets: \"*q_proj*\" matches no weight of the model", "\"dense/kernel\"", "\"dense_1/kernel\""}, lora("\"*q_proj*\"")},
+    {"TargetThatIsNoMatrix", kCompile, 5, {"HN-0204", "\"dense/bias\" matches no weight that can have an adapter", "adapters are for matrices, of rank 2"}, lora("\"dense/bias\"")},
+    {"RankLargerThanTheMatrix", kCompile, 5, {"HN-0204", "lora.rank = 5", "\"dense/kernel\"", "take at most"}, lora("\"dense/kernel\"", "rank = 5\n")},
+    {"WithoutALoss", kCompile, 5, {"HN-0203", "lora.targets is set, but loss.kind is missing"}, recipe("[lora]\ntargets = [\"dense/kernel\"]\n")},
+    {"RankWithoutTargets", kCompile, 5, {"HN-0203", "lora.rank is set, but lora.targets names no weight", "for example"}, good_and("[lora]\nrank = 4\n")},
+    {"FrozenTarget",
+     kCompile,
+     5,
+     {"HN-0204", "model.freeze: \"dense/*\" names the weight \"dense/kernel\"", "leave it out of model.freeze"},
+     lora("\"dense/kernel\"", "rank = 2\n[model]\nfreeze = [\"dense/*\"]\n")},
+};
+
+HONE_ERROR_CASES(AdapterErrors, kAdapters);
+
 }  // namespace
 }  // namespace hone::test
