@@ -43,6 +43,25 @@ TEST(Resume, GoesOnAfterAnyStep) {
   }
 }
 
+/// Checkpoints hold the matrix and its adapter apart, the trained model their sum.
+TEST(Resume, GoesOnWithAdapters) {
+  const TempFolder folder;
+  write_mlp(folder);
+  write_demanding_recipe(folder, 4, "", "[lora]\ntargets = [\"dense/kernel\"]\nrank = 2");
+  run_well(folder.path(), "hone-compile mlp.onnx -r train.toml -o mlp.hone");
+  const auto train = [&](const std::string& name, const std::string& more) {
+    run_well(folder.path(), "hone-run train mlp.hone --train x=x.npy,y=y.npy --run-dir " + name + " --out " + name + ".onnx --save-steps 1 --quiet " + more);
+  };
+  train("whole", "--keep 100");
+  for (const int step : {1, 7}) {
+    SCOPED_TRACE(step);
+    remove_run(folder, "part");
+    stop_run_after(folder, step, "part", "whole");
+    train("part", "--resume");
+    EXPECT_EQ(folder.read("part.onnx"), folder.read("whole.onnx"));
+  }
+}
+
 TEST(Resume, AKilledRunGoesOn) {
   const ResumedRun run;
   std::mt19937 random(1);
