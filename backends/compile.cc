@@ -225,9 +225,7 @@ std::vector<std::byte> skeleton(onnx::ModelProto model, bool own_training, std::
 
 /// "; arena 1 MiB at batch 32 (at least 1 MiB live at one step; library scratch left out)"; nothing if other sizes stay open.
 std::string arena_text(const plan::Entry& entry, const std::string& batch_symbol, std::int64_t batch) {
-  DimBindings sizes;
-  if (not batch_symbol.empty()) sizes[batch_symbol] = batch;
-  const auto size = arena_size(entry, sizes);
+  const auto size = arena_size(entry, sizes_for(batch_symbol, batch));
   if (not size) return "";
   const auto text = [](std::int64_t bytes) { return human_bytes(static_cast<std::uint64_t>(bytes)); };
   return fmt::format("; arena {} at batch {} (at least {} live at one step; library scratch left out)", text(size->bytes), batch, text(size->lower_bound));

@@ -33,12 +33,6 @@ bool is_required(const std::vector<plan::Entry>& entries, const std::string& nam
   return name == plan::kTrainStep or name == plan::kAccumulateStep or name == plan::kEvalStep;
 }
 
-DimBindings sizes_for(const std::string& batch_symbol, std::int64_t batch) {
-  DimBindings sizes;
-  if (not batch_symbol.empty()) sizes[batch_symbol] = batch;
-  return sizes;
-}
-
 /// The largest batch below the limit's for which the entry, as it is, takes no more than `bytes`; 0 for none.
 std::int64_t largest_batch(const plan::Entry& entry, const std::string& batch_symbol, std::int64_t below, std::int64_t bytes) {
   std::int64_t fits = 0;

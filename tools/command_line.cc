@@ -10,6 +10,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/checked.h"
 #include "base/diag.h"
 #include "base/text.h"
 
@@ -158,6 +159,12 @@ void print_data(std::string_view text) {
 void print_message(std::string_view line) {
   std::fwrite(line.data(), 1, line.size(), stderr);
   std::fputc('\n', stderr);
+}
+
+std::int64_t bytes_of_flag(std::string_view flag, std::string_view text, std::string_view example) {
+  const auto bytes = parse_bytes(text);
+  if (not bytes or *bytes == 0) throw Error(Code::kUsage, fmt::format("{} {}: expected a number of bytes", flag, quoted(text)), {}, {fmt::format("for example {} {}", flag, example)});
+  return checked_cast<std::int64_t>(*bytes, flag);
 }
 
 }  // namespace hone

@@ -64,9 +64,7 @@ std::int64_t batch_of(const Arguments& arguments, const Recipe& recipe) { return
 /// What --memory-limit allows, for the batch that is reported.
 std::optional<MemoryLimit> memory_limit_of(const Arguments& arguments, const Recipe& recipe) {
   if (arguments.memory_limit.empty()) return std::nullopt;
-  const auto bytes = parse_bytes(arguments.memory_limit);
-  if (not bytes or *bytes == 0) throw Error(Code::kUsage, fmt::format("--memory-limit {}: expected a number of bytes", quoted(arguments.memory_limit)), {}, {"for example --memory-limit 2GiB"});
-  return MemoryLimit{.bytes = static_cast<std::int64_t>(*bytes), .batch = batch_of(arguments, recipe)};
+  return MemoryLimit{.bytes = bytes_of_flag("--memory-limit", arguments.memory_limit, "2GiB"), .batch = batch_of(arguments, recipe)};
 }
 
 /// Where --emit STAGE[:FILE] wants its text.

@@ -76,6 +76,12 @@ class Measure {
 
 }  // namespace
 
+DimBindings sizes_for(const std::string& batch_symbol, std::int64_t batch) {
+  DimBindings sizes;
+  if (not batch_symbol.empty()) sizes[batch_symbol] = batch;
+  return sizes;
+}
+
 std::optional<ArenaNeeds> arena_needs(const plan::Entry& entry, const DimBindings& sizes) { return Measure(entry, sizes).run(); }
 
 std::optional<ArenaSize> arena_size(const plan::Entry& entry, const DimBindings& sizes) {

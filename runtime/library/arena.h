@@ -3,11 +3,15 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/plan/plan.h"
 
 namespace hone {
+
+/// The sizes of a plan whose samples' axis has the symbol `batch_symbol` ("": none), for so many samples.
+DimBindings sizes_for(const std::string& batch_symbol, std::int64_t batch);
 
 struct ArenaSize {
   std::int64_t bytes = 0;        ///< library scratch left out

@@ -35,9 +35,7 @@ class Budgeted {
   std::optional<Need> need(std::int64_t batch) const {
     const auto planned = planned_memory(program_, batch_symbol_, batch, budget_.shares);
     if (not planned) return std::nullopt;
-    DimBindings sizes;
-    if (not batch_symbol_.empty()) sizes[batch_symbol_] = batch;
-    return Need{.planned = *planned, .scratch = library_scratch(*program_.find(plan::kTrainStep), sizes)};
+    return Need{.planned = *planned, .scratch = library_scratch(*program_.find(plan::kTrainStep), sizes_for(batch_symbol_, batch))};
   }
   bool fits(std::int64_t batch) const { return need(batch)->bytes() <= budget_.bytes; }
 

@@ -127,9 +127,7 @@ std::string memory_text(const SummaryOptions& options) {
 std::optional<PlannedMemory> planned_memory(const plan::Program& program, const std::string& batch_symbol, std::int64_t batch_size, int shares) {
   const plan::Entry* step = program.find(shares == 1 ? plan::kTrainStep : plan::sharded_entry(plan::replica_entry(plan::kTrainStep)));
   if (step == nullptr) return std::nullopt;
-  DimBindings sizes;
-  if (not batch_symbol.empty()) sizes[batch_symbol] = batch_size;
-  const auto arena = arena_size(*step, sizes);
+  const auto arena = arena_size(*step, sizes_for(batch_symbol, batch_size));
   if (not arena) return std::nullopt;
   PlannedMemory planned = {.arena = arena->bytes};
   for (const plan::Persistent& persistent : program.persistents) planned.persistent += held_bytes(persistent, shares);

@@ -9,6 +9,7 @@
 #include "runtime/train/memory_budget.h"
 #include "runtime/train/replica_runner.h"
 #include "runtime/train/weights.h"
+#include "tools/command_line.h"
 
 namespace hone {
 
@@ -38,9 +39,7 @@ MemoryBudget budget_for(const Job& job, const Arguments& arguments) {
     budget.source = fmt::format("{} for each replica, of what the machine has left", human_bytes(static_cast<std::uint64_t>(budget.bytes)));
     return budget;
   }
-  const auto bytes = parse_bytes(arguments.memory_limit);
-  if (not bytes or *bytes == 0) throw Error(Code::kUsage, fmt::format("--memory-limit {}: expected a number of bytes", quoted(arguments.memory_limit)), {}, {"for example --memory-limit 4GiB"});
-  budget.bytes = checked_cast<std::int64_t>(*bytes, "--memory-limit");
+  budget.bytes = bytes_of_flag("--memory-limit", arguments.memory_limit, "4GiB");
   return budget;
 }
 
