@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "backends/arithmetic.h"
 #include "backends/cpu/cpu_target.h"
 #include "backends/early_order.h"
 #include "backends/explain.h"
@@ -101,6 +102,7 @@ struct Scheduled {
   KernelSet kernels;
   PersistentSet persistents;
   std::vector<plan::Entry> entries;
+  std::map<std::string, StepNodes> nodes;  ///< of the graph of each entry that is called alone, by step
   std::vector<std::string> panels;  ///< how each weight lies that products read
   std::vector<std::string> shares;  ///< what replicas can share of the optimizer's states
   std::optional<LimitedProgram> limited;
@@ -158,6 +160,13 @@ std::string batch_symbol_of(const Graph& imported) {
   return samples.is_symbol() ? samples.text() : "";
 }
 
+/// Is the entry what a person on one device trains, evaluates and predicts with?
+bool is_called_alone(const plan::Entry& entry) {
+  for (const char* name : {plan::kTrainStep, plan::kAccumulateStep, plan::kEvalStep, plan::kPredict})
+    if (entry.name == name) return true;
+  return false;
+}
+
 Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const CompileOptions& options, const std::vector<EntryGraph>& graphs) {
   const PassChoice& passes = options.passes;
   Scheduled scheduled;
@@ -177,8 +186,10 @@ Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTra
   on_all_cores(all.size(), [&](std::size_t i) { all[i].fusion = fuse_and_recompute(all[i].entry->graph, passes, all[i].exchange); });
   const DescribeFeed describe = [&](const Graph& graph, const Input& input) { return describe_feed(imported, recipe, own, graph, input); };
   for (Wanted& wanted : all) {
-    scheduled.entries.push_back(schedule(std::move(wanted.fusion), scheduled.kernels, scheduled.persistents, passes, describe));
+    ScheduledEntry made = schedule(std::move(wanted.fusion), scheduled.kernels, scheduled.persistents, passes, describe);
+    scheduled.entries.push_back(std::move(made.entry));
     scheduled.entries.back().name = std::move(wanted.name);
+    if (is_called_alone(scheduled.entries.back())) scheduled.nodes[scheduled.entries.back().name] = same_nodes(wanted.entry->graph, made.graph, made.nodes);
     if (wanted.entry->exchange == Exchange::kAll) scheduled.entries.back() = without_data(scheduled.entries.back());
   }
   for (const plan::Entry& entry : scheduled.entries)
@@ -187,7 +198,11 @@ Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTra
   add_parts(scheduled.entries, recipe);
   scheduled.shares = share_updates(scheduled.entries, scheduled.persistents.all(), scheduled.kernels);
   scheduled.kernels.keep(called(scheduled.entries));
-  if (options.memory_limit) scheduled.limited = fit_program(scheduled.entries, scheduled.persistents.all(), scheduled.kernels, batch_symbol_of(imported), *options.memory_limit);
+  if (options.memory_limit) {
+    scheduled.limited = fit_program(scheduled.entries, scheduled.persistents.all(), scheduled.kernels, batch_symbol_of(imported), *options.memory_limit);
+    for (const LimitedEntry& limited : scheduled.limited->entries)
+      if (const auto found = scheduled.nodes.find(limited.name); found != scheduled.nodes.end() and not limited.step_before.empty()) found->second = nodes_again(found->second, limited.step_before);
+  }
   return scheduled;
 }
 
@@ -231,13 +246,6 @@ std::string arena_text(const plan::Entry& entry, const std::string& batch_symbol
   return fmt::format("; arena {} at batch {} (at least {} live at one step; library scratch left out)", text(size->bytes), batch, text(size->lower_bound));
 }
 
-/// Is the entry what a person on one device trains, evaluates and predicts with?
-bool is_called_alone(const plan::Entry& entry) {
-  for (const char* name : {plan::kTrainStep, plan::kAccumulateStep, plan::kEvalStep, plan::kPredict})
-    if (entry.name == name) return true;
-  return false;
-}
-
 }  // namespace
 
 Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& options) {
@@ -272,6 +280,8 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
   std::string kernels;
   for (const Kernel* kernel : scheduled.kernel_pointers()) kernels += print(*kernel) + "\n";
   plan.graphs["kernels"] = kernels;
+  for (const auto& [entry, nodes] : scheduled.nodes) plan.graphs[step_nodes_stage(entry)] = to_text(nodes);
+  plan.graphs[kArithmeticStage] = arithmetic_text(scheduled.kernels);
   plan.programs.push_back(std::move(program));
   compiled.warnings = recipe_warnings(model.graph, recipe);
   if (options.explain) compiled.why = explain(target, graphs, recipe, options.passes) + explain_weights(scheduled.panels) + explain_shares(scheduled.shares);

@@ -22,8 +22,11 @@ void apply(plan::Entry& entry, const MemoryUse& use, const KeptChoice& choice, L
   const Replay replay = hone::replay(use, choice.kept);
   report.again = replay.again;
   report.made_again.clear();
-  for (const Replay::Placed& placed : replay.placed)
+  report.step_before.clear();
+  for (const Replay::Placed& placed : replay.placed) {
     if (placed.kind == Replay::Placed::Kind::kAgain) report.made_again.push_back(entry.steps[placed.step].origin);
+    report.step_before.push_back(placed.kind == Replay::Placed::Kind::kCopy ? std::nullopt : std::optional(placed.step));
+  }
   entry = replayed(entry, replay);
 }
 

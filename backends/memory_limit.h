@@ -26,6 +26,7 @@ struct LimitedEntry {
   std::int64_t before = 0, after = 0;  ///< bytes of its arena
   double operations = 0, again = 0;    ///< arithmetic of a step, and of what is made again, in additions
   std::vector<std::string> made_again;  ///< the origins of those steps, in order
+  std::vector<std::optional<std::uint32_t>> step_before;  ///< by step of the entry as it is now, what step it was or repeats; nothing for a copy. Empty: nothing changed
 };
 
 /// What of an entry is made again so that its arena takes at most `bytes`, or, where that is not to be had, as little as was found. Nothing if the sizes do not say everything.

@@ -52,7 +52,7 @@ class Scheduler {
         buffers_(graph_.value_count()),
         states_(graph_.value_count()) {}
 
-  plan::Entry run() {
+  ScheduledEntry run() {
     entry_.name = graph_.name;
     entry_.equations = graph_.equations();
     for (const Input& input : graph_.inputs())
@@ -60,12 +60,13 @@ class Scheduler {
     find_last_reads();
     for (const Alias& alias : graph_.aliases()) states_[alias.value.index] = alias.state;
     for (std::size_t i = 0; i < graph_.node_count(); ++i) place(NodeId(i));
+    placed_.clear();
     std::vector<std::uint32_t> new_values;
     for (const Alias& alias : graph_.aliases()) new_values.push_back(kept(alias.value));
     for (const Output& output : graph_.outputs()) entry_.results.push_back({output.name, kept(output.value)});
     for (std::size_t i = 0; i < new_values.size(); ++i) finish_alias(graph_.aliases()[i], new_values[i]);
     find_live_ranges(entry_);
-    return std::move(entry_);
+    return {std::move(entry_), std::move(fusion_.graph), std::move(nodes_)};
   }
 
  private:
@@ -101,11 +102,16 @@ class Scheduler {
 
   void add_step(decltype(plan::Step::what) what, const Node& node) {
     const std::string where = to_string(node.loc);
-    entry_.steps.push_back({std::move(what), fmt::format("{}: {}{}{}", to_string(node.part), node.op->name, where.empty() ? "" : " ", where)});
+    push_step({std::move(what), fmt::format("{}: {}{}{}", to_string(node.part), node.op->name, where.empty() ? "" : " ", where)});
+  }
+  void push_step(plan::Step step) {
+    entry_.steps.push_back(std::move(step));
+    nodes_.push_back(placed_);
   }
 
   void place(NodeId id) {
     const Node& node = graph_.node(id);
+    placed_ = {id};
     if (*node.op == op::reshape) return;  // a view, made where it is read; between members of a group there is none
     if (not node.attrs[kRow].empty()) return place_library_call(id);
     if (node.op->host != nullptr) return place_host_call(id);
@@ -121,6 +127,7 @@ class Scheduler {
 
   void place_group(const Group& group) {
     if (group.stored.empty()) return;
+    placed_ = group.members;
     const NodeId last = group.members.back();
     FusedKernel made = fused_kernel(node_kernels_, group.members, group.stored);
     HONE_CHECK(made.why_not.empty(), "a group that cannot be one kernel: " + made.why_not);
@@ -176,7 +183,7 @@ class Scheduler {
       const bool in_place = uses_[from.index] == 1 and entry_.buffers[root(buffer_of(from))].storage == Buffer::Storage::kArena;
       if (in_place) make_view(to, buffer_of(from));
       else if (is_zero(from)) add_zeros(to, node);
-      else entry_.steps.push_back({plan::CopyStep{buffer_of(from), buffer_of(to)}, "what this replica has: " + graph_.value(from).name});
+      else push_step({plan::CopyStep{buffer_of(from), buffer_of(to)}, "what this replica has: " + graph_.value(from).name});
       step.buffers.push_back(buffer_of(to));
     }
     add_step(std::move(step), node);
@@ -222,7 +229,7 @@ class Scheduler {
       return plan::Feed{.name = input.name, .dtype = body.type(input.value).dtype, .shape = body.type(input.value).shape};
     };
     for (const auto& body : node.bodies)
-      step.bodies.push_back(Scheduler(fuse_and_recompute(*body, passes_), kernels_, persistents_, passes_, describe).run());  // the verifier limits the depth
+      step.bodies.push_back(Scheduler(fuse_and_recompute(*body, passes_), kernels_, persistents_, passes_, describe).run().entry);  // the verifier limits the depth
     if (step.kind == Kind::kScan and passes_.runs("panels")) panels_for_all_iterations(step, node);
     add_step(std::move(step), node);
   }
@@ -296,7 +303,7 @@ class Scheduler {
     const auto replaces = [&](const Alias& alias) { return alias.state == shown(value) and shown(alias.value) != alias.state; };
     if (std::none_of(graph_.aliases().begin(), graph_.aliases().end(), replaces)) return buffer;
     const std::uint32_t copy = add_buffer(value, Buffer::Storage::kArena, 0);
-    entry_.steps.push_back({plan::CopyStep{buffer, copy}, "kept as it was: " + graph_.value(value).name});
+    push_step({plan::CopyStep{buffer, copy}, "kept as it was: " + graph_.value(value).name});
     return copy;
   }
 
@@ -329,12 +336,12 @@ class Scheduler {
     const std::uint32_t state = buffer_of(alias.state);
     persistents_.mark_trained(entry_.buffers[state].index);
     if (root(value) == root(state)) return;
-    entry_.steps.push_back({plan::CopyStep{value, state}, "update: copy of " + graph_.value(alias.state).name});
+    push_step({plan::CopyStep{value, state}, "update: copy of " + graph_.value(alias.state).name});
   }
 
   std::uint32_t root(std::uint32_t buffer) const { return plan::root_of(entry_, buffer); }
 
-  const Fusion fusion_;
+  Fusion fusion_;
   const Graph& graph_;  ///< in the order of groups
   NodeKernels node_kernels_;
   const PassChoice& passes_;
@@ -342,6 +349,8 @@ class Scheduler {
   PersistentSet& persistents_;
   const DescribeFeed& describe_feed_;
   plan::Entry entry_;
+  StepNodes nodes_;              // by step
+  std::vector<NodeId> placed_;   // what the next steps stand for
   std::vector<std::optional<std::uint32_t>> buffers_;  // by value
   std::vector<ValueId> states_;                        // by value: the state that it replaces
   std::vector<std::uint32_t> uses_;
@@ -350,7 +359,7 @@ class Scheduler {
 
 }  // namespace
 
-plan::Entry schedule(Fusion fusion, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed) {
+ScheduledEntry schedule(Fusion fusion, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed) {
   return Scheduler(std::move(fusion), kernels, persistents, passes, describe_feed).run();
 }
 

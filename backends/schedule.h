@@ -7,6 +7,7 @@
 #include "backends/fuse.h"
 #include "backends/kernel_set.h"
 #include "backends/recompute.h"
+#include "backends/step_nodes.h"
 #include "ir/graph.h"
 #include "passes/choice.h"
 #include "runtime/plan/plan.h"
@@ -33,8 +34,14 @@ class PersistentSet {
 /// What the schedule cannot know of an input that is fed.
 using DescribeFeed = std::function<plan::Feed(const Graph&, const Input&)>;
 
+struct ScheduledEntry {
+  plan::Entry entry;
+  Graph graph;      ///< what was scheduled: the fusion's
+  StepNodes nodes;  ///< of `graph`, by step of the entry
+};
+
 /// `fusion` is of a graph that is optimized, its `lower` ops expanded, its library rows chosen (attribute kRow): fuse_and_recompute().
-plan::Entry schedule(Fusion fusion, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed);
+ScheduledEntry schedule(Fusion fusion, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed);
 
 /// The schedule as a person reads it: steps with their buffers, then buffers with their live ranges.
 std::string print(const plan::Entry& entry, const std::vector<plan::Persistent>& persistents);

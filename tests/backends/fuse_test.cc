@@ -35,7 +35,7 @@ plan::Entry scheduled(const Graph& graph, KernelSet& kernels, const PassChoice& 
     feed.dtype = g.type(input.value).dtype;
     feed.shape = g.type(input.value).shape;
     return feed;
-  });
+  }).entry;
 }
 
 plan::Entry scheduled(const Graph& graph, const PassChoice& passes = {}) {

@@ -43,7 +43,7 @@ void CompiledGraphs::add(const Graph& graph) {
     const auto describe = [](const Graph& g, const Input& input) {
       return plan::Feed{.name = input.name, .dtype = g.type(input.value).dtype, .shape = g.type(input.value).shape};
     };
-    entries_.push_back(schedule(fuse_and_recompute(made, way.passes), parts_->kernels, parts_->persistents, way.passes, describe));
+    entries_.push_back(schedule(fuse_and_recompute(made, way.passes), parts_->kernels, parts_->persistents, way.passes, describe).entry);
     plan::Entry again = entries_.back();
     again.name = entry_name(graph, way, Values::kMadeAgain);
     (void)fit_arena(again, parts_->kernels, drawn_sizes(), 0);  // less than anything takes

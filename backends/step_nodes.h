@@ -1,0 +1,31 @@
+// Which nodes of an entry's graph each step of its schedule stands for: "which nodes became one kernel". Kept in the plan for hone-dump; the runtime never reads it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace hone {
+
+/// By step. Copies between buffers stand for no node; nodes in the bodies of loops and branches are not listed.
+using StepNodes = std::vector<std::vector<NodeId>>;
+
+/// The same steps in terms of `graph`, of which `scheduled` is a version: in another order, without exchanges, with nodes that are worked out twice. Nodes correspond when they compute the
+/// same from the same inputs, and else when they are of one op and come from one place.
+/// A node that is not there any more belongs to the step of those that read it, if that is one step.
+StepNodes same_nodes(const Graph& graph, const Graph& scheduled, const StepNodes& nodes);
+
+/// Of the steps that were, or repeat, those numbered in `step_before`.
+StepNodes nodes_again(const StepNodes& nodes, std::span<const std::optional<std::uint32_t>> step_before);
+
+/// The stage of a plan that holds the step nodes of `entry`: "train_step.nodes".
+std::string step_nodes_stage(std::string_view entry);
+/// A JSON array of arrays of node numbers.
+std::string to_text(const StepNodes& nodes);
+
+}  // namespace hone

@@ -1,0 +1,107 @@
+#include "inspect/contents.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "formats/safetensors.h"
+#include "ir/parse.h"
+#include "runtime/train/checkpoint.h"
+
+namespace hone {
+
+namespace {
+
+void add_tensors(std::vector<StoredTensor>& tensors, const std::string& path, const std::string& file_name) {
+  const auto file = std::make_shared<MappedFile>(path);
+  for (const SafetensorsEntry& entry : read_safetensors_header(file->bytes(), path).entries)
+    tensors.push_back({entry.name, file_name, entry.dtype, entry.shape, entry.bytes, [file, entry] { return read_entry(file->bytes(), entry); }});
+}
+
+void add_tensor(std::vector<StoredTensor>& tensors, const std::string& name, const Tensor& tensor) {
+  tensors.push_back({name, "", tensor.dtype(), {tensor.shape().begin(), tensor.shape().end()}, tensor.byte_count(), [tensor] { return tensor; }});  // its bytes are shared
+}
+
+Contents model_contents(const std::string& path) {
+  Contents contents{.kind = Contents::Kind::kModel, .path = path, .model = onnx::import_model(path)};
+  for (const Input& input : contents.model->graph.inputs())
+    if (input.role == Role::kWeight and input.data) add_tensor(contents.tensors, input.name, *input.data);
+  return contents;
+}
+
+Contents plan_contents(const std::string& path) {
+  Contents contents{.kind = Contents::Kind::kPlan, .path = path, .plan = plan::load(path)};
+  if (contents.plan->programs.empty()) return contents;
+  for (const plan::Persistent& persistent : contents.plan->programs[0].persistents)
+    if (persistent.role != plan::Persistent::Role::kConstant) add_tensor(contents.tensors, persistent.name, persistent.initial);
+  return contents;
+}
+
+Contents checkpoint_contents(const std::string& path) {
+  check_checkpoint(path);
+  Contents contents{.kind = Contents::Kind::kCheckpoint, .path = path};
+  for (const char* file : {"model.safetensors", "optimizer.safetensors"}) add_tensors(contents.tensors, path + "/" + file, file);
+  contents.state = read_file(path + "/state.json");
+  return contents;
+}
+
+std::vector<std::string> stages_of(const plan::Plan& plan) {
+  std::vector<std::string> stages;
+  for (const auto& [name, unused] : plan.graphs) stages.push_back(name);
+  return stages;
+}
+
+}  // namespace
+
+std::string_view to_string(Contents::Kind kind) {
+  constexpr std::string_view kNames[] = {"model", "graph", "plan", "checkpoint", "tensors"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+Contents load_contents(const std::string& path) {
+  if (path.ends_with(".onnx")) return model_contents(path);
+  if (path.ends_with(".hone")) return plan_contents(path);
+  if (path.ends_with(".hir")) return {.kind = Contents::Kind::kGraph, .path = path, .graph = parse_graph(read_file(path), path)};
+  if (path.ends_with(".safetensors")) {
+    Contents contents{.kind = Contents::Kind::kTensors, .path = path};
+    add_tensors(contents.tensors, path, "");
+    return contents;
+  }
+  if (is_folder(path)) return checkpoint_contents(path);
+  throw Error(Code::kUsage, fmt::format("{}: expected a name that ends in .onnx, .hir, .hone or .safetensors, or a checkpoint's folder", quoted(path)), {},
+              {"give the file the ending of what is in it"});
+}
+
+std::string default_stage(const Contents& contents) {
+  if (not contents.plan) return "";
+  return contents.plan->graphs.contains(plan::kTrainStep) ? plan::kTrainStep : plan::kPredict;
+}
+
+const std::string& stage_text(const plan::Plan& plan, const std::string& stage) {
+  if (const auto found = plan.graphs.find(stage); found != plan.graphs.end()) return found->second;
+  const std::vector<std::string> stages = stages_of(plan);
+  throw Error(Code::kUsage, fmt::format("--stage {}: the plan has no such stage", quoted(stage)), {}, {did_you_mean(stage, stages), "it has: " + quoted_list(stages)});
+}
+
+std::vector<std::string> graph_stages(const plan::Plan& plan) {
+  std::vector<std::string> stages;
+  for (const auto& [name, text] : plan.graphs)
+    if (text.starts_with("graph ")) stages.push_back(name);
+  return stages;
+}
+
+Graph graph_of(const Contents& contents, const std::string& stage) {
+  if (contents.model) return contents.model->graph.clone();
+  if (contents.graph) return contents.graph->clone();
+  if (not contents.plan)
+    throw Error(Code::kUsage, fmt::format("{}: there is no graph in it, only tensors", quoted(contents.path)), {}, {"--as text and --as json list them"});
+  const std::string name = stage.empty() ? default_stage(contents) : stage;
+  const std::string& text = stage_text(*contents.plan, name);
+  if (not text.starts_with("graph "))
+    throw Error(Code::kUsage, fmt::format("--stage {}: this stage is no graph", quoted(name)), {}, {"graphs of the plan: " + quoted_list(graph_stages(*contents.plan)), "--as text shows any stage"});
+  return parse_graph(text, contents.path + ":" + name);
+}
+
+}  // namespace hone

@@ -1,0 +1,142 @@
+#include "inspect/describe.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/recipe.h"
+#include "base/text.h"
+
+namespace hone {
+
+namespace {
+
+Json describe_tensors(const Contents& contents) {
+  Json list = Json::array();
+  for (const StoredTensor& tensor : contents.tensors) {
+    Json one = {{"name", shown(tensor.name)}, {"dtype", to_string(tensor.dtype)}, {"shape", tensor.shape}, {"bytes", tensor.bytes}};
+    if (not tensor.file.empty()) one["file"] = tensor.file;
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+std::string name_of(const Contents& contents) {
+  if (contents.plan) return contents.plan->model_name;
+  return contents.path.substr(contents.path.rfind('/') + 1);
+}
+
+/// What a file says itself, as JSON; null for what is no JSON: a checkpoint may be anybody's.
+Json parsed(const std::string& text) {
+  Json value = Json::parse(text, nullptr, false);
+  return value.is_discarded() ? Json() : value;
+}
+
+/// The symbol of the samples' axis: a plan's, or of a graph the first of its inputs' first axes.
+std::string batch_symbol_of(const Contents& contents) {
+  if (contents.plan) return contents.plan->batch_symbol;
+  const Graph* graph = contents.model ? &contents.model->graph : contents.graph ? &*contents.graph : nullptr;
+  if (graph == nullptr) return "";
+  for (const Input& input : graph->inputs())
+    if (const Shape& shape = graph->type(input.value).shape; input.role == Role::kInput and not shape.empty() and shape[0].is_symbol()) return shape[0].text();
+  return "";
+}
+
+std::vector<Shape> input_shapes(const Contents& contents) {
+  std::vector<Shape> shapes;
+  const Graph* graph = contents.model ? &contents.model->graph : contents.graph ? &*contents.graph : nullptr;
+  if (graph != nullptr)
+    for (const Input& input : graph->inputs()) shapes.push_back(graph->type(input.value).shape);
+  if (contents.plan)
+    for (const plan::Program& program : contents.plan->programs)
+      for (const plan::Entry& entry : program.entries)
+        for (const plan::Feed& feed : entry.feeds) shapes.push_back(feed.shape);
+  return shapes;
+}
+
+std::int64_t batch_of(const Contents& contents, const DescribeOptions& options) {
+  if (options.batch > 0) return options.batch;
+  return contents.plan and not contents.plan->recipe_json.empty() ? recipe_from_json(contents.plan->recipe_json).data.batch_size : 1;
+}
+
+}  // namespace
+
+KnownSizes sizes_of(const Contents& contents, const DescribeOptions& options) {
+  KnownSizes known{.sizes = options.sizes, .assumed = {}};
+  if (const std::string symbol = batch_symbol_of(contents); not symbol.empty()) known.sizes.try_emplace(symbol, batch_of(contents, options));
+  for (const Shape& shape : input_shapes(contents))
+    for (const Dim& dim : shape)
+      for (const std::string& symbol : dim.symbols())
+        if (known.sizes.try_emplace(symbol, kAssumedSize).second) known.assumed.push_back(symbol);
+  return known;
+}
+
+std::string shown(std::string_view text) {
+  constexpr std::size_t kLongest = 1000;
+  if (text.size() <= kLongest) return std::string(text);
+  return fmt::format("{}...{}", text.substr(0, kLongest / 2), text.substr(text.size() - kLongest / 2));
+}
+
+Json number_of(const Dim& dim, const DimBindings& sizes) {
+  try {
+    return dim.evaluate(sizes);
+  } catch (const Error&) {  // a size that is not given, or is beyond 2^63
+    return nullptr;
+  }
+}
+
+Json describe(const Contents& contents, const DescribeOptions& options) {
+  Json description = {{"schema", kDescriptionSchema}, {"producer", "hone-dump"}, {"kind", to_string(contents.kind)}, {"file", shown(contents.path)}, {"name", shown(name_of(contents))}};
+  const auto [sizes, assumed] = sizes_of(contents, options);
+  description["sizes"] = Json::object();
+  description["assumed_sizes"] = assumed;
+  for (const auto& [symbol, size] : sizes) description["sizes"][symbol] = size;
+  if (contents.plan) {
+    description["batch_symbol"] = contents.plan->batch_symbol;
+    description["stages"] = Json::array();
+    for (const auto& [stage, text] : contents.plan->graphs) description["stages"].push_back({{"name", stage}, {"graph", text.starts_with("graph ")}});
+    description["stage"] = options.stage.empty() ? default_stage(contents) : options.stage;
+    description["recipe"] = parsed(contents.plan->recipe_json);
+  }
+  if (contents.kind == Contents::Kind::kCheckpoint) description["state"] = parsed(contents.state);
+  description["tensors"] = describe_tensors(contents);
+  if (not contents.plan and not contents.model and not contents.graph) return description;
+  const Graph graph = graph_of(contents, options.stage);
+  description["graph"] = describe_graph(graph, sizes);
+  if (contents.plan and not contents.plan->programs.empty()) {
+    description["weights"] = describe_weights(graph, *contents.plan);
+    description["program"] = describe_program(*contents.plan, sizes);
+  }
+  return description;
+}
+
+namespace {
+
+/// Lists and objects down to `depth` get lines of their own; what is deeper stands on one.
+void write(const Json& value, int depth, std::string indent, std::string& out) {
+  if (depth == 0 or value.empty() or not value.is_structured()) {
+    out += value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return;
+  }
+  const std::string inner = indent + " ";
+  out += value.is_array() ? "[\n" : "{\n";
+  bool first = true;
+  for (const auto& [key, item] : value.items()) {
+    out += (first ? "" : ",\n") + inner;
+    if (value.is_object()) out += Json(key).dump(-1, ' ', false, Json::error_handler_t::replace) + ": ";
+    write(item, depth - 1, inner, out);
+    first = false;
+  }
+  out += "\n" + indent + (value.is_array() ? "]" : "}");
+}
+
+}  // namespace
+
+std::string to_text(const Json& description) {
+  constexpr int kDepthOfLines = 5;  // program, entries, an entry, its steps, a step
+  std::string text;
+  write(description, kDepthOfLines, "", text);
+  return text + "\n";
+}
+
+}  // namespace hone

@@ -1,0 +1,50 @@
+// What is in a file, as JSON: the one description, of which the HTML page is made. Its fields are in docs/dump_json.md; whoever changes the meaning of one raises kDescriptionSchema.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "base/dims.h"
+#include "inspect/contents.h"
+
+namespace hone {
+
+inline constexpr int kDescriptionSchema = 1;
+using Json = nlohmann::ordered_json;
+
+struct DescribeOptions {
+  std::string stage = {};    ///< of a plan; "": default_stage()
+  std::int64_t batch = 0;    ///< for which sizes are told; 0: the recipe's, or 1
+  DimBindings sizes = {};    ///< other symbolic sizes, by name
+};
+
+/// The sizes for which numbers are told.
+struct KnownSizes {
+  DimBindings sizes;
+  std::vector<std::string> assumed;  ///< symbols of inputs of which nothing is said: they are taken for kAssumedSize
+};
+inline constexpr std::int64_t kAssumedSize = 64;
+KnownSizes sizes_of(const Contents& contents, const DescribeOptions& options);
+
+/// Throws what graph_of() throws.
+Json describe(const Contents& contents, const DescribeOptions& options);
+
+/// As text, on lines of their own down to the entries of lists. Always valid UTF-8.
+std::string to_text(const Json& description);
+
+// Parts of it.
+
+/// A name or text as it stands in the description: cut in the middle beyond 1,000 bytes. Bytes that are not UTF-8 become U+FFFD when it is written.
+std::string shown(std::string_view text);
+/// The number, or null where the sizes do not say it.
+Json number_of(const Dim& dim, const DimBindings& sizes);
+
+Json describe_graph(const Graph& graph, const DimBindings& sizes);
+/// Entries, kernels and buffers of the plan's first program. `graph` is the one of `stage`.
+Json describe_program(const plan::Plan& plan, const DimBindings& sizes);
+/// Where each weight of a training graph gets its gradient, where that is reduced and where the weight changes: nodes of `graph`, steps of the plan's entries.
+Json describe_weights(const Graph& graph, const plan::Plan& plan);
+
+}  // namespace hone

@@ -1,0 +1,35 @@
+#include "inspect/forms.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "ir/dot.h"
+
+namespace hone {
+
+namespace {
+
+constexpr Form kForms[] = {
+    {"text", "lines for a terminal", text_form},
+    {"dot", "a graph in the language of Graphviz", [](const Contents& contents, const DescribeOptions& options) { return to_dot(graph_of(contents, options.stage)); }},
+    {"json", "all that is known, as docs/dump_json.md says", [](const Contents& contents, const DescribeOptions& options) { return to_text(describe(contents, options)); }},
+    {"onnx", "a plan's model with its training (TrainingInfoProto), a graph of ordinary nodes", nullptr},  // what is lost is said besides: onnx_form()
+};
+
+}  // namespace
+
+std::span<const Form> forms() { return kForms; }
+
+const Form& find_form(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Form& form : kForms) {
+    if (form.name == name) return form;
+    names.emplace_back(form.name);
+  }
+  throw Error(Code::kUsage, fmt::format("--as {}: there is no such form", quoted(name)), {}, {did_you_mean(name, names), "forms: " + quoted_list(names)});
+}
+
+}  // namespace hone
