@@ -124,6 +124,7 @@ function(hone_executable name)
   hone_warnings(${name})
 endfunction()
 
+include(GoogleTest)
 function(hone_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LABELS;DEPS")
   if(NOT arg_LABELS)

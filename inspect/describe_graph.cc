@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/text.h"
 #include "inspect/describe.h"
@@ -18,11 +19,11 @@ namespace {
 
 /// "encoder/layer.0/attention" -> encoder, layer, 0, attention, and so "encoder.layer.0.attention". An exporter may say a name again with all that is around it:
 /// "layer1/layer1.0/conv1" -> layer1, 0, conv1.
-std::vector<std::string> module_path(const Loc& loc) {
+std::vector<std::string> module_path(const std::string& layer) {
   constexpr std::size_t kMostLevels = 32;
   std::vector<std::string> path;
   std::string before;
-  for (const std::string& piece : split(loc.layer, '/')) {
+  for (const std::string& piece : split(layer, '/')) {
     const bool repeats = not before.empty() and piece.starts_with(before + ".");
     for (const std::string& name : split(repeats ? std::string_view(piece).substr(before.size() + 1) : std::string_view(piece), '.'))
       if (not name.empty() and path.size() < kMostLevels) path.push_back(shown(name));
@@ -36,6 +37,30 @@ Json dims_of(const Shape& shape) {
   for (const Dim& dim : shape) dim.is_constant() ? dims.push_back(dim.value()) : dims.push_back(dim.text());
   return dims;
 }
+
+/// What has no layer but is made for a weight or a state ("update of layer1.0.conv1.weight", or what that becomes) has its name for one.
+class Layers {
+ public:
+  explicit Layers(const Graph& graph) {
+    for (const Input& input : graph.inputs()) names_.insert(input.name);
+    for (const Alias& alias : graph.aliases())
+      if (const Input* input = graph.input_of(alias.state); input != nullptr) becomes_[alias.value] = input->name;
+  }
+  std::string of(const Node& node) const {
+    constexpr std::string_view kOf = " of ";
+    if (not node.loc.layer.empty()) return node.loc.layer;
+    const std::size_t at = node.loc.derived.rfind(kOf);
+    if (at != std::string::npos)
+      if (const std::string name = node.loc.derived.substr(at + kOf.size()); names_.contains(name)) return name;
+    if (node.part != Part::kUpdate or node.results.empty()) return "";
+    const auto state = becomes_.find(node.results[0]);
+    return state == becomes_.end() ? "" : state->second;
+  }
+
+ private:
+  std::set<std::string> names_;
+  std::map<ValueId, std::string> becomes_;
+};
 
 Json bytes_of(const Type& type, const DimBindings& sizes) { return number_of(element_count(type.shape) * static_cast<std::int64_t>(size_of(type.dtype)), sizes); }
 
@@ -93,12 +118,12 @@ Json describe_origin(const Loc& loc) {
   return origin;
 }
 
-Json describe_node(const Graph& graph, NodeId id, const DimBindings& sizes) {
+Json describe_node(const Graph& graph, NodeId id, const Layers& layers, const DimBindings& sizes) {
   const Node& node = graph.node(id);
   Json json = {{"id", id.index}, {"op", node.op->name}, {"part", to_string(node.part)}, {"operands", ids_of(node.operands)}, {"results", ids_of(node.results)}};
   json["attributes"] = describe_attributes(node.attrs);
   json["origin"] = describe_origin(node.loc);
-  json["module"] = module_path(node.loc);
+  json["module"] = module_path(layers.of(node));
   const auto flops = flops_of(graph, id, sizes);
   json["flops"] = flops ? Json(*flops) : Json();
   if (*node.op == op::reshape) json["view"] = true;
@@ -118,8 +143,9 @@ Json describe_graph(const Graph& graph, const DimBindings& sizes) {
   for (const auto& [name, doc] : docs) json["ops"][name] = doc;
   for (std::size_t i = 0; i < graph.value_count(); ++i) json["values"].push_back(describe_value(graph, ValueId(i), sizes));
   const auto partners = partners_of(graph);
+  const Layers layers(graph);
   for (std::size_t i = 0; i < graph.node_count(); ++i) {
-    json["nodes"].push_back(describe_node(graph, NodeId(i), sizes));
+    json["nodes"].push_back(describe_node(graph, NodeId(i), layers, sizes));
     json["nodes"].back()["partners"] = partners[i];
   }
   return json;

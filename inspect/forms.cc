@@ -6,15 +6,22 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "inspect/scene.h"
 #include "ir/dot.h"
 
 namespace hone {
 
 namespace {
 
+std::string svg_form(const Contents& contents, const DescribeOptions& options) {
+  const Json graph = describe_graph(graph_of(contents, options.stage), sizes_of(contents, options).sizes);
+  return to_svg(scene_of_graph(graph), contents.path);
+}
+
 constexpr Form kForms[] = {
     {"text", "lines for a terminal", text_form},
     {"dot", "a graph in the language of Graphviz", [](const Contents& contents, const DescribeOptions& options) { return to_dot(graph_of(contents, options.stage)); }},
+    {"svg", "a graph as a picture: modules are boxes, the parts of the training step lie below each other", svg_form},
     {"json", "all that is known, as docs/dump_json.md says", [](const Contents& contents, const DescribeOptions& options) { return to_text(describe(contents, options)); }},
     {"onnx", "a plan's model with its training (TrainingInfoProto), a graph of ordinary nodes", nullptr},  // what is lost is said besides: onnx_form()
 };
