@@ -3,18 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "backends/arithmetic.h"
-#include "backends/cpu/cpu_target.h"
 #include "backends/early_order.h"
 #include "backends/explain.h"
-#include "backends/llvm/emit.h"
 #include "backends/own_parts.h"
 #include "backends/panels.h"
 #include "backends/parts.h"
 #include "backends/schedule.h"
 #include "backends/split_reductions.h"
+#include "backends/targets.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "ir/ops/ops.h"
@@ -82,9 +82,11 @@ std::vector<EntryGraph> wanted_entries(const Graph& imported, const Recipe& reci
 }
 
 /// The graphs of all entries, ready to be scheduled for the target.
-std::vector<EntryGraph> prepared_entries(std::vector<EntryGraph> entries, const Target& target, const Recipe& recipe, const PassChoice& passes) {
+std::vector<EntryGraph> prepared_entries(const std::vector<EntryGraph>& wanted, const Target& target, const Recipe& recipe, const PassChoice& passes) {
+  std::vector<EntryGraph> entries(wanted.size());
   on_all_cores(entries.size(), [&](std::size_t i) {
     EntryGraph& entry = entries[i];
+    entry = {wanted[i].name, wanted[i].graph.clone(), wanted[i].exchange};
     verify(entry.graph);  // cheap next to code generation, and a wrong graph must not become a plan
     optimize(entry.graph, passes);
     if (lower_precision(entry.graph, recipe) == Changed::kYes) optimize(entry.graph, passes);  // because a weight is rounded once for all who read it, before loops and not in them
@@ -167,7 +169,7 @@ bool is_called_alone(const plan::Entry& entry) {
   return false;
 }
 
-Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const CompileOptions& options, const std::vector<EntryGraph>& graphs) {
+Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const CompileOptions& options, const Backend& backend, const std::vector<EntryGraph>& graphs) {
   const PassChoice& passes = options.passes;
   Scheduled scheduled;
   struct Wanted {
@@ -194,7 +196,7 @@ Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTra
   }
   for (const plan::Entry& entry : scheduled.entries)
     if (const auto* idle = plan::find(scheduled.entries, plan::idle_entry(entry.name))) check_same_exchanges(*plan::find(scheduled.entries, plan::replica_entry(entry.name)), *idle);
-  if (passes.runs("panels")) scheduled.panels = lay_out_in_panels(scheduled.entries, scheduled.persistents.all(), scheduled.kernels);
+  if (backend.wants_panels() and passes.runs("panels")) scheduled.panels = lay_out_in_panels(scheduled.entries, scheduled.persistents.all(), scheduled.kernels);
   add_parts(scheduled.entries, recipe);
   scheduled.shares = share_updates(scheduled.entries, scheduled.persistents.all(), scheduled.kernels);
   scheduled.kernels.keep(called(scheduled.entries));
@@ -207,15 +209,16 @@ Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTra
 }
 
 /// Marks what goes back into the .onnx, and takes its data out of the stored model. What sets first values goes: a trained model would forget what it learned.
-std::vector<std::byte> skeleton(onnx::ModelProto model, bool own_training, std::vector<plan::Persistent>& persistents) {
-  std::map<std::string, plan::Persistent*> by_name;
-  for (plan::Persistent& persistent : persistents)
-    if (persistent.role != plan::Persistent::Role::kConstant) by_name[persistent.name] = &persistent;
+std::vector<std::byte> skeleton(onnx::ModelProto model, bool own_training, std::vector<plan::Program>& programs) {
+  std::multimap<std::string, plan::Persistent*, std::less<>> by_name;
+  for (plan::Program& program : programs)
+    for (plan::Persistent& persistent : program.persistents)
+      if (persistent.role != plan::Persistent::Role::kConstant) by_name.emplace(persistent.name, &persistent);
   const auto strip = [&](onnx::GraphProto& graph) {
     for (auto& tensor : *graph.mutable_initializer()) {
-      const auto found = by_name.find(tensor.name());
-      if (found == by_name.end()) continue;
-      found->second->in_model = true;
+      const auto [first, end] = by_name.equal_range(tensor.name());
+      if (first == end) continue;
+      for (auto found = first; found != end; ++found) found->second->in_model = true;
       tensor.clear_raw_data();
       tensor.clear_float_data();
       tensor.clear_double_data();
@@ -246,47 +249,59 @@ std::string arena_text(const plan::Entry& entry, const std::string& batch_symbol
   return fmt::format("; arena {} at batch {} (at least {} live at one step; library scratch left out)", text(size->bytes), batch, text(size->lower_bound));
 }
 
+/// Each target once, in the order in which they are wanted.
+std::vector<const Backend*> backends_of(const CompileOptions& options) {
+  std::vector<const Backend*> backends;
+  for (const std::string& target : options.targets)
+    if (const Backend* backend = &find_backend(target); std::ranges::find(backends, backend) == backends.end()) backends.push_back(backend);
+  if (backends.empty()) throw Error(Code::kUsage, "--target names no target", {}, {"leave --target out"});
+  return backends;
+}
+
+/// The graphs and kernels as text, for who looks at the plan.
+void add_texts(std::map<std::string, std::string>& texts, const std::vector<EntryGraph>& graphs, const Scheduled& scheduled) {
+  for (const EntryGraph& entry : graphs) texts[entry.name] = print(entry.graph);
+  std::string& kernels = texts["kernels"];
+  for (const Kernel* kernel : scheduled.kernel_pointers()) kernels += print(*kernel) + "\n";
+  for (const auto& [entry, nodes] : scheduled.nodes) texts[step_nodes_stage(entry)] = to_text(nodes);
+  texts[kArithmeticStage] = arithmetic_text(scheduled.kernels);
+}
+
+/// `scheduled` gives away its entries and persistents.
+plan::Program program_of(Scheduled& scheduled, const Backend& backend, const TrainingReport& training, const CompileOptions& options) {
+  plan::Program program;
+  program.target = backend.name();
+  program.code = backend.emit(scheduled.kernel_pointers(), {.cpu = options.cpu_levels, .gpu = options.gpu_levels});
+  program.entries = std::move(scheduled.entries);
+  program.persistents = std::move(scheduled.persistents).take();
+  for (plan::Persistent& persistent : program.persistents)
+    persistent.trained = std::ranges::any_of(training.trained, [&](const TrainedWeight& weight) { return weight.name == persistent.name; });
+  return program;
+}
+
 }  // namespace
 
 Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& options) {
-  for (const std::string& target : options.targets)
-    if (target != "cpu") throw Error(Code::kUsage, fmt::format("--target {}: this build compiles for cpu only", quoted(target)), {}, {"leave --target out"});
-  const CpuTarget target;
+  const std::vector<const Backend*> backends = backends_of(options);
   Compiled compiled;
-  const OwnTraining* const own_training = compiled_training(recipe, model.own, options);
-  const std::vector<EntryGraph> graphs = prepared_entries(wanted_entries(model.graph, recipe, model.own, options, compiled.training), target, recipe, options.passes);
-  Scheduled scheduled = schedule_all(model.graph, recipe, own_training, options, graphs);
-
-  plan::Program program;
-  program.target = target.name();
-  std::vector<EmitOptions> processors;
-  for (const std::string& level : options.cpu_levels) processors.push_back({.cpu = level});
-  std::vector<std::vector<std::byte>> objects = compile_shared_objects(scheduled.kernel_pointers(), processors);
-  for (std::size_t i = 0; i < objects.size(); ++i) program.code.emplace_back(options.cpu_levels[i], std::move(objects[i]));
-  program.entries = std::move(scheduled.entries);
-  program.persistents = std::move(scheduled.persistents).take();
-  for (plan::Persistent& persistent : program.persistents) {
-    const auto& trained = compiled.training.trained;
-    persistent.trained = std::any_of(trained.begin(), trained.end(), [&](const TrainedWeight& weight) { return weight.name == persistent.name; });
-  }
-
   plan::Plan& plan = compiled.plan;
+  const OwnTraining* const own_training = compiled_training(recipe, model.own, options);
+  const std::vector<EntryGraph> wanted = wanted_entries(model.graph, recipe, model.own, options, compiled.training);
+  for (const Backend* backend : backends) {
+    const std::vector<EntryGraph> graphs = prepared_entries(wanted, *backend, recipe, options.passes);
+    Scheduled scheduled = schedule_all(model.graph, recipe, own_training, options, *backend, graphs);
+    plan.programs.push_back(program_of(scheduled, *backend, compiled.training, options));
+    if (backend == backends.front()) add_texts(plan.graphs, graphs, scheduled);
+    if (options.explain) compiled.why += explain(*backend, graphs, recipe, options.passes) + explain_weights(scheduled.panels) + explain_shares(scheduled.shares);
+    if (options.explain and scheduled.limited) compiled.why += explain_limit(*scheduled.limited);
+    if (backend == backends.front()) compiled.limited = std::move(scheduled.limited);
+  }
   plan.model_name = model.name;
   if (not options.gradients and (recipe.can_train() or own_training != nullptr)) plan.recipe_json = to_json(recipe);
-  plan.onnx_model = skeleton(std::move(model.proto), own_training != nullptr, program.persistents);
+  plan.onnx_model = skeleton(std::move(model.proto), own_training != nullptr, plan.programs);
   plan.batch_symbol = batch_symbol_of(model.graph);
   plan.graphs["imported"] = print(model.graph);
-  for (const EntryGraph& entry : graphs) plan.graphs[entry.name] = print(entry.graph);
-  std::string kernels;
-  for (const Kernel* kernel : scheduled.kernel_pointers()) kernels += print(*kernel) + "\n";
-  plan.graphs["kernels"] = kernels;
-  for (const auto& [entry, nodes] : scheduled.nodes) plan.graphs[step_nodes_stage(entry)] = to_text(nodes);
-  plan.graphs[kArithmeticStage] = arithmetic_text(scheduled.kernels);
-  plan.programs.push_back(std::move(program));
   compiled.warnings = recipe_warnings(model.graph, recipe);
-  if (options.explain) compiled.why = explain(target, graphs, recipe, options.passes) + explain_weights(scheduled.panels) + explain_shares(scheduled.shares);
-  if (options.explain and scheduled.limited) compiled.why += explain_limit(*scheduled.limited);
-  compiled.limited = std::move(scheduled.limited);
   return compiled;
 }
 
@@ -324,17 +339,20 @@ struct StageContext {
   const Recipe& recipe;
   const OwnTraining* own;
   const CompileOptions& options;
+  const Backend& backend;
   TrainingReport report = {};
-  const CpuTarget target = {};
 
   std::vector<EntryGraph> raw() { return wanted_entries(imported, recipe, own, options, report); }
-  std::vector<EntryGraph> prepared() { return prepared_entries(raw(), target, recipe, options.passes); }
-  Scheduled scheduled() { return schedule_all(imported, recipe, compiled_training(recipe, own, options), options, prepared()); }
+  std::vector<EntryGraph> prepared() { return prepared_entries(raw(), backend, recipe, options.passes); }
+  Scheduled scheduled() { return schedule_all(imported, recipe, compiled_training(recipe, own, options), options, backend, prepared()); }
+  /// What the backend makes of the kernels.
+  std::string code(std::string_view kind) { return backend.text(scheduled().kernel_pointers(), kind); }
 };
 
 struct Stage {
   std::string_view name;
   std::string (*text)(StageContext&);
+  std::string_view target = {};  ///< for which alone there is such a thing
 };
 
 constexpr Stage kStages[] = {
@@ -355,8 +373,9 @@ constexpr Stage kStages[] = {
        for (const plan::Entry& entry : scheduled.entries) text += print(entry, scheduled.persistents.all()) + "\n";
        return text;
      }},
-    {"llvm", [](StageContext& c) { return emit_llvm(c.scheduled().kernel_pointers(), {}, IrStage::kOptimized); }},
-    {"asm", [](StageContext& c) { return emit_assembly(c.scheduled().kernel_pointers(), {}); }},
+    {"llvm", [](StageContext& c) { return c.code("llvm"); }},
+    {"asm", [](StageContext& c) { return c.code("asm"); }},
+    {"ptx", [](StageContext& c) { return c.code("ptx"); }, "cuda"},
 };
 
 }  // namespace
@@ -373,7 +392,7 @@ const std::vector<std::string>& stage_names() {
 std::string emit_stage(const Graph& imported, const Recipe& recipe, const std::string& wanted, const OwnTraining* own, const CompileOptions& options) {
   for (const Stage& stage : kStages) {
     if (stage.name != wanted) continue;
-    StageContext context{imported, recipe, own, options};
+    StageContext context{imported, recipe, own, options, stage.target.empty() ? *backends_of(options).front() : find_backend(stage.target)};
     return stage.text(context);
   }
   throw Error(Code::kUsage, fmt::format("--emit {}: no such stage", quoted(wanted)), {}, {did_you_mean(wanted, stage_names()), "stages: " + quoted_list(stage_names())});

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/backend.h"
 #include "backends/memory_limit.h"
 #include "base/recipe.h"
 #include "formats/onnx_file.h"
@@ -25,8 +26,9 @@ struct ModelSource {
 };
 
 struct CompileOptions {
-  std::vector<std::string> targets = {"cpu"};
-  std::vector<std::string> cpu_levels = {"x86-64-v3", "x86-64-v4"};  ///< code levels to emit; the best that the processor has is loaded
+  std::vector<std::string> targets = {"cpu"};                        ///< a program for each (backends/targets.h)
+  std::vector<std::string> cpu_levels = CodeLevels().cpu;
+  std::vector<std::string> gpu_levels = CodeLevels().gpu;
   PassChoice passes = {};                                            ///< of those that may be left out
   bool explain = false;                                              ///< fill Compiled::why
   std::optional<MemoryLimit> memory_limit = {};                      ///< what does not fit is made again in the backward pass
@@ -47,7 +49,7 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
 /// What was compiled, in a few lines for the person at the terminal: weights trained, kernels and calls, memory at this batch size.
 std::string summary(const Compiled& compiled, const std::string& path, std::int64_t batch);
 
-/// Text of one stage of the compilation: imported, training, optimized, kernels, schedule, llvm, asm. Throws Error kUsage for another name.
+/// Text of one stage of the compilation: imported, training, optimized, kernels, schedule, llvm, asm, ptx; from "optimized" on, but for the last, for the first target. Throws Error kUsage for another name.
 std::string emit_stage(const Graph& imported, const Recipe& recipe, const std::string& stage, const OwnTraining* own = nullptr, const CompileOptions& options = {});
 const std::vector<std::string>& stage_names();
 

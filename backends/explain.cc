@@ -53,6 +53,8 @@ std::string explain_fusion(const Graph& graph, const PassChoice& passes) {
   return text;
 }
 
+std::string host_function(const Target& target) { return target.has_own_memory() ? "host function, between copies from the device and back" : "host function"; }
+
 }  // namespace
 
 std::string explain(const Target& target, const std::vector<EntryGraph>& entries, const Recipe& recipe, const PassChoice& passes) {
@@ -62,7 +64,7 @@ std::string explain(const Target& target, const std::vector<EntryGraph>& entries
     for (std::size_t i = 0; i < entry.graph.node_count(); ++i) {
       const Node& node = entry.graph.node(NodeId(i));
       const RowChoice choice = target.choose_row(entry.graph, NodeId(i));
-      std::string what = *node.op == op::reshape ? "a view, no work" : not choice.row.empty() ? choice.row : "generated kernel; " + choice.reason;
+      std::string what = *node.op == op::reshape ? "a view, no work" : not choice.row.empty() ? choice.row : node.op->host != nullptr ? host_function(target) : "generated kernel; " + choice.reason;
       if (node.attrs[kChannelsLast]) what += ", channels last";
       text += fmt::format("  {:<18} {:<44} {}\n", node.op->name, what, to_string(node.loc));
     }

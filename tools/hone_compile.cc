@@ -1,8 +1,11 @@
 // hone-compile: a model and a recipe become a training plan.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "backends/check_model.h"
 #include "backends/compile.h"
+#include "backends/targets.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "formats/npy.h"
@@ -17,7 +20,7 @@ namespace hone {
 namespace {
 
 struct Arguments {
-  std::string model, recipe, out, target = "cpu", levels = join(CompileOptions().cpu_levels, ","), passes;
+  std::string model, recipe, out, target = "cpu", levels = join(CodeLevels().cpu, ",") + "," + join(CodeLevels().gpu, ","), passes;
   std::vector<std::string> set, emit, dim, bind;
   std::string new_head, gradients_of, wrt, memory_limit;
   std::int64_t batch = 0;
@@ -74,13 +77,17 @@ void write_text(const std::string& item, const std::string& text) {
   else write_file_atomically(item.substr(colon + 1), std::as_bytes(std::span(text)));
 }
 
-/// The code levels that --levels names.
-std::vector<std::string> levels_of(const Arguments& arguments) {
-  std::vector<std::string> levels = split(arguments.levels, ',');
-  for (const std::string& level : levels)
-    if (not cpu_level_from_name(level))
-      throw Error(Code::kUsage, fmt::format("--levels {}: no such level", quoted(level)), {}, {"levels: x86-64, x86-64-v2, x86-64-v3, x86-64-v4"});
-  return levels;
+/// What --levels names: kinds of processors, kinds of GPUs; of what it names none of, the usual ones.
+CodeLevels levels_of(const Arguments& arguments) {
+  static const std::vector<std::string> kGpus = {"sm_80", "sm_86", "sm_87", "sm_89", "sm_90"};
+  CodeLevels named{.cpu = {}, .gpu = {}};
+  for (const std::string& level : split(arguments.levels, ',')) {
+    if (cpu_level_from_name(level)) named.cpu.push_back(level);
+    else if (std::ranges::find(kGpus, level) != kGpus.end()) named.gpu.push_back(level);
+    else throw Error(Code::kUsage, fmt::format("--levels {}: no such level", quoted(level)), {}, {"levels: x86-64, x86-64-v2, x86-64-v3, x86-64-v4; of GPUs " + join(kGpus, ", ")});
+  }
+  const CodeLevels usual;
+  return {.cpu = named.cpu.empty() ? usual.cpu : named.cpu, .gpu = named.gpu.empty() ? usual.gpu : named.gpu};
 }
 
 std::string stage_of(const std::string& item) { return item.substr(0, item.find(':')); }
@@ -162,7 +169,8 @@ int run(const Arguments& arguments) {
     if (not report.ok) return exit_code(Code::kGradientMismatch);
   }
   if (not arguments.passes.empty() and runs_passes_alone(arguments)) return emit_passes(model, arguments), 0;
-  CompileOptions options = {.targets = split(arguments.target, ','), .cpu_levels = levels_of(arguments), .passes = {}, .explain = arguments.why};
+  const CodeLevels levels = levels_of(arguments);
+  CompileOptions options = {.targets = split(arguments.target, ','), .cpu_levels = levels.cpu, .gpu_levels = levels.gpu, .passes = {}, .explain = arguments.why};
   if (not arguments.passes.empty()) options.passes = PassChoice(arguments.passes);
   if (not arguments.gradients_of.empty()) options.gradients = GradientsOf{.of = arguments.gradients_of, .wrt = split(arguments.wrt, ',')};
   options.memory_limit = memory_limit_of(arguments, recipe);
@@ -178,6 +186,12 @@ int run(const Arguments& arguments) {
   return 0;
 }
 
+std::string target_names() {
+  std::vector<std::string> names;
+  for (const Backend* backend : all_backends()) names.emplace_back(backend->name());
+  return join(names, ", ");
+}
+
 Tool make_tool(Arguments& a) {
   const std::vector<Flag> flags = {
       {"MODEL", "", "the .onnx file", &a.model, true},
@@ -187,8 +201,8 @@ Tool make_tool(Arguments& a) {
       {"--gradients-of", "NAME", "a plan that only gives gradients, for hone-run call: of the recipe's mean loss (loss), or of the sum of one of the model's outputs", &a.gradients_of},
       {"--wrt", "NAME,...", "the inputs and weights with respect to which; the gradients are called NAME_grad", &a.wrt},
       {"-o,--out", "PLAN.hone", "where the plan goes", &a.out},
-      {"--target", "T,...", "programs to put into the plan", &a.target},
-      {"--levels", "L,...", "kinds of x86 processors that the plan has code for; each takes its time to compile", &a.levels},
+      {"--target", "T,...", "programs to put into the plan: " + target_names(), &a.target},
+      {"--levels", "L,...", "kinds of x86 processors, and of GPUs, that the plan has code for; each takes its time to compile", &a.levels},
       {"--check", "", "no plan: every operator's import, gradient and kernels, every weight's way to the loss, all problems at once", &a.check},
       {"--json", "", "with --check: one JSON object a line", &a.json},
       {"--check-grad", "", "the model's own gradients against central differences in double, node by node", &a.check_grad},

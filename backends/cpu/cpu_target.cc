@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "backends/cpu/own_kernels.h"
+#include "backends/llvm/emit.h"
 #include "ir/ops/ops.h"
 #include "ir/ops/window.h"
 
@@ -118,6 +119,20 @@ RowChoice CpuTarget::choose_row(const Graph& graph, NodeId id) const {
     reasons = fmt::format("{}: {}", row.row, reasons);
   }
   return {"", reasons};
+}
+
+TargetCode CpuTarget::emit(std::span<const Kernel* const> kernels, const CodeLevels& levels) const {
+  std::vector<EmitOptions> processors;
+  for (const std::string& level : levels.cpu) processors.push_back({.cpu = level});
+  std::vector<std::vector<std::byte>> objects = compile_shared_objects(kernels, processors);
+  TargetCode code;
+  for (std::size_t i = 0; i < objects.size(); ++i) code.emplace_back(levels.cpu[i], std::move(objects[i]));
+  return code;
+}
+
+std::string CpuTarget::text(std::span<const Kernel* const> kernels, std::string_view kind) const {
+  if (kind == "llvm") return emit_llvm(kernels, {}, IrStage::kOptimized);
+  return kind == "asm" ? emit_assembly(kernels, {}) : "";
 }
 
 }  // namespace hone

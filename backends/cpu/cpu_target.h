@@ -1,14 +1,17 @@
 // The CPU: which nodes become calls of oneDNN (runtime/library/rows.h). Everything else becomes a generated kernel.
 #pragma once
 
-#include "passes/target.h"
+#include "backends/backend.h"
 
 namespace hone {
 
-class CpuTarget final : public Target {
+class CpuTarget final : public Backend {
  public:
   std::string_view name() const override { return "cpu"; }
   RowChoice choose_row(const Graph& graph, NodeId node) const override;
+  TargetCode emit(std::span<const Kernel* const> kernels, const CodeLevels& levels) const override;
+  std::string text(std::span<const Kernel* const> kernels, std::string_view kind) const override;
+  bool wants_panels() const override { return true; }
 };
 
 }  // namespace hone

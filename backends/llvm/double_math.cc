@@ -16,22 +16,14 @@ constexpr double kLog2E = 0x1.71547652b82fep0, kLn2High = 0x1.62e42feep-1, kLn2L
 /// A Taylor polynomial of exp with so many terms is off by 4e-18 on [-ln 2 / 2, ln 2 / 2].
 constexpr int kTerms = 14;
 
-}  // namespace
-
-llvm::Value* emit_power_of_constant(llvm::IRBuilder<>& ir, double base, llvm::Value* x) {
-  const llvm::IRBuilder<>::FastMathFlagGuard guard(ir);
-  ir.clearFastMathFlags();  // the formula relies on its roundings
-  llvm::Type *type = x->getType(), *integer = shaped_like(x, ir.getInt64Ty());
+/// e^(product + rest), where `rest` is small beside it.
+llvm::Value* exponential(llvm::IRBuilder<>& ir, llvm::Value* product, llvm::Value* rest) {
+  llvm::Type *type = product->getType(), *integer = shaped_like(product, ir.getInt64Ty());
   const auto number = [&](double value) { return llvm::ConstantFP::get(type, value); };
   const auto whole = [&](std::int64_t value) { return llvm::ConstantInt::get(integer, static_cast<std::uint64_t>(value), true); };
   const auto multiply_add = [&](llvm::Value* a, llvm::Value* b, llvm::Value* c) { return ir.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {a, b, c}); };
-  if (base == 1) return number(1);
-  const long double log = std::log(static_cast<long double>(base));
-  const auto high = static_cast<double>(log);
 
-  // x log base = product + rest, where it is finite; bounded where the result is 0 or infinite anyway
-  llvm::Value* product = ir.CreateFMul(x, number(high));
-  llvm::Value* rest = multiply_add(x, number(static_cast<double>(log - high)), multiply_add(x, number(high), ir.CreateFNeg(product)));
+  // bounded where the result is 0 or infinite anyway
   llvm::Value *too_low = ir.CreateFCmpOLT(product, number(-746)), *too_high = ir.CreateFCmpOGT(product, number(710));
   rest = ir.CreateSelect(ir.CreateOr(too_low, too_high), number(0), rest);
   product = ir.CreateSelect(too_low, number(-746), ir.CreateSelect(too_high, number(710), product));
@@ -50,6 +42,30 @@ llvm::Value* emit_power_of_constant(llvm::IRBuilder<>& ir, double base, llvm::Va
   const auto power_of_two = [&](llvm::Value* exponent) { return ir.CreateBitCast(ir.CreateShl(ir.CreateAdd(exponent, whole(1023)), 52), type); };
   llvm::Value* half = ir.CreateAShr(power, 1);
   return ir.CreateFMul(ir.CreateFMul(y, power_of_two(half)), power_of_two(ir.CreateSub(power, half)));
+}
+
+}  // namespace
+
+llvm::Value* emit_double_exp(llvm::IRBuilder<>& ir, llvm::Value* x) {
+  const llvm::IRBuilder<>::FastMathFlagGuard guard(ir);
+  ir.clearFastMathFlags();
+  return exponential(ir, x, llvm::ConstantFP::get(x->getType(), 0.0));
+}
+
+llvm::Value* emit_power_of_constant(llvm::IRBuilder<>& ir, double base, llvm::Value* x) {
+  const llvm::IRBuilder<>::FastMathFlagGuard guard(ir);
+  ir.clearFastMathFlags();  // the formula relies on its roundings
+  llvm::Type* type = x->getType();
+  const auto number = [&](double value) { return llvm::ConstantFP::get(type, value); };
+  const auto multiply_add = [&](llvm::Value* a, llvm::Value* b, llvm::Value* c) { return ir.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {a, b, c}); };
+  if (base == 1) return number(1);
+  const long double log = std::log(static_cast<long double>(base));
+  const auto high = static_cast<double>(log);
+
+  // x log base = product + rest, where it is finite
+  llvm::Value* product = ir.CreateFMul(x, number(high));
+  llvm::Value* rest = multiply_add(x, number(static_cast<double>(log - high)), multiply_add(x, number(high), ir.CreateFNeg(product)));
+  return exponential(ir, product, rest);
 }
 
 }  // namespace hone

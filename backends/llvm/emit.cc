@@ -15,6 +15,7 @@
 
 #include "backends/llvm/link.h"
 #include "backends/llvm/loops.h"
+#include "backends/llvm/own_math.h"
 #include "base/check.h"
 #include "base/parallel.h"
 
@@ -25,9 +26,17 @@ namespace {
 /// Kernels in one LLVM module. Modules are compiled side by side; which kernels share one does not depend on the number of threads.
 constexpr std::size_t kGroup = 2;
 
-constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
-/// Beside what the processor's name stands for. 64-bit processors that lack it take it for no instruction at all.
-constexpr const char* kFeatures = "+prfchw";
+struct Architecture {
+  const char* triple;
+  const char* features;  ///< beside what the processor's name stands for
+};
+/// 64-bit processors that lack prefetchw take it for no instruction at all.
+constexpr Architecture kX86 = {"x86_64-unknown-linux-gnu", "+prfchw"};
+/// PTX 7.8 is that of CUDA 11.8, the first that knows sm_90.
+constexpr Architecture kNvidia = {"nvptx64-nvidia-cuda", "+ptx78"};
+
+bool is_gpu(const EmitOptions& options) { return options.cpu.starts_with("sm_"); }
+const Architecture& architecture_of(const EmitOptions& options) { return is_gpu(options) ? kNvidia : kX86; }
 
 std::unique_ptr<llvm::TargetMachine> target_machine(const EmitOptions& options) {
   static std::once_flag registered;
@@ -36,18 +45,23 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const EmitOptions& options) 
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
   });
+  const Architecture& architecture = architecture_of(options);
   std::string error;
-  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kTriple, error);
-  HONE_CHECK(target != nullptr, "LLVM has no x86 target: " + error);
-  const std::unique_ptr<llvm::MCSubtargetInfo> processors(target->createMCSubtargetInfo(kTriple, "", ""));
-  HONE_CHECK(processors->isCPUStringValid(options.cpu), "LLVM knows no x86 processor " + options.cpu);
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(architecture.triple, error);
+  HONE_CHECK(target != nullptr, std::string("LLVM has no target ") + architecture.triple + ": " + error);
+  const std::unique_ptr<llvm::MCSubtargetInfo> processors(target->createMCSubtargetInfo(architecture.triple, "", ""));
+  HONE_CHECK(processors->isCPUStringValid(options.cpu), "LLVM knows no processor " + options.cpu);
   constexpr llvm::CodeGenOptLevel kLevels[] = {llvm::CodeGenOptLevel::None, llvm::CodeGenOptLevel::Less, llvm::CodeGenOptLevel::Default,
                                                llvm::CodeGenOptLevel::Aggressive};
   const auto level = kLevels[std::clamp(options.opt_level, 0, 3)];
   std::unique_ptr<llvm::TargetMachine> machine(
-      target->createTargetMachine(kTriple, options.cpu, kFeatures, llvm::TargetOptions(), llvm::Reloc::PIC_, llvm::CodeModel::Small, level));
-  HONE_CHECK(machine != nullptr, "LLVM makes no x86 target machine");
+      target->createTargetMachine(architecture.triple, options.cpu, architecture.features, llvm::TargetOptions(), llvm::Reloc::PIC_, llvm::CodeModel::Small, level));
+  HONE_CHECK(machine != nullptr, "LLVM makes no target machine for " + options.cpu);
   return machine;
 }
 
@@ -56,12 +70,13 @@ class Code {
  public:
   Code(std::span<const Kernel* const> kernels, const EmitOptions& options)
       : options_(options), machine_(target_machine(options)), module_(std::make_unique<llvm::Module>("hone", context_)) {
-    module_->setTargetTriple(kTriple);
+    module_->setTargetTriple(architecture_of(options).triple);
     module_->setDataLayout(machine_->createDataLayout());
     for (const Kernel* kernel : kernels) emit_kernel(*module_, *kernel, emit_target());
+    if (in_blocks()) define_math(*module_);
     for (llvm::Function& function : *module_) {
       function.addFnAttr("target-cpu", options.cpu);
-      if (has("+avx512f")) function.addFnAttr("prefer-vector-width", "512");
+      if (not is_gpu(options) and has("+avx512f")) function.addFnAttr("prefer-vector-width", "512");
     }
     check();
   }
@@ -101,20 +116,23 @@ class Code {
     llvm::SmallString<0> bytes;
     llvm::raw_svector_ostream stream(bytes);
     llvm::legacy::PassManager passes;
-    HONE_CHECK(not machine_->addPassesToEmitFile(passes, stream, nullptr, type), "LLVM cannot emit x86 code");
+    HONE_CHECK(not machine_->addPassesToEmitFile(passes, stream, nullptr, type), "LLVM cannot emit code for " + options_.cpu);
     passes.run(*module_);
     return std::string(bytes);
   }
 
  private:
+  bool in_blocks() const { return is_gpu(options_) or options_.form == KernelForm::kBlocks; }
   bool has(const char* feature) const { return machine_->getMCSubtargetInfo()->checkFeatures(feature); }
 
   EmitTarget emit_target() const {
+    if (is_gpu(options_)) return {.half = HalfConversion::kInstruction, .multiply_add = MultiplyAdd::kFused, .vectors = {.lanes = 1, .registers = 0}, .signature = Signature::kLaunch};
     return {.half = has("+f16c") ? HalfConversion::kInstruction : HalfConversion::kArithmetic,
             .multiply_add = has("+fma") ? MultiplyAdd::kFused : MultiplyAdd::kApart,
             .vectors = has("+avx512f") ? VectorUnit{.lanes = 16, .registers = 32}
                        : has("+avx2")  ? VectorUnit{.lanes = 8, .registers = 16}
-                                       : VectorUnit{.lanes = 4, .registers = 16}};
+                                       : VectorUnit{.lanes = 4, .registers = 16},
+            .signature = in_blocks() ? Signature::kBlock : Signature::kRange};
   }
 
   void check() const {
@@ -141,6 +159,11 @@ std::string emit_assembly(std::span<const Kernel* const> kernels, const EmitOpti
   Code code(kernels, options);
   code.optimize();
   return code.generate(llvm::CodeGenFileType::AssemblyFile);
+}
+
+std::string compile_ptx(std::span<const Kernel* const> kernels, const EmitOptions& options) {
+  HONE_CHECK(is_gpu(options), "PTX is for GPUs, not for " + options.cpu);
+  return emit_assembly(kernels, options);
 }
 
 std::vector<std::vector<std::byte>> compile_shared_objects(std::span<const Kernel* const> kernels, std::span<const EmitOptions> targets) {

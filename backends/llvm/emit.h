@@ -1,6 +1,6 @@
-// The LLVM emitter for x86: kernels in, readable IR, assembly or an ELF shared object out. No LLVM header is seen from here.
+// The LLVM emitter: kernels in, readable IR, assembly, an ELF shared object for x86 or PTX for NVIDIA's GPUs out. No LLVM header is seen from here.
 //
-// Every kernel becomes one exported function with the ABI of ir/kernel/kernel.h. What the caller owes it:
+// Every kernel becomes one exported function, with the ABI of ir/kernel/kernel.h or, in blocks, that of backends/llvm/gpu_blocks.h. What the caller owes it:
 //   buffers   one pointer per KernelBuffer, aligned to its elements (fed memory is the caller's own); a buffer without elements may be null
 //   aliasing  no buffer overlaps another, but a written buffer may *be* a read one where may_share_memory says so
 //   sizes     the values of size_arguments(kernel), each at least what its Dim says; every element count fits in 63 bits
@@ -18,9 +18,16 @@
 
 namespace hone {
 
+/// How the outer points of a kernel are shared out.
+enum class KernelForm : std::uint8_t {
+  kRange,   ///< a call does a range of them: for the threads of a processor
+  kBlocks,  ///< blocks of threads with barriers between phases, as on a GPU; code for a processor plays it, a call does what one block does
+};
+
 struct EmitOptions {
-  std::string cpu = "x86-64-v3";  ///< as LLVM names it; decides instruction set and vector width
+  std::string cpu = "x86-64-v3";  ///< as LLVM names it; decides instruction set and vector width. "sm_80": a GPU, whose code is in blocks
   int opt_level = 2;              ///< 0 to 3
+  KernelForm form = KernelForm::kRange;
 };
 
 /// Is emitted text the IR as written down by the emitter, or what LLVM's passes made of it?
@@ -29,7 +36,7 @@ enum class IrStage : std::uint8_t { kEmitted, kOptimized };
 /// The LLVM IR of the kernels as text (--emit llvm).
 std::string emit_llvm(std::span<const Kernel* const> kernels, const EmitOptions& options, IrStage stage);
 
-/// Their assembly (--emit asm).
+/// Their assembly (--emit asm); for a GPU it is PTX, which its driver compiles.
 std::string emit_assembly(std::span<const Kernel* const> kernels, const EmitOptions& options);
 
 /// The bytes of an ELF shared object that exports each kernel under its name. Undefined symbols are those of libc and libm
@@ -37,6 +44,9 @@ std::string emit_assembly(std::span<const Kernel* const> kernels, const EmitOpti
 std::vector<std::byte> compile_shared_object(std::span<const Kernel* const> kernels, const EmitOptions& options);
 /// The same for several processors, one object each, side by side on all cores.
 std::vector<std::vector<std::byte>> compile_shared_objects(std::span<const Kernel* const> kernels, std::span<const EmitOptions> targets);
+
+/// Their PTX, with each kernel's plan::LaunchShape beside it. For the GPU `options.cpu` and all later ones.
+std::string compile_ptx(std::span<const Kernel* const> kernels, const EmitOptions& options);
 
 /// May buffer `written` and buffer `read` of the kernel be the same memory? Yes if both have the same shape and element type, each outer
 /// point reads nothing of `read` but what it writes to `written` itself, and it reads each element no later than it writes it.

@@ -2,6 +2,17 @@
 
 namespace hone {
 
+std::vector<llvm::Value*> LoopBuilder::coordinates(const Nest& nest, std::span<const std::uint32_t> axes, llvm::Value* flat) {
+  std::vector<llvm::Value*> result(axes.size());
+  for (std::size_t i = result.size(); i-- > 1;) {
+    llvm::Value* extent = point_.size(nest.extents[axes[i]]);
+    result[i] = ir_.CreateURem(flat, extent);
+    flat = ir_.CreateUDiv(flat, extent);
+  }
+  result[0] = flat;
+  return result;
+}
+
 llvm::MDNode* LoopBuilder::metadata(LoopTraits traits, llvm::MDNode* group) const {
   llvm::LLVMContext& context = ir_.getContext();
   const auto property = [&context](const char* name, llvm::Metadata* value) {

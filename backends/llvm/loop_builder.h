@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "backends/llvm/point.h"
 
@@ -41,6 +43,9 @@ class LoopBuilder {
   void loop(llvm::Value* from, llvm::Value* to, LoopTraits traits, Body body) {
     strided(from, to, ir_.getInt64(1), traits, body);
   }
+
+  /// The index on each of `axes`, of which there is at least one, of the point number `flat` of the space that they span, row-major.
+  std::vector<llvm::Value*> coordinates(const Nest& nest, std::span<const std::uint32_t> axes, llvm::Value* flat);
 
   /// One or the other. Values that they compute are forgotten.
   template <typename Then, typename Otherwise>

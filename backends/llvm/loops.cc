@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "backends/llvm/blocks.h"
+#include "backends/llvm/gpu_blocks.h"
 #include "backends/llvm/kept_rows.h"
 #include "backends/llvm/loop_builder.h"
 #include "backends/llvm/phase_code.h"
@@ -58,7 +59,7 @@ class PointByPoint {
     llvm::BasicBlock *start = point_.new_block("start"), *rows = point_.new_block("rows"), *done = point_.new_block("done");
     ir_.CreateCondBr(ir_.CreateICmpSLT(begin, end), start, done);
     ir_.SetInsertPoint(start);
-    const std::vector<Value*> first = coordinates(begin);
+    const std::vector<Value*> first = loops_.coordinates(nest_, nest_.outer, begin);
     ir_.CreateBr(rows);
     ir_.SetInsertPoint(rows);
     llvm::PHINode* at = ir_.CreatePHI(ir_.getInt64Ty(), 2, "at");
@@ -98,17 +99,6 @@ class PointByPoint {
     Value* length = extent(nest_.outer.back());
     Value* up = ir_.CreateNSWAdd(point, ir_.CreateNSWSub(length, ir_.getInt64(1)));
     return ir_.CreateNSWSub(up, ir_.CreateURem(up, length));
-  }
-
-  /// The index on each outer axis of the outer point number `flat`.
-  std::vector<Value*> coordinates(Value* flat) {
-    std::vector<Value*> result(nest_.outer.size());
-    for (std::size_t i = result.size(); i-- > 1;) {
-      result[i] = ir_.CreateURem(flat, extent(nest_.outer[i]));
-      flat = ir_.CreateUDiv(flat, extent(nest_.outer[i]));
-    }
-    result[0] = flat;
-    return result;
   }
 
   /// To the start of the next row: one more on the last axis but one, with carry.
@@ -228,8 +218,9 @@ class PointByPoint {
 
 void emit_kernel(llvm::Module& module, const Kernel& kernel, const EmitTarget& target) {
   const Nest nest = make_nest(kernel);
-  Point point(module, kernel, nest, target.half, target.multiply_add);
-  if (const std::optional<Blocking> blocking = choose_blocking(kernel, nest, target.vectors)) emit_blocks(kernel, nest, *blocking, point);
+  Point point(module, kernel, nest, target.half, target.multiply_add, target.signature);
+  if (target.signature != Signature::kRange) emit_in_blocks(module, kernel, nest, point);
+  else if (const std::optional<Blocking> blocking = choose_blocking(kernel, nest, target.vectors)) emit_blocks(kernel, nest, *blocking, point);
   else PointByPoint(kernel, nest, point).run();
   point.ir.CreateRetVoid();
 }

@@ -4,6 +4,7 @@
 #include <llvm/IR/Module.h>
 
 #include "backends/llvm/blocking.h"
+#include "backends/llvm/point.h"
 #include "backends/llvm/scalar.h"
 #include "backends/llvm/storage.h"
 
@@ -14,6 +15,7 @@ struct EmitTarget {
   HalfConversion half;
   MultiplyAdd multiply_add;
   VectorUnit vectors;
+  Signature signature = Signature::kRange;  ///< the others are for kernels in blocks
 };
 
 /// Adds the kernel's function to `module`.

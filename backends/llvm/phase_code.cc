@@ -4,6 +4,13 @@ namespace hone {
 
 using llvm::Value;
 
+namespace {
+
+/// By ReduceKind, but for arg kinds.
+constexpr ScalarOp kOps[] = {ScalarOp::kAdd, ScalarOp::kMul, ScalarOp::kMax, ScalarOp::kMin};
+
+}  // namespace
+
 void PhaseCode::start(std::size_t phase) {
   point_.each_cell([&] {
     for (const Reduction& reduction : kernel_.phases[phase].reductions) {
@@ -48,7 +55,6 @@ void PhaseCode::accumulate(const Reduction& reduction, std::size_t phase, Order 
   if (temp.dtype != temp.result) value = ir_.CreateFPExt(value, point_.cell_type(temp.dtype));
   value = where_point(value, point_.spread(reduction_start(ir_, reduction.kind, temp.dtype)));
   if (not temp.positions.empty()) return accumulate_position(reduction, phase, before, value);
-  constexpr ScalarOp kOps[] = {ScalarOp::kAdd, ScalarOp::kMul, ScalarOp::kMax, ScalarOp::kMin};
   const llvm::IRBuilder<>::FastMathFlagGuard guard(ir_);
   llvm::FastMathFlags flags = ir_.getFastMathFlags();
   flags.setAllowReassoc(order == Order::kAny);
@@ -56,6 +62,18 @@ void PhaseCode::accumulate(const Reduction& reduction, std::size_t phase, Order 
   ir_.setFastMathFlags(flags);
   Value* const operands[] = {before, value};
   point_.write(variable, emit_operation(ir_, kOps[static_cast<std::size_t>(reduction.kind)], temp.dtype, temp.dtype, operands));
+}
+
+PhaseCode::Partial PhaseCode::combined(const Reduction& reduction, Partial a, Partial b) {
+  const DType dtype = point_.temp(reduction.temp).dtype;
+  if (a.position == nullptr) {
+    Value* const operands[] = {a.value, b.value};
+    return {emit_operation(ir_, kOps[static_cast<std::size_t>(reduction.kind)], dtype, dtype, operands)};
+  }
+  // Of two that are as good the one that stands first: neither is better than the other.
+  Value* as_good = ir_.CreateNot(is_better(reduction, a.value, b.value));
+  Value* takes_b = ir_.CreateOr(is_better(reduction, b.value, a.value), ir_.CreateAnd(as_good, ir_.CreateICmpSLT(b.position, a.position)));
+  return {ir_.CreateSelect(takes_b, b.value, a.value), ir_.CreateSelect(takes_b, b.position, a.position)};
 }
 
 /// `value` in those lanes of one sum that are points, `otherwise` in the others.
@@ -78,16 +96,21 @@ Value* PhaseCode::multiply_add(const Reduction& reduction, Value* sum) {
 
 void PhaseCode::accumulate_position(const Reduction& reduction, std::size_t phase, Value* best, Value* value) {
   const Point::Temp& temp = point_.temp(reduction.temp);
-  const ScalarOp compare = reduction.kind == ReduceKind::kArgMax ? ScalarOp::kGt : ScalarOp::kLt;
-  Value* const operands[] = {value, best};
-  Value* better = emit_operation(ir_, compare, temp.dtype, DType::kBool, operands);
-  if (is_float(temp.dtype)) better = ir_.CreateOr(better, ir_.CreateAnd(ir_.CreateFCmpUNO(value, value), ir_.CreateFCmpORD(best, best)));  // the first NaN wins
+  Value* better = is_better(reduction, value, best);
   Value* position = ir_.getInt64(0);
   for (const std::uint32_t axis : nest_.inner[phase])
     position = ir_.CreateNSWAdd(ir_.CreateNSWMul(position, point_.size(nest_.extents[axis])), point_.index(axis));
   point_.write(temp.cells[point_.cell()], ir_.CreateSelect(better, value, best));
   Value* variable = temp.positions[point_.cell()];
   point_.write(variable, ir_.CreateSelect(better, point_.spread(position), point_.read(variable, DType::kI64)));
+}
+
+/// Does an arg reduction prefer `value`? A NaN to all that is none.
+Value* PhaseCode::is_better(const Reduction& reduction, Value* value, Value* best) {
+  const DType dtype = point_.temp(reduction.temp).dtype;
+  Value* const operands[] = {value, best};
+  Value* better = emit_operation(ir_, reduction.kind == ReduceKind::kArgMax ? ScalarOp::kGt : ScalarOp::kLt, dtype, DType::kBool, operands);
+  return is_float(dtype) ? ir_.CreateOr(better, ir_.CreateAnd(ir_.CreateFCmpUNO(value, value), ir_.CreateFCmpORD(best, best))) : better;
 }
 
 }  // namespace hone

@@ -38,11 +38,15 @@ llvm::Align alignment(DType dtype) { return llvm::Align(size_of(dtype)); }
 
 }  // namespace
 
-Point::Point(llvm::Module& module, const Kernel& kernel, const Nest& nest, HalfConversion half, MultiplyAdd multiply_add)
-    : ir(module.getContext()), kernel_(kernel), nest_(nest), half_(half), multiply_add_(multiply_add), entry_(module.getContext()), depends_(dependences(kernel)) {
-  make_function(module);
+Point::Point(llvm::Module& module, const Kernel& kernel, const Nest& nest, HalfConversion half, MultiplyAdd multiply_add, Signature signature)
+    : ir(module.getContext()), kernel_(kernel), nest_(nest), half_(half), multiply_add_(multiply_add), signature_(signature), entry_(module.getContext()), depends_(dependences(kernel)) {
+  if (signature == Signature::kLaunch) {
+    make_launched_function(module);
+  } else {
+    make_function(module);
+    load_arguments();
+  }
   ir.setFastMathFlags(float_flags());
-  load_arguments();
   make_alias_scopes();
   indices_.resize(kernel.axes.size());
   for (std::size_t axis = 0; axis < indices_.size(); ++axis)
@@ -50,16 +54,38 @@ Point::Point(llvm::Module& module, const Kernel& kernel, const Nest& nest, HalfC
 }
 
 void Point::make_function(llvm::Module& module) {
-  HONE_CHECK(module.getFunction(kernel_.name) == nullptr, "two kernels named " + kernel_.name);
   llvm::Type *pointer = ir.getPtrTy(), *i64 = ir.getInt64Ty();
-  auto* type = llvm::FunctionType::get(ir.getVoidTy(), {pointer, pointer, i64, i64}, false);
-  function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, kernel_.name, module);
-  function_->setDoesNotThrow();
-  function_->addFnAttr("reciprocal-estimates", "none");
-  const char* const names[] = {"buffers", "sizes", "begin", "end"};
-  for (unsigned i = 0; i < 4; ++i) function_->getArg(i)->setName(names[i]);
+  std::vector<llvm::Type*> arguments = {pointer, pointer, i64, i64};
+  if (signature_ == Signature::kBlock) arguments.insert(arguments.end(), 2, i64);
+  begin_function(module, arguments);
+  const char* const names[] = {"buffers", "sizes", "begin", "end", "block", "blocks"};
+  for (unsigned i = 0; i < arguments.size(); ++i) function_->getArg(i)->setName(names[i]);
   for (unsigned i = 0; i < 2; ++i)
     for (const auto attribute : {llvm::Attribute::NoAlias, llvm::Attribute::NoCapture, llvm::Attribute::ReadOnly}) function_->addParamAttr(i, attribute);
+}
+
+/// Sizes and addresses are arguments of their own, which a GPU keeps in constant memory.
+void Point::make_launched_function(llvm::Module& module) {
+  constexpr unsigned kGlobalMemory = 1;  // an address space of NVPTX
+  std::vector<llvm::Type*> arguments(kernel_.buffers.size(), llvm::PointerType::get(module.getContext(), kGlobalMemory));
+  arguments.insert(arguments.end(), nest_.arguments.size() + 2, ir.getInt64Ty());
+  begin_function(module, arguments);
+  function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
+  for (unsigned i = 0; i < kernel_.buffers.size(); ++i) {
+    buffers_.push_back(function_->getArg(i));
+    buffers_.back()->setName(kernel_.buffers[i].name);
+    if (kernel_.buffers[i].access == Access::kRead) function_->addParamAttr(i, llvm::Attribute::ReadOnly);
+  }
+  const auto sizes = static_cast<unsigned>(nest_.arguments.size());
+  for (unsigned i = 0; i < sizes; ++i) arguments_.push_back(function_->getArg(static_cast<unsigned>(kernel_.buffers.size()) + i));
+  first_argument_ = static_cast<unsigned>(kernel_.buffers.size()) + sizes;
+}
+
+void Point::begin_function(llvm::Module& module, llvm::ArrayRef<llvm::Type*> arguments) {
+  HONE_CHECK(module.getFunction(kernel_.name) == nullptr, "two kernels named " + kernel_.name);
+  function_ = llvm::Function::Create(llvm::FunctionType::get(ir.getVoidTy(), arguments, false), llvm::Function::ExternalLinkage, kernel_.name, module);
+  function_->setDoesNotThrow();
+  function_->addFnAttr("reciprocal-estimates", "none");
   llvm::BasicBlock *entry = new_block("entry"), *body = new_block("body");
   entry_.SetInsertPoint(entry);
   entry_.SetInsertPoint(entry_.CreateBr(body));

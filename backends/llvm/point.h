@@ -25,16 +25,26 @@ struct PointGrid {
   std::vector<llvm::Value*> masks = {};  ///< by column: which lanes are points of the kernel (nullptr: all); empty: all
 };
 
+/// What a kernel's function is given.
+enum class Signature : std::uint8_t {
+  kRange,   ///< (void* const* buffers, const int64_t* sizes, int64_t begin, int64_t end)
+  kBlock,   ///< the same, and (int64_t block, int64_t blocks): what one block of a launch does
+  kLaunch,  ///< a kernel of a GPU, launched in blocks: each buffer, each size, begin, end
+};
+
 class Point {
  public:
   /// Makes the kernel's function, with its entry block; `ir` stands after that, at a single point.
-  Point(llvm::Module& module, const Kernel& kernel, const Nest& nest, HalfConversion half, MultiplyAdd multiply_add);
+  Point(llvm::Module& module, const Kernel& kernel, const Nest& nest, HalfConversion half, MultiplyAdd multiply_add, Signature signature = Signature::kRange);
 
   llvm::IRBuilder<> ir;
   MultiplyAdd multiply_add() const { return multiply_add_; }
   llvm::Function* function() const { return function_; }
-  llvm::Value* begin() const { return function_->getArg(2); }
-  llvm::Value* end() const { return function_->getArg(3); }
+  Signature signature() const { return signature_; }
+  /// Argument number `i` behind buffers and sizes.
+  llvm::Value* argument(unsigned i) const { return function_->getArg(first_argument_ + i); }
+  llvm::Value* begin() const { return argument(0); }
+  llvm::Value* end() const { return argument(1); }
 
   void set_index(std::uint32_t axis, llvm::Value* value) { indices_[axis] = value; }
   /// The index at the current cell; where lanes run along the axis, that of the first lane.
@@ -102,6 +112,8 @@ class Point {
 
  private:
   void make_function(llvm::Module& module);
+  void make_launched_function(llvm::Module& module);
+  void begin_function(llvm::Module& module, llvm::ArrayRef<llvm::Type*> arguments);
   void load_arguments();
   void make_alias_scopes();
   std::size_t slot_of(ExprId id) const;
@@ -123,7 +135,9 @@ class Point {
   const Nest& nest_;
   HalfConversion half_;
   MultiplyAdd multiply_add_;
+  Signature signature_;
   llvm::Function* function_ = nullptr;
+  unsigned first_argument_ = 2;
   llvm::IRBuilder<> entry_;  ///< before the entry block's branch
   std::vector<llvm::Value*> buffers_, arguments_;
   std::vector<llvm::MDNode*> scope_, no_alias_;  ///< by buffer

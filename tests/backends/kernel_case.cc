@@ -114,20 +114,26 @@ GuardedMemory::~GuardedMemory() {
 }
 
 LoadedKernels::LoadedKernels(const std::vector<std::byte>& shared_object) {
-  const int file = memfd_create("kernels", MFD_CLOEXEC);
-  HONE_CHECK(file >= 0 and write(file, shared_object.data(), shared_object.size()) == static_cast<ssize_t>(shared_object.size()), "no file in memory");
-  handle_ = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
-  close(file);
+  file_ = memfd_create("kernels", MFD_CLOEXEC);
+  HONE_CHECK(file_ >= 0 and write(file_, shared_object.data(), shared_object.size()) == static_cast<ssize_t>(shared_object.size()), "no file in memory");
+  handle_ = dlopen(("/proc/self/fd/" + std::to_string(file_)).c_str(), RTLD_NOW | RTLD_LOCAL);
   HONE_CHECK(handle_ != nullptr, dlerror());
 }
 
-LoadedKernels::~LoadedKernels() { dlclose(handle_); }
+LoadedKernels::~LoadedKernels() {
+  dlclose(handle_);
+  close(file_);
+}
 
-LoadedKernels::Function LoadedKernels::operator[](const std::string& name) const {
+void* LoadedKernels::find(const std::string& name) const {
   void* symbol = dlsym(handle_, name.c_str());
   HONE_CHECK(symbol != nullptr, "no symbol " + name);
-  return reinterpret_cast<Function>(symbol);
+  return symbol;
 }
+
+LoadedKernels::Function LoadedKernels::operator[](const std::string& name) const { return reinterpret_cast<Function>(find(name)); }
+LoadedKernels::BlockFunction LoadedKernels::block(const std::string& name) const { return reinterpret_cast<BlockFunction>(find(name)); }
+const plan::LaunchShape& LoadedKernels::launch(const std::string& name) const { return *static_cast<const plan::LaunchShape*>(find(plan::launch_symbol(name))); }
 
 std::vector<std::string> runnable_cpus() {
   std::vector<std::string> cpus = {"x86-64"};
@@ -189,6 +195,9 @@ class Run {
   }
 
   void call(LoadedKernels::Function function, std::int64_t begin, std::int64_t end) { function(pointers_.data(), sizes_.data(), begin, end); }
+  void launch(LoadedKernels::BlockFunction function, std::int64_t blocks) {
+    for (std::int64_t block = blocks; block-- > 0;) function(pointers_.data(), sizes_.data(), 0, points_, block, blocks);
+  }
   void interpret() { KernelProgram(kernel_, Precision::kFloat).run(pointers_, sizes_, 0, points_); }
   std::int64_t points() const { return points_; }
 
@@ -242,6 +251,13 @@ void expect_agrees(const Run& expected, Run& whole, Run& split, LoadedKernels::F
   split.expect_equal_bits(whole, what);
 }
 
+void expect_agrees_in_blocks(const Run& expected, Run& one, Run& several, const LoadedKernels& code, const std::string& name, double tolerance, const std::string& what) {
+  one.launch(code.block(name), 1);
+  one.expect_near(expected, tolerance, what);
+  several.launch(code.block(name), plan::blocks_for(code.launch(name), several.points(), 64) + 2);
+  several.expect_equal_bits(one, what);
+}
+
 }  // namespace
 
 void AgreeingKernels::add(Kernel kernel, AgreeOptions options) {
@@ -254,6 +270,7 @@ void AgreeingKernels::expect(int opt_level) const {
   for (const auto& [kernel, options] : cases_) kernels.push_back(&kernel);
   std::map<std::string, LoadedKernels> code;
   for (const std::string& cpu : runnable_cpus()) code.try_emplace(cpu, compile_shared_object(kernels, {.cpu = cpu, .opt_level = opt_level}));
+  const LoadedKernels in_blocks(compile_shared_object(kernels, {.cpu = "x86-64", .opt_level = std::min(opt_level, 1), .form = KernelForm::kBlocks}));
   for (const auto& [kernel, options] : cases_) {
     for (const DimBindings& sizes : options.sizes) {
       std::string with;
@@ -264,6 +281,8 @@ void AgreeingKernels::expect(int opt_level) const {
         Run whole(kernel, options, sizes), split(kernel, options, sizes);
         expect_agrees(expected, whole, split, loaded[kernel.name], options.tolerance, kernel.name + " on " + cpu + with);
       }
+      Run one(kernel, options, sizes), several(kernel, options, sizes);
+      expect_agrees_in_blocks(expected, one, several, in_blocks, kernel.name, options.tolerance, kernel.name + " in blocks" + with);
     }
   }
 }

@@ -11,6 +11,7 @@
 
 #include "backends/llvm/emit.h"
 #include "ir/kernel/kernel.h"
+#include "runtime/plan/launch.h"
 
 namespace hone {
 
@@ -72,8 +73,16 @@ class LoadedKernels {
 
   using Function = void (*)(void* const* buffers, const std::int64_t* sizes, std::int64_t begin, std::int64_t end);
   Function operator[](const std::string& name) const;
+  /// Of code in blocks: what one of them does.
+  using BlockFunction = void (*)(void* const* buffers, const std::int64_t* sizes, std::int64_t begin, std::int64_t end, std::int64_t block, std::int64_t blocks);
+  BlockFunction block(const std::string& name) const;
+  const plan::LaunchShape& launch(const std::string& name) const;
 
  private:
+  void* find(const std::string& name) const;
+
+  int file_;  // open as long as the object is loaded: the loader tells objects apart by name, and the name is this number
+
   void* handle_;
 };
 
@@ -87,8 +96,8 @@ struct AgreeOptions {
   std::function<double(std::uint32_t buffer, std::int64_t i)> fill = {};
 };
 
-/// Runs the compiled kernel on every CPU level that this machine has, in one call and in several that share the outer range, and expects
-/// what the interpreter computes. The results of the calls must agree bit for bit.
+/// Runs the compiled kernel on every CPU level that this machine has, in one call and in several that share the outer range, and in blocks as a GPU would, by one block and by several in
+/// reverse order; expects what the interpreter computes. The results of the calls must agree bit for bit, and so must those of the blocks.
 void expect_agrees(const Kernel& kernel, const AgreeOptions& options = {}, int opt_level = 2);
 
 /// The same for many kernels, compiled together: small ones take less time than a module and a shared object of their own.

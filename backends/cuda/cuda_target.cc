@@ -1,0 +1,58 @@
+#include "backends/cuda/cuda_target.h"
+
+#include <algorithm>
+
+#include "backends/cuda/ptxas.h"
+#include "backends/llvm/emit.h"
+#include "base/parallel.h"
+#include "ir/op.h"
+
+namespace hone {
+
+namespace {
+
+/// What a simulation's kernels are compiled for: they are run for what they compute, so one level does, and LLVM need not try hard.
+constexpr int kSimLevel = 1;
+
+std::vector<std::byte> bytes_of(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+RowChoice CudaTarget::choose_row(const Graph&, NodeId) const { return {"", "no library row for this target"}; }
+
+TargetCode CudaTarget::emit(std::span<const Kernel* const> kernels, const CodeLevels& levels) const {
+  const std::optional<std::string> ptxas = find_ptxas();
+  std::vector<std::string> ptx(levels.gpu.size());
+  std::vector<std::vector<std::byte>> cubins(levels.gpu.size());
+  on_all_cores(levels.gpu.size(), [&](std::size_t i) {
+    ptx[i] = compile_ptx(kernels, {.cpu = levels.gpu[i]});
+    if (ptxas) cubins[i] = assemble(*ptxas, ptx[i], levels.gpu[i]).cubin;
+  });
+  TargetCode code;
+  for (std::size_t i = 0; i < levels.gpu.size(); ++i) {
+    code.emplace_back(levels.gpu[i], bytes_of(ptx[i]));
+    if (not cubins[i].empty()) code.emplace_back(levels.gpu[i] + ".cubin", std::move(cubins[i]));
+  }
+  return code;
+}
+
+std::string CudaTarget::text(std::span<const Kernel* const> kernels, std::string_view kind) const {
+  if (kind == "llvm") return emit_llvm(kernels, {.cpu = "sm_80"}, IrStage::kOptimized);
+  return kind == "ptx" or kind == "asm" ? compile_ptx(kernels, {.cpu = "sm_80"}) : "";
+}
+
+TargetCode SimTarget::emit(std::span<const Kernel* const> kernels, const CodeLevels& levels) const {
+  const std::string lowest = levels.cpu.front();
+  return {{lowest, compile_shared_object(kernels, {.cpu = lowest, .opt_level = kSimLevel, .form = KernelForm::kBlocks})}};
+}
+
+std::string SimTarget::text(std::span<const Kernel* const> kernels, std::string_view kind) const {
+  const EmitOptions options = {.opt_level = kSimLevel, .form = KernelForm::kBlocks};
+  if (kind == "llvm") return emit_llvm(kernels, options, IrStage::kOptimized);
+  return kind == "asm" ? emit_assembly(kernels, options) : "";
+}
+
+}  // namespace hone

@@ -1,0 +1,23 @@
+// ptxas, NVIDIA's assembler, as a program of its own: it is part of the CUDA toolkit, which need not be there.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hone {
+
+/// Where it is: on PATH, or in the toolkit's folder (CUDA_HOME, /usr/local/cuda).
+std::optional<std::string> find_ptxas();
+
+struct Assembled {
+  std::vector<std::byte> cubin;
+  std::string report;  ///< of `ptxas -v`: registers, shared memory and spills of each kernel
+};
+
+/// Machine code of the GPU ("sm_90") for the PTX. Throws InternalError with what ptxas says when it refuses: the emitter wrote it.
+Assembled assemble(const std::string& ptxas, std::string_view ptx, const std::string& gpu);
+
+}  // namespace hone

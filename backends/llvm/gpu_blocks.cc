@@ -1,0 +1,295 @@
+#include "backends/llvm/gpu_blocks.h"
+
+#include <algorithm>
+#include <map>
+
+#include "backends/llvm/block_threads.h"
+#include "backends/llvm/gpu_schedule.h"
+#include "backends/llvm/phase_code.h"
+
+namespace hone {
+
+namespace {
+
+using llvm::Value;
+
+/// Bytes of shared memory that every GPU gives a block without being asked.
+constexpr std::int64_t kSharedBytes = 48 * 1024;
+constexpr std::int64_t kLargestElement = 8;
+
+/// Where the partial results of a reduction lie, one of each thread, and its result.
+struct SharedReduction {
+  Value *partials = nullptr, *partial_positions = nullptr;  ///< positions of arg kinds only
+  Value *result = nullptr, *result_position = nullptr;
+};
+
+class Blocks {
+ public:
+  Blocks(llvm::Module& module, const Kernel& kernel, const Nest& nest, Point& point, GpuSchedule schedule, std::int64_t threads)
+      : kernel_(kernel), nest_(nest), axes_of_(axes_of_expressions(kernel)), point_(point), ir_(point.ir), loops_(point), code_(point, kernel, nest), schedule_(schedule), threads_(module, point, threads) {}
+
+  void run() {
+    point_.make_temps();
+    const Phases all{0, kernel_.phases.size()};
+    if (schedule_ == GpuSchedule::kPoints) return points(all);
+    share_memory();
+    Value *block = threads_.block(), *blocks = threads_.blocks();
+    if (schedule_ == GpuSchedule::kRows) {
+      loops_.strided(ir_.CreateNSWAdd(point_.begin(), block), point_.end(), blocks, {.unroll = 1}, [&](Value* row) { one_row(all, row); });
+    } else {
+      const auto border = [&](Value* i) { return ir_.CreateNSWAdd(point_.begin(), ir_.CreateUDiv(ir_.CreateNUWMul(ir_.CreateNSWSub(point_.end(), point_.begin()), i), blocks)); };
+      scatter({border(block), border(ir_.CreateNSWAdd(block, number(1)))});
+    }
+  }
+
+ private:
+  struct Phases {
+    std::size_t first, last;
+  };
+  /// Outer points [begin, end).
+  struct Rows {
+    Value *begin, *end;
+  };
+
+  Value* number(std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); }
+  Value* extent(std::uint32_t axis) { return point_.size(nest_.extents[axis]); }
+  void set_indices(std::span<const std::uint32_t> axes, Value* flat) {
+    if (axes.empty()) return;
+    const std::vector<Value*> indices = loops_.coordinates(nest_, axes, flat);
+    for (std::size_t i = 0; i < axes.size(); ++i) point_.set_index(axes[i], indices[i]);
+  }
+
+  // ---- a thread a point
+
+  void points(Phases phases) {
+    threads_.each([&](Value* thread) {
+      Value* count = number(threads_.count());
+      Value* first = ir_.CreateNSWAdd(point_.begin(), ir_.CreateNSWAdd(ir_.CreateNSWMul(threads_.block(), count), thread));
+      loops_.strided(first, point_.end(), ir_.CreateNSWMul(threads_.blocks(), count), {.unroll = 1}, [&](Value* at) { one_point(phases, at); });
+    });
+  }
+
+  void one_point(Phases phases, Value* at) {
+    set_indices(nest_.outer, at);
+    for (std::size_t phase = phases.first; phase < phases.last; ++phase) {
+      point_.enter();
+      code_.start(phase);
+      inner_loops(phase, 0);
+      point_.leave();
+    }
+  }
+
+  void inner_loops(std::size_t phase, std::size_t depth) {
+    const std::vector<std::uint32_t>& axes = nest_.inner[phase];
+    if (depth == axes.size()) return code_.run(phase, PhaseCode::Order::kAsWritten);
+    loops_.loop(number(0), extent(axes[depth]), {}, [&](Value* i) {
+      point_.set_index(axes[depth], i);
+      inner_loops(phase, depth + 1);
+    });
+  }
+
+  // ---- a block a point
+
+  void one_row(Phases phases, Value* row) {
+    set_indices(nest_.outer, row);
+    for (std::size_t phase = phases.first; phase < phases.last; ++phase) {
+      threads_.each([&](Value* thread) { share_of(phase, thread); });
+      if (kernel_.phases[phase].reductions.empty()) continue;
+      for (std::int64_t half = threads_.count() / 2; half > 0; half /= 2) threads_.each([&](Value* thread) { meet(phase, thread, half); });
+      for (const Reduction& reduction : kernel_.phases[phase].reductions) read_from(reduction, shared_[reduction.temp].result, shared_[reduction.temp].result_position);
+    }
+  }
+
+  /// What a thread does of a phase: every so many inner points, and then it leaves its partial results to the others.
+  void share_of(std::size_t phase, Value* thread) {
+    const std::vector<std::uint32_t>& axes = nest_.inner[phase];
+    code_.start(phase);
+    Value* points = number(1);
+    for (const std::uint32_t axis : axes) points = ir_.CreateNSWMul(points, extent(axis));
+    loops_.strided(thread, points, number(threads_.count()), {.unroll = 1}, [&](Value* at) {
+      set_indices(axes, at);
+      code_.run(phase, PhaseCode::Order::kAsWritten);
+    });
+    for (const Reduction& reduction : kernel_.phases[phase].reductions) {
+      const Point::Temp& temp = point_.temp(reduction.temp);
+      const SharedReduction& memory = shared_[reduction.temp];
+      point_.write(element(memory.partials, temp.dtype, thread), point_.read(temp.cells[0], temp.dtype));
+      if (not temp.positions.empty()) point_.write(element(memory.partial_positions, DType::kI64, thread), point_.read(temp.positions[0], DType::kI64));
+    }
+  }
+
+  /// The threads of the first half take up the partial results of the second.
+  void meet(std::size_t phase, Value* thread, std::int64_t half) {
+    point_.when(ir_.CreateICmpSLT(thread, number(half)), [&] {
+      Value* other = ir_.CreateNSWAdd(thread, number(half));
+      for (const Reduction& reduction : kernel_.phases[phase].reductions) {
+        const SharedReduction& memory = shared_[reduction.temp];
+        const DType dtype = point_.temp(reduction.temp).dtype;
+        const auto partial = [&](Value* of) {
+          Value* position = memory.partial_positions == nullptr ? nullptr : point_.read(element(memory.partial_positions, DType::kI64, of), DType::kI64);
+          return PhaseCode::Partial{point_.read(element(memory.partials, dtype, of), dtype), position};
+        };
+        const PhaseCode::Partial both = code_.combined(reduction, partial(thread), partial(other));
+        const bool is_last = half == 1;
+        point_.write(is_last ? memory.result : element(memory.partials, dtype, thread), both.value);
+        if (both.position != nullptr) point_.write(is_last ? memory.result_position : element(memory.partial_positions, DType::kI64, thread), both.position);
+      }
+    });
+  }
+
+  Value* element(Value* array, DType dtype, Value* i) { return ir_.CreateInBoundsGEP(point_.cell_type(dtype), array, i); }
+
+  /// From here on the temporary is what lies there.
+  void read_from(const Reduction& reduction, Value* value, Value* position) {
+    Point::Temp& temp = point_.temp(reduction.temp);
+    temp.cells[0] = value;
+    if (not temp.positions.empty()) temp.positions[0] = position;
+  }
+
+  /// Reductions of different phases take turns in the memory for partial results; results stay for later phases.
+  void share_memory() {
+    shared_.resize(point_.temp_count());
+    std::map<std::pair<DType, std::size_t>, Value*> arrays;
+    for (const Phase& phase : kernel_.phases) {
+      std::map<DType, std::size_t> taken;
+      const auto array = [&](DType dtype) {
+        Value*& memory = arrays[{dtype, taken[dtype]++}];
+        if (memory == nullptr) memory = threads_.shared(point_.cell_type(dtype), threads_.count());
+        return memory;
+      };
+      for (const Reduction& reduction : phase.reductions) {
+        const Point::Temp& temp = point_.temp(reduction.temp);
+        SharedReduction& made = shared_[reduction.temp];
+        made = {.partials = array(temp.dtype), .result = threads_.shared(point_.cell_type(temp.dtype), 1)};
+        if (temp.positions.empty()) continue;
+        made.partial_positions = array(DType::kI64);
+        made.result_position = threads_.shared(ir_.getInt64Ty(), 1);
+      }
+    }
+  }
+
+  // ---- a block some rows of a destination
+
+  void scatter(Rows rows) {
+    for (std::size_t phase = 0; phase < kernel_.phases.size();) {
+      if (kernel_.phases[phase].scatter) {
+        threads_.each([&](Value* thread) { scatter_share(phase, rows, thread); });
+        ++phase;
+        continue;
+      }
+      std::size_t last = phase;
+      while (last < kernel_.phases.size() and not kernel_.phases[last].scatter) ++last;
+      own_rows({phase, last}, rows);
+      phase = last;
+    }
+  }
+
+  void own_rows(Phases phases, Rows rows) {
+    const bool is_leaf = std::all_of(nest_.inner.begin() + static_cast<std::ptrdiff_t>(phases.first), nest_.inner.begin() + static_cast<std::ptrdiff_t>(phases.last),
+                                     [](const std::vector<std::uint32_t>& inner) { return inner.empty(); });
+    if (not is_leaf) return loops_.loop(rows.begin, rows.end, {.unroll = 1}, [&](Value* row) { one_row(phases, row); });
+    threads_.each([&](Value* thread) {
+      loops_.strided(ir_.CreateNSWAdd(rows.begin, thread), rows.end, number(threads_.count()), {.unroll = 1}, [&](Value* row) { one_point(phases, row); });
+    });
+  }
+
+  /// Threads share each row's elements where the innermost loop runs along them, and the rows where it does not: no two meet at one element.
+  void scatter_share(std::size_t phase, Rows rows, Value* thread) {
+    const std::size_t depth = nest_.inner[phase].size();
+    scatter_loops(phase, rows, thread, 0, walks_along_row(phase) ? depth - 1 : depth);
+  }
+
+  /// Is the row the same along the innermost axis, and each of the destination's other coordinates an axis by itself, that one among them?
+  bool walks_along_row(std::size_t phase) const {
+    const std::vector<std::uint32_t>& axes = nest_.inner[phase];
+    const Phase& p = kernel_.phases[phase];
+    if (axes.empty() or p.stores.size() != 1) return false;
+    const std::vector<ExprId>& index = p.stores[0].index;
+    if (axes_of_[index[0].index] >> axes.back() & 1) return false;
+    bool has_innermost = false;
+    for (std::size_t i = 1; i < index.size(); ++i) {
+      const Expr& e = kernel_.exprs[index[i]];
+      if (e.op != ScalarOp::kIndex or std::find(index.begin() + 1, index.begin() + static_cast<std::ptrdiff_t>(i), index[i]) != index.begin() + static_cast<std::ptrdiff_t>(i)) return false;
+      has_innermost = has_innermost or e.slot == axes.back();
+    }
+    return has_innermost;
+  }
+
+  void scatter_loops(std::size_t phase, Rows rows, Value* thread, std::size_t depth, std::size_t test_depth) {
+    const std::vector<std::uint32_t>& axes = nest_.inner[phase];
+    if (depth < test_depth) {
+      return loops_.loop(number(0), extent(axes[depth]), {.unroll = 1}, [&](Value* i) {
+        point_.set_index(axes[depth], i);
+        scatter_loops(phase, rows, thread, depth + 1, test_depth);
+      });
+    }
+    const bool along_row = test_depth < axes.size();
+    const Phase& p = kernel_.phases[phase];
+    for (std::size_t s = 0; s < p.stores.size(); ++s) {
+      Value* row = point_.value(p.stores[s].index[0]);
+      Value* owned = ir_.CreateAnd(ir_.CreateICmpSGE(row, rows.begin), ir_.CreateICmpSLT(row, rows.end));
+      if (not along_row) owned = ir_.CreateAnd(owned, ir_.CreateICmpEQ(ir_.CreateURem(row, number(threads_.count())), thread));
+      point_.when(owned, [&] {
+        if (not along_row) return code_.perform(p.stores[s], nest_.stores[phase][s], nullptr);
+        loops_.strided(thread, extent(axes.back()), number(threads_.count()), {.unroll = 1}, [&](Value* i) {
+          point_.set_index(axes.back(), i);
+          code_.perform(p.stores[s], nest_.stores[phase][s], nullptr);
+        });
+      });
+    }
+  }
+
+  const Kernel& kernel_;
+  const Nest& nest_;
+  const std::vector<std::uint64_t> axes_of_;
+  Point& point_;
+  llvm::IRBuilder<>& ir_;
+  LoopBuilder loops_;
+  PhaseCode code_;
+  const GpuSchedule schedule_;
+  BlockThreads threads_;
+  std::vector<SharedReduction> shared_;  // by temporary
+};
+
+/// Kernels with many reductions at a time have fewer threads, so that what they share fits.
+std::int64_t threads_that_fit(const Kernel& kernel, std::int64_t threads) {
+  std::int64_t results = 0, at_a_time = 0;
+  for (const Phase& phase : kernel.phases) {
+    const auto count = 2 * static_cast<std::int64_t>(phase.reductions.size());  // with positions
+    results += count;
+    at_a_time = std::max(at_a_time, count);
+  }
+  while (threads > 2 and (at_a_time * threads + results) * kLargestElement > kSharedBytes) threads /= 2;
+  return threads;
+}
+
+void add_launch_shape(llvm::Module& module, const std::string& kernel, plan::LaunchShape shape, bool on_gpu) {
+  constexpr unsigned kGlobalMemory = 1;
+  auto* i32 = llvm::Type::getInt32Ty(module.getContext());
+  auto* type = llvm::ArrayType::get(i32, 2);
+  const auto number = [&](std::int32_t value) { return llvm::ConstantInt::get(i32, static_cast<std::uint64_t>(value)); };
+  auto* constant = new llvm::GlobalVariable(module, type, true, llvm::GlobalValue::ExternalLinkage, llvm::ConstantArray::get(type, {number(shape.threads), number(shape.points)}),
+                                            plan::launch_symbol(kernel), nullptr, llvm::GlobalValue::NotThreadLocal, on_gpu ? kGlobalMemory : 0U);
+  constant->setAlignment(llvm::Align(8));
+}
+
+/// ptxas gives a thread as many registers as a block of that size can have.
+void bound_threads(llvm::Module& module, llvm::Function* function, std::int64_t threads) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::Metadata* const fields[] = {llvm::ConstantAsMetadata::get(function), llvm::MDString::get(context, "maxntidx"),
+                                    llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), static_cast<std::uint64_t>(threads)))};
+  module.getOrInsertNamedMetadata("nvvm.annotations")->addOperand(llvm::MDNode::get(context, fields));
+}
+
+}  // namespace
+
+void emit_in_blocks(llvm::Module& module, const Kernel& kernel, const Nest& nest, Point& point) {
+  GpuLaunch launch = gpu_launch(kernel, nest);
+  if (launch.schedule != GpuSchedule::kPoints) launch.shape.threads = static_cast<std::int32_t>(threads_that_fit(kernel, launch.shape.threads));
+  Blocks(module, kernel, nest, point, launch.schedule, launch.shape.threads).run();
+  const bool on_gpu = point.signature() == Signature::kLaunch;
+  add_launch_shape(module, kernel.name, launch.shape, on_gpu);
+  if (on_gpu) bound_threads(module, point.function(), launch.shape.threads);
+}
+
+}  // namespace hone

@@ -1,0 +1,23 @@
+// How the points of a kernel are shared out among the threads of a GPU. Results depend on it, but not on the number of blocks.
+#pragma once
+
+#include "backends/llvm/nest.h"
+#include "runtime/plan/launch.h"
+
+namespace hone {
+
+enum class GpuSchedule : std::uint8_t {
+  kPoints,   ///< a thread an outer point, with all its phases; the next points are the other threads' (grid-stride)
+  kRows,     ///< a block an outer point: threads share its inner points, and what they reduce meets in shared memory
+  kScatter,  ///< a block owns neighbouring rows of the destination, and looks through all that is stored for what is theirs: what meets does so in index order
+};
+
+struct GpuLaunch {
+  GpuSchedule schedule = GpuSchedule::kPoints;
+  plan::LaunchShape shape = {};
+};
+
+/// Depends on the kernel alone.
+GpuLaunch gpu_launch(const Kernel& kernel, const Nest& nest);
+
+}  // namespace hone

@@ -1,0 +1,11 @@
+// The kernels of recorded models as a GPU's assembler sees them.
+#pragma once
+
+#include <string>
+
+namespace hone::test {
+
+/// Compiles the model for GPUs and expects ptxas to take all kernels for every kind of GPU that Hone is for. Skips without ptxas.
+void expect_assembles(const std::string& model);
+
+}  // namespace hone::test

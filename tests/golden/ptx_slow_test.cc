@@ -1,0 +1,17 @@
+// The kernels of all recorded models assemble for every kind of GPU.
+#include <gtest/gtest.h>
+
+#include "tests/golden/ptx.h"
+#include "tests/golden/recorded_run.h"
+
+namespace hone::test {
+namespace {
+
+class AllPtx : public testing::TestWithParam<std::string> {};
+
+TEST_P(AllPtx, AssemblesForEveryGpu) { expect_assembles(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(, AllPtx, testing::ValuesIn(recorded(Recorded::kModels)), [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace hone::test
