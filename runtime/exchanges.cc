@@ -47,6 +47,13 @@ void Exchanges::end_all() {
   forget();
 }
 
+void Exchanges::end_begun() {
+  if (not thread_.joinable()) return;
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return ended_ == begun_.size(); });
+  if (failure_) std::rethrow_exception(failure_);
+}
+
 void Exchanges::abandon() noexcept {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return ended_ == begun_.size(); });

@@ -27,6 +27,8 @@ class Exchanges {
   /// Waits for the first `count` of those begun since the last end_all(). Throws the first failure so far: Error kPeer with the bucket and its weights; what was begun behind it is not tried.
   void end(std::size_t count);
   void end_all();
+  /// Waits for those begun so far, which may be waited for again.
+  void end_begun();
   /// Waits for all, and forgets failures: the caller has one of its own.
   void abandon() noexcept;
 

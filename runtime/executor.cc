@@ -16,13 +16,14 @@ constexpr std::size_t kKeptBindings = 8;
 
 }  // namespace
 
-void reserve_arena(HostMemory& arena, std::size_t bytes) {
+void reserve_arena(WorkMemory& arena, std::size_t bytes, DeviceWork* device) {
   if (arena.size() >= bytes) return;
-  arena = HostMemory();  // first, so that there are never two
-  arena = HostMemory(bytes, "the memory for one batch");
+  if (device != nullptr) device->note_memory_moved();
+  arena = WorkMemory();  // first, so that there are never two
+  arena = WorkMemory(bytes, "the memory for one batch", device);
 }
 
-Executor::Executor(const plan::Entry& entry, HostState& state, HostMemory* arena)
+Executor::Executor(const plan::Entry& entry, HostState& state, WorkMemory* arena)
     : entry_(entry),
       state_(state),
       segments_(segments_of(entry)),
@@ -56,7 +57,9 @@ void Executor::run(NamedFeeds feeds) {
     feeds_[i] = matched_[i]->data;
   }
   try {
+    if (state_.device != nullptr) feed_device(first);
     run_segments(first);
+    if (state_.device != nullptr) state_.device->finish();
   } catch (...) {
     state_.exchanges.abandon();  // before anybody else uses its communicator, or the memory
     throw;
@@ -102,6 +105,7 @@ void Executor::run_segments(BoundSegment& first) {
     start(segment, *bound);
     if (watcher_ != nullptr) execute_watched(*bound);
     else if (not measured_.empty()) execute_measured(*bound);
+    else if (state_.device != nullptr) run_steps_on_device(*bound);
     else
       for (BoundStep& step : bound->steps) std::visit([this](auto& what) { execute(what); }, step);
     state_.exchanges.end_all();
@@ -113,8 +117,8 @@ void Executor::run_segments(BoundSegment& first) {
 /// Gives the segment its memory, every buffer that it uses its place, and its kernels their arguments.
 void Executor::start(std::size_t segment, BoundSegment& bound) {
   current_ = &bound;
-  HostMemory& arena = segment == 0 and shared_arena_ != nullptr ? *shared_arena_ : own_arenas_[segment];
-  reserve_arena(arena, bound.memory_bytes);
+  WorkMemory& arena = segment == 0 and shared_arena_ != nullptr ? *shared_arena_ : own_arenas_[segment];
+  reserve_arena(arena, bound.memory_bytes, state_.device.get());
   scratch_ = arena.data() + bound.scratch_offset;
   for (const auto& [buffer, offset] : bound.placed) pointers_[buffer] = arena.data() + offset;
   if (segment == 0)
@@ -132,7 +136,9 @@ void Executor::start(std::size_t segment, BoundSegment& bound) {
 /// The sizes so far and those that the step reads. Throws Error kDataShape when they contradict what the model takes to be equal.
 DimBindings Executor::read_sizes(const plan::ReadSizesStep& step, const BoundSegment& bound) const {
   DimBindings sizes = bound.sizes;
-  const TensorView view{bound.buffers[step.buffer].type.dtype, bound.buffers[step.buffer].type.shape, pointers_[step.buffer]};
+  std::vector<std::byte> content;
+  const TensorView view = state_.device != nullptr ? read_from_device(bound, step.buffer, content)
+                                                   : TensorView{bound.buffers[step.buffer].type.dtype, bound.buffers[step.buffer].type.shape, pointers_[step.buffer]};
   for (std::size_t i = 0; i < step.symbols.size(); ++i) sizes[step.symbols[i]] = integer_at(view, i);
   check_equations(entry_, sizes);
   return sizes;
@@ -144,12 +150,15 @@ void Executor::watch(StepWatcher* watcher) {
     for (const auto& body : bodies) body->watch(watcher);
 }
 
-WatchedStep Executor::watched(std::uint32_t number, const BoundSegment& bound) const {
+/// `downloaded` keeps what the views show, where they are of a device's memory.
+WatchedStep Executor::watched(std::uint32_t number, const BoundSegment& bound, std::deque<std::vector<std::byte>>& downloaded) const {
   WatchedStep watched{.step = &entry_.steps[number]};
   const auto add = [&](std::uint64_t buffer, bool is_result) {
     const BoundBuffer& bound_buffer = bound.buffers[buffer];
     if (entry_.buffers[buffer].opaque or bound_buffer.bytes == 0) return;  // a library's own affair
-    (is_result ? watched.results : watched.operands).emplace_back(entry_.buffers[buffer].name, TensorView{bound_buffer.type.dtype, bound_buffer.type.shape, pointers_[buffer]});
+    const TensorView view = state_.device != nullptr ? read_from_device(bound, static_cast<std::uint32_t>(buffer), downloaded.emplace_back())
+                                                     : TensorView{bound_buffer.type.dtype, bound_buffer.type.shape, pointers_[buffer]};
+    (is_result ? watched.results : watched.operands).emplace_back(entry_.buffers[buffer].name, view);
   };
   if (const auto* kernel = std::get_if<plan::KernelStep>(&watched.step->what)) {
     for (std::size_t i = 0; i < kernel->buffers.size(); ++i) add(kernel->buffers[i], i >= kernel->read_only);
@@ -161,14 +170,14 @@ WatchedStep Executor::watched(std::uint32_t number, const BoundSegment& bound) c
 
 void Executor::execute_watched(BoundSegment& bound) {
   const auto look = [&](std::uint32_t step, const auto& run) {
-    const WatchedStep seen = watched(step, bound);
-    watcher_->before(seen);
+    std::deque<std::vector<std::byte>> downloaded;
+    watcher_->before(watched(step, bound, downloaded));
     run();
-    watcher_->after(seen);
+    watcher_->after(watched(step, bound, downloaded));
   };
   for (std::size_t i = 0; i < bound.steps.size(); ++i) {
     if (const auto* run = std::get_if<KernelRun>(&bound.steps[i])) {
-      for (const BoundKernel& kernel : run->kernels) look(kernel.step, [&] { execute_piece(kernel, {0, kernel.range}); });
+      for (const BoundKernel& kernel : run->kernels) look(kernel.step, [&] { state_.device != nullptr ? state_.device->run(kernel) : execute_piece(kernel, {0, kernel.range}); });
       continue;
     }
     if (std::holds_alternative<BoundWait>(bound.steps[i])) continue;
@@ -189,6 +198,7 @@ void Executor::execute(const BoundLibrary& step) {
 }
 
 void Executor::execute(BoundHost& step) {
+  if (state_.device != nullptr) return execute_on_device(step);
   const auto pointer = [this](std::int64_t buffer) { return buffer < 0 ? nullptr : pointers_[static_cast<std::size_t>(buffer)]; };
   for (std::size_t i = 0; i < step.operands.size(); ++i) step.operands[i].data = pointer(step.operand_buffers[i]);
   for (std::size_t i = 0; i < step.results.size(); ++i) step.results[i].data = pointer(step.result_buffers[i]);
@@ -196,6 +206,7 @@ void Executor::execute(BoundHost& step) {
 }
 
 void Executor::execute(BoundExchange& step) {
+  if (state_.device != nullptr) return execute_on_device(step);
   for (std::size_t i = 0; i < step.buffers.size(); ++i) step.tensors[i].data = pointers_[step.buffers[i]];
   if (step.collects) return state_.collected[step.bucket].add(step.tensors);
   if (state_.shards > 0 and step.operation != plan::AllReduceStep::Operation::kAllGather) state_.collected[step.bucket].take(state_.shards, step.tensors);
@@ -205,7 +216,9 @@ void Executor::execute(BoundExchange& step) {
 TensorView Executor::result(std::size_t index) const {
   const std::uint32_t buffer = entry_.results[index].buffer;
   const TensorType& type = current_->buffers[buffer].type;
-  return {type.dtype, type.shape, pointers_[buffer]};
+  if (state_.device == nullptr) return {type.dtype, type.shape, pointers_[buffer]};
+  downloaded_.resize(entry_.results.size());
+  return read_from_device(*current_, buffer, downloaded_[index]);
 }
 
 MemoryReport Executor::memory() const {

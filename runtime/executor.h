@@ -4,6 +4,7 @@
 // An entry is one segment, unless sizes are read from tensors on the way: then each segment is bound, and its memory placed, when the one before it has run.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "runtime/collective/tree_sum.h"
 #include "runtime/device/host_memory.h"
 #include "runtime/device/team.h"
+#include "runtime/device_work.h"
 #include "runtime/exchanges.h"
 #include "runtime/feeds.h"
 #include "runtime/not_finite.h"
@@ -22,14 +24,15 @@
 
 namespace hone {
 
-/// What the entry points of a session share on the host. They run one at a time, so one arena serves the first segments of them all.
+/// What the entry points of a session share. They run one at a time, so one arena serves the first segments of them all.
 struct HostState {
   Team team;
+  std::unique_ptr<DeviceWork> device;   ///< null: everything runs on the host. The first to be there and the last to go, of what has memory
   LoadedCode code;
   KernelTable kernels;
-  HostMemory persistent_memory;
+  WorkMemory persistent_memory;
   std::vector<std::byte*> persistents;  ///< in the program's order; of one in parts where all of it would begin
-  HostMemory arena;                     ///< as large as the largest binding so far
+  WorkMemory arena;                     ///< as large as the largest binding so far
   Exchanges exchanges;                   ///< with the other replicas
   int replica = 0, replicas = 1;         ///< which of them this is
   std::size_t shards = 0;                ///< of this replica, each of which collects what is then exchanged; 0: what is exchanged lies in the buffers
@@ -37,12 +40,12 @@ struct HostState {
 };
 
 /// Grows `arena` to at least `bytes`; its contents are lost. Throws Error kMemory, and then there is no arena.
-void reserve_arena(HostMemory& arena, std::size_t bytes);
+void reserve_arena(WorkMemory& arena, std::size_t bytes, DeviceWork* device);
 
 class Executor {
  public:
   /// `entry`, `state` and `arena`, the memory of the first segment, outlive it. A body has an arena of its own.
-  Executor(const plan::Entry& entry, HostState& state, HostMemory* arena = nullptr);
+  Executor(const plan::Entry& entry, HostState& state, WorkMemory* arena = nullptr);
 
   const plan::Entry& entry() const { return entry_; }
   /// Session::run.
@@ -74,8 +77,11 @@ class Executor {
   DimBindings read_sizes(const plan::ReadSizesStep& step, const BoundSegment& bound) const;
   void execute_measured(BoundSegment& bound);
   void execute_watched(BoundSegment& bound);
-  WatchedStep watched(std::uint32_t step, const BoundSegment& bound) const;
-  void execute(KernelRun& run) { hone::execute(run, state_.team); }
+  WatchedStep watched(std::uint32_t step, const BoundSegment& bound, std::deque<std::vector<std::byte>>& downloaded) const;
+  void execute(KernelRun& run) {
+    if (state_.device != nullptr) execute_on_device(run);
+    else hone::execute(run, state_.team);
+  }
   void execute(const BoundLibrary& step);
   void execute(BoundHost& step);
   void execute(BoundExchange& step);
@@ -85,14 +91,26 @@ class Executor {
   void run_while(BoundRegion& step);
   void run_branch(BoundRegion& step);
   Worker worker() const { return {.threads = state_.team.threads(), .replica = state_.replica, .replicas = state_.replicas}; }
+  void copy(void* to, const void* from, std::size_t bytes);
+  bool holds(const std::byte* condition) const;
+  const void* number(std::int64_t& value) const;
+
+  // On a device (runtime/executor_device.cc).
+  void feed_device(const BoundSegment& bound);
+  void run_steps_on_device(BoundSegment& bound);
+  void execute_on_device(const KernelRun& run);
+  void execute_on_device(BoundHost& step);
+  void execute_on_device(BoundExchange& step);
+  TensorView read_from_device(const BoundSegment& bound, std::uint32_t buffer, std::vector<std::byte>& content) const;
+
   std::byte* pointer(std::int64_t buffer) const { return static_cast<std::byte*>(pointers_[static_cast<std::size_t>(buffer)]); }
 
   const plan::Entry& entry_;
   HostState& state_;
   std::vector<Segment> segments_;
   std::vector<std::vector<std::unique_ptr<BoundSegment>>> bindings_;  // by segment; the last used first
-  std::vector<HostMemory> own_arenas_;                                // by segment; the first one's may be shared
-  HostMemory* shared_arena_;
+  std::vector<WorkMemory> own_arenas_;                                // by segment; the first one's may be shared
+  WorkMemory* shared_arena_;
   std::vector<std::vector<std::unique_ptr<Executor>>> bodies_;  // by number of the region
   std::vector<const TensorView*> matched_;                      // the feeds of this run; null between runs
   std::vector<const void*> feeds_;                              // where they lie
@@ -109,6 +127,8 @@ class Executor {
   };
   std::vector<Measured> measured_;  // by step of the entry; empty: nothing is measured
   StepWatcher* watcher_ = nullptr;
+  WorkMemory feed_memory_;                                  // of the device
+  mutable std::vector<std::vector<std::byte>> downloaded_;  // from the device, by result
 };
 
 }  // namespace hone

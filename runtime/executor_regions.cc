@@ -7,10 +7,6 @@
 namespace hone {
 namespace {
 
-void copy_bytes(void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, bytes);
-}
-
 /// Where the states of a loop lie: in turn in two memories, so that no iteration writes what it reads.
 class LoopStates {
  public:
@@ -26,6 +22,25 @@ class LoopStates {
 };
 
 }  // namespace
+
+/// In the memory in which the session computes.
+void Executor::copy(void* to, const void* from, std::size_t bytes) {
+  if (state_.device != nullptr) state_.device->copy(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);
+  else if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+/// A bool in it.
+bool Executor::holds(const std::byte* condition) const {
+  bool value = false;
+  if (state_.device != nullptr) state_.device->read(&value, condition, sizeof(value));
+  else std::memcpy(&value, condition, sizeof(value));
+  return value;
+}
+
+/// Where the number that `value` is lies in it: as long as that does not change.
+const void* Executor::number(std::int64_t& value) const {
+  return state_.device != nullptr ? static_cast<const void*>(state_.device->numbers(value + 1) + static_cast<std::size_t>(value) * sizeof(value)) : &value;
+}
 
 /// A result can be left where it is wanted if its buffer is the body's own, whole, and not placed by a later segment. Of results that are one buffer the
 /// first is.
@@ -47,7 +62,7 @@ void Executor::run_body(BoundSegment& bound, std::span<const void* const> feeds,
   wanted_ = {};
   for (std::size_t k = 0; k < results.size(); ++k) {
     const std::uint32_t buffer = entry_.results[k].buffer;
-    if (results[k] != nullptr and results[k] != pointers_[buffer]) copy_bytes(results[k], pointers_[buffer], current_->buffers[buffer].bytes);
+    if (results[k] != nullptr and results[k] != pointers_[buffer]) copy(results[k], pointers_[buffer], current_->buffers[buffer].bytes);
   }
 }
 
@@ -74,14 +89,15 @@ void Executor::run_scan(BoundRegion& step) {
     if (trip == step.trips) return final >= 0 ? pointer(final) : otherwise;
     return stacked >= 0 ? slice(stacked, iteration(trip), step.stacked_bytes[k]) : otherwise;
   };
-  step.feeds[0] = &i;
+  if (state_.device != nullptr) (void)state_.device->numbers(step.trips);
   for (std::size_t k = 0; k < region.operands.size(); ++k) step.feeds[1 + k] = pointer(region.operands[k]);
   for (std::size_t k = 0; k < region.states; ++k) {
     std::byte* const first = found_at(k, 0, nullptr);
-    if (first != nullptr) copy_bytes(first, step.feeds[1 + k], step.state_bytes[k]);
+    if (first != nullptr) copy(first, step.feeds[1 + k], step.state_bytes[k]);
   }
   for (std::int64_t trip = 0; trip < step.trips; ++trip) {
     i = iteration(trip);
+    step.feeds[0] = number(i);
     for (std::size_t k = 0; k < region.scanned; ++k) step.feeds[1 + region.states + k] = slice(region.operands[region.states + k], i, step.scanned_bytes[k]);
     for (std::size_t k = 0; k < region.states; ++k) step.results[k] = found_at(k, trip + 1, states.next(k));
     for (std::size_t k = region.states; k < step.results.size(); ++k) {
@@ -100,22 +116,27 @@ void Executor::run_while(BoundRegion& step) {
   BoundSegment& bound = body.bind_body(current_->sizes);
   LoopStates states(step);
   std::int64_t trips = 0;
-  bool goes_on = *reinterpret_cast<const bool*>(pointer(region.operands[0]));
-  step.feeds[0] = &trips;
+  std::optional<DeviceWork::Word> word;
+  if (state_.device != nullptr) word.emplace(*state_.device);
+  bool on_host = false;
+  auto* const condition = word ? word->data() : reinterpret_cast<std::byte*>(&on_host);
+  bool goes_on = holds(pointer(region.operands[0]));
   for (std::size_t k = 1; k < region.operands.size(); ++k) step.feeds[k] = pointer(region.operands[k]);
-  step.results[0] = &goes_on;
+  step.results[0] = condition;
   for (; goes_on and trips < step.trips; ++trips) {
+    step.feeds[0] = number(trips);
     for (std::size_t k = 0; k < region.states; ++k) step.results[1 + k] = states.next(k);
     body.run_body(bound, step.feeds, step.results);
+    goes_on = holds(condition);
     std::copy_n(step.results.begin() + 1, region.states, step.feeds.begin() + 1);
     states.turn();
   }
-  if (region.results[0] >= 0) std::memcpy(pointer(region.results[0]), &trips, sizeof(trips));
+  if (region.results[0] >= 0) copy(pointer(region.results[0]), number(trips), sizeof(trips));
 }
 
 void Executor::run_branch(BoundRegion& step) {
   const plan::RegionStep& region = *step.region;
-  Executor& body = *bodies_[step.number][*reinterpret_cast<const bool*>(pointer(region.operands[0])) ? 0 : 1];
+  Executor& body = *bodies_[step.number][holds(pointer(region.operands[0])) ? 0 : 1];
   BoundSegment& bound = body.bind_body(current_->sizes);
   for (std::size_t k = 1; k < region.operands.size(); ++k) step.feeds[k - 1] = pointer(region.operands[k]);
   for (std::size_t k = 0; k < region.results.size(); ++k) step.results[k] = region.results[k] < 0 ? nullptr : pointer(region.results[k]);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/device/code_loader.h"
+#include "runtime/device/device.h"
 #include "runtime/device/team.h"
 #include "runtime/trial.h"
 
@@ -15,13 +16,15 @@ namespace hone {
 
 /// A kernel with all its sizes known. A copy is one, too.
 struct BoundKernel {
-  KernelFunction function = nullptr;
+  KernelFunction function = nullptr;          ///< of the host
+  const DeviceKernel* on_device = nullptr;    ///< where the session is on one; null for a copy
   std::vector<std::uint32_t> buffers;
   std::uint32_t read_only = 0;  ///< the first so many buffers are only read
   std::vector<std::int64_t> sizes;
   std::int64_t begin = 0, range = 0;  ///< the first point, and how many
   std::int64_t work = 0;           ///< scalar operations, roughly
   std::uint32_t step = 0;          ///< among the entry's
+  std::vector<std::size_t> bytes;  ///< of each buffer, on a device
   std::vector<void*> arguments;    ///< where the buffers lie; the executor's to fill in
   std::vector<RangePiece> pieces;  ///< of the range, by thread; from share_out()
   bool waits = false;              ///< for all that the other threads did before

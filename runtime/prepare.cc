@@ -121,7 +121,9 @@ class Preparer {
   }
 
   void add_step(const plan::KernelStep& step, const std::string& origin) {
-    BoundKernel kernel{.function = kernels_.at(step.symbol),
+    const LoadedKernel& loaded = kernels_.at(step.symbol);
+    BoundKernel kernel{.function = loaded.function,
+                       .on_device = loaded.on_device,
                        .buffers = step.buffers,
                        .read_only = step.read_only,
                        .range = step.range.evaluate(sizes_),
@@ -144,6 +146,8 @@ class Preparer {
     if (kernel.range == 0) return;
     kernel.step = static_cast<std::uint32_t>(number_);
     kernel.arguments.resize(kernel.buffers.size());
+    if (kernel.on_device != nullptr)
+      for (const std::uint32_t buffer : kernel.buffers) kernel.bytes.push_back(bound_->buffers[buffer].bytes);
     if (bound_->steps.empty() or not std::holds_alternative<KernelRun>(bound_->steps.back())) bound_->steps.emplace_back(KernelRun{});
     std::get<KernelRun>(bound_->steps.back()).kernels.push_back(std::move(kernel));
   }
@@ -172,6 +176,7 @@ class Preparer {
   }
 
   void add_step(const plan::HostStep& step, const std::string&) {
+    bound_->on_host_between = true;
     const auto tensors = [this](const std::vector<std::int64_t>& buffers) {
       std::vector<HostTensor> list;
       for (const std::int64_t buffer : buffers) {
@@ -202,6 +207,7 @@ class Preparer {
   }
 
   void add_step(const plan::AllReduceStep& step, const std::string&) {
+    bound_->on_host_between = true;
     BoundExchange exchange{.name = name_of(step), .bucket = step.bucket, .collects = step.collects, .operation = step.operation, .buffers = step.buffers, .tensors = {}};
     for (const std::uint32_t buffer : step.buffers) {
       const BoundBuffer& bound = bound_->buffers[buffer];
@@ -235,6 +241,7 @@ class Preparer {
 
   void add_step(const plan::RegionStep& step, const std::string& origin) {
     BoundRegion region{.region = &step, .number = number_of_region_, .trips = step.trips.evaluate(sizes_)};
+    bound_->on_host_between = true;
     if (region.trips < 0) throw Error(Code::kDataShape, fmt::format("{} would run {} times", quoted(origin), region.trips));
     const bool is_scan = step.kind == plan::RegionStep::Kind::kScan;
     const auto bytes_of = [&](std::int64_t buffer) { return buffer < 0 ? 0 : bound_->buffers[static_cast<std::size_t>(buffer)].bytes; };
@@ -342,27 +349,29 @@ std::unique_ptr<BoundSegment> prepare(const plan::Entry& entry, Segment segment,
 
 namespace {
 
-void check_entry(const plan::Entry& entry, const LoadedCode& code, KernelTable& kernels) {
+void check_entry(const plan::Entry& entry, const LoadedCode& code, Device* device, KernelTable& kernels) {
   for (const plan::Step& step : entry.steps) {
     if (const auto* kernel = std::get_if<plan::KernelStep>(&step.what)) {
-      KernelFunction& function = kernels[kernel->symbol];
-      if (function == nullptr) function = code.find(kernel->symbol);
-      if (function == nullptr) missing("kernel", kernel->symbol, step);
+      LoadedKernel& loaded = kernels[kernel->symbol];
+      if (loaded.is_there()) continue;
+      if (device == nullptr) loaded.function = code.find(kernel->symbol);
+      else loaded.on_device = device->find(kernel->symbol);
+      if (not loaded.is_there()) missing("kernel", kernel->symbol, step);
     } else if (const auto* library = std::get_if<plan::LibraryStep>(&step.what)) {
-      if (find_library_row(library->row) == nullptr) missing("library row", library->row, step);
+      if (device != nullptr or find_library_row(library->row) == nullptr) missing("library row", library->row, step);  // all rows so far are the host's
     } else if (const auto* host = std::get_if<plan::HostStep>(&step.what)) {
       if (find_host_function(host->function) == nullptr) missing("host function", host->function, step);
     } else if (const auto* region = std::get_if<plan::RegionStep>(&step.what)) {
-      for (const plan::Entry& body : region->bodies) check_entry(body, code, kernels);  // plan::check limits the depth
+      for (const plan::Entry& body : region->bodies) check_entry(body, code, device, kernels);  // plan::check limits the depth
     }
   }
 }
 
 }  // namespace
 
-KernelTable check_steps(const plan::Program& program, const LoadedCode& code) {
+KernelTable check_steps(const plan::Program& program, const LoadedCode& code, Device* device) {
   KernelTable kernels;
-  for (const plan::Entry& entry : program.entries) check_entry(entry, code, kernels);
+  for (const plan::Entry& entry : program.entries) check_entry(entry, code, device, kernels);
   return kernels;
 }
 

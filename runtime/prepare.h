@@ -12,6 +12,7 @@
 #include "runtime/collective/communicator.h"
 #include "runtime/device/code_loader.h"
 #include "runtime/device/host_memory.h"
+#include "runtime/device_work.h"
 #include "runtime/kernel_run.h"
 #include "runtime/library/rows.h"
 #include "runtime/plan/plan.h"
@@ -19,8 +20,14 @@
 
 namespace hone {
 
-/// The kernels of the loaded code that a program's steps name.
-using KernelTable = std::unordered_map<std::string, KernelFunction>;
+/// A kernel of the loaded code: a function of the host, or a device's.
+struct LoadedKernel {
+  KernelFunction function = nullptr;
+  const DeviceKernel* on_device = nullptr;
+  bool is_there() const { return function != nullptr or on_device != nullptr; }
+};
+/// Those that a program's steps name.
+using KernelTable = std::unordered_map<std::string, LoadedKernel>;
 
 struct BoundBuffer {
   TensorType type;
@@ -85,6 +92,9 @@ struct BoundSegment {
   std::size_t memory_bytes = 0;   ///< arena and scratch
   MemoryReport report;            ///< but for `persistent`
   std::size_t most_pointers = 0;  ///< the longest list of buffers of a step
+  bool on_host_between = false;   ///< has steps for which the host must wait: they cannot be captured
+  std::unique_ptr<CapturedSteps> captured = {};  ///< the steps as they ran on the device
+  std::uint64_t last_memory_moved = UINT64_MAX;  ///< DeviceWork::memory_moved() when they ran last
 };
 
 /// Steps `first` to `end` - 1 of an entry. All buffers that live after the last one keep their memory.
@@ -95,7 +105,7 @@ struct Segment {
 /// A segment ends behind each ReadSizesStep. At least one.
 std::vector<Segment> segments_of(const plan::Entry& entry);
 
-/// What a segment is prepared for: so many threads, and a replica among others.
+/// What a segment is prepared for: so many threads, or a device, and a replica among others.
 struct Worker {
   int threads = 1;
   int replica = 0, replicas = 1;
@@ -105,8 +115,8 @@ struct Worker {
 /// Throws Error kDataShape when a size becomes negative, kTooLarge, kMemory.
 std::unique_ptr<BoundSegment> prepare(const plan::Entry& entry, Segment segment, const KernelTable& kernels, const DimBindings& sizes, const Worker& worker);
 
-/// Finds everything that the steps of `program` name, and returns its kernels.
+/// Finds everything that the steps of `program` name, and returns its kernels. `device`: on which it is loaded; null: on the host, from `code`.
 /// Throws Error kPlanMismatch for a kernel that the code lacks, a row or a host function that this version of Hone does not have.
-KernelTable check_steps(const plan::Program& program, const LoadedCode& code);
+KernelTable check_steps(const plan::Program& program, const LoadedCode& code, Device* device);
 
 }  // namespace hone

@@ -12,30 +12,25 @@
 #include "base/diag.h"
 #include "base/text.h"
 #include "runtime/device/cpu.h"
-#include "runtime/device/devices.h"
+#include "runtime/device/drivers.h"
 #include "runtime/executor.h"
 #include "runtime/not_finite.h"
 
 namespace hone {
 namespace {
 
-void check_device(const std::string& device) {
-  if (device == "auto" or device == "cpu") return;
-  for (const DeviceInfo& info : list_devices())
-    if (device == info.name or device.starts_with(info.name + ":"))
-      throw Error(Code::kDevice, fmt::format("device {} cannot be used: {}", quoted(device), info.usable ? "it has no numbers" : info.reason), {},
-                  {"use --device cpu"});
-  throw Error(Code::kDevice, fmt::format("there is no device {}", quoted(device)), {}, {"hone-run devices lists them"});
+std::vector<std::string> targets_of(const plan::Plan& plan) {
+  std::vector<std::string> targets;
+  for (const plan::Program& program : plan.programs) targets.push_back(program.target);
+  return targets;
 }
 
-const plan::Program& program_for_cpu(const plan::Plan& plan) {
-  std::vector<std::string> targets;
-  for (const plan::Program& program : plan.programs) {
-    if (program.target == "cpu") return program;
-    targets.push_back(program.target);
-  }
-  throw Error(Code::kPlanMismatch, fmt::format("the plan has no program for cpu, only for {}", targets.empty() ? "nothing" : printable(join(targets, ", "))),
-              {}, {"compile the model with --target cpu"});
+const plan::Program& program_for(const plan::Plan& plan, std::string_view target) {
+  for (const plan::Program& program : plan.programs)
+    if (program.target == target) return program;
+  const std::vector<std::string> targets = targets_of(plan);
+  throw Error(Code::kPlanMismatch, fmt::format("the plan has no program for {}, only for {}", target, targets.empty() ? "nothing" : printable(join(targets, ", "))), {},
+              {fmt::format("compile the model with --target {}", target == "cpu" ? "cpu" : fmt::format("cpu,{}", target))});
 }
 
 /// What a session holds of a persistent: bytes [begin, end) of all of it.
@@ -51,9 +46,13 @@ Held held_of(const plan::Persistent& persistent, bool in_parts, const HostState&
   return {static_cast<std::size_t>(own.begin) * element, static_cast<std::size_t>(own.end) * element};
 }
 
-/// Puts what is held of a value where it lies.
-void put(const plan::Persistent& persistent, const Tensor& value, Held held, std::byte* place) {
+/// Puts what is held of a value where it lies; `device`: whose memory that is.
+void put(const plan::Persistent& persistent, const Tensor& value, Held held, std::byte* place, DeviceWork* device) {
   if (held.size() == 0) return;
+  if (device != nullptr) {
+    HONE_CHECK(not persistent.panels, "weights in panels on a device");
+    return device->write(place, value.bytes().data() + held.begin, held.size());
+  }
   if (not persistent.panels) return void(std::memcpy(place, value.bytes().data() + held.begin, held.size()));
   if (held.size() == value.byte_count()) return plan::copy_to_panels(value, *persistent.panels, place);
   std::vector<std::byte> whole(value.byte_count());
@@ -74,12 +73,12 @@ void initialize_persistents(plan::Program& program, const std::vector<Held>& hel
     offsets.push_back(checked_add(total, lead, "the weights"));
     total = checked_add(offsets.back(), each.size() + kTensorAlignment - 1, "the weights") / kTensorAlignment * kTensorAlignment;
   }
-  state.persistent_memory = HostMemory(total, "the memory for weights and optimizer state");
+  state.persistent_memory = WorkMemory(total, "the memory for weights and optimizer state", state.device.get());
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     std::byte* const place = state.persistent_memory.data() + offsets[i];
     state.persistents.push_back(origin_of(place, held[i]));
     Tensor& initial = program.persistents[i].initial;
-    put(program.persistents[i], initial, held[i], place);
+    put(program.persistents[i], initial, held[i], place, state.device.get());
     initial = Tensor::zeros(initial.dtype(), initial.shape());
   }
 }
@@ -112,7 +111,7 @@ struct Session::Impl {
   std::map<std::size_t, Tensor> wholes;   // of states that are held in parts, until a step updates them: all of them
 
   explicit Impl(const SessionOptions& options)
-      : state{.team = Team(thread_count(options.threads)), .code = {}, .kernels = {}, .persistent_memory = {}, .persistents = {}, .arena = {}, .exchanges = Exchanges(options.communicator), .shards = static_cast<std::size_t>(options.shards), .collected = {}},
+      : state{.team = Team(thread_count(options.threads)), .device = nullptr, .code = {}, .kernels = {}, .persistent_memory = {}, .persistents = {}, .arena = {}, .exchanges = Exchanges(options.communicator), .shards = static_cast<std::size_t>(options.shards), .collected = {}},
         shares_optimizer(options.shard_optimizer) {
     if (options.communicator == nullptr) return;
     state.replica = options.communicator->rank();
@@ -120,8 +119,13 @@ struct Session::Impl {
   }
 
   bool holds_part(std::size_t number) const { return shares_optimizer and program.persistents[number].in_parts; }
-  /// What lies in memory of a persistent.
-  std::span<std::byte> lies(std::size_t number) const { return {place_of(state.persistents[number], held[number]), held[number].size()}; }
+  std::byte* place(std::size_t number) const { return place_of(state.persistents[number], held[number]); }
+  /// What lies in memory of a persistent. `copy` keeps it, where that is not the host's.
+  std::span<const std::byte> lies(std::size_t number, std::vector<std::byte>& copy) const {
+    if (state.device == nullptr) return {place(number), held[number].size()};
+    copy = state.device->read(place(number), held[number].size());
+    return copy;
+  }
   Tensor plain(std::size_t number, const std::byte* whole) const {
     const plan::Persistent& persistent = program.persistents[number];
     const Tensor& like = persistent.initial;
@@ -165,14 +169,21 @@ struct Session::Impl {
 };
 
 Session::Session(const plan::Plan& plan, SessionOptions options) {
-  check_device(options.device);
+  const std::optional<ChosenDevice> device = choose_device(options.device, targets_of(plan));
   check_replica(options);
   plan::check(plan);
+  const plan::Program& program = program_for(plan, device ? device->driver->name : "cpu");
+  if (device and options.shard_optimizer)
+    throw Error(Code::kUsage, fmt::format("replicas on {} do not share the optimizer's work yet", device->driver->name), {}, {"leave --shard-optimizer out"});
   impl_ = std::make_unique<Impl>(options);
-  const plan::Program& program = program_for_cpu(plan);
-  impl_->state.code = load_code(program);
+  if (device) {
+    impl_->state.device = std::make_unique<DeviceWork>(device->driver->open(device->number));
+    impl_->state.device->device().load(program);
+  } else {
+    impl_->state.code = load_code(program);
+  }
   impl_->program = {.target = program.target, .code = {}, .persistents = program.persistents, .entries = program.entries};  // the code is loaded now
-  impl_->state.kernels = check_steps(impl_->program, impl_->state.code);
+  impl_->state.kernels = check_steps(impl_->program, impl_->state.code, device ? &impl_->state.device->device() : nullptr);
   for (std::size_t i = 0; i < impl_->program.persistents.size(); ++i) impl_->held.push_back(held_of(impl_->program.persistents[i], impl_->holds_part(i), impl_->state));
   initialize_persistents(impl_->program, impl_->held, impl_->state);
   for (const plan::Entry& entry : impl_->program.entries) impl_->executors.push_back(std::make_unique<Executor>(entry, impl_->state, &impl_->state.arena));
@@ -247,7 +258,8 @@ Tensor Session::result_tensor(std::string_view name) const {
 
 Tensor Session::read(std::string_view persistent) const {
   const std::size_t number = impl_->persistent_number(persistent);
-  if (not impl_->holds_part(number)) return impl_->plain(number, impl_->lies(number).data());
+  std::vector<std::byte> copy;
+  if (not impl_->holds_part(number)) return impl_->plain(number, impl_->lies(number, copy).data());
   if (const auto whole = impl_->wholes.find(number); whole != impl_->wholes.end()) return whole->second;
   throw Error(Code::kPlanEntry, fmt::format("{} is held in parts by {} replicas, of which this is one", quoted(persistent), impl_->state.replicas), {},
               {"a checkpoint has all of it; or train without sharing the optimizer's work"});
@@ -259,7 +271,8 @@ bool Session::knows_whole(std::string_view state) const { return impl_->wholes.c
 void Session::copy_part(std::string_view state, std::span<std::byte> whole) const {
   const std::size_t number = impl_->persistent_number(state);
   HONE_CHECK(whole.size() == impl_->program.persistents[number].initial.byte_count(), "a state of another size");
-  std::ranges::copy(impl_->lies(number), whole.begin() + static_cast<std::ptrdiff_t>(impl_->held[number].begin));
+  std::vector<std::byte> copy;
+  std::ranges::copy(impl_->lies(number, copy), whole.begin() + static_cast<std::ptrdiff_t>(impl_->held[number].begin));
 }
 
 void Session::keep_whole(std::string_view state, std::span<const std::byte> whole) {
@@ -284,7 +297,7 @@ void Session::write(std::string_view persistent, const Tensor& value) {
     throw Error(Code::kPlanMismatch, fmt::format("{} is {}{}, but {}{} is given", quoted(persistent), to_string(like.dtype()), shape_text(like.shape()),
                                                  to_string(value.dtype()), shape_text(value.shape())), {},
                 {"a weight keeps the type and shape that it was compiled with"});
-  put(impl_->program.persistents[number], value, impl_->held[number], impl_->lies(number).data());
+  put(impl_->program.persistents[number], value, impl_->held[number], impl_->place(number), impl_->state.device.get());
   if (impl_->holds_part(number)) impl_->wholes.insert_or_assign(number, value);
 }
 

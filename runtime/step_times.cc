@@ -54,10 +54,19 @@ void Executor::execute_measured(BoundSegment& bound) {
   };
   for (std::size_t i = 0; i < bound.steps.size(); ++i) {
     if (const auto* run = std::get_if<KernelRun>(&bound.steps[i])) {
-      execute_one_by_one(*run, state_.team, [&](const BoundKernel& kernel) { done(kernel.step); });
+      if (state_.device == nullptr) {
+        execute_one_by_one(*run, state_.team, [&](const BoundKernel& kernel) { done(kernel.step); });
+        continue;
+      }
+      for (const BoundKernel& kernel : run->kernels) {
+        state_.device->run(kernel);
+        state_.device->finish();
+        done(kernel.step);
+      }
       continue;
     }
     std::visit([this](auto& what) { execute(what); }, bound.steps[i]);
+    if (state_.device != nullptr) state_.device->finish();
     done(bound.step_numbers[i]);
     if (std::holds_alternative<BoundWait>(bound.steps[i])) --measured_[bound.step_numbers[i]].runs;  // it is part of its exchange
   }

@@ -25,6 +25,8 @@ class LoadedCode {
 
   /// Null if there is no such kernel.
   KernelFunction find(const std::string& symbol) const;
+  /// Where a constant lies, or null.
+  const void* find_constant(const std::string& symbol) const;
 
  private:
   void* handle_ = nullptr;

@@ -24,5 +24,16 @@ TEST_P(CompiledSuite, ShardPasses) {
 
 INSTANTIATE_TEST_SUITE_P(, CompiledSuite, testing::Range(std::size_t{0}, kShards));
 
+/// The program for GPUs, played by the host.
+class SimulatedSuite : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(SimulatedSuite, ShardPasses) {
+  const std::vector<std::string> names = shard_of_cases(GetParam(), kShards);
+  if (names.empty()) GTEST_SKIP() << "no cases: ONNX's backend cases are not beside the repository, or HONE_CASES leaves none to this shard";
+  fmt::print("simulated: {}\n", expect_cases_pass(names, run_simulated).text());
+}
+
+INSTANTIATE_TEST_SUITE_P(, SimulatedSuite, testing::Range(std::size_t{0}, kShards));
+
 }  // namespace
 }  // namespace hone::test

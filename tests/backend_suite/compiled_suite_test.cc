@@ -13,5 +13,12 @@ TEST(CompiledSuiteSample, Passes) {
   fmt::print("compiled: {}\n", expect_cases_pass(names, run_compiled).text());
 }
 
+/// The program for GPUs, played by the host.
+TEST(SimulatedSuiteSample, Passes) {
+  const std::vector<std::string> names = shard_of_cases(11, 50);
+  if (names.empty()) GTEST_SKIP() << "ONNX's backend cases are not beside the repository";
+  fmt::print("simulated: {}\n", expect_cases_pass(names, run_simulated).text());
+}
+
 }  // namespace
 }  // namespace hone::test

@@ -82,8 +82,8 @@ class Run {
     recipe.train.precision = setting.precision;
     recipe.train.keep_f32 = setting.keep_f32;
     const onnx::Imported model = onnx::import_model(folder_ + "model.onnx", {.mend = onnx::mend_options(recipe)});
-    const plan::Plan plan = compile({model.graph, model.model, name}, recipe, {.cpu_levels = {host_level()}, .passes = setting.passes}).plan;
-    replicas_.emplace(plan, setting.replicas, SessionOptions{.device = "cpu", .threads = setting.threads});
+    const plan::Plan plan = compile({model.graph, model.model, name}, recipe, {.targets = {setting.target}, .cpu_levels = {host_level()}, .passes = setting.passes}).plan;
+    replicas_.emplace(plan, setting.replicas, SessionOptions{.device = setting.target, .threads = setting.threads});
     session_ = &replicas_->session();
     if (replicas_->is_alone()) runner_ = std::make_unique<SessionRunner>(*session_);
     else runner_ = std::make_unique<ReplicaRunner>(*replicas_, plan.batch_symbol);

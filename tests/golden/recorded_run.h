@@ -38,6 +38,7 @@ struct Setting {
   ReplicaOptions replicas = {};  ///< the batches are split among them
   std::string precision = "f32";  ///< train.precision
   std::vector<std::string> keep_f32 = {};
+  std::string target = "cpu";  ///< what it is compiled for, and the device that it runs on
   bool sync_batch_norm = false;  ///< without it, replicas see other batch statistics than the recorded run
 };
 

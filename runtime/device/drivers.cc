@@ -1,0 +1,64 @@
+#include "runtime/device/drivers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/diag.h"
+#include "base/text.h"
+#include "runtime/device/sim_device.h"
+
+namespace hone {
+namespace {
+
+constexpr int kSimDevices = 8;
+
+std::vector<std::string> list_sim(std::string*) { return std::vector<std::string>(kSimDevices, "a GPU played by the host, for tests of programs for GPUs"); }
+std::unique_ptr<Device> open_sim(int number) { return std::make_unique<SimDevice>(SimOptions{.number = number}); }
+
+constexpr Driver kDrivers[] = {
+    {.name = "sim", .list = list_sim, .open = open_sim},
+};
+
+/// The number behind the colon.
+int number_in(std::string_view device, std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() and end == text.data() + text.size() and number >= 0) return number;
+  throw Error(Code::kDevice, fmt::format("device {}: {} is no number of a device", quoted(device), quoted(text)), {}, {"write for example cuda:0"});
+}
+
+bool contains(const std::vector<std::string>& names, std::string_view name) { return std::ranges::find(names, name) != names.end(); }
+
+}  // namespace
+
+std::span<const Driver> all_drivers() { return kDrivers; }
+
+std::optional<ChosenDevice> choose_device(std::string_view device, const std::vector<std::string>& targets_of_plan) {
+  if (device == "cpu") return std::nullopt;
+  if (device == "auto") {
+    const bool has_cpu = contains(targets_of_plan, "cpu");
+    for (const Driver& driver : kDrivers)
+      if ((driver.preferred or not has_cpu) and contains(targets_of_plan, driver.name) and not driver.list(nullptr).empty()) return ChosenDevice{&driver, 0};
+    return std::nullopt;
+  }
+  const std::size_t colon = device.find(':');
+  const std::string_view name = device.substr(0, colon);
+  std::vector<std::string> names = {"auto", "cpu"};
+  for (const Driver& driver : kDrivers) {
+    names.emplace_back(driver.name);
+    if (driver.name != name) continue;
+    const int number = colon == std::string_view::npos ? 0 : number_in(device, device.substr(colon + 1));
+    std::string why_none;
+    const std::size_t count = driver.list(&why_none).size();
+    if (count == 0) throw Error(Code::kDevice, fmt::format("device {} cannot be used: {}", quoted(device), why_none), {}, {"hone-run devices says what is here", "or use --device cpu"});
+    if (static_cast<std::size_t>(number) >= count)
+      throw Error(Code::kDevice, fmt::format("there is no device {}: of {} there {} {}", quoted(device), name, count == 1 ? "is" : "are", count), {}, {"numbers begin with 0; hone-run devices lists them"});
+    return ChosenDevice{&driver, number};
+  }
+  if (name == "cpu") throw Error(Code::kDevice, fmt::format("device {}: the cpu has no numbers", quoted(device)), {}, {"use --device cpu"});
+  throw Error(Code::kDevice, fmt::format("there is no device {}", quoted(device)), {}, {did_you_mean(name, names), "hone-run devices lists them"});
+}
+
+}  // namespace hone

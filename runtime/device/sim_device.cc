@@ -1,0 +1,205 @@
+#include "runtime/device/sim_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/check.h"
+#include "base/checked.h"
+#include "base/diag.h"
+#include "base/philox.h"
+#include "base/text.h"
+#include "runtime/device/team.h"
+
+namespace hone {
+namespace {
+
+/// So many blocks are enough to see whether their number and order matter.
+constexpr std::int64_t kMostBlocks = 6;
+constexpr std::size_t kKeptReleased = std::size_t{64} << 20;
+/// A NaN of every float type, and no likely integer.
+constexpr int kPoison = 0xff;
+
+constexpr std::uint32_t number(Stream stream) { return static_cast<std::uint32_t>(stream); }
+constexpr std::uint32_t number(Event event) { return static_cast<std::uint32_t>(event); }
+
+}  // namespace
+
+SimDevice::SimDevice(SimOptions options) : options_(options) {
+  if (options_.memory_bytes == 0) options_.memory_bytes = host_memory_bytes();
+}
+
+std::string SimDevice::name() const { return fmt::format("sim:{}", options_.number); }
+std::uint64_t SimDevice::free_memory() const { return options_.memory_bytes - std::min(used_, options_.memory_bytes); }
+
+std::byte* SimDevice::allocate(std::size_t bytes, std::string_view what) {
+  if (bytes > free_memory())
+    throw Error(Code::kMemory, fmt::format("{} takes {}, and {} has {} of {} left", what, human_bytes(bytes), name(), human_bytes(free_memory()), human_bytes(options_.memory_bytes)), {},
+                {"take a smaller batch, or give the device more memory"});
+  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
+  HostMemory memory(rounded, what);
+  std::memset(memory.data(), kPoison, rounded);
+  std::byte* const place = memory.data();
+  order_.allocate(place, rounded);
+  used_ += rounded;
+  memory_.emplace(place, std::move(memory));
+  return place;
+}
+
+void SimDevice::release(std::byte* memory) noexcept {
+  const auto found = memory_.find(memory);
+  try {
+    order_.release(memory);
+  } catch (const InternalError& error) {
+    if (mistake_.empty()) mistake_ = error.what();  // the next synchronize() tells
+  }
+  if (found == memory_.end()) return;
+  used_ -= found->second.size();
+  released_bytes_ += found->second.size();
+  std::memset(memory, kPoison, found->second.size());
+  released_.push_back(std::move(found->second));
+  memory_.erase(found);
+  for (; released_bytes_ > kKeptReleased; released_.pop_front()) released_bytes_ -= released_.front().size();
+}
+
+void SimDevice::load(const plan::Program& program) { code_ = load_code(program); }
+
+const DeviceKernel* SimDevice::find(const std::string& kernel) {
+  std::unique_ptr<DeviceKernel>& known = kernels_[kernel];
+  if (known != nullptr) return known.get();
+  const KernelFunction function = code_.find(kernel);
+  const void* shape = code_.find_constant(plan::launch_symbol(kernel));
+  if (function == nullptr or shape == nullptr) return nullptr;
+  known = std::make_unique<DeviceKernel>(DeviceKernel{kernel, reinterpret_cast<void*>(function), *static_cast<const plan::LaunchShape*>(shape)});
+  HONE_CHECK(known->shape.threads > 0 and known->shape.points > 0, "kernel " + kernel + " cannot be launched");
+  return known.get();
+}
+
+Stream SimDevice::make_stream() { return Stream{order_.add_stream()}; }
+Event SimDevice::make_event() { return Event{order_.add_event()}; }
+
+bool SimDevice::is_captured(Stream stream) const { return capture_ != nullptr and std::ranges::find(capture_->streams, stream) != capture_->streams.end(); }
+
+void SimDevice::put(Stream stream, Work work) {
+  if (is_captured(stream)) capture_->works.push_back(std::move(work));
+  else work();
+}
+
+void SimDevice::refuse_capture(const char* what) const { HONE_CHECK(capture_ == nullptr, fmt::format("{} while a graph is captured", what)); }
+
+void SimDevice::record(Event event, Stream stream) {
+  if (is_captured(stream)) captured_events_.insert(event);
+  else captured_events_.erase(event);
+  put(stream, [this, event, stream] { order_.record(number(event), number(stream)); });
+}
+
+void SimDevice::wait(Stream stream, Event event) {
+  const bool of_capture = captured_events_.contains(event);
+  if (of_capture and not is_captured(stream)) {
+    HONE_CHECK(capture_ != nullptr, fmt::format("stream {} waits for an event of a capture that has ended", number(stream)));
+    capture_->streams.push_back(stream);  // from here on it is part of the capture
+  }
+  HONE_CHECK(of_capture or not is_captured(stream), fmt::format("stream {} is captured and waits for an event that is not", number(stream)));
+  put(stream, [this, event, stream] { order_.wait(number(stream), number(event)); });
+}
+
+void SimDevice::synchronize(Stream stream) {
+  refuse_capture("the host waits for a stream");
+  order_.synchronize(number(stream));
+  std::erase_if(arrivals_, [stream](const Arrival& arrival) {
+    if (arrival.stream != stream) return false;
+    std::memcpy(arrival.to, arrival.bytes.data(), arrival.bytes.size());
+    return true;
+  });
+  HONE_CHECK(mistake_.empty(), std::exchange(mistake_, ""));
+}
+
+void SimDevice::launch(Stream stream, const Launch& launch) {
+  HONE_CHECK(launch.kernel != nullptr and launch.begin < launch.end and launch.bytes.size() == launch.buffers.size(), "a launch of nothing");
+  OwnLaunch own{.kernel = launch.kernel,
+                .buffers = {launch.buffers.begin(), launch.buffers.end()},
+                .bytes = {launch.bytes.begin(), launch.bytes.end()},
+                .read_only = launch.read_only,
+                .sizes = {launch.sizes.begin(), launch.sizes.end()},
+                .begin = launch.begin,
+                .end = launch.end};
+  put(stream, [this, stream, own = std::move(own)] { run(stream, own); });
+}
+
+void SimDevice::run(Stream stream, const OwnLaunch& launch) {
+  using BlockFunction = void (*)(void* const* buffers, const std::int64_t* sizes, std::int64_t begin, std::int64_t end, std::int64_t block, std::int64_t blocks);
+  order_.begin(number(stream), launch.kernel->name);
+  for (std::size_t i = 0; i < launch.buffers.size(); ++i) {
+    const auto* memory = static_cast<const std::byte*>(launch.buffers[i]);
+    if (i < launch.read_only) order_.read(memory, launch.bytes[i]);
+    else order_.write(memory, launch.bytes[i]);
+  }
+  const auto function = reinterpret_cast<BlockFunction>(launch.kernel->function);
+  const std::int64_t blocks = plan::blocks_for(launch.kernel->shape, launch.end - launch.begin, kMostBlocks);
+  const DenormalsKept as_on_a_gpu;
+  const auto first = static_cast<std::int64_t>(philox(options_.seed, 0, launches_++)[0] % static_cast<std::uint32_t>(blocks));
+  for (std::int64_t i = blocks; i-- > 0;) function(launch.buffers.data(), launch.sizes.data(), launch.begin, launch.end, (first + i) % blocks, blocks);
+}
+
+void SimDevice::copy_in(Stream stream, std::byte* to, const void* from, std::size_t bytes) {
+  HONE_CHECK(not is_captured(stream), "a copy from the host is captured: its memory may be gone when the graph runs");
+  order_.begin(number(stream), "a copy from the host");
+  order_.write(to, bytes);
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+void SimDevice::copy_out(Stream stream, void* to, const std::byte* from, std::size_t bytes) {
+  HONE_CHECK(not is_captured(stream), "a copy to the host is captured: its memory may be gone when the graph runs");
+  order_.begin(number(stream), "a copy to the host");
+  order_.read(from, bytes);
+  if (bytes == 0) return;
+  arrivals_.push_back({stream, to, {from, from + bytes}});
+  std::memset(to, kPoison, bytes);
+}
+
+void SimDevice::copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) {
+  HONE_CHECK(to + bytes <= from or from + bytes <= to, "a copy onto itself");
+  put(stream, [this, stream, to, from, bytes] {
+    order_.begin(number(stream), "a copy");
+    order_.read(from, bytes);
+    order_.write(to, bytes);
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  });
+}
+
+void SimDevice::begin_capture(Stream stream) {
+  refuse_capture("a capture begins");
+  capture_ = std::make_unique<Recorded>();
+  capture_->streams.push_back(stream);
+}
+
+StepGraph SimDevice::end_capture(Stream stream) {
+  HONE_CHECK(capture_ != nullptr and capture_->streams.front() == stream, "the capture that ends did not begin here");
+  const StepGraph graph{next_graph_++};
+  graphs_.emplace(graph, std::move(*capture_));
+  capture_.reset();
+  return graph;
+}
+
+/// Its other streams go on after what was in this one, and this one after them.
+void SimDevice::replay(Stream stream, StepGraph graph) {
+  refuse_capture("a graph runs");
+  const auto found = graphs_.find(graph);
+  HONE_CHECK(found != graphs_.end(), "a graph runs that was forgotten");
+  const Recorded& recorded = found->second;
+  HONE_CHECK(recorded.streams.front() == stream, "a graph runs in another stream than that which was captured");
+  const std::uint32_t fork = order_.add_event();
+  order_.record(fork, number(stream));
+  for (const Stream other : recorded.streams) order_.wait(number(other), fork);
+  for (const Work& work : recorded.works) work();
+  for (const Stream other : recorded.streams) {
+    order_.record(fork, number(other));
+    order_.wait(number(stream), fork);
+  }
+}
+
+void SimDevice::forget(StepGraph graph) noexcept { graphs_.erase(graph); }
+
+}  // namespace hone

@@ -1,0 +1,96 @@
+// The sim driver: a GPU played by the host. Kernels run block by block and thread by thread (backends/llvm/gpu_blocks.h), one piece of work after the other as it is put into streams. What a real
+// device would forgive by luck is a mistake here: accesses that no event and no synchronize() orders, memory that was released or never allocated, results that are read too early, capture of what
+// cannot be captured. Mistakes are InternalErrors. Fresh and released memory holds NaNs.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "runtime/device/code_loader.h"
+#include "runtime/device/device.h"
+#include "runtime/device/host_memory.h"
+#include "runtime/device/order_check.h"
+
+namespace hone {
+
+struct SimOptions {
+  int number = 0;
+  std::uint64_t memory_bytes = 0;  ///< that it pretends to have; 0: as much as the host
+  /// Of the order in which a launch's blocks run, which must not matter.
+  std::uint64_t seed = 0;
+};
+
+class SimDevice final : public Device {
+ public:
+  explicit SimDevice(SimOptions options);
+
+  std::string name() const override;
+  std::uint64_t free_memory() const override;
+  std::byte* allocate(std::size_t bytes, std::string_view what) override;
+  void release(std::byte* memory) noexcept override;
+  void load(const plan::Program& program) override;
+  const DeviceKernel* find(const std::string& kernel) override;
+  Stream make_stream() override;
+  Event make_event() override;
+  void record(Event event, Stream stream) override;
+  void wait(Stream stream, Event event) override;
+  void synchronize(Stream stream) override;
+  void launch(Stream stream, const Launch& launch) override;
+  void copy_in(Stream stream, std::byte* to, const void* from, std::size_t bytes) override;
+  void copy_out(Stream stream, void* to, const std::byte* from, std::size_t bytes) override;
+  void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) override;
+  void begin_capture(Stream stream) override;
+  StepGraph end_capture(Stream stream) override;
+  void replay(Stream stream, StepGraph graph) override;
+  void forget(StepGraph graph) noexcept override;
+
+ private:
+  using Work = std::function<void()>;
+  /// A copy to the host, which is done when the host has waited for it.
+  struct Arrival {
+    Stream stream;
+    void* to;
+    std::vector<std::byte> bytes;
+  };
+  struct Recorded {
+    std::vector<Work> works;
+    std::vector<Stream> streams;  ///< that take part; the first is the one that was captured
+  };
+
+  /// Does it, or writes it down.
+  void put(Stream stream, Work work);
+  void refuse_capture(const char* what) const;
+  bool is_captured(Stream stream) const;
+  /// A launch with what it was given by reference.
+  struct OwnLaunch {
+    const DeviceKernel* kernel;
+    std::vector<void*> buffers;
+    std::vector<std::size_t> bytes;
+    std::size_t read_only;
+    std::vector<std::int64_t> sizes;
+    std::int64_t begin, end;
+  };
+  void run(Stream stream, const OwnLaunch& launch);
+
+  SimOptions options_;
+  OrderCheck order_;
+  std::map<std::byte*, HostMemory> memory_;
+  std::deque<HostMemory> released_;  ///< the last of what was: not given out again for a while, so that whoever still reads it finds NaNs
+  std::size_t released_bytes_ = 0;
+  std::uint64_t used_ = 0;
+  LoadedCode code_;
+  std::map<std::string, std::unique_ptr<DeviceKernel>> kernels_;
+  std::vector<Arrival> arrivals_;
+  std::unique_ptr<Recorded> capture_;
+  std::set<Event> captured_events_;  ///< those that stand for captured work
+  std::map<StepGraph, Recorded> graphs_;
+  std::uint32_t next_graph_ = 0;
+  std::uint64_t launches_ = 0;
+  std::string mistake_;  ///< found where nothing may be thrown
+};
+
+}  // namespace hone

@@ -1,0 +1,101 @@
+// DeviceWork: what a session on a device has besides its executors: the device, its streams, and the ways between its memory and the host's.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/device/device.h"
+#include "runtime/device/host_memory.h"
+#include "runtime/kernel_run.h"
+
+namespace hone {
+
+class DeviceWork {
+ public:
+  explicit DeviceWork(std::unique_ptr<Device> device);
+
+  Device& device() { return *device_; }
+
+  // In the stream that computes, in order.
+  void run(const BoundKernel& kernel);
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes);
+
+  /// Brings what the caller feeds to the device while nothing computes; what computes from now on waits for it. The caller's memory must hold still until finish().
+  void feed(std::byte* to, const void* from, std::size_t bytes);
+  void end_of_feeds();
+
+  // Between host and device, when all before it is done; done when they return.
+  void read(void* to, const std::byte* from, std::size_t bytes);
+  std::vector<std::byte> read(const std::byte* from, std::size_t bytes);
+  void write(std::byte* to, const void* from, std::size_t bytes);
+  /// All that was put into the streams is done.
+  void finish();
+
+  /// Where the number i lies on the device, as i64, for 0 <= i < count; stays there.
+  const std::byte* numbers(std::int64_t count);
+
+  /// A word of memory, for as long as it lives; they are given back in reverse order.
+  class Word {
+   public:
+    explicit Word(DeviceWork& work);
+    ~Word() { --work_.words_taken_; }
+    Word(const Word&) = delete;
+    Word& operator=(const Word&) = delete;
+    std::byte* data() const { return data_; }
+
+   private:
+    DeviceWork& work_;
+    std::byte* data_;
+  };
+
+  /// What comes from now on is written down and not done, until it is made a CapturedSteps.
+  void begin_capture() { device_->begin_capture(compute_); }
+  /// Grows whenever memory moves: what was captured before is of no use.
+  std::uint64_t memory_moved() const { return moved_; }
+  void note_memory_moved() { ++moved_; }
+
+ private:
+  friend class CapturedSteps;
+
+  std::unique_ptr<Device> device_;
+  Stream compute_, copies_;
+  Event fed_;
+  std::vector<DeviceMemory> number_tables_;  // the last one is the longest; others may be read by what was captured
+  std::int64_t number_count_ = 0;
+  std::vector<DeviceMemory> words_;
+  std::size_t words_taken_ = 0;
+  std::uint64_t moved_ = 0;
+};
+
+/// What was put into the stream since begin_capture(), to be done again and again with the same addresses and sizes.
+class CapturedSteps {
+ public:
+  explicit CapturedSteps(DeviceWork& work) : work_(work), graph_(work.device_->end_capture(work.compute_)) {}
+  ~CapturedSteps() { work_.device_->forget(graph_); }
+  CapturedSteps(const CapturedSteps&) = delete;
+  CapturedSteps& operator=(const CapturedSteps&) = delete;
+
+  void replay() { work_.device_->replay(work_.compute_, graph_); }
+
+ private:
+  DeviceWork& work_;
+  StepGraph graph_;
+};
+
+/// Memory in which a session computes: its device's, or the host's.
+class WorkMemory {
+ public:
+  WorkMemory() = default;
+  WorkMemory(std::size_t bytes, std::string_view what, DeviceWork* device);
+
+  std::byte* data() const { return on_device_.data() != nullptr ? on_device_.data() : on_host_.data(); }
+  std::size_t size() const { return on_device_.data() != nullptr ? on_device_.size() : on_host_.size(); }
+
+ private:
+  HostMemory on_host_;
+  DeviceMemory on_device_;
+};
+
+}  // namespace hone

@@ -1,0 +1,102 @@
+// How an executor runs on a device: feeds go there, kernels are put into its stream, and what only the host can do comes back in between. A segment without such things is captured when it
+// runs for the second time, and then replayed.
+#include <algorithm>
+
+#include "base/check.h"
+#include "runtime/executor.h"
+
+namespace hone {
+namespace {
+
+std::size_t aligned(std::size_t bytes) { return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment; }
+
+}  // namespace
+
+/// Puts the matched feeds into memory of the device, and lets feeds_ say where.
+void Executor::feed_device(const BoundSegment& bound) {
+  DeviceWork& device = *state_.device;
+  std::vector<std::size_t> bytes;
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < matched_.size(); ++i) {
+    std::size_t count = 1;
+    for (const std::int64_t extent : bound.feed_shapes[i]) count *= static_cast<std::size_t>(extent);  // the binding has checked it
+    bytes.push_back(count * size_of(entry_.feeds[i].dtype));
+    total += aligned(bytes.back());
+  }
+  reserve_arena(feed_memory_, total, &device);
+  std::byte* place = feed_memory_.data();
+  for (std::size_t i = 0; i < matched_.size(); ++i) {
+    device.feed(place, feeds_[i], bytes[i]);
+    feeds_[i] = place;
+    place += aligned(bytes[i]);
+  }
+  device.end_of_feeds();
+}
+
+/// All steps of the segment in their order.
+void Executor::run_steps_on_device(BoundSegment& bound) {
+  DeviceWork& device = *state_.device;
+  const auto run_all = [&] {
+    for (BoundStep& step : bound.steps) std::visit([this](auto& what) { execute(what); }, step);
+  };
+  const bool is_body = shared_arena_ == nullptr;
+  if (is_body or bound.on_host_between) return run_all();
+  if (bound.captured and bound.last_memory_moved != device.memory_moved()) bound.captured.reset();
+  if (not bound.captured) {
+    const bool has_run = bound.last_memory_moved == device.memory_moved();
+    bound.last_memory_moved = device.memory_moved();
+    if (not has_run) return run_all();  // for one run a graph is not worth making
+    device.begin_capture();
+    run_all();
+    bound.captured = std::make_unique<CapturedSteps>(device);
+  }
+  bound.captured->replay();
+}
+
+void Executor::execute_on_device(const KernelRun& run) {
+  for (const BoundKernel& kernel : run.kernels) state_.device->run(kernel);
+}
+
+/// Between copies to the host and back.
+void Executor::execute_on_device(BoundHost& step) {
+  DeviceWork& device = *state_.device;
+  std::vector<std::vector<std::byte>> contents;
+  const auto bytes_of = [this](std::int64_t buffer) { return current_->buffers[static_cast<std::size_t>(buffer)].bytes; };
+  for (std::size_t i = 0; i < step.operands.size(); ++i) {
+    const std::int64_t buffer = step.operand_buffers[i];
+    contents.push_back(buffer < 0 ? std::vector<std::byte>() : device.read(pointer(buffer), bytes_of(buffer)));
+    step.operands[i].data = buffer < 0 ? nullptr : contents.back().data();
+  }
+  for (std::size_t i = 0; i < step.results.size(); ++i) {
+    const std::int64_t buffer = step.result_buffers[i];
+    contents.emplace_back(buffer < 0 ? 0 : bytes_of(buffer));
+    step.results[i].data = buffer < 0 ? nullptr : contents.back().data();
+  }
+  step.function->run(step.attributes, step.operands, step.results);
+  for (std::size_t i = 0; i < step.results.size(); ++i)
+    if (step.result_buffers[i] >= 0) device.write(pointer(step.result_buffers[i]), contents[step.operands.size() + i].data(), contents[step.operands.size() + i].size());
+}
+
+/// Through the host, which has the communicator; so the sums are those of replicas on the host.
+void Executor::execute_on_device(BoundExchange& step) {
+  DeviceWork& device = *state_.device;
+  std::vector<std::vector<std::byte>> contents;
+  for (std::size_t i = 0; i < step.buffers.size(); ++i) {
+    contents.push_back(device.read(pointer(step.buffers[i]), current_->buffers[step.buffers[i]].bytes));
+    step.tensors[i].data = contents.back().data();
+  }
+  if (step.collects) return state_.collected[step.bucket].add(step.tensors);
+  if (state_.shards > 0 and step.operation != plan::AllReduceStep::Operation::kAllGather) state_.collected[step.bucket].take(state_.shards, step.tensors);
+  state_.exchanges.begin(step);
+  state_.exchanges.end_begun();
+  for (std::size_t i = 0; i < step.buffers.size(); ++i) device.write(pointer(step.buffers[i]), contents[i].data(), contents[i].size());
+}
+
+TensorView Executor::read_from_device(const BoundSegment& bound, std::uint32_t buffer, std::vector<std::byte>& content) const {
+  const BoundBuffer& read = bound.buffers[buffer];
+  content.resize(std::max<std::size_t>(read.bytes, 1));
+  if (read.bytes > 0) state_.device->read(content.data(), static_cast<const std::byte*>(pointers_[buffer]), read.bytes);
+  return {read.type.dtype, read.type.shape, content.data()};
+}
+
+}  // namespace hone
