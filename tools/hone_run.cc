@@ -1,6 +1,5 @@
 // hone-run: trains, evaluates and calls a plan. Links no compiler.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -264,5 +263,5 @@ int main(int argc, char** argv) {
   const int exit_code = hone::run_tool(hone::make_tool(arguments), argc, argv);
   if (not hone::mpi_is_unfinished()) return exit_code;
   std::fflush(nullptr);
-  _exit(exit_code);  // MPI's own end would wait for replicas that have failed
+  std::_Exit(exit_code);  // MPI's own end would wait for replicas that have failed
 }

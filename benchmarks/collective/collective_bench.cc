@@ -105,7 +105,7 @@ int main(int count, char** words) {
     else hone::between_threads(count > 1 ? std::atoi(words[1]) : 2);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
-    if (hone::mpi_is_unfinished()) _exit(1);
+    if (hone::mpi_is_unfinished()) std::_Exit(1);
     return 1;
   }
   return 0;

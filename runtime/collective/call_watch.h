@@ -29,6 +29,8 @@ class CallWatch {
     std::atomic<std::uint64_t>& turns_;
   };
 
+  bool is_in_call() const { return turns_.load(std::memory_order_acquire) % 2 == 1; }
+
  private:
   std::atomic<std::uint64_t> turns_ = 0;  // odd within a call
   std::mutex mutex_;

@@ -1,7 +1,7 @@
 // Replicas that are processes, on one machine or many, started by Open MPI's mpirun or Slurm's srun.
 //
 // Every wait has an end: a replica that does not come within the timeout, or that says that it fails, becomes an Error kPeer, which names the same replica everywhere. MPI cannot go on
-// then, and its own end would wait for all: so a process in which mpi_is_unfinished() must flush what it has to say and leave by _exit.
+// then, and its own end would wait for all: so a process in which mpi_is_unfinished() must flush what it has to say and leave by _Exit.
 #pragma once
 
 #include <chrono>
@@ -39,7 +39,11 @@ bool has_mpi();
 /// Starts MPI, once in a process, and waits until all replicas have come. From then on SIGPIPE is ignored, unless the process had a handler for it. Throws kDevice where there is no Open MPI, kPeer where replicas do not come or have other versions.
 std::unique_ptr<MpiCommunicator> connect_with_mpi(const MpiOptions& options);
 
-/// MPI was started here and has not come to a clean end: leave by _exit.
+/// MPI was started here and has not come to a clean end: leave by _Exit.
 bool mpi_is_unfinished();
+
+/// Open MPI 4.1 ends the process by `_exit`, without a word of its ranks, when a TCP connection breaks while it writes. A program that defines `_exit` itself gets that call and asks here: when a
+/// call of MPI is under way, says which replica cannot be reached, as MpiOptions::when_stuck does, and returns the exit code to leave with by _Exit; else returns `status`.
+int exit_code_where_mpi_ends(int status) noexcept;
 
 }  // namespace hone

@@ -55,6 +55,7 @@ std::string machine() {
 }
 
 std::atomic<bool> is_open = false, was_opened = false;
+std::atomic<MpiPeers*> the_peers = nullptr;  // for a program's _exit, which gets no argument of ours
 
 /// Runs `call` in a thread of its own, since MPI has calls that may never return. Nothing, and the thread stays behind, where it does not return in time.
 std::optional<int> result_within(std::chrono::steady_clock::duration timeout, std::function<int()> call) {
@@ -70,12 +71,25 @@ std::optional<int> result_within(std::chrono::steady_clock::duration timeout, st
 bool has_mpi() { return true; }
 bool mpi_is_unfinished() { return is_open; }
 
+int exit_code_where_mpi_ends(int status) noexcept {
+  MpiPeers* const peers = the_peers;
+  if (peers == nullptr or not peers->is_in_call()) return status;
+  try {
+    peers->is_ended_by_mpi();
+  } catch (...) {  // no memory: MPI itself has said something
+  }
+  return exit_code(Code::kPeer);
+}
+
 MpiPeers::MpiPeers(const MpiOptions& options)
     : mpi_(mpi_library()), timeout_(options.timeout), when_stuck_(options.when_stuck ? options.when_stuck : [](const Error&) {}), watch_(options.timeout, [this] { look_who_is_gone(); }, [this] { is_stuck(); }) {
   start_mpi();
   greet(options.version);
   duplicate_world();
+  the_peers = this;
 }
+
+MpiPeers::~MpiPeers() { the_peers = nullptr; }
 
 void MpiPeers::start_mpi() {
   HONE_CHECK(not was_opened.exchange(true), "MPI cannot be started twice in a process");

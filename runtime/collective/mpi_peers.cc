@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <thread>
@@ -29,6 +30,8 @@ constexpr auto kSpin = 50us, kYield = 2000us, kShortestSleep = 50us, kLongestSle
 /// More than that between two looks at the clock, and it was this process that did not run.
 constexpr auto kLongestStep = 200ms;
 constexpr auto kLongestFarewell = 1000ms;
+/// MPI's word on a peer may be late: so long, a word on why that one has left may still come.
+constexpr auto kLateNews = 300ms;
 
 /// Also while its parent has not asked for its exit code yet, which mpirun does late.
 bool has_ended(std::uint32_t process) {
@@ -170,7 +173,7 @@ void MpiPeers::look_for_messages() {
     if (failure_) continue;
     control.text[sizeof control.text - 1] = '\0';
     const bool is_refuted = control.blame == Blame::kUnreachable and control.about == rank_;
-    failure_ = is_refuted ? unreachable(from, "it cannot reach this one") : Failure{control.blame, control.text};
+    failure_ = is_refuted ? unreachable({from}, "it cannot reach this one") : Failure{control.blame, control.text};
     spread({is_refuted ? from : control.about});
   }
 }
@@ -219,11 +222,16 @@ std::vector<int> MpiPeers::culprits() const {
   return blamed.empty() ? candidates : blamed;
 }
 
-MpiPeers::Failure MpiPeers::nobody_came_to(const std::vector<int>& blamed) const {
+/// "rank 1 (process 12 on a)", "ranks 1 (...) and 2 (...)"
+std::string MpiPeers::names_of(const std::vector<int>& ranks, std::string_view between) const {
   std::vector<std::string> names;
-  for (const int rank : blamed) names.push_back(name_of(rank));
+  for (const int rank : ranks) names.push_back(name_of(rank));
+  return fmt::format("rank{} {}", names.size() == 1 ? "" : "s", fmt::join(names, between));
+}
+
+MpiPeers::Failure MpiPeers::nobody_came_to(const std::vector<int>& blamed) const {
   const double seconds = std::chrono::duration<double>(timeout_).count();
-  return {Blame::kMissing, fmt::format("rank{} {} did not come within {} (rank {} waited in {})", names.size() == 1 ? "" : "s", fmt::join(names, " and "), human_duration(seconds), rank_, call_)};
+  return {Blame::kMissing, fmt::format("{} did not come within {} (rank {} waited in {})", names_of(blamed, " and "), human_duration(seconds), rank_, call_)};
 }
 
 void MpiPeers::nobody_came() {
@@ -246,20 +254,33 @@ void MpiPeers::look_who_is_gone() {
 /// The other thread is within MPI for good, and what it has written before is seen.
 void MpiPeers::is_stuck() {
   if (not failure_) failure_ = nobody_came_to(culprits());
-  when_stuck_(error());
-  std::fputs((std::string(error().what()) + "\n").c_str(), stderr);
-  _exit(exit_code(Code::kPeer));
+  say_failure();
+  std::_Exit(exit_code(Code::kPeer));
 }
 
-MpiPeers::Failure MpiPeers::unreachable(int peer, std::string_view why) const {
-  return {Blame::kUnreachable, fmt::format("rank {} cannot be reached in {}: {}", name_of(peer), call_, why)};
+void MpiPeers::say_failure() {
+  when_stuck_(error());
+  std::fputs((std::string(error().what()) + "\n").c_str(), stderr);
+}
+
+/// It does not say which connection broke: a process that is gone within a moment is to blame, else any to which something was being sent.
+void MpiPeers::is_ended_by_mpi() {
+  const auto someone_is_gone = [&] { return std::any_of(&peers_[0], &peers_[size_], [](const Peer& peer) { return peer.gone != 0; }); };
+  for (const auto end = steady_clock::now() + kLateNews; not failure_ and not someone_is_gone() and steady_clock::now() < end; std::this_thread::sleep_for(5ms)) look_who_is_gone();
+  if (not failure_) failure_ = unreachable(culprits(), "a connection broke during a write, and MPI ends this process");
+  say_failure();
+}
+
+/// Names this one, too: who hears of it cannot know which of the two is cut off from the others.
+MpiPeers::Failure MpiPeers::unreachable(const std::vector<int>& blamed, std::string_view why) const {
+  return {Blame::kUnreachable, fmt::format("{} cannot be reached from rank {} in {}: {}", names_of(blamed, " or "), name_of(rank_), call_, why)};
 }
 
 /// MPI's word on one peer may be late: where that one has only left because of another, the word about the other is on its way.
 void MpiPeers::connection_broke(int peer, int problem) {
-  for (const auto end = steady_clock::now() + 300ms; not failure_ and steady_clock::now() < end; std::this_thread::sleep_for(1ms)) look_for_messages();
+  for (const auto end = steady_clock::now() + kLateNews; not failure_ and steady_clock::now() < end; std::this_thread::sleep_for(1ms)) look_for_messages();
   if (not failure_) {
-    failure_ = peer < 0 ? Failure{Blame::kUnreachable, fmt::format("MPI fails in {}: {}", call_, mpi_.text_of(problem))} : unreachable(peer, mpi_.text_of(problem));
+    failure_ = peer < 0 ? Failure{Blame::kUnreachable, fmt::format("MPI fails in {}: {}", call_, mpi_.text_of(problem))} : unreachable({peer}, mpi_.text_of(problem));
     spread(peer < 0 ? std::vector<int>{} : std::vector{peer});
   }
   throw error();

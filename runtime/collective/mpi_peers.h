@@ -30,6 +30,7 @@ class MpiPeers {
   explicit MpiPeers(const MpiOptions& options);
   MpiPeers(const MpiPeers&) = delete;
   MpiPeers& operator=(const MpiPeers&) = delete;
+  ~MpiPeers();
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -53,6 +54,9 @@ class MpiPeers {
   std::span<const Transfer> wait_some();
 
   void fail(const char* why) noexcept;
+  /// In the thread whose call it is: MPI ends the process, and none of its functions can be called any more. Returns where no call is under way, or when all is said.
+  void is_ended_by_mpi();
+  bool is_in_call() const { return watch_.is_in_call(); }
   /// The clean end, after a last meeting of all.
   void finish();
 
@@ -107,9 +111,11 @@ class MpiPeers {
   std::string name_of(int rank) const;
   Error error() const;
   Failure nobody_came_to(const std::vector<int>& blamed) const;
-  Failure unreachable(int peer, std::string_view why) const;
+  Failure unreachable(const std::vector<int>& blamed, std::string_view why) const;
+  std::string names_of(const std::vector<int>& ranks, std::string_view between) const;
   void look_who_is_gone();
   void is_stuck();
+  void say_failure();
   [[noreturn]] void nobody_came();
   [[noreturn]] void connection_broke(int peer, int problem);
   void spread(const std::vector<int>& blamed);

@@ -6,6 +6,7 @@ namespace hone {
 
 bool has_mpi() { return false; }
 bool mpi_is_unfinished() { return false; }
+int exit_code_where_mpi_ends(int status) noexcept { return status; }
 
 std::unique_ptr<MpiCommunicator> connect_with_mpi(const MpiOptions&) {
   throw Error(Code::kDevice, "this Hone was built without MPI, so it cannot train with several processes", {},

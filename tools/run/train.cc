@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 
 #include "base/diag.h"
 #include "base/files.h"
@@ -38,7 +39,7 @@ int stop_code(const Arguments& arguments) {
 volatile std::sig_atomic_t stop_signal = 0;  // the one thing that a signal handler may touch
 
 extern "C" void on_stop_signal(int number) {
-  if (number == SIGINT and stop_signal != 0) _exit(kStopped);
+  if (number == SIGINT and stop_signal != 0) std::_Exit(kStopped);
   stop_signal = number;
 }
 

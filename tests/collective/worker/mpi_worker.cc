@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -94,7 +95,7 @@ int run(const Arguments& arguments, int rank) {
   }
   const auto all = connect_with_mpi({.timeout = std::chrono::milliseconds(arguments.timeout_ms), .version = arguments.version, .when_stuck = [&](const Error& error) {
                                        say(arguments.folder, rank, error.what(), error.exit_code());
-                                       _exit(error.exit_code());
+                                       std::_Exit(error.exit_code());
                                      }});
   if (arguments.what == "conform") return conform(*all, arguments.folder);
   if (arguments.what == "part") return 0;
@@ -119,6 +120,6 @@ int main(int count, char** words) {
     said = error.what();
   }
   hone::test::say(arguments.folder, rank, said, code);
-  if (hone::mpi_is_unfinished()) _exit(code);
+  if (hone::mpi_is_unfinished()) std::_Exit(code);
   return code;
 }
