@@ -172,15 +172,6 @@ std::optional<int> Ranks::exit_code(int rank, std::chrono::milliseconds patience
 
 bool Ranks::has_ended(int rank) const { return std::filesystem::exists(folder_ / file("exit", rank)); }
 
-bool Ranks::is_gone(int rank, std::chrono::milliseconds patience) const {
-  const pid_t tool = process(rank);
-  for (const auto end = steady_clock::now() + patience; not has_ended(rank); std::this_thread::sleep_for(5ms)) {
-    if (kill(tool, 0) != 0) return (void)exit_code(rank, 500ms), true;  // its exit code is about to be written, if ever
-    if (steady_clock::now() >= end) return false;
-  }
-  return true;
-}
-
 std::string Ranks::all_said() const {
   std::string all;
   for (int rank = 0; rank < size_; ++rank) all += fmt::format("rank {} said:\n{}\n", rank, said(rank));

@@ -87,8 +87,6 @@ class Ranks {
   /// Nothing where it does not end in time.
   std::optional<int> exit_code(int rank, std::chrono::milliseconds patience = kPatience) const;
   bool has_ended(int rank) const;
-  /// Its process has ended, in time; also where nothing is left to tell how, because mpirun has ended that, too.
-  bool is_gone(int rank, std::chrono::milliseconds patience) const;
   std::string said(int rank) const { return folder_.read(file("said", rank)); }
   /// Of all of them and of mpirun.
   std::string all_said() const;
