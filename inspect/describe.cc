@@ -4,8 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "base/recipe.h"
 #include "base/text.h"
+#include "inspect/trace.h"
 
 namespace hone {
 
@@ -59,6 +61,26 @@ std::int64_t batch_of(const Contents& contents, const DescribeOptions& options) 
   return contents.plan and not contents.plan->recipe_json.empty() ? recipe_from_json(contents.plan->recipe_json).data.batch_size : 1;
 }
 
+constexpr std::uint64_t kMostTraceBytes = std::uint64_t{1} << 30;
+
+/// Times of the steps of the entry that is shown.
+void add_measured(Json& description, const plan::Plan& plan, const std::string& path) {
+  const std::string stage = description["stage"].get<std::string>();
+  const plan::Entry* entry = plan.programs[0].find(stage);
+  if (entry == nullptr) throw Error(Code::kUsage, fmt::format("--trace: the stage {} is no entry that runs", quoted(stage)), {}, {"leave --stage out"});
+  const auto measured = measured_steps(read_file(path, kMostTraceBytes), path, *entry);
+  for (Json& one : description["program"]["entries"]) {
+    if (one["name"] != stage) continue;
+    for (std::size_t i = 0; i < measured.size(); ++i) {
+      if (not measured[i]) continue;
+      one["steps"][i]["measured_us"] = measured[i]->microseconds;
+      one["steps"][i]["runs"] = measured[i]->runs;
+      if (measured[i]->start) one["steps"][i]["start_us"] = *measured[i]->start;
+    }
+  }
+  description["trace"] = shown(path);
+}
+
 }  // namespace
 
 KnownSizes sizes_of(const Contents& contents, const DescribeOptions& options) {
@@ -106,6 +128,8 @@ Json describe(const Contents& contents, const DescribeOptions& options) {
   if (contents.plan and not contents.plan->programs.empty()) {
     description["weights"] = describe_weights(graph, *contents.plan);
     description["program"] = describe_program(*contents.plan, sizes);
+    say_parts_and_categories(description);
+    if (not options.trace.empty()) add_measured(description, *contents.plan, options.trace);
   }
   return description;
 }

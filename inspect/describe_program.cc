@@ -144,12 +144,17 @@ Json describe_buffer(const plan::Program& program, const plan::Entry& entry, con
 }
 
 /// What an arena buffer is for, by the parts of the step between whose steps it lives.
-std::string category_of(const Json& steps, const Buffer& buffer) {
-  const auto part = [&](std::uint32_t step) { return step < steps.size() ? steps[step]["part"].get<std::string>() : std::string(); };
-  const std::string from = part(buffer.first_step), to = part(buffer.last_step);
+std::string category_of(const Json& steps, const Json& buffer) {
+  const auto part = [&](const char* key) { return steps.at(buffer[key].get<std::size_t>())["part"].get<std::string>(); };
+  const std::string from = part("first_step"), to = part("last_step");
   if (from == "update") return "update";
   if (from == "backward" or from == "all_reduce") return "gradient";
   return to == "backward" or to == "update" or to == "all_reduce" ? "saved activation" : "activation";
+}
+
+void say_categories(Json& entry) {
+  for (Json& buffer : entry["buffers"])
+    if (buffer["storage"] == "arena" and not entry["steps"].empty()) buffer["category"] = category_of(entry["steps"], buffer);
 }
 
 Json describe_entry(const plan::Program& program, const plan::Entry& entry, const Costs& costs, const Json& nodes) {
@@ -165,11 +170,11 @@ Json describe_entry(const plan::Program& program, const plan::Entry& entry, cons
     Json buffer = {{"id", i}};
     buffer.update(describe_buffer(program, entry, entry.buffers[i], memory.bytes[i]));
     if (entry.buffers[i].storage == Buffer::Storage::kArena) {
-      buffer["category"] = category_of(json["steps"], entry.buffers[i]);
       buffer["offset"] = memory.arena ? Json(memory.offsets[i]) : Json();
     }
     json["buffers"].push_back(std::move(buffer));
   }
+  say_categories(json);
   if (not memory.arena) return json["memory"] = nullptr, json;
   json["memory"] = {{"arena_bytes", *memory.arena}, {"bodies_bytes", memory.bodies}, {"live", memory.live}, {"peak_step", memory.peak_step}, {"peak_bytes", memory.peak_bytes}, {"alive_at_peak", memory.alive_at_peak}};
   return json;
@@ -224,6 +229,24 @@ Json describe_program(const plan::Plan& plan, const DimBindings& sizes) {
     else json["other_entries"].push_back({{"name", shown(entry.name)}, {"steps", entry.steps.size()}, {"buffers", entry.buffers.size()}});
   }
   return json;
+}
+
+void say_parts_and_categories(Json& description) {
+  const Json& nodes = description["graph"]["nodes"];
+  for (Json& entry : description["program"]["entries"]) {
+    if (entry["name"] != description["stage"]) continue;
+    for (Json& step : entry["steps"]) {
+      std::map<std::string, double> flops;
+      for (const Json& id : step["nodes"]) {
+        const Json& node = nodes.at(id.get<std::size_t>());
+        flops[node["part"].get<std::string>()] += node["flops"].is_number() ? node["flops"].get<double>() : 0;
+      }
+      if (flops.empty()) continue;
+      const auto most = std::ranges::max_element(flops, {}, [](const auto& part) { return part.second; });
+      if (most->second > 0) step["part"] = most->first;
+    }
+    say_categories(entry);
+  }
 }
 
 Json describe_weights(const Graph& graph, const plan::Plan& plan) {

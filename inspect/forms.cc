@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "inspect/page.h"
 #include "inspect/scene.h"
 #include "ir/dot.h"
 
@@ -22,6 +23,7 @@ constexpr Form kForms[] = {
     {"text", "lines for a terminal", text_form},
     {"dot", "a graph in the language of Graphviz", [](const Contents& contents, const DescribeOptions& options) { return to_dot(graph_of(contents, options.stage)); }},
     {"svg", "a graph as a picture: modules are boxes, the parts of the training step lie below each other", svg_form},
+    {"html", "a page with everything: graph, kernels, schedule, memory; one file that loads nothing", [](const Contents& contents, const DescribeOptions& options) { return to_html(describe(contents, options)); }},
     {"json", "all that is known, as docs/dump_json.md says", [](const Contents& contents, const DescribeOptions& options) { return to_text(describe(contents, options)); }},
     {"onnx", "a plan's model with its training (TrainingInfoProto), a graph of ordinary nodes", nullptr},  // what is lost is said besides: onnx_form()
 };

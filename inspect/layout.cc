@@ -50,7 +50,8 @@ class Drawing {
     set(graph_, "ranksep", "0.35"), set(graph_, "nodesep", "0.18");
     set(graph_, "splines", edges.size() < 250 ? "true" : "line");
     set(graph_, "nslimit", "3"), set(graph_, "nslimit1", "3"), set(graph_, "mclimit", "0.5");
-    set(graph_, "outputorder", "nodesfirst");
+    constexpr std::size_t kFew = 12;
+    if (boxes.size() > kFew) set(graph_, "pack", "12"), set(graph_, "packmode", "graph");  // what is not connected lies compactly, not in one row
     default_of(AGNODE, "label", ""), default_of(AGNODE, "shape", "box"), default_of(AGNODE, "fixedsize", "true"), default_of(AGNODE, "width", "1"), default_of(AGNODE, "height", "1");
     default_of(AGNODE, "pos", ""), default_of(AGEDGE, "pos", ""), default_of(AGEDGE, "dir", "none");
     for (std::size_t i = 0; i < boxes.size(); ++i) {

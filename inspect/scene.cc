@@ -109,7 +109,7 @@ class SceneBuilder {
     const std::size_t runs = std::min(kMostChildren, (all.size() + kMostChildren - 1) / kMostChildren);
     for (std::size_t r = 0; r < runs; ++r) {
       const std::size_t begin = all.size() * r / runs, end = all.size() * (r + 1) / runs;
-      const std::uint32_t run = add({.kind = SceneBox::Kind::kGroup, .lane = trees_[number].box.lane, .title = cut(trees_[all[begin]].box.title) + " …"}, static_cast<std::int32_t>(number));
+      const std::uint32_t run = add({.kind = SceneBox::Kind::kGroup, .lane = trees_[number].box.lane, .title = cut(trees_[all[begin]].box.title) + " … " + cut(trees_[all[end - 1]].box.title)}, static_cast<std::int32_t>(number));
       for (std::size_t i = begin; i < end; ++i) trees_[all[i]].parent = static_cast<std::int32_t>(run);
       trees_[run].children.assign(all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end));
       while (trees_[run].children.size() > kMostChildren) put_into_runs(run);

@@ -82,6 +82,18 @@ std::string ops_of(const Json& step, const Json& nodes) {
   return ops.size() > 3 ? text + fmt::format(" +{}", ops.size() - 3) : text;
 }
 
+/// Of the first of its nodes that belongs to the step's part and has one.
+std::vector<std::string> path_of_step(const Json& step, const Json& nodes) {
+  std::vector<std::string> path;
+  for (const Json& id : step["nodes"]) {
+    const Json& node = nodes[id.get<std::size_t>()];
+    if (node["part"] != step["part"]) continue;
+    for (const Json& name : node["module"]) path.push_back(clean_text(name.get<std::string>()));
+    if (not path.empty()) return path;
+  }
+  return path;
+}
+
 }  // namespace
 
 Scene scene_of_schedule(const Json& entry, const Json& graph) {
@@ -96,10 +108,7 @@ Scene scene_of_schedule(const Json& entry, const Json& graph) {
   std::map<std::uint32_t, std::uint32_t> written_by;  // root -> the last step that wrote it
   for (std::uint32_t i = 0; i < steps.size(); ++i) {
     const Json& step = steps[i];
-    std::vector<std::string> path;
-    if (not step["nodes"].empty())
-      for (const Json& name : nodes[step["nodes"].back().get<std::size_t>()]["module"]) path.push_back(clean_text(name.get<std::string>()));
-    items.push_back({fmt::format("{} {}", i, clean_text(ops_of(step, nodes))), clean_text(text_of(step, "name")), path, lane_of(text_of(step, "part")), i});
+    items.push_back({fmt::format("{} {}", i, clean_text(ops_of(step, nodes))), clean_text(text_of(step, "name")), path_of_step(step, nodes), lane_of(text_of(step, "part")), i});
     for (const Json& read : step["reads"]) {
       const std::uint32_t buffer = root(read.get<std::uint32_t>());
       if (const auto writer = written_by.find(buffer); writer != written_by.end()) edges.push_back({writer->second, i});

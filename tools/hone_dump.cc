@@ -10,14 +10,14 @@ namespace hone {
 namespace {
 
 struct Arguments {
-  std::string file, as = "text", stage;
+  std::string file, as = "text", stage, trace;
   std::vector<std::string> dim;
   std::int64_t batch = 0;
   bool summary = false;
 };
 
 DescribeOptions options_of(const Arguments& arguments) {
-  DescribeOptions options{.stage = arguments.stage, .batch = arguments.batch};
+  DescribeOptions options{.stage = arguments.stage, .batch = arguments.batch, .sizes = {}, .trace = arguments.trace};
   for (const std::string& item : arguments.dim) {
     const std::size_t equals = item.find('=');
     const auto size = equals == std::string::npos or equals == 0 ? std::nullopt : parse_bytes(item.substr(equals + 1));
@@ -58,6 +58,7 @@ Tool make_tool(Arguments& a) {
                          {"--summary", "", "a table of layers, output shapes and parameters", &a.summary},
                          {"--as", "FORM", forms_text(), &a.as},
                          {"--stage", "STAGE", "which stage of a plan: imported, train_step, kernels, ...", &a.stage},
+                         {"--trace", "FILE", "with json and html: what hone-run --trace measured, in place of estimated times", &a.trace},
                          {"--batch", "N", "samples of a step, for sizes in bytes and for memory; the recipe's batch if not given", &a.batch},
                          {"--dim", "NAME=N", "another symbolic size; may be given several times", &a.dim}},
                         [&a] { return run(a); }}},

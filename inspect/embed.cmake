@@ -1,0 +1,16 @@
+# The page's source files as C++ strings, and the hashes by which its content security policy knows them. Run by cmake -P with PAGE (their folder) and OUT.
+file(READ ${PAGE}/page.html html)
+file(READ ${PAGE}/page.css style)
+set(script "'use strict';\n")
+foreach(part model camera graph timeline details tables main)  # each may use what stands before it
+  file(READ ${PAGE}/${part}.js text)
+  string(APPEND script "${text}")
+endforeach()
+string(SHA256 style_hash "${style}")
+string(SHA256 script_hash "${script}")
+set(source "#include \"inspect/page.h\"\n\nnamespace hone {\n\n")
+foreach(name html style script)
+  string(APPEND source "const std::string_view kPage_${name} = R\"hone_page(${${name}})hone_page\";\n")
+endforeach()
+string(APPEND source "const std::string_view kPage_style_sha256 = \"${style_hash}\", kPage_script_sha256 = \"${script_hash}\";\n\n}  // namespace hone\n")
+file(WRITE ${OUT} "${source}")
