@@ -43,9 +43,11 @@ void Executor::run_steps_on_device(BoundSegment& bound) {
   if (is_body or bound.on_host_between) return run_all();
   if (bound.captured and bound.last_memory_moved != device.memory_moved()) bound.captured.reset();
   if (not bound.captured) {
-    const bool has_run = bound.last_memory_moved == device.memory_moved();
-    bound.last_memory_moved = device.memory_moved();
-    if (not has_run) return run_all();  // for one run a graph is not worth making
+    if (bound.last_memory_moved != device.memory_moved()) {  // for one run a graph is not worth making, and the first may still move memory
+      run_all();
+      bound.last_memory_moved = device.memory_moved();
+      return;
+    }
     device.begin_capture();
     run_all();
     bound.captured = std::make_unique<CapturedSteps>(device);

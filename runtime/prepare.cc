@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "base/check.h"
 #include "base/checked.h"
@@ -41,6 +42,15 @@ void copy_bytes(void* const* buffers, const std::int64_t*, std::int64_t begin, s
 
 std::size_t aligned(std::size_t bytes, std::string_view what) { return checked_add(bytes, kTensorAlignment - 1, what) / kTensorAlignment * kTensorAlignment; }
 
+/// Is there a step for which a device must wait for the host? How often a loop runs is known before, whether a branch or another iteration is taken is not.
+bool needs_host(std::span<const plan::Step> steps) {
+  return std::ranges::any_of(steps, [](const plan::Step& step) {
+    const auto* region = std::get_if<plan::RegionStep>(&step.what);
+    if (region == nullptr) return not std::holds_alternative<plan::KernelStep>(step.what) and not std::holds_alternative<plan::CopyStep>(step.what);
+    return region->kind != plan::RegionStep::Kind::kScan or std::ranges::any_of(region->bodies, [](const plan::Entry& body) { return needs_host(body.steps); });  // plan::check limits the depth
+  });
+}
+
 class Preparer {
  public:
   Preparer(const plan::Entry& entry, Segment segment, const KernelTable& kernels, const DimBindings& sizes, const Worker& worker)
@@ -48,6 +58,7 @@ class Preparer {
 
   std::unique_ptr<BoundSegment> prepare() {
     bound_->sizes = sizes_;
+    bound_->on_host_between = needs_host(std::span(entry_.steps).subspan(segment_.first, segment_.end - segment_.first));
     bound_->buffers.resize(entry_.buffers.size());
     if (segment_.first == 0)
       for (const plan::Feed& feed : entry_.feeds) bound_->feed_shapes.push_back(evaluate(feed.shape, sizes_));
@@ -176,7 +187,6 @@ class Preparer {
   }
 
   void add_step(const plan::HostStep& step, const std::string&) {
-    bound_->on_host_between = true;
     const auto tensors = [this](const std::vector<std::int64_t>& buffers) {
       std::vector<HostTensor> list;
       for (const std::int64_t buffer : buffers) {
@@ -207,7 +217,6 @@ class Preparer {
   }
 
   void add_step(const plan::AllReduceStep& step, const std::string&) {
-    bound_->on_host_between = true;
     BoundExchange exchange{.name = name_of(step), .bucket = step.bucket, .collects = step.collects, .operation = step.operation, .buffers = step.buffers, .tensors = {}};
     for (const std::uint32_t buffer : step.buffers) {
       const BoundBuffer& bound = bound_->buffers[buffer];
@@ -241,7 +250,6 @@ class Preparer {
 
   void add_step(const plan::RegionStep& step, const std::string& origin) {
     BoundRegion region{.region = &step, .number = number_of_region_, .trips = step.trips.evaluate(sizes_)};
-    bound_->on_host_between = true;
     if (region.trips < 0) throw Error(Code::kDataShape, fmt::format("{} would run {} times", quoted(origin), region.trips));
     const bool is_scan = step.kind == plan::RegionStep::Kind::kScan;
     const auto bytes_of = [&](std::int64_t buffer) { return buffer < 0 ? 0 : bound_->buffers[static_cast<std::size_t>(buffer)].bytes; };

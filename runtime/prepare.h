@@ -92,7 +92,7 @@ struct BoundSegment {
   std::size_t memory_bytes = 0;   ///< arena and scratch
   MemoryReport report;            ///< but for `persistent`
   std::size_t most_pointers = 0;  ///< the longest list of buffers of a step
-  bool on_host_between = false;   ///< has steps for which the host must wait: they cannot be captured
+  bool on_host_between = false;   ///< has steps for which a device waits for the host: they cannot be captured
   std::unique_ptr<CapturedSteps> captured = {};  ///< the steps as they ran on the device
   std::uint64_t last_memory_moved = UINT64_MAX;  ///< DeviceWork::memory_moved() when they ran last
 };

@@ -176,6 +176,12 @@ int show_devices(const Arguments& arguments) {
     const std::string text = fmt::format("{:6} {}{}", device.name, device.description, device.usable ? "" : ": cannot be used: " + device.reason);
     print_data((arguments.json ? line.str() : text) + "\n");
   }
+  for (const LibraryInfo& library : list_libraries()) {
+    JsonLine line;
+    line.text("library", library.name).text("version", library.version).boolean("usable", not library.version.empty()).text("reason", library.reason);
+    const std::string text = fmt::format("{:6} {}", "", library.version.empty() ? fmt::format("{} cannot be used: {}", library.name, library.reason) : fmt::format("{} {}", library.name, library.version));
+    print_data((arguments.json ? line.str() : text) + "\n");
+  }
   return 0;
 }
 
@@ -189,7 +195,7 @@ Flags with(Flags flags, const Flags& more) {
 Tool make_tool(Arguments& a) {
   const Flags common = {{"PLAN", "", "the plan that hone-compile wrote", &a.plan, true},
                         {"--weights", "FILE", "an .onnx or .safetensors file, or a checkpoint, to take the weights from", &a.weights},
-                        {"--device", "D", "auto or cpu", &a.device},
+                        {"--device", "D", "auto, or one that hone-run devices lists: cpu, cuda, cuda:1; cuda:0,1 for a replica on each", &a.device},
                         {"--threads", "T", "0: as many as there are cores", &a.threads}};
   const Flags looks = {{"--quiet", "", "no messages but errors", &a.quiet}, {"--json", "", "results as JSON, one object a line", &a.json}};
   const Flags batching = {{"--batch", "B", "samples of a step; training takes auto: as many as fit into the memory", &a.batch},

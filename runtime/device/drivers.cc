@@ -7,6 +7,7 @@
 
 #include "base/diag.h"
 #include "base/text.h"
+#include "runtime/device/cuda_device.h"
 #include "runtime/device/sim_device.h"
 
 namespace hone {
@@ -17,7 +18,21 @@ constexpr int kSimDevices = 8;
 std::vector<std::string> list_sim(std::string*) { return std::vector<std::string>(kSimDevices, "a GPU played by the host, for tests of programs for GPUs"); }
 std::unique_ptr<Device> open_sim(int number) { return std::make_unique<SimDevice>(SimOptions{.number = number}); }
 
+std::vector<std::string> list_cuda(std::string* why_none) {
+  std::vector<std::string> lines;
+  for (const cuda::Gpu& gpu : cuda::gpus(why_none)) lines.push_back(fmt::format("{}, sm_{}{}, {}", gpu.name, gpu.major, gpu.minor, human_bytes(gpu.memory)));
+  return lines;
+}
+
+std::unique_ptr<Device> open_cuda(int number) {
+  std::string why;
+  const cuda::Library* library = cuda::library(&why);
+  if (library == nullptr) throw Error(Code::kDevice, fmt::format("cuda:{} cannot be used: {}", number, why), {}, {"use --device cpu"});
+  return std::make_unique<CudaDevice>(*library, number);
+}
+
 constexpr Driver kDrivers[] = {
+    {.name = "cuda", .list = list_cuda, .open = open_cuda, .preferred = true},
     {.name = "sim", .list = list_sim, .open = open_sim},
 };
 
@@ -34,6 +49,18 @@ bool contains(const std::vector<std::string>& names, std::string_view name) { re
 }  // namespace
 
 std::span<const Driver> all_drivers() { return kDrivers; }
+
+std::vector<std::string> devices_in(std::string_view list) {
+  const std::size_t colon = list.find(':');
+  if (colon == std::string_view::npos) return {std::string(list)};
+  std::vector<std::string> devices;
+  for (const std::string& number : split(list.substr(colon + 1), ',')) {
+    std::string device = fmt::format("{}:{}", list.substr(0, colon), number);
+    if (contains(devices, device)) throw Error(Code::kUsage, fmt::format("--device {}: {} is named twice", quoted(list), quoted(device)), {}, {"--virtual 2 makes two logical devices of each"});
+    devices.push_back(std::move(device));
+  }
+  return devices;
+}
 
 std::optional<ChosenDevice> choose_device(std::string_view device, const std::vector<std::string>& targets_of_plan) {
   if (device == "cpu") return std::nullopt;

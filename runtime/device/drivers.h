@@ -23,6 +23,9 @@ struct Driver {
 
 std::span<const Driver> all_drivers();
 
+/// Each device that "cuda:0,1" or "cpu" names, for choose_device(). Throws Error kUsage for one that is named twice.
+std::vector<std::string> devices_in(std::string_view list);
+
 /// "cuda", "cuda:1": the driver and the number, 0 without one. Nothing for "cpu". "auto" is the first preferred driver that has a device and a program in the plan, then the cpu, then what else the
 /// plan has a program for. Throws Error kDevice for a device that is not known or not there.
 struct ChosenDevice {

@@ -55,6 +55,7 @@ Replicas::Replicas(const plan::Plan& plan, ReplicaOptions replicas, SessionOptio
   for (int i = 0; i < replicas.local; ++i) {
     options.communicator = communicator(i);
     options.shards = shards_each_;
+    if (not replicas.devices.empty()) options.device = replicas.devices[static_cast<std::size_t>(i) * replicas.devices.size() / static_cast<std::size_t>(replicas.local)];
     options.shard_optimizer = optimizer_shares_ > 1;
     if (replicas.shards > 0) options.threads = std::max(1, threads / replicas.shards);
     else if (replicas.local > 1) options.threads = std::max(1, Session::thread_count(threads) / replicas.local);

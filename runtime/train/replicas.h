@@ -13,6 +13,8 @@
 namespace hone {
 
 struct ReplicaOptions {
+  /// Of this process, shared out among its replicas: the first ones get the first device, and so on. Empty: all get SessionOptions::device.
+  std::vector<std::string> devices = {};
   int local = 1;                       ///< in this process
   Communicator* processes = nullptr;   ///< between the processes, which all have as many replicas; outlives them. Null: there is one
   /// Gradients are formed as so many partial sums in a fixed tree (runtime/collective/tree_sum.h), so that the weights are the same bits for any number of replicas. Each

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/checked.h"
 #include "base/diag.h"
 #include "base/text.h"
+#include "runtime/device/drivers.h"
 #include "runtime/device/host_memory.h"
 #include "runtime/train/memory_budget.h"
 #include "runtime/train/replica_runner.h"
@@ -20,9 +23,10 @@ constexpr const char* kAuto = "auto";
 
 /// How many replicas this process has. A physical device is one logical device, or as many as --virtual says; each has one replica, unless fewer are asked for.
 int replicas_here(const Arguments& a) {
+  const std::vector<std::string> physical = devices_in(a.device);
   if (a.replicas < 0 or a.virtual_devices < 0 or a.shards < 0)
     throw Error(Code::kUsage, "--replicas, --virtual and --shards are numbers of at least 1", {}, {"leave them out for one replica on one device"});
-  const std::int64_t devices = std::max<std::int64_t>(a.virtual_devices, 1);
+  const std::int64_t devices = std::max<std::int64_t>(std::min(a.virtual_devices, kMostReplicas + 1), 1) * static_cast<std::int64_t>(physical.size());
   if (devices > kMostReplicas) throw Error(Code::kUsage, fmt::format("--virtual {}: at most {} logical devices", devices, kMostReplicas), {}, {"each has weights and memory of its own"});
   if (a.replicas > devices)
     throw Error(Code::kUsage, fmt::format("--replicas {}: there {} {} device{}", a.replicas, devices == 1 ? "is" : "are", devices, devices == 1 ? "" : "s"), {},
@@ -43,6 +47,13 @@ MemoryBudget budget_for(const Job& job, const Arguments& arguments) {
   return budget;
 }
 
+/// The preferred driver that has a device, and no program in the plan; "" if there is none.
+std::string unused_driver(const plan::Plan& plan) {
+  for (const Driver& driver : all_drivers())
+    if (driver.preferred and std::ranges::find(plan.programs, driver.name, &plan::Program::target) == plan.programs.end() and not driver.list(nullptr).empty()) return std::string(driver.name);
+  return "";
+}
+
 std::unique_ptr<StepRunner> runner_for(Job& job) {
   if (job.replicas.is_alone()) return std::make_unique<SessionRunner>(job.session);
   return std::make_unique<ReplicaRunner>(job.replicas, job.plan.batch_symbol);
@@ -52,10 +63,13 @@ std::unique_ptr<StepRunner> runner_for(Job& job) {
 
 Job::Job(const Arguments& arguments, Communicator* processes)
     : plan(plan::load(arguments.plan)),
-      replicas(plan, {.local = replicas_here(arguments), .processes = processes, .shards = static_cast<int>(arguments.shards), .shard_optimizer = arguments.shard_optimizer},
+      replicas(plan, {.devices = devices_in(arguments.device), .local = replicas_here(arguments), .processes = processes, .shards = static_cast<int>(arguments.shards), .shard_optimizer = arguments.shard_optimizer},
                {.device = arguments.device, .threads = static_cast<int>(arguments.threads)}),
       session(replicas.session()),
       runner(runner_for(*this)) {
+  if (arguments.device == kAuto)
+    if (const std::string unused = unused_driver(plan); not unused.empty())
+      print_message(fmt::format("note: there is a device for {} here, and the plan has no program for it: compile the model with --target cpu,{}", unused, unused));
   plan.programs.clear();  // the session has what it needs of them
   if (not arguments.weights.empty()) load_weights(session, arguments.weights);
 }

@@ -1,0 +1,196 @@
+#include "runtime/device/cuda_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include "base/diag.h"
+#include "base/text.h"
+
+namespace hone {
+namespace {
+
+/// Blocks a processor of the GPU is worth: more would only begin later.
+constexpr std::int64_t kBlocksPerProcessor = 16;
+
+cuda::Address address(const void* memory) { return reinterpret_cast<cuda::Address>(memory); }
+
+/// 90 of "sm_90"; nothing for another name.
+std::optional<int> capability_of(std::string_view level) {
+  if (not level.starts_with("sm_")) return std::nullopt;
+  int number = 0;
+  const auto [end, error] = std::from_chars(level.data() + 3, level.data() + level.size(), number);
+  return error == std::errc() and end == level.data() + level.size() ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
+
+const std::pair<std::string, std::vector<std::byte>>* choose_gpu_code(const plan::Program& program, int capability) {
+  const std::pair<std::string, std::vector<std::byte>>* best = nullptr;
+  int best_level = 0;
+  for (const auto& code : program.code) {
+    if (code.first == fmt::format("sm_{}.cubin", capability)) return &code;
+    const std::optional<int> level = capability_of(code.first);
+    if (level and *level <= capability and *level > best_level) best = &code, best_level = *level;
+  }
+  return best;
+}
+
+CudaDevice::CudaDevice(const cuda::Library& cuda, int number) : cuda_(cuda), number_(number) {
+  check(cuda_.device_get(&device_, number), "cuDeviceGet");
+  int major = 0, minor = 0, processors = 0;
+  check(cuda_.device_attribute(&major, cuda::kComputeMajor, device_), "cuDeviceGetAttribute");
+  check(cuda_.device_attribute(&minor, cuda::kComputeMinor, device_), "cuDeviceGetAttribute");
+  check(cuda_.device_attribute(&processors, cuda::kProcessors, device_), "cuDeviceGetAttribute");
+  capability_ = 10 * major + minor;
+  most_blocks_ = std::max(processors, 1) * kBlocksPerProcessor;
+  check(cuda_.context_retain(&context_, device_), "cuDevicePrimaryCtxRetain");
+}
+
+/// Whatever fails now has failed before.
+CudaDevice::~CudaDevice() {
+  if (context_ == nullptr) return;
+  (void)cuda_.context_use(context_);
+  for (const auto& [id, graph] : graphs_) (void)cuda_.graph_run_destroy(graph);
+  for (const cuda::EventHandle event : events_) (void)cuda_.event_destroy(event);
+  for (const cuda::StreamHandle stream : streams_) (void)cuda_.stream_destroy(stream);
+  if (module_ != nullptr) (void)cuda_.module_unload(module_);
+  (void)cuda_.context_release(device_);
+}
+
+void CudaDevice::check(cuda::Result result, const char* call) const {
+  if (result == 0) return;
+  throw Error(Code::kDevice, fmt::format("{}: {} says {}", name(), call, cuda_.text(result)), {},
+              {"what was computed on the device is lost; the last checkpoint is not", "with CUDA_LAUNCH_BLOCKING=1 in the environment the call that failed is the one that is named"});
+}
+
+const cuda::Library& CudaDevice::here() const {
+  check(cuda_.context_use(context_), "cuCtxSetCurrent");
+  return cuda_;
+}
+
+std::string CudaDevice::name() const { return fmt::format("cuda:{}", number_); }
+
+std::uint64_t CudaDevice::free_memory() const {
+  std::size_t free = 0, total = 0;
+  check(here().memory_info(&free, &total), "cuMemGetInfo");
+  return free;
+}
+
+std::byte* CudaDevice::allocate(std::size_t bytes, std::string_view what) {
+  cuda::Address memory = 0;
+  const cuda::Result result = here().memory_allocate(&memory, std::max<std::size_t>(bytes, 1));
+  if (result == cuda::kOutOfMemory)
+    throw Error(Code::kMemory, fmt::format("{} takes {}, and {} has {} left", what, human_bytes(bytes), name(), human_bytes(free_memory())), {},
+                {"take a smaller --batch, or --batch auto", "compile with --memory-limit, so that activations are made again in the backward pass", "nvidia-smi shows who else uses the GPU"});
+  check(result, "cuMemAlloc");
+  return reinterpret_cast<std::byte*>(memory);
+}
+
+void CudaDevice::release(std::byte* memory) noexcept {
+  if (cuda_.context_use(context_) == 0) (void)cuda_.memory_free(address(memory));
+}
+
+void CudaDevice::load(const plan::Program& program) {
+  const auto* code = choose_gpu_code(program, capability_);
+  if (code == nullptr) {
+    std::vector<std::string> levels;
+    for (const auto& [level, bytes] : program.code) levels.push_back(level);
+    throw Error(Code::kPlanMismatch, fmt::format("the plan has code for {}, and {} is an sm_{}", levels.empty() ? "no GPU" : printable(join(levels, ", ")), name(), capability_), {},
+                {fmt::format("compile the model with --target cpu,cuda --levels sm_{}", capability_)});
+  }
+  std::array<char, 4096> log{};
+  std::array<int, 2> options = {cuda::kErrorLog, cuda::kErrorLogBytes};
+  std::array<void*, 2> values = {log.data(), reinterpret_cast<void*>(log.size() - 1)};
+  std::vector<std::byte> image = code->second;
+  image.push_back(std::byte{0});  // PTX is text, and ends so
+  const cuda::Result result = here().module_load(&module_, image.data(), static_cast<unsigned>(options.size()), options.data(), values.data());
+  if (result != 0)
+    throw Error(Code::kPlanMismatch, fmt::format("{} cannot load the plan's code for {}: {}", name(), printable(code->first), cuda_.text(result)), {},
+                {fmt::format("the driver says {}", printable(log.data(), 1000)), "compile the model again with this version of Hone, or update the driver"});
+}
+
+const DeviceKernel* CudaDevice::find(const std::string& kernel) {
+  std::unique_ptr<DeviceKernel>& known = kernels_[kernel];
+  if (known != nullptr) return known.get();
+  cuda::Function function = nullptr;
+  cuda::Address constant = 0;
+  std::size_t bytes = 0;
+  if (module_ == nullptr or here().module_function(&function, module_, kernel.c_str()) != 0) return nullptr;
+  if (cuda_.module_global(&constant, &bytes, module_, plan::launch_symbol(kernel).c_str()) != 0 or bytes != sizeof(plan::LaunchShape)) return nullptr;
+  plan::LaunchShape shape;
+  check(cuda_.copy_out_now(&shape, constant, sizeof(shape)), "cuMemcpyDtoH");
+  if (shape.threads <= 0 or shape.points <= 0) return nullptr;
+  known = std::make_unique<DeviceKernel>(DeviceKernel{kernel, function, shape});
+  return known.get();
+}
+
+Stream CudaDevice::make_stream() {
+  cuda::StreamHandle stream = nullptr;
+  check(here().stream_create(&stream, cuda::kNonBlockingStream), "cuStreamCreate");
+  streams_.push_back(stream);
+  return Stream{static_cast<std::uint32_t>(streams_.size() - 1)};
+}
+
+Event CudaDevice::make_event() {
+  cuda::EventHandle event = nullptr;
+  check(here().event_create(&event, cuda::kEventWithoutTime), "cuEventCreate");
+  events_.push_back(event);
+  return Event{static_cast<std::uint32_t>(events_.size() - 1)};
+}
+
+void CudaDevice::record(Event event, Stream stream) { check(here().event_record(handle(event), handle(stream)), "cuEventRecord"); }
+void CudaDevice::wait(Stream stream, Event event) { check(here().stream_wait(handle(stream), handle(event), 0), "cuStreamWaitEvent"); }
+void CudaDevice::synchronize(Stream stream) { check(here().stream_synchronize(handle(stream)), "cuStreamSynchronize"); }
+
+/// Each buffer, each size, begin, end: as Signature::kLaunch has them.
+void CudaDevice::launch(Stream stream, const Launch& launch) {
+  std::int64_t range[] = {launch.begin, launch.end};
+  arguments_.clear();
+  for (void* const& buffer : launch.buffers) arguments_.push_back(const_cast<void**>(&buffer));
+  for (const std::int64_t& size : launch.sizes) arguments_.push_back(const_cast<std::int64_t*>(&size));
+  arguments_.push_back(&range[0]);
+  arguments_.push_back(&range[1]);
+  const DeviceKernel& kernel = *launch.kernel;
+  const auto blocks = static_cast<unsigned>(plan::blocks_for(kernel.shape, launch.end - launch.begin, most_blocks_));
+  check(here().launch(static_cast<cuda::Function>(kernel.function), blocks, 1, 1, static_cast<unsigned>(kernel.shape.threads), 1, 1, 0, handle(stream), arguments_.data(), nullptr),
+        kernel.name.c_str());
+}
+
+void CudaDevice::copy_in(Stream stream, std::byte* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) check(here().copy_in(address(to), from, bytes, handle(stream)), "cuMemcpyHtoDAsync");
+}
+void CudaDevice::copy_out(Stream stream, void* to, const std::byte* from, std::size_t bytes) {
+  if (bytes > 0) check(here().copy_out(to, address(from), bytes, handle(stream)), "cuMemcpyDtoHAsync");
+}
+void CudaDevice::copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes > 0) check(here().copy(address(to), address(from), bytes, handle(stream)), "cuMemcpyDtoDAsync");
+}
+
+void CudaDevice::begin_capture(Stream stream) { check(here().capture_begin(handle(stream), cuda::kRelaxedCapture), "cuStreamBeginCapture"); }
+
+StepGraph CudaDevice::end_capture(Stream stream) {
+  cuda::Graph graph = nullptr;
+  check(here().capture_end(handle(stream), &graph), "cuStreamEndCapture");
+  cuda::GraphRun run = nullptr;
+  const cuda::Result result = cuda_.graph_instantiate(&run, graph, 0);
+  (void)cuda_.graph_destroy(graph);
+  check(result, "cuGraphInstantiate");
+  const StepGraph made{next_graph_++};
+  graphs_.emplace(made, run);
+  return made;
+}
+
+void CudaDevice::replay(Stream stream, StepGraph graph) { check(here().graph_launch(graphs_.at(graph), handle(stream)), "cuGraphLaunch"); }
+
+void CudaDevice::forget(StepGraph graph) noexcept {
+  const auto found = graphs_.find(graph);
+  if (found == graphs_.end()) return;
+  if (cuda_.context_use(context_) == 0) (void)cuda_.graph_run_destroy(found->second);
+  graphs_.erase(found);
+}
+
+}  // namespace hone

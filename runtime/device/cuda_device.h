@@ -1,0 +1,67 @@
+// The cuda driver: NVIDIA's GPUs through the driver library.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/device/cuda_library.h"
+#include "runtime/device/device.h"
+
+namespace hone {
+
+class CudaDevice final : public Device {
+ public:
+  /// `cuda` outlives it. Throws Error kDevice.
+  CudaDevice(const cuda::Library& cuda, int number);
+  ~CudaDevice() override;
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+
+  std::string name() const override;
+  std::uint64_t free_memory() const override;
+  std::byte* allocate(std::size_t bytes, std::string_view what) override;
+  void release(std::byte* memory) noexcept override;
+  void load(const plan::Program& program) override;
+  const DeviceKernel* find(const std::string& kernel) override;
+  Stream make_stream() override;
+  Event make_event() override;
+  void record(Event event, Stream stream) override;
+  void wait(Stream stream, Event event) override;
+  void synchronize(Stream stream) override;
+  void launch(Stream stream, const Launch& launch) override;
+  void copy_in(Stream stream, std::byte* to, const void* from, std::size_t bytes) override;
+  void copy_out(Stream stream, void* to, const std::byte* from, std::size_t bytes) override;
+  void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) override;
+  void begin_capture(Stream stream) override;
+  StepGraph end_capture(Stream stream) override;
+  void replay(Stream stream, StepGraph graph) override;
+  void forget(StepGraph graph) noexcept override;
+
+ private:
+  /// The library, with this device's context current in the calling thread.
+  const cuda::Library& here() const;
+  void check(cuda::Result result, const char* call) const;
+  cuda::StreamHandle handle(Stream stream) const { return streams_.at(static_cast<std::size_t>(stream)); }
+  cuda::EventHandle handle(Event event) const { return events_.at(static_cast<std::size_t>(event)); }
+
+  const cuda::Library& cuda_;
+  const int number_;
+  cuda::DeviceNumber device_ = 0;
+  cuda::Context context_ = nullptr;
+  int capability_ = 0;  ///< 90 for sm_90
+  std::int64_t most_blocks_ = 0;
+  cuda::Module module_ = nullptr;
+  std::map<std::string, std::unique_ptr<DeviceKernel>> kernels_;
+  std::vector<cuda::StreamHandle> streams_;
+  std::vector<cuda::EventHandle> events_;
+  std::map<StepGraph, cuda::GraphRun> graphs_;
+  std::uint32_t next_graph_ = 0;
+  std::vector<void*> arguments_;  ///< of a launch
+};
+
+/// Which of the program's code a GPU of that compute capability (90 for sm_90) takes: machine code made for just that one, else the PTX of the highest not above it. Null: none.
+const std::pair<std::string, std::vector<std::byte>>* choose_gpu_code(const plan::Program& program, int capability);
+
+}  // namespace hone

@@ -1,0 +1,93 @@
+// hone-run on devices with memory of their own, played by the host: the same plan trains there, on one, on several and on virtual ones; a device that is not here is refused with a way out.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/device/cuda_library.h"
+#include "tests/support/tools/run_folders.h"
+#include "tests/support/tools/run_tool.h"
+#include "tests/support/tools/small_files.h"
+#include "tests/tools/resume.h"
+
+namespace hone::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+double last_loss(const TempFolder& folder, const std::string& run) { return lines_of_kind(folder, run, "epoch").back().at("loss").get<double>(); }
+
+/// mlp.hone for the cpu and for sim.
+void compile_for_both(const TempFolder& folder) {
+  write_mlp(folder);
+  run_well(folder.path(), "hone-compile mlp.onnx -r train.toml --target cpu,sim -o mlp.hone");
+}
+
+std::string train(const std::string& name) { return "hone-run train mlp.hone --train x=x.npy,y=y.npy --epochs 3 --run-dir " + name + " --out " + name + ".onnx"; }
+
+TEST(RunOnDevices, OnePlanTrainsOnTheCpuAndOnADevice) {
+  const TempFolder folder;
+  compile_for_both(folder);
+  run_well(folder.path(), train("cpu"));
+  run_well(folder.path(), train("device") + " --device sim");
+  EXPECT_NEAR(last_loss(folder, "device"), last_loss(folder, "cpu"), 2e-6);
+  EXPECT_EQ(folder.read("device.onnx").size(), folder.read("cpu.onnx").size());
+}
+
+/// Sums of gradients have one order, wherever the replicas are.
+TEST(RunOnDevices, ReplicasOnSeveralLearnWhatVirtualOnesLearn) {
+  const TempFolder folder;
+  compile_for_both(folder);
+  run_well(folder.path(), train("two") + " --global-batch --device sim:0,1");
+  run_well(folder.path(), train("virtual") + " --global-batch --device sim:1 --virtual 2");
+  EXPECT_EQ(folder.read("two.onnx"), folder.read("virtual.onnx"));
+  run_well(folder.path(), train("one") + " --device sim");
+  EXPECT_NEAR(last_loss(folder, "two"), last_loss(folder, "one"), 2e-6);
+  const ToolRun eight = run_well(folder.path(), train("eight") + " --global-batch --batch 8 --device sim:0,1,2,3 --virtual 2");
+  EXPECT_THAT(eight.err, HasSubstr("8 replicas"));
+  run_well(folder.path(), train("one8") + " --batch 8 --device sim");
+  EXPECT_NEAR(last_loss(folder, "eight"), last_loss(folder, "one8"), 2e-6);
+}
+
+TEST(RunOnDevices, PredictsAndCalls) {
+  const TempFolder folder;
+  compile_for_both(folder);
+  run_well(folder.path(), "hone-run predict mlp.hone --data x=x.npy --device sim --out sim.npy");
+  run_well(folder.path(), "hone-run predict mlp.hone --data x=x.npy --device cpu --out cpu.npy");
+  EXPECT_EQ(folder.read("sim.npy").size(), folder.read("cpu.npy").size());
+}
+
+TEST(RunOnDevices, ARefusalSaysWhatToDo) {
+  const TempFolder folder;
+  compile_for_both(folder);
+  const auto refused = [&](const std::string& device) {
+    const ToolRun run = run_tool(folder.path(), train("refused") + " --device " + device);
+    EXPECT_EQ(run.exit, 2) << device;
+    return run.err;
+  };
+  EXPECT_THAT(refused("sim:99"), AllOf(HasSubstr("\"sim:99\""), HasSubstr("there are 8"), HasSubstr("hone-run devices")));
+  EXPECT_THAT(refused("sim:x"), AllOf(HasSubstr("\"x\" is no number"), HasSubstr("cuda:0")));
+  EXPECT_THAT(refused("sim:1,1"), AllOf(HasSubstr("named twice"), HasSubstr("--virtual 2")));
+  EXPECT_THAT(refused("simm"), AllOf(HasSubstr("\"simm\""), HasSubstr("sim")));
+  std::string why;
+  if (cuda::library(&why) != nullptr) GTEST_SKIP() << "there is a GPU here: that cuda is refused without one cannot be seen";
+  EXPECT_THAT(refused("cuda"), AllOf(HasSubstr("cannot be used"), HasSubstr("NVIDIA driver"), HasSubstr("--device cpu"), HasSubstr("hone-run devices")));
+}
+
+TEST(RunOnDevices, APlanWithoutAProgramForItSaysHowToGetOne) {
+  const TempFolder folder;
+  write_mlp_plan(folder);
+  const ToolRun run = run_tool(folder.path(), train("none") + " --device sim");
+  EXPECT_EQ(run.exit, 10);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("no program for sim"), HasSubstr("--target cpu,sim")));
+}
+
+TEST(RunOnDevices, AreListedWithTheirLibraries) {
+  const TempFolder folder;
+  const std::string text = run_well(folder.path(), "hone-run devices").out;
+  for (const char* name : {"cpu", "cuda", "sim", "cuBLASLt", "cuDNN", "NCCL"}) EXPECT_THAT(text, HasSubstr(name));
+}
+
+}  // namespace
+}  // namespace hone::test
