@@ -194,6 +194,7 @@ Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTra
     if (is_called_alone(scheduled.entries.back())) scheduled.nodes[scheduled.entries.back().name] = same_nodes(wanted.entry->graph, made.graph, made.nodes);
     if (wanted.entry->exchange == Exchange::kAll) scheduled.entries.back() = without_data(scheduled.entries.back());
   }
+  scheduled.persistents.name_constants();
   for (const plan::Entry& entry : scheduled.entries)
     if (const auto* idle = plan::find(scheduled.entries, plan::idle_entry(entry.name))) check_same_exchanges(*plan::find(scheduled.entries, plan::replica_entry(entry.name)), *idle);
   if (backend.wants_panels() and passes.runs("panels")) scheduled.panels = lay_out_in_panels(scheduled.entries, scheduled.persistents.all(), scheduled.kernels);

@@ -27,7 +27,7 @@ std::uint32_t PersistentSet::add(const Graph& graph, const Input& input) {
   if (input.role == Role::kConstant) {
     const std::string key = fmt::format("{} {:016x}", to_string(graph.type(input.value)), hash_of(input.data->bytes()));
     const auto [found, is_new] = constants_.try_emplace(key, static_cast<std::uint32_t>(persistents_.size()));
-    if (is_new) persistents_.push_back({fmt::format("constant {}", constants_.size()), plan::Persistent::Role::kConstant, false, false, *input.data});
+    if (is_new) persistents_.push_back({"", plan::Persistent::Role::kConstant, false, false, *input.data});  // named by take(), when no more weights come
     return found->second;
   }
   const auto [found, is_new] = by_name_.try_emplace(input.name, static_cast<std::uint32_t>(persistents_.size()));
@@ -35,6 +35,15 @@ std::uint32_t PersistentSet::add(const Graph& graph, const Input& input) {
     persistents_.push_back(
         {input.name, input.role == Role::kWeight ? plan::Persistent::Role::kWeight : plan::Persistent::Role::kState, false, false, *input.data});
   return found->second;
+}
+
+void PersistentSet::name_constants() {
+  std::size_t number = 0;
+  for (plan::Persistent& persistent : persistents_) {
+    if (persistent.role != plan::Persistent::Role::kConstant or not persistent.name.empty()) continue;
+    do persistent.name = fmt::format("constant {}", ++number);
+    while (by_name_.contains(persistent.name));  // a model may call its weights so
+  }
 }
 
 namespace {

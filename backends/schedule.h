@@ -21,7 +21,9 @@ class PersistentSet {
   /// `trained` adds up over entries.
   std::uint32_t add(const Graph& graph, const Input& input);
   void mark_trained(std::uint32_t index) { persistents_[index].trained = true; }
-  std::vector<plan::Persistent> take() && { return std::move(persistents_); }
+  /// Gives constants names that no weight and no state has: when all of those are there. take() does it, too.
+  void name_constants();
+  std::vector<plan::Persistent> take() && { return name_constants(), std::move(persistents_); }
   const std::vector<plan::Persistent>& all() const { return persistents_; }
   std::vector<plan::Persistent>& all() { return persistents_; }
 

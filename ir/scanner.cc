@@ -4,7 +4,6 @@
 
 #include <cctype>
 
-#include "base/limits.h"
 #include "base/text.h"
 
 namespace hone {
@@ -65,14 +64,13 @@ std::string Scanner::word() {
   skip();
   const std::size_t start = at_;
   while (is_word(at_)) ++at_;
-  if (at_ - start > limits::kNameBytes) fail("a name is longer than any name may be", loc());
   line_is_empty_ = line_is_empty_ and at_ == start;
   return std::string(text_.substr(start, at_ - start));
 }
 
 std::string Scanner::string() {
+  const Loc start = loc();  // before the quote: blanks and "//" behind it are the text's
   if (not take("\"")) fail_expected("a text in quotes");
-  const Loc start = loc();
   std::string result;
   for (; at_ < text_.size() and text_[at_] != '"' and text_[at_] != '\n'; ++at_) {
     if (text_[at_] != '\\') {
@@ -96,7 +94,6 @@ std::string Scanner::string() {
   }
   if (at_ == text_.size() or text_[at_] != '"') fail("a text in quotes does not end on its line", start);
   ++at_;
-  if (result.size() > limits::kNameBytes) fail("a name is longer than any name may be", start);
   return result;
 }
 

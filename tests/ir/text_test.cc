@@ -68,6 +68,11 @@ TEST(Text, NamesThatNeedQuotes) {
 )");
 }
 
+TEST(Text, NamesMayBeginAsCommentsAndBlanksDo) {
+  for (const std::string& name : {std::string("// not a comment"), std::string("  two blanks"), std::string("\\n"), std::string(100'000, '-')})
+    expect_unchanged("graph main(\n  input %\"" + name + "\": f32[]) {\n  output \"" + name + "\" %\"" + name + "\"\n}\n");
+}
+
 TEST(Text, SmallTypes) {
   expect_unchanged(R"(graph g(
   input %x: f8e4m3fn[N],
