@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "inspect/forms.h"
 #include "tests/inspect/chromium.h"
+#include "tests/inspect/hostile_model.h"
 #include "tests/support/tools/run_tool.h"
 #include "tests/support/tools/small_files.h"
 
@@ -138,6 +140,21 @@ TEST_F(Page, OfOtherFilesOpensToo) {
     settle();
     EXPECT_THAT(browser_->errors(), IsEmpty()) << file;
   }
+}
+
+/// A page whose every name would like to be markup: the policy lets none act, and none is markup.
+TEST_F(Page, OfAModelWithHostileNamesIsAPageLikeAnyOther) {
+  const Hostile hostile;
+  folder_.write("page.html", find_form("html").write(hostile.plan, {}));
+  browser_->open(folder_ / "page.html");
+  browser_->evaluate("page.tabs.forEach(t => page.open(t[0]))");
+  settle();
+  EXPECT_EQ(browser_->evaluate("[document.scripts.length, document.images.length, document.querySelectorAll('svg, iframe, object, b').length - document.querySelectorAll('.facts b').length]"), json({3, 0, 0}));
+  for (const std::string kind : {"weight", "node", "step"})
+    browser_->evaluate("(ids => ids.forEach((_, id) => page.select({ kind: '" + kind + "', id }, true)))(" + (kind == "weight" ? "model.weights" : kind == "node" ? "model.graph.nodes" : "model.steps") + ")");
+  browser_->click("#search");
+  browser_->type("<img");
+  EXPECT_THAT(browser_->text_of("#hits"), HasSubstr("<img src=x onerror=alert(1)>"));
 }
 
 /// What a person asks who has never seen Hone, of torch_resnet_tiny.
