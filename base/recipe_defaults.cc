@@ -36,9 +36,9 @@ constexpr auto kKinds = std::to_array<RecipeKind>({
     {"lora.export", "separate", false},
     {"train.precision", "f32"},
     {"train.precision", "bf16"},
-    {"train.precision", "f16", false},
+    {"train.precision", "f16"},
     {"train.exchange_precision", "f32"},
-    {"train.exchange_precision", "bf16", false},
+    {"train.exchange_precision", "bf16"},
     {"train.convention", "torch"},
     {"train.convention", "keras"},
 });

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <array>
-
 #include "ir/ops/ops.h"
 #include "passes/passes.h"
 
@@ -22,9 +20,18 @@ void exchange(Builder& builder, std::span<ValueId* const> values, std::int64_t b
 
 }  // namespace
 
-void all_reduce_gradients(Graph& graph, Objective& objective, std::span<const TrainedWeight> weights, std::vector<ValueId>& gradients) {
+void all_reduce_gradients(Graph& graph, Objective& objective, std::span<const TrainedWeight> weights, std::vector<ValueId>& gradients, DType wire) {
   Builder builder(graph);
-  exchange(builder, std::array{&objective.loss_sum, &objective.target_count}, kLossBucket, "loss of all replicas");
+  std::vector<ValueId*> sums = {&objective.loss_sum, &objective.target_count};
+  if (objective.overflows.valid()) sums.push_back(&objective.overflows);
+  exchange(builder, sums, kLossBucket, "loss of all replicas");
+  const auto travels_as = [&](std::size_t i, DType from, DType to) {
+    if (not gradients[i].valid() or graph.type(gradients[i]).dtype != from or from == to) return;
+    const Builder::Scope scope(builder, Loc{.derived = "gradients of all replicas"}, Part::kAllReduce);
+    gradients[i] = cast(builder.val(gradients[i]), to).id();
+  };
+  const std::vector<ValueId> own = gradients;
+  for (std::size_t i = 0; i < gradients.size(); ++i) travels_as(i, DType::kF32, wire);
   // The last weights' gradients are ready first.
   std::int64_t bucket = kFirstBucket, bytes = 0;
   std::vector<ValueId*> together;
@@ -41,8 +48,11 @@ void all_reduce_gradients(Graph& graph, Objective& objective, std::span<const Tr
     if (bytes > kBucketBytes) flush();
   }
   flush();
-  for (std::size_t i = 0; i < gradients.size(); ++i)
-    if (gradients[i].valid()) builder.set_name(builder.val(gradients[i]), weights[i].name + "/gradient");  // as schedules and errors say what a bucket holds
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (not gradients[i].valid()) continue;
+    builder.set_name(builder.val(gradients[i]), weights[i].name + "/gradient");  // as schedules and errors say what a bucket holds
+    if (graph.type(own[i]).dtype != graph.type(gradients[i]).dtype) travels_as(i, wire, DType::kF32);
+  }
 }
 
 void average_running_statistics(Graph& graph, HasSamples has_samples) {

@@ -73,6 +73,7 @@ Changed freeze_batch_norm(Graph& graph);
 /// What the loss added to a graph.
 struct Objective {
   ValueId loss_sum, target_count;
+  ValueId overflows = {};  ///< with a scaled loss: how many gradients' elements are not finite (passes/loss_scale.h)
 };
 /// Adds the input `target`, the loss and the metrics; the graph's outputs become loss_sum, target_count and metric:NAME.
 /// With loss.sample_weights there is an input `sample_weight`, too. Throws Error kRecipeModel when output, loss and metrics do not fit.
@@ -110,9 +111,10 @@ enum class Accumulated : std::uint8_t { kKept, kUsed /* by an update: the next s
 /// Adds to the gradient sums and the target count those of the batches since the last update, which lie in the states WEIGHT/accumulated and accumulated_targets.
 void accumulate_gradients(Graph& graph, Objective& objective, std::span<const TrainedWeight> weights, std::vector<ValueId>& gradients, Accumulated what);
 
-/// Sums gradients and target count over the replicas: all_reduce nodes, in buckets in the order in which gradients become ready.
-/// gradients[i] is that of weights[i]; no gradients at all leave the target count.
-void all_reduce_gradients(Graph& graph, Objective& objective, std::span<const TrainedWeight> weights, std::vector<ValueId>& gradients);
+/// Sums gradients and what the objective holds over the replicas: all_reduce nodes, in buckets in the order in which gradients become ready.
+/// gradients[i] is that of weights[i]; no gradients at all leave the objective. Gradients of f32 travel as `wire`: each replica's is rounded, and so is the sum; what is
+/// added up is f32. That of a replica that is alone is rounded, too: how many there are changes no step's meaning.
+void all_reduce_gradients(Graph& graph, Objective& objective, std::span<const TrainedWeight> weights, std::vector<ValueId>& gradients, DType wire);
 /// Has a replica a part of the batch?
 enum class HasSamples : std::uint8_t { kNo, kYes };
 /// Running statistics, which each replica moves by its own batch, become their means over the replicas that have samples. For a graph whose only other aliases are integers.

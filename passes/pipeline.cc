@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/objectives.h"
 #include "base/text.h"
 #include "ir/ops/ops.h"
+#include "passes/loss_scale.h"
 
 namespace hone {
 
@@ -38,6 +40,9 @@ struct Differentiated {
   HasSamples has_samples = HasSamples::kYes;
 };
 
+/// What f32 gradients are on their way between replicas.
+DType wire_type(const Recipe& recipe) { return *dtype_from_name(recipe.train.exchange_precision); }
+
 /// Adapters begin as they were drawn, whatever the recipe draws afresh.
 void initialize_all_but_adapters(Graph& graph, const Recipe& recipe, std::vector<TrainedWeight> weights, std::span<const Adapter> adapters) {
   std::erase_if(weights, [&](const TrainedWeight& weight) {
@@ -57,7 +62,10 @@ Differentiated build_gradients(const Adapted& adapted, TrainingReport& report) {
   (void)expand_for_gradients(graph);                                                   // because few `lower` ops have gradients of their own
   objective = {graph.find_output("loss_sum")->value, graph.find_output("target_count")->value};
   const std::vector<TrainedWeight> chosen = select_weights(graph, recipe);
-  std::vector<ValueId> gradients = differentiate(graph, objective.loss_sum, values_of(chosen));
+  std::optional<ScaledLoss> scaled;
+  if (scales_loss(recipe)) scaled = scale_loss(graph, objective, recipe);              // because small gradients would be 0 in f16
+  std::vector<ValueId> gradients = differentiate(graph, scaled ? scaled->loss : objective.loss_sum, values_of(chosen));
+  if (scaled) unscale_gradients(graph, *scaled, gradients);                            // because what is added up must not depend on the scale
   report = {.trained = {}, .unreached = {}, .adapters = adapted.adapters, .dropped_after = std::move(dropped_after)};
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (gradients[i].valid()) report.trained.push_back(chosen[i]);
@@ -95,8 +103,11 @@ Graph build_training(const Differentiated& step, const Recipe& recipe, bool grad
   average_running_statistics(graph, step.has_samples);                                 // because each replica moves them by its own batch
   if (recipe.train.gradient_accumulation_steps > 1)
     accumulate_gradients(graph, objective, step.weights, gradients, Accumulated::kUsed);  // because each replica adds up its own
-  all_reduce_gradients(graph, objective, step.weights, gradients);                                   // because the optimizer needs the sum over all replicas
+  if (scales_loss(recipe)) objective.overflows = count_overflows(graph, gradients);    // because where one replica's are not finite no replica updates
+  all_reduce_gradients(graph, objective, step.weights, gradients, wire_type(recipe));  // because the optimizer needs the sum over all replicas
+  const std::size_t first_update = graph.aliases().size();
   attach_optimizer(graph, objective, step.weights, gradients, recipe, {.gradient_norms = gradient_norms});
+  if (scales_loss(recipe)) update_unless_overflow(graph, objective, recipe, first_update);  // because all updates must be there, and no sums of batches
   update_if_finite(graph, objective.loss_sum);                                         // because all updates must be there
   (void)expand(graph);                                                                 // because updates are lowerings, too, and layers were kept for their gradients
   return graph;
@@ -111,7 +122,7 @@ Graph build_accumulation(const Differentiated& step) {
   average_running_statistics(graph, step.has_samples);                                 // as in the step that updates
   accumulate_gradients(graph, objective, step.weights, gradients, Accumulated::kKept);
   std::vector<ValueId> none;
-  all_reduce_gradients(graph, objective, {}, none);                                        // because a loss that is not finite stops all replicas
+  all_reduce_gradients(graph, objective, {}, none, DType::kF32);                       // because a loss that is not finite stops all replicas
   update_if_finite(graph, objective.loss_sum);                                         // because all sums must be there
   (void)expand(graph);                                                                 // because layers were kept for their gradients
   return graph;
@@ -134,6 +145,8 @@ void refuse_model_keys(const Recipe& recipe) {
   refuse(model.new_head_classes != 0, "model.new_head");
   refuse(recipe.train.gradient_accumulation_steps > 1, "train.gradient_accumulation_steps");
   refuse(recipe.train.ema_decay > 0, "train.ema_decay");
+  refuse(recipe.train.exchange_precision != "f32", "train.exchange_precision");
+  refuse(scales_loss(recipe), "train.precision = \"f16\"");
   if (keys.empty()) return;
   throw Error(Code::kRecipeModel, fmt::format("the recipe sets {}, but has no loss, and the model says itself how it is trained", join(keys, ", ")), {},
               {"add loss.kind and optimizer.kind, which come before what the model says, or leave that key out"});

@@ -16,7 +16,7 @@ namespace {
 
 // ---- The table: what runs in which type, and why.
 
-/// Products whose factors are rounded: their cost is that of their factors' width, and an error of 2^-9 in each of many terms averages out. Sums are f32.
+/// Products whose factors are rounded: their cost is that of their factors' width, and an error of 2^-9 (f16: 2^-12) in each of many terms averages out. Sums are f32.
 struct NarrowOp {
   const OpDef* op;
   std::string_view why;

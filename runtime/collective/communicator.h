@@ -11,7 +11,7 @@ namespace hone {
 
 /// Elements that lie in the caller's memory.
 struct ExchangedTensor {
-  DType dtype = DType::kF32;  ///< f32, f64, i32, i64 where it is summed; any type where it is only moved
+  DType dtype = DType::kF32;  ///< f32, f64, bf16, i32, i64 where it is summed; any type where it is only moved
   std::int64_t count = 0;     ///< elements
   void* data = nullptr;
 
@@ -21,6 +21,7 @@ struct ExchangedTensor {
 /// The part of a tensor that is one replica's own in reduce_scatter and all_gather: piece_of(count, size(), rank) (runtime/device/team.h).
 ///
 /// Sums are formed in a fixed tree over the ranks (runtime/collective/tree_sum.h), so that they are the same on all replicas, in every run and with every driver.
+/// bf16 is what travels: it is added up in f32, and the sum of all is rounded once.
 /// All functions throw Error kPeer, which names the rank, where another replica has failed, has said so (fail), or does not come in time; after that, all of them do.
 class Communicator {
  public:

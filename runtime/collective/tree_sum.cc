@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "base/check.h"
 
@@ -14,10 +15,45 @@ namespace {
 constexpr std::int64_t kBlock = 1024;  // elements that are summed at a time, so that all levels of the tree stay in the nearest cache
 constexpr std::size_t kMostLevels = 16;
 
+/// An element that is only stored: what is added up is f32.
+struct Bf16 {
+  std::uint16_t code;
+};
+float widened(Bf16 element) { return std::bit_cast<float>(std::uint32_t{element.code} << 16); }
+/// To nearest, ties to even, as base/float_format.h has it.
+Bf16 rounded(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7fff'ffff) > 0x7f80'0000) return {static_cast<std::uint16_t>((bits >> 16 & 0x8000) | 0x7fc0)};
+  return {static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+}
+
+/// What elements of a type are added up as.
+template <typename T>
+struct SummedAs {
+  using Type = T;
+};
+template <>
+struct SummedAs<Bf16> {
+  using Type = float;
+};
+DType summed_as(DType dtype) { return dtype == DType::kBF16 ? DType::kF32 : dtype; }
+
+template <typename T>
+void widen(const T* from, std::int64_t count, typename SummedAs<T>::Type* to) {
+  if constexpr (std::is_same_v<T, Bf16>) std::transform(from, from + count, to, widened);
+  else if (from != to and count > 0) std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(T));
+}
+template <typename T>
+void narrow(const typename SummedAs<T>::Type* from, std::int64_t count, T* to) {
+  if constexpr (std::is_same_v<T, Bf16>) std::transform(from, from + count, to, rounded);
+  else if (from != to and count > 0) std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(T));
+}
+
 /// Calls body(T{}) for the element type.
 template <typename Body>
 void with_element(DType dtype, const Body& body) {
   switch (dtype) {
+    case DType::kBF16: return body(Bf16{});
     case DType::kF32: return body(float{});
     case DType::kF64: return body(double{});
     case DType::kI32: return body(std::uint32_t{});  // integers wrap around
@@ -41,32 +77,41 @@ void add(const T* a, const T* b, std::int64_t count, T* sum) {
 
 template <typename T>
 void sum_blocks(std::span<const void* const> terms, RangePiece range, std::span<void* const> sums) {
+  using Sum = typename SummedAs<T>::Type;
+  constexpr bool kWidens = not std::is_same_v<Sum, T>;
   struct Part {
-    const T* elements;
+    const Sum* elements;
     std::size_t terms;
   };
   HONE_CHECK(static_cast<std::size_t>(std::bit_width(terms.size())) < kMostLevels, "a sum of more terms than the tree has levels for");
-  std::array<T, kMostLevels * kBlock> scratch;  // not set: of a few terms only the first levels are used
+  std::array<Sum, kMostLevels * kBlock> scratch;  // not set: of a few terms only the first levels are used
   std::array<Part, kMostLevels + 1> parts;
   for (std::int64_t at = range.begin; at < range.end; at += kBlock) {
     const std::int64_t count = std::min(kBlock, range.end - at);
     std::size_t used = 0, left = terms.size();
-    T* const first = static_cast<T*>(sums[0]) + at;
     const auto merge_last = [&] {
       const Part right = parts[--used];
       Part& sum = parts[used - 1];
-      T* const to = left == 0 and used == 1 ? first : &scratch[(used - 1) * kBlock];  // where its left part may lie, but no other one
+      Sum* to = &scratch[(used - 1) * kBlock];  // where its left part may lie, but no other one
+      if constexpr (not kWidens)
+        if (left == 0 and used == 1) to = static_cast<T*>(sums[0]) + at;
       add(sum.elements, right.elements, count, to);
       sum = {to, sum.terms + right.terms};
     };
     for (const void* term : terms) {
-      parts[used++] = {static_cast<const T*>(term) + at, 1};
+      const T* const elements = static_cast<const T*>(term) + at;
+      if constexpr (kWidens) {
+        widen(elements, count, &scratch[used * kBlock]);
+        parts[used] = {&scratch[used * kBlock], 1};
+      } else {
+        parts[used] = {elements, 1};
+      }
+      ++used;
       --left;
       while (used > 1 and parts[used - 2].terms == parts[used - 1].terms) merge_last();
     }
     while (used > 1) merge_last();
-    for (void* sum : sums)
-      if (static_cast<T*>(sum) + at != parts[0].elements) std::memcpy(static_cast<T*>(sum) + at, parts[0].elements, static_cast<std::size_t>(count) * sizeof(T));
+    for (void* sum : sums) narrow(parts[0].elements, count, static_cast<T*>(sum) + at);
   }
 }
 
@@ -82,7 +127,8 @@ void TreeSum::merge_last() {
   Sum& left = sums_[used_ - 1];
   left.terms += right.terms;
   for (std::size_t i = 0; i < left.elements.size(); ++i)
-    with_element(left.dtypes[i], [&]<typename T>(T) {
+    with_element(left.dtypes[i], [&]<typename Stored>(Stored) {
+      using T = typename SummedAs<Stored>::Type;
       T* const to = reinterpret_cast<T*>(left.elements[i].data());
       hone::add(to, reinterpret_cast<const T*>(right.elements[i].data()), static_cast<std::int64_t>(left.elements[i].size() / sizeof(T)), to);
     });
@@ -97,7 +143,7 @@ TreeSum::Sum& TreeSum::add_zeros(std::span<const ExchangedTensor> like) {
   sum.elements.resize(like.size());
   for (std::size_t i = 0; i < like.size(); ++i) {
     sum.dtypes.push_back(like[i].dtype);
-    sum.elements[i].assign(like[i].bytes(), std::byte{0});
+    sum.elements[i].assign(static_cast<std::size_t>(like[i].count) * size_of(summed_as(like[i].dtype)), std::byte{0});
   }
   ++terms_;
   return sum;
@@ -106,7 +152,9 @@ TreeSum::Sum& TreeSum::add_zeros(std::span<const ExchangedTensor> like) {
 void TreeSum::add(std::span<const ExchangedTensor> term) {
   Sum& sum = add_zeros(term);
   for (std::size_t i = 0; i < term.size(); ++i)
-    if (term[i].count > 0) std::memcpy(sum.elements[i].data(), term[i].data, term[i].bytes());
+    with_element(term[i].dtype, [&]<typename T>(T) {
+      widen(static_cast<const T*>(term[i].data), term[i].count, reinterpret_cast<typename SummedAs<T>::Type*>(sum.elements[i].data()));
+    });
 }
 
 void TreeSum::take(std::size_t terms, std::span<const ExchangedTensor> to) {
@@ -114,7 +162,9 @@ void TreeSum::take(std::size_t terms, std::span<const ExchangedTensor> to) {
   while (terms_ < terms) (void)add_zeros(to);
   while (used_ > 1) merge_last();
   for (std::size_t i = 0; i < to.size(); ++i)
-    if (to[i].count > 0) std::memcpy(to[i].data, sums_[0].elements[i].data(), to[i].bytes());
+    with_element(to[i].dtype, [&]<typename T>(T) {
+      narrow(reinterpret_cast<const typename SummedAs<T>::Type*>(sums_[0].elements[i].data()), to[i].count, static_cast<T*>(to[i].data));
+    });
   used_ = terms_ = 0;
 }
 

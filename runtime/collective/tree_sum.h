@@ -1,5 +1,6 @@
 // Sums of many terms in a fixed tree: neighbours first, then neighbouring pairs, and so on; a term without a neighbour waits for the next level. So a sum of all shards
-// does not depend on how they are spread over devices, as long as each device has a number of neighbouring ones that is a power of two, or has them all.
+// does not depend on how they are spread over devices, as long as each device has a number of neighbouring ones that is a power of two, or has them all. Terms of bf16 are
+// added up in f32, and what leaves is rounded: so of those each device must have one, or one device all.
 #pragma once
 
 #include <cstddef>

@@ -187,6 +187,10 @@ inline constexpr const char* kLossSum = "loss_sum";           ///< f32[]: sum of
 inline constexpr const char* kTargetCount = "target_count";   ///< f32[]: what the sum is divided by for the mean: the number of targets that count, or the sum of their weights
 /// f64[..]: the sums of which the metric is a function (base/objectives.h); or f32[]: a sum over the targets, which divided by kTargetCount is the metric.
 inline constexpr const char* kMetricPrefix = "metric:";
+// Of training with a scaled loss (train.precision = "f16"):
+inline constexpr const char* kLossScale = "loss_scale";       ///< f32[]: what this step's mean loss was multiplied by
+inline constexpr const char* kOverflows = "overflows";        ///< f32[]: how many elements of the gradients were not finite; unless 0 the step was left out
+inline constexpr const char* kSkippedSteps = "skipped_steps"; ///< f64[]: those of the whole run that were
 inline constexpr const char* kRandomSeed = "random_seed";     ///< not a result but a state, i64[]: the seed of this run's random numbers
 inline constexpr const char* kGradNormPrefix = "grad_norm:";  ///< f32[]: L2 norm of the mean loss's gradient, before clipping and weight decay
 

@@ -64,6 +64,7 @@ int terminal_width() {
 }  // namespace
 
 std::string metric_text(std::string_view name, double value) {
+  if (name.ends_with("_steps")) return fmt::format("{}: {:.0f}", name, value);  // a number of them
   return std::abs(value) > 1e-3 or value == 0 or not std::isfinite(value) ? fmt::format("{}: {:.4f}", name, value) : fmt::format("{}: {:.4e}", name, value);
 }
 

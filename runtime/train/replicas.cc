@@ -11,6 +11,17 @@ namespace hone {
 
 namespace {
 
+/// Are sums of gradients rounded on their way between replicas?
+bool rounds_sums(const plan::Plan& plan) {
+  for (const plan::Program& program : plan.programs) {
+    const plan::Entry* shard = program.find(plan::kShardStep);
+    for (const plan::Step& step : shard == nullptr ? std::vector<plan::Step>() : shard->steps)
+      if (const auto* exchange = std::get_if<plan::AllReduceStep>(&step.what))
+        if (std::ranges::any_of(exchange->buffers, [&](std::uint32_t buffer) { return shard->buffers[buffer].dtype == DType::kBF16; })) return true;
+  }
+  return false;
+}
+
 /// How many shards each replica has.
 int checked_shards(const plan::Plan& plan, int shards, int replicas) {
   if (shards == 0) return 0;
@@ -23,6 +34,9 @@ int checked_shards(const plan::Plan& plan, int shards, int replicas) {
     if (program.find(plan::kTrainStep) != nullptr and program.find(plan::kShardStep) == nullptr)
       throw Error(Code::kPlanEntry, "the plan has no step for a shard", {},
                   {"gradients that are accumulated over batches, and batch normalization over all replicas (model.sync_batch_norm), cannot be cut into shards: compile it without, or leave --shards out"});
+  if (replicas > 1 and each > 1 and rounds_sums(plan))
+    refuse("with train.exchange_precision = \"bf16\" a replica's sum of several shards would be rounded on its way to the others, so bits would depend on the number of replicas",
+           fmt::format("take one shard for each replica (--shards {}), or compile with train.exchange_precision = \"f32\"", replicas));
   return each;
 }
 

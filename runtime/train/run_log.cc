@@ -121,6 +121,10 @@ void RunLog::step(const StepRecord& record) {
     events.emplace_back("batch_" + name, value);
   }
   line.number("learning_rate", record.learning_rate).number("samples_per_s", record.samples_per_s);
+  if (record.scaling.scale > 0) {
+    line.number("loss_scale", record.scaling.scale).integer("skipped_steps", record.scaling.skipped_steps);
+    events.emplace_back("batch_loss_scale", record.scaling.scale);
+  }
   if (record.grad_norms != nullptr) {
     JsonLine norms;
     for (const auto& [name, value] : *record.grad_norms) {
@@ -132,6 +136,19 @@ void RunLog::step(const StepRecord& record) {
   history_.add(StepPoint{record.step, record.loss, record.learning_rate});
   lines_->append(line.str());
   training_events().scalars(record.step, events);
+}
+
+void RunLog::skipped_step(const StepRecord& record) {
+  if (not lines_) return;
+  lines_->append(JsonLine()
+                     .text("kind", "skipped_step")
+                     .integer("epoch", record.epoch)
+                     .integer("step", record.step)
+                     .number("loss", record.loss)
+                     .number("loss_scale", record.scaling.scale)
+                     .number("overflows", record.scaling.overflows)
+                     .integer("skipped_steps", record.scaling.skipped_steps)
+                     .str());
 }
 
 void RunLog::epoch(const EpochRecord& record) {

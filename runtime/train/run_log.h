@@ -14,12 +14,20 @@
 
 namespace hone {
 
+/// How a step went whose loss was scaled (train.precision = "f16").
+struct LossScaling {
+  double scale = 0;                ///< 0: it was not
+  double overflows = 0;            ///< elements of the gradients that were not finite: unless 0 the step was left out
+  std::int64_t skipped_steps = 0;  ///< of the whole run, that were left out
+};
+
 /// One line of metrics.jsonl for a step; `loss` is the one before the update.
 struct StepRecord {
   std::int64_t epoch = 0, step = 0;
   double loss = 0, learning_rate = 0, samples_per_s = 0;
   const NamedNumbers* grad_norms = nullptr;  ///< null: none were computed
   const NamedNumbers* values = nullptr;      ///< the metrics' means over the epoch so far; its loss is left out. May be null
+  LossScaling scaling = {};
 };
 struct EpochRecord {
   std::int64_t epoch = 0;
@@ -29,7 +37,7 @@ struct EpochRecord {
 
 /// In the folder, which is made:
 ///   recipe.json                as resolved
-///   metrics.jsonl              a line for each logged step and each epoch
+///   metrics.jsonl              a line for each logged step, each one that was left out, and each epoch
 ///   metrics.csv                a row for each epoch
 ///   train/, validation/        TensorBoard's events under the names that Keras gives them: batch_* by step, epoch_* by epoch, counted from 0
 ///   curves.svg                 a picture of all epochs so far
@@ -45,6 +53,8 @@ class RunLog {
   RunLog& operator=(const RunLog&) = delete;
 
   void step(const StepRecord& record);
+  /// A line of its own, whether or not steps are logged, for one that changed nothing because its gradients overflowed; `values` and norms are left out.
+  void skipped_step(const StepRecord& record);
   void epoch(const EpochRecord& record);
   /// How the elements of a tensor are spread after `step` steps, for TensorBoard alone.
   void histogram(std::int64_t step, std::string_view name, const Tensor& values);

@@ -89,6 +89,7 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
     if (early_stopping_->is_over() and state_.batch == 0) result_.end = TrainResult::End::kNoProgress;  // as it was when the run was stopped
   }
   if (options_.log_grad_norms) find_norms();
+  scales_loss_ = std::ranges::any_of(entries_.step->results, [](const plan::Result& result) { return result.name == plan::kLossScale; });
   state_.recipe = recipe;
   state_.order = train.order();
   if (from and state_.batch > 0) means_.restore(from->means);
@@ -170,7 +171,23 @@ void TrainingLoop::run_step() {
                   {"the length of a data set must be the same in every epoch"});
   }
   ++state_.step;
-  if (logged or options_.on_step) log_step(targets == 0 and loss_sum == 0 ? std::numeric_limits<double>::quiet_NaN() : loss_sum / targets, with_norms);
+  const double loss = targets == 0 and loss_sum == 0 ? std::numeric_limits<double>::quiet_NaN() : loss_sum / targets;
+  if (scales_loss_) note_scale(loss);
+  if (logged or options_.on_step) log_step(loss, with_norms);
+}
+
+/// A step whose gradients overflow is left out, and the next one is scaled less: that is how the scale is found, and no error. One that no scale helps is.
+void TrainingLoop::note_scale(double loss) {
+  constexpr double kLeast = 0x1p-24;  // what an f16 larger than 0 may be multiplied by at most
+  scaling_ = {.scale = scalar_result(runner_, plan::kLossScale),
+              .overflows = scalar_result(runner_, plan::kOverflows),
+              .skipped_steps = static_cast<std::int64_t>(scalar_result(runner_, plan::kSkippedSteps))};
+  if (scaling_.overflows == 0) return;
+  log_->skipped_step({.epoch = result_.epochs, .step = state_.step, .loss = loss, .learning_rate = rate_, .scaling = scaling_});
+  if (scaling_.scale >= kLeast) return;
+  progress_.interrupt();
+  throw Error(Code::kNotFinite, fmt::format("gradients overflow f16 at epoch {}, step {}, however little the loss is scaled ({:.3g})", result_.epochs, state_.step, scaling_.scale), {},
+              {fmt::format("{} steps were left out; the weights are those before them", scaling_.skipped_steps), "train in bf16 (train.precision), or keep the nodes that overflow in f32 (train.keep_f32)"});
 }
 
 /// The sum of its losses.
@@ -200,7 +217,8 @@ void TrainingLoop::log_step(double loss, bool with_norms) {
                              .learning_rate = rate_,
                              .samples_per_s = static_cast<double>(samples_since_log_) / seconds,
                              .grad_norms = with_norms ? &grad_norms_ : nullptr,
-                             .values = &means_.values()};
+                             .values = &means_.values(),
+                             .scaling = scaling_};
   if (options_.on_step) options_.on_step(record);
   if (options_.log_every == 0 or state_.step % options_.log_every != 0) return;
   log_->step(record);
@@ -208,9 +226,17 @@ void TrainingLoop::log_step(double loss, bool with_norms) {
   last_log_ = Clock::now();
 }
 
+/// What the progress line says of the epoch so far.
+const NamedNumbers& TrainingLoop::shown() {
+  if (scaling_.skipped_steps == 0) return means_.values();
+  shown_ = means_.values();
+  shown_.emplace_back("skipped_steps", static_cast<double>(scaling_.skipped_steps));
+  return shown_;
+}
+
 /// What is asked and kept between two steps. A checkpoint at the end of an epoch can wait for the validation, unless somebody wants the run to stop.
 void TrainingLoop::after_step() {
-  progress_.step(steps_in(state_.batch), means_.values());
+  progress_.step(steps_in(state_.batch), shown());
   if (options_.stop_requested()) result_.end = TrainResult::End::kStopRequested;
   else if (options_.out_of_time ? options_.out_of_time() : recipe_.train.max_seconds > 0 and seconds_since(begin_) >= recipe_.train.max_seconds) result_.end = TrainResult::End::kOutOfTime;
   if (options_.save_steps > 0 and state_.step % options_.save_steps == 0 and not is_epoch_over()) save();
@@ -221,7 +247,9 @@ void TrainingLoop::end_epoch(bool whole, Clock::time_point begin) {
   const double train_seconds = seconds_since(begin);
   result_.values = means_.values();
   const bool validated = result_.end != TrainResult::End::kStopRequested and add_validation();
-  progress_.end_epoch(steps_in(state_.batch), train_seconds, result_.values);
+  NamedNumbers said = result_.values;
+  if (scaling_.skipped_steps > 0) said.emplace_back("skipped_steps", static_cast<double>(scaling_.skipped_steps));
+  progress_.end_epoch(steps_in(state_.batch), train_seconds, said);
   if (validated) record_epoch(whole, begin);
   last_log_ = Clock::now();
 }

@@ -89,6 +89,8 @@ class TrainingLoop {
   void check_monitor(std::string_view key, const std::string& monitor) const;
   void find_norms();
   void log_step(double loss, bool with_norms);
+  void note_scale(double loss);
+  const NamedNumbers& shown();
   void after_step();
   void end_epoch(bool whole, Clock::time_point begin);
   bool add_validation();
@@ -125,6 +127,9 @@ class TrainingLoop {
   bool feeds_rate_ = false;
   NamedViews feeds_without_rate_;  // of an entry that makes no update
   NamedNumbers grad_norms_;
+  bool scales_loss_ = false;
+  LossScaling scaling_;     // of the last step
+  NamedNumbers shown_;      // means, and steps that were left out
   std::vector<std::string> norm_results_;
   std::int64_t samples_since_log_ = 0;
   double seconds_before_ = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/diag.h"
+#include "base/float_format.h"
 #include "runtime/collective/tree_sum.h"
 #include "runtime/device/team.h"
 
@@ -87,6 +88,51 @@ std::string reduce_scatter_then_all_gather(Communicator& all) {
   return "";
 }
 
+/// The codes of this rank's elements.
+std::vector<std::uint16_t> stored_as_bf16(int rank, std::int64_t count) {
+  std::vector<std::uint16_t> codes(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) write_storage(DType::kBF16, &codes[static_cast<std::size_t>(i)], value<float>(rank, i));
+  return codes;
+}
+
+/// The tree of f32 sums over what travels.
+float sum_of_stored(std::int64_t i, int begin, int end) {
+  if (end - begin == 1) {
+    std::uint16_t code = 0;
+    write_storage(DType::kBF16, &code, value<float>(begin, i));
+    return read_storage(DType::kBF16, &code);
+  }
+  int left = 1;
+  while (left * 2 < end - begin) left *= 2;
+  return sum_of_stored(i, begin, begin + left) + sum_of_stored(i, begin + left, end);
+}
+
+/// Each sum is rounded once, and is the same everywhere.
+std::string bf16_is_added_up_in_f32(Communicator& all) {
+  const auto sum = [&](std::int64_t i) {
+    std::uint16_t code = 0;
+    write_storage(DType::kBF16, &code, sum_of_stored(i, 0, all.size()));
+    return code;
+  };
+  for (const std::int64_t count : kCounts) {
+    std::vector<std::uint16_t> whole = stored_as_bf16(all.rank(), count), parts = whole;
+    std::vector<float> beside = values<float>(all.rank(), count / 2);
+    const ExchangedTensor scattered = {DType::kBF16, count, parts.data()};
+    all.all_reduce(std::vector<ExchangedTensor>{{DType::kBF16, count, whole.data()}, tensor_of(beside)});
+    all.reduce_scatter({&scattered, 1});
+    const RangePiece own = piece_of(count, all.size(), all.rank());
+    for (std::int64_t i = own.begin; i < own.end; ++i)
+      if (std::string wrong = differs(parts, i, sum(i), "reduce_scatter of bf16"); not wrong.empty()) return wrong;
+    all.all_gather({&scattered, 1});
+    for (std::int64_t i = 0; i < count; ++i)
+      for (const auto* got : {&whole, &parts})
+        if (std::string wrong = differs(*got, i, sum(i), "all_reduce of bf16"); not wrong.empty()) return wrong;
+    for (std::int64_t i = 0; i < count / 2; ++i)
+      if (std::string wrong = differs(beside, i, sum_of_ranks<float>(i, 0, all.size()), "all_reduce beside bf16"); not wrong.empty()) return wrong;
+  }
+  return "";
+}
+
 std::string broadcast_from_each(Communicator& all) {
   for (int root = 0; root < all.size(); ++root)
     for (const std::int64_t count : kCounts) {
@@ -147,6 +193,7 @@ const ConformanceCase kCases[] = {
     {"all_reduce sums i64", all_reduce_sums<std::int64_t>},
     {"reduce_scatter and all_gather of f32", reduce_scatter_then_all_gather<float>},
     {"reduce_scatter and all_gather of i64", reduce_scatter_then_all_gather<std::int64_t>},
+    {"bf16 travels, and is added up in f32", bf16_is_added_up_in_f32},
     {"broadcast from every rank", broadcast_from_each},
     {"nothing to exchange", nothing_at_all},
     {"many small ones", many_small_ones},

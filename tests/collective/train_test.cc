@@ -78,6 +78,17 @@ TEST_F(TrainedByRanks, LearnsWhatOneProcessLearnsAndSpeaksOnce) {
   for (const std::string& name : folder().names()) EXPECT_TRUE(not std::filesystem::is_directory(folder() / name) or name == "alone" or name == "ranks") << "a folder too many: " << name;
 }
 
+/// Between processes and between threads bf16 is rounded and added up alike.
+TEST_F(TrainedByRanks, ExchangesBf16AsThreadsDo) {
+  run_well(folder().path(), "hone-compile model.onnx -r train.toml --set train.exchange_precision=bf16 -o bf16.hone");
+  const auto command = [](const std::string& name, const std::string& flags) { return TrainedModel::command(name, "--quiet --epochs 2 " + flags, "bf16.hone"); };
+  run_well(folder().path(), command("threads", "--virtual 3"));
+  for (const char* flags : {"", "--shard-optimizer"}) {
+    Ranks(folder(), "ranks", {.size = 3}, command("ranks", flags)).expect_all_well();
+    EXPECT_TRUE(model("ranks") == model("threads")) << flags;
+  }
+}
+
 TEST_F(TrainedByRanks, GoesOnWithAnotherNumberOfRanks) {
   const std::string flags = "--quiet --epochs 3";
   run("two", 2, flags + " --keep 100");

@@ -97,6 +97,42 @@ TEST(Replicas, SayWhatEachHoldsOfTheOptimizersStates) {
   EXPECT_THAT(run_tool(folder.path(), train).err, testing::AllOf(HasSubstr("there is one replica, which has nobody to share the optimizer's work with"), HasSubstr("--virtual 2")));
 }
 
+/// The demanding run again, with gradients that are rounded on their way.
+class GradientsThatTravelInBf16 : public testing::Test {
+ protected:
+  void SetUp() override { run_well(run_.folder.path(), "hone-compile mlp.onnx -r train.toml --set train.exchange_precision=bf16 -o bf16.hone"); }
+  void train(const std::string& name, const std::string& flags) const { run_well(run_.folder.path(), command(name) + flags); }
+  std::string command(const std::string& name) const {
+    return fmt::format("hone-run train bf16.hone --train x=x.npy,y=y.npy --valid x=x.npy[0:20],y=y.npy[0:20] --run-dir {0} --out {0}.onnx --quiet --keep 100 --save-steps 5 --global-batch", name);
+  }
+  std::string model(const std::string& name) const { return run_.folder.read(name + ".onnx"); }
+  double last_loss(const std::string& name) const { return lines_of_kind(run_.folder, name, "epoch").back().at("loss").get<double>(); }
+
+  const ResumedRun run_;
+};
+
+TEST_F(GradientsThatTravelInBf16, LearnNearlyTheSameAndShareTheOptimizersWorkBitByBit) {
+  for (const int replicas : {2, 3, 4}) {
+    const std::string plain = fmt::format("plain{}", replicas), shared = fmt::format("shared{}", replicas), flags = fmt::format(" --virtual {}", replicas);
+    train(plain, flags);
+    train(shared, flags + " --shard-optimizer");
+    EXPECT_EQ(model(shared), model(plain)) << replicas;
+    EXPECT_NEAR(last_loss(plain), last_loss("whole"), 0.01 * last_loss("whole")) << replicas;
+    EXPECT_NE(model(plain), run_.folder.read("whole.onnx"));
+  }
+  stop_run_after(run_.folder, 25, "resumed", "plain2");
+  train("resumed", " --virtual 2 --resume");
+  EXPECT_EQ(model("resumed"), model("plain2"));
+}
+
+TEST_F(GradientsThatTravelInBf16, AreNotCutIntoShardsThatOneReplicaAddsUpForOthers) {
+  run_well(run_.folder.path(), "hone-compile mlp.onnx -r train.toml --set train.exchange_precision=bf16 --set train.gradient_accumulation_steps=1 -o bf16.hone");
+  EXPECT_THAT(run_tool(run_.folder.path(), command("no") + " --virtual 2 --shards 4").err, testing::AllOf(HasSubstr("would be rounded on its way to the others"), HasSubstr("--shards 2")));
+  train("one", " --shards 2");
+  train("two", " --shards 2 --virtual 2");
+  EXPECT_EQ(model("one"), model("two"));
+}
+
 TEST(Replicas, EvaluateAsOneDoes) {
   const TempFolder folder;
   write_conv_plan(folder);
