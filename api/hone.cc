@@ -8,7 +8,7 @@
 #include "frontend/onnx/export.h"
 #include "frontend/onnx/import.h"
 #include "frontend/recipe_toml.h"
-#include "runtime/train/export_onnx.h"
+#include "runtime/train/weights.h"
 
 namespace hone {
 
@@ -35,6 +35,8 @@ plan::Plan compile_gradients(const std::string& onnx_path, const Recipe& recipe,
   return compile({model.graph, std::move(model.model), file_name_of(onnx_path)}, recipe, {.gradients = GradientsOf{.of = of, .wrt = wrt}}).plan;
 }
 
-void save_trained_model(const plan::Plan& plan, Session& session, const std::string& path) { export_onnx(plan.onnx_model, session, path); }
+void save_trained_model(const plan::Plan& plan, Session& session, const std::string& path) {
+  save_trained(plan.recipe_json.empty() ? Recipe{} : recipe_from_json(plan.recipe_json), plan.onnx_model, session, path);
+}
 
 }  // namespace hone

@@ -23,6 +23,7 @@
 #include "ir/verify.h"
 #include "passes/precision.h"
 #include "runtime/library/arena.h"
+#include "runtime/plan/adapters.h"
 
 namespace hone {
 
@@ -82,7 +83,7 @@ std::vector<EntryGraph> wanted_entries(const Graph& imported, const Recipe& reci
 }
 
 /// The graphs of all entries, ready to be scheduled for the target.
-std::vector<EntryGraph> prepared_entries(const std::vector<EntryGraph>& wanted, const Target& target, const Recipe& recipe, const PassChoice& passes) {
+std::vector<EntryGraph> prepared_entries(const std::vector<EntryGraph>& wanted, const Target& target, const Recipe& recipe, const PassChoice& passes, const TrainingReport& report) {
   std::vector<EntryGraph> entries(wanted.size());
   on_all_cores(entries.size(), [&](std::size_t i) {
     EntryGraph& entry = entries[i];
@@ -91,6 +92,7 @@ std::vector<EntryGraph> prepared_entries(const std::vector<EntryGraph>& wanted, 
     optimize(entry.graph, passes);
     if (lower_precision(entry.graph, recipe) == Changed::kYes) optimize(entry.graph, passes);  // because a weight is rounded once for all who read it, before loops and not in them
     if (passes.runs("layout") and choose_layout(entry.graph) == Changed::kYes) optimize(entry.graph, passes);  // because transposes meet, and cancel, only now
+    (void)widen_where_read(entry.graph, report.narrowed);  // because equal nodes are merged no more
     if (passes.runs("library")) (void)select_library(entry.graph, target);
     if (passes.runs("split")) (void)split_reductions(entry.graph);  // because what runs as kernels, and on which axes, is known by now
     derive_index_bounds(entry.graph);
@@ -242,6 +244,22 @@ std::vector<std::byte> skeleton(onnx::ModelProto model, bool own_training, std::
   return bytes;
 }
 
+/// What goes into files of adapters alone: these, and what else of the model training changes.
+void name_for_adapter_files(const std::vector<Adapter>& adapters, std::vector<plan::Persistent>& persistents) {
+  for (plan::Persistent& persistent : persistents) {
+    for (const Adapter& adapter : adapters)
+      if (persistent.name == adapter.a or persistent.name == adapter.b) persistent.exported_as = persistent.name == adapter.a ? adapter.exported_a : adapter.exported_b;
+    const bool changes = persistent.trained or persistent.role == plan::Persistent::Role::kState;
+    if (not adapters.empty() and persistent.in_model and changes) persistent.exported_as = plan::kExportedPrefix + persistent.name;
+  }
+}
+
+void mark_narrowed(const std::vector<NarrowedWeight>& narrowed, std::vector<plan::Persistent>& persistents) {
+  for (plan::Persistent& persistent : persistents)
+    for (const NarrowedWeight& weight : narrowed)
+      if (persistent.name == weight.name) persistent.narrowed = plan::Persistent::Narrowed{.outside = weight.outside, .scales = weight.scales, .axis = weight.axis};
+}
+
 /// "; arena 1 MiB at batch 32 (at least 1 MiB live at one step; library scratch left out)"; nothing if other sizes stay open.
 std::string arena_text(const plan::Entry& entry, const std::string& batch_symbol, std::int64_t batch) {
   const auto size = arena_size(entry, sizes_for(batch_symbol, batch));
@@ -289,7 +307,7 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
   const OwnTraining* const own_training = compiled_training(recipe, model.own, options);
   const std::vector<EntryGraph> wanted = wanted_entries(model.graph, recipe, model.own, options, compiled.training);
   for (const Backend* backend : backends) {
-    const std::vector<EntryGraph> graphs = prepared_entries(wanted, *backend, recipe, options.passes);
+    const std::vector<EntryGraph> graphs = prepared_entries(wanted, *backend, recipe, options.passes, compiled.training);
     Scheduled scheduled = schedule_all(model.graph, recipe, own_training, options, *backend, graphs);
     plan.programs.push_back(program_of(scheduled, *backend, compiled.training, options));
     if (backend == backends.front()) add_texts(plan.graphs, graphs, scheduled);
@@ -300,6 +318,10 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
   plan.model_name = model.name;
   if (not options.gradients and (recipe.can_train() or own_training != nullptr)) plan.recipe_json = to_json(recipe);
   plan.onnx_model = skeleton(std::move(model.proto), own_training != nullptr, plan.programs);
+  for (plan::Program& program : plan.programs) {
+    name_for_adapter_files(compiled.training.adapters, program.persistents);
+    mark_narrowed(compiled.training.narrowed, program.persistents);
+  }
   plan.batch_symbol = batch_symbol_of(model.graph);
   plan.graphs["imported"] = print(model.graph);
   compiled.warnings = recipe_warnings(model.graph, recipe);
@@ -344,7 +366,10 @@ struct StageContext {
   TrainingReport report = {};
 
   std::vector<EntryGraph> raw() { return wanted_entries(imported, recipe, own, options, report); }
-  std::vector<EntryGraph> prepared() { return prepared_entries(raw(), backend, recipe, options.passes); }
+  std::vector<EntryGraph> prepared() {
+    const std::vector<EntryGraph> wanted = raw();  // which fills the report
+    return prepared_entries(wanted, backend, recipe, options.passes, report);
+  }
   Scheduled scheduled() { return schedule_all(imported, recipe, compiled_training(recipe, own, options), options, backend, prepared()); }
   /// What the backend makes of the kernels.
   std::string code(std::string_view kind) { return backend.text(scheduled().kernel_pointers(), kind); }

@@ -79,7 +79,7 @@ std::vector<RecipeKey> make_keys() {
       key<&R::lora, &R::Lora::targets>("lora.targets", kCompiling, "matrices that get low-rank adapters and stay as they are themselves, by name pattern"),
       key<&R::lora, &R::Lora::rank>("lora.rank", kCompiling, "the adapters' inner extent"),
       key<&R::lora, &R::Lora::alpha>("lora.alpha", kCompiling, "adapters count alpha / rank"),
-      key<&R::lora, &R::Lora::exported>("lora.export", kCompiling, "merged: adapters are added to their weights in the trained model; separate: they stay nodes of it"),
+      key<&R::lora, &R::Lora::exported>("lora.export", kCompiling, "merged: the trained model has adapters added to its weights; separate: they alone are written, as PEFT has them"),
       key<&R::loss, &L::kind>("loss.kind", kCompiling, "what is minimized"),
       key<&R::loss, &L::class_axis>("loss.class_axis", kCompiling, "the axis of the output that holds the classes"),
       key<&R::loss, &L::label_smoothing>("loss.label_smoothing", kCompiling, "probability spread over all classes"),

@@ -6,6 +6,7 @@
 
 #include "base/recipe.h"
 #include "ir/graph.h"
+#include "passes/frozen_precision.h"
 
 namespace hone {
 
@@ -16,6 +17,7 @@ inline constexpr const char *kAdapterA = ".lora_A", *kAdapterB = ".lora_B";
 struct Adapter {
   std::string weight;  ///< the matrix, which stays as it is
   std::string a, b;
+  std::string exported_a, exported_b;  ///< what the two are called in files of adapters alone, as PEFT calls them: "base_model.model.fc1.lora_A.weight"
   bool outputs_first = false;  ///< the matrix is [outputs, inputs], as PyTorch keeps those of its linear layers; else [inputs, outputs]
   double scale = 1;  ///< alpha / rank
 };
@@ -31,6 +33,7 @@ struct Adapted {
   Graph graph;
   Recipe recipe;  ///< whose model.train_only names what is trained then: the adapters, and what it named before
   std::vector<Adapter> adapters;
+  std::vector<NarrowedWeight> narrowed = {};  ///< of `graph`, once narrow_frozen_weights() was done to it
 };
 /// Without lora.targets the model as it is. A begins as PyTorch's kaiming_uniform(a = sqrt(5)) draws it, from the recipe's seed; B begins as zeros, so that training
 /// begins with the model as it is. `imported` must be as imported: nodes are found by name.

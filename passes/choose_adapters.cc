@@ -138,6 +138,20 @@ void check_rank(const Graph& graph, const Candidate& candidate, std::int64_t ran
                 {fmt::format("take at most {}, or leave that matrix out of lora.targets", most)});
 }
 
+bool ends_with_any(std::string_view name, std::initializer_list<std::string_view> ends) {
+  return std::any_of(ends.begin(), ends.end(), [&](std::string_view end) { return name.size() > end.size() and name.ends_with(end); });
+}
+
+/// The module whose weight it is, as PyTorch writes paths: the weight's own name without its last part; where an exporter has renamed it (onnx::MatMul_12, val_7), that of the node that reads it.
+std::string module_of(const Candidate& candidate) {
+  const std::string& name = candidate.input->name;
+  const auto parent = [](std::string path) { return path.substr(0, path.rfind('.')); };
+  if (ends_with_any(name, {".weight", ".kernel", "/weight", "/kernel", "/embeddings"})) return parent(with_dots(name));
+  for (const std::string& node : candidate.nodes)
+    if (const std::string path = with_dots(node); path.find('.') != std::string::npos) return ends_with_any(path, {".MatMul", ".Gemm", ".Gather", ".Conv", ".Transpose"}) ? parent(path) : path;
+  return with_dots(name);
+}
+
 /// An adapter's matrix stays as it is, so nothing else can be said of its training.
 void check_conflicts(const Recipe& recipe, const std::string& name) {
   const auto refuse = [&](const char* key, const std::vector<std::string>& patterns, const char* way_out) {
@@ -160,9 +174,12 @@ std::vector<Adapter> choose_adapters(const Graph& imported, const Recipe& recipe
     const std::string& name = candidates[i].input->name;
     check_rank(imported, candidates[i], recipe.lora.rank);
     check_conflicts(recipe, name);
+    const std::string module = "base_model.model." + module_of(candidates[i]) + (candidates[i].in_product ? ".lora_" : ".lora_embedding_"), end = candidates[i].in_product ? ".weight" : "";
     const Adapter& made = adapters.emplace_back(Adapter{.weight = name,
                                                         .a = name + kAdapterA,
                                                         .b = name + kAdapterB,
+                                                        .exported_a = module + "A" + end,
+                                                        .exported_b = module + "B" + end,
                                                         .outputs_first = candidates[i].outputs_first,
                                                         .scale = recipe.lora.alpha / static_cast<double>(recipe.lora.rank)});
     for (const std::string& other : {made.a, made.b})

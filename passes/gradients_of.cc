@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "ir/differentiate.h"
 #include "ir/ops/ops.h"
+#include "passes/adapters.h"
 #include "passes/passes.h"
 
 namespace hone {
@@ -52,7 +53,12 @@ void keep_output(Graph& graph, const std::string& name) {
 }  // namespace
 
 Graph build_gradient_function(const Graph& imported, const Recipe& recipe, const GradientsOf& wanted) {
-  Graph graph = imported.clone();
+  if (recipe.train.precision == "f16")
+    throw Error(Code::kRecipeModel, "gradients by themselves cannot be in f16: without training nothing finds the scale of the loss that keeps them from becoming 0", {},
+                {"set train.precision = \"bf16\", which needs none, or leave it out"});
+  if (narrows_frozen_weights(recipe))
+    throw Error(Code::kRecipeModel, "model.frozen_precision is about the weights that training leaves alone, and this plan trains nothing", {}, {"leave it out"});
+  Graph graph = with_adapters(imported, recipe).graph;                   // because nodes have the file's names here
   graph.name = "predict";
   (void)remove_dropout(graph);
   (void)key_iterations(graph);

@@ -1,4 +1,5 @@
 // Low-rank adapters become part of a model.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -186,7 +187,10 @@ Graph build_merged_weights(const Adapted& adapted) {
   };
   for (const Adapter& adapter : adapted.adapters) {
     const Builder::Scope scope(builder, Loc{.derived = "adapter of " + adapter.weight}, Part::kForward);
-    const Val weight = copied(adapter.weight);
+    const auto narrowed = std::find_if(adapted.narrowed.begin(), adapted.narrowed.end(), [&](const NarrowedWeight& each) { return each.name == adapter.weight; });
+    (void)copied(adapter.weight);
+    if (narrowed != adapted.narrowed.end() and not narrowed->scales.empty()) (void)copied(narrowed->scales);
+    const Val weight = widened_weight(builder, adapter.weight, adapted.narrowed);
     const Factors factors{copied(adapter.a), copied(adapter.b), adapter.outputs_first, adapter.scale};
     builder.output(adapter.weight, weight + cast(factors.whole(false), weight.dtype()));
   }

@@ -66,7 +66,7 @@ Differentiated build_gradients(const Adapted& adapted, TrainingReport& report) {
   if (scales_loss(recipe)) scaled = scale_loss(graph, objective, recipe);              // because small gradients would be 0 in f16
   std::vector<ValueId> gradients = differentiate(graph, scaled ? scaled->loss : objective.loss_sum, values_of(chosen));
   if (scaled) unscale_gradients(graph, *scaled, gradients);                            // because what is added up must not depend on the scale
-  report = {.trained = {}, .unreached = {}, .adapters = adapted.adapters, .dropped_after = std::move(dropped_after)};
+  report = {.trained = {}, .unreached = {}, .adapters = adapted.adapters, .narrowed = adapted.narrowed, .dropped_after = std::move(dropped_after)};
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (gradients[i].valid()) report.trained.push_back(chosen[i]);
     else report.unreached.push_back(chosen[i].name);
@@ -76,6 +76,22 @@ Differentiated build_gradients(const Adapted& adapted, TrainingReport& report) {
                 {chosen.empty() ? "the model has no float initializer of rank 1 or more: were its weights folded into Constant nodes?" : "chosen were: " + quoted_list(report.unreached)});
   initialize_all_but_adapters(graph, recipe, report.trained, adapted.adapters);
   return {std::move(graph), objective, chosen, gradients};
+}
+
+/// Which weights are frozen, the gradients say; so they are asked for twice.
+void narrow_frozen(Adapted& adapted) {
+  std::vector<std::string> trained;
+  if (adapted.recipe.can_train()) {
+    TrainingReport report;
+    (void)build_gradients(adapted, report);
+    adapted.recipe.model.train_only.clear();
+    adapted.recipe.model.freeze.clear();  // may name what is an integer from now on
+    for (const TrainedWeight& weight : report.trained) {
+      trained.push_back(weight.name);
+      adapted.recipe.model.train_only.push_back(weight.name + weight.part);
+    }
+  }
+  adapted.narrowed = narrow_frozen_weights(adapted.graph, adapted.recipe, trained);
 }
 
 /// What a replica has whose part of the batch is without samples: gradients of zero, which it brings along so that all replicas update alike.
@@ -145,6 +161,7 @@ void refuse_model_keys(const Recipe& recipe) {
   refuse(model.new_head_classes != 0, "model.new_head");
   refuse(recipe.train.gradient_accumulation_steps > 1, "train.gradient_accumulation_steps");
   refuse(recipe.train.ema_decay > 0, "train.ema_decay");
+  refuse(narrows_frozen_weights(recipe), "model.frozen_precision");
   refuse(recipe.train.exchange_precision != "f32", "train.exchange_precision");
   refuse(scales_loss(recipe), "train.precision = \"f16\"");
   if (keys.empty()) return;
@@ -210,7 +227,9 @@ std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recip
   std::vector<EntryGraph> entries;
   if (not recipe.lora.targets.empty() and not recipe.can_train())
     throw Error(Code::kRecipeModel, "lora.targets is set, but no loss: nothing trains the adapters", {}, {"add loss.kind and optimizer.kind, or leave [lora] out"});
-  const Adapted adapted = with_adapters(imported, recipe);                             // because nodes have the file's names here, and every entry sees the adapters
+  Adapted adapted = with_adapters(imported, recipe);                                   // because nodes have the file's names here, and every entry sees the adapters
+  const bool trains_itself = not recipe.can_train() and own != nullptr and own->step;
+  if (narrows_frozen_weights(recipe) and not trains_itself) narrow_frozen(adapted);    // because every entry reads the same weights
   const Graph& model = adapted.graph;
   if (recipe.can_train()) {
     const Differentiated step = build_gradients(adapted, report);
@@ -229,6 +248,7 @@ std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recip
     entries.push_back({"eval_step", build_own_evaluation(*own->step)});
   }
   entries.push_back({"predict", build_prediction(model)});
+  report.narrowed = adapted.narrowed;
   if (recipe.can_train() or own == nullptr or not own->initialization) return entries;
   for (const auto& [name, value] : first_values(*own->initialization, recipe.train.seed))
     for (EntryGraph& entry : entries)

@@ -37,7 +37,7 @@ bool is_one_of(const Node& node, std::initializer_list<const OpDef*> ops) {
   return std::ranges::any_of(ops, [&](const OpDef* op) { return *op == *node.op; });
 }
 constexpr WideKind kWideKinds[] = {
-    {[](const Node& node) { return node.part == Part::kUpdate; }, "updates are smaller than a bf16 weight's last place"},
+    {[](const Node& node) { return node.part == Part::kUpdate; }, "updates are smaller than a narrow weight's last place"},
     {[](const Node& node) { return node.part == Part::kLoss; }, "the loss is a sum over the batch of small differences"},
     {[](const Node& node) { return is_one_of(node, {&op::reduce_sum, &op::reduce_prod, &op::reduce_max, &op::reduce_min}); },
      "norms, softmax and statistics add up many terms of one operand"},

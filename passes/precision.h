@@ -1,4 +1,4 @@
-// Mixed precision: products of many terms read narrow operands (bf16), and what the backward pass keeps of them is narrow, too. Everything else stays in f32:
+// Mixed precision: products of many terms read narrow operands (bf16 or f16), and what the backward pass keeps of them is narrow, too. Everything else stays in f32:
 // weights and moments, sums, norms, softmax, the loss, updates. The table of what runs in which type, and why, is in passes/precision.cc.
 #pragma once
 

@@ -36,6 +36,12 @@ proto::Persistent write_persistent(const Persistent& persistent, const AddBlob& 
   if (persistent.panels) message.set_panel_axis(persistent.panels->axis), message.set_panel_width(persistent.panels->width);
   message.set_in_parts(persistent.in_parts);
   message.set_whole_because(persistent.whole_because);
+  message.set_exported_as(persistent.exported_as);
+  if (persistent.narrowed) {
+    message.set_outside_dtype(std::string(to_string(persistent.narrowed->outside)));
+    message.set_scales(persistent.narrowed->scales);
+    message.set_scaled_axis(persistent.narrowed->axis);
+  }
   return message;
 }
 
@@ -214,7 +220,10 @@ Persistent read_persistent(const proto::Persistent& message, const ReadBlob& rea
           .initial = read_initial(message, read_blob),
           .panels = message.panel_width() == 0 ? std::nullopt : std::optional(Panels{message.panel_axis(), message.panel_width()}),
           .in_parts = message.in_parts(),
-          .whole_because = message.whole_because()};
+          .whole_because = message.whole_because(),
+          .exported_as = message.exported_as(),
+          .narrowed = message.outside_dtype().empty() ? std::nullopt
+                                                      : std::optional(Persistent::Narrowed{.outside = read_dtype(message.outside_dtype()), .scales = message.scales(), .axis = message.scaled_axis()})};
 }
 
 Feed read_feed(const proto::Feed& message) {

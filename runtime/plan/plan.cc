@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/diag.h"
@@ -255,6 +256,20 @@ void check_panels(const Program& program, const Persistent& persistent) {
                 {}, {"the plan is damaged, or its maker wrote it wrongly; compile the model again"});
 }
 
+/// Whoever reads or writes the weight for others goes by this.
+void check_narrowed(const Program& program, const Persistent& persistent) {
+  if (not persistent.narrowed) return;
+  const auto& [outside, scales, axis] = *persistent.narrowed;
+  const Tensor& initial = persistent.initial;
+  const auto found = std::ranges::find(program.persistents, scales, &Persistent::name);
+  const bool is_scaled = not scales.empty() and found != program.persistents.end() and axis < initial.shape().size() and found->initial.dtype() == DType::kF32 and
+                         found->initial.shape() == std::vector{initial.shape()[axis]} and not found->narrowed and not found->panels;
+  const bool fits = is_float(outside) and not persistent.in_parts and (initial.dtype() == DType::kI8 ? is_scaled : scales.empty() and is_float(initial.dtype()));
+  if (not fits)
+    throw Error(Code::kPlanFormat, fmt::format("program {}: {} is kept as {} in a way that gives no weight", quoted(program.target), quoted(persistent.name), to_string(initial.dtype())), {},
+                {"the plan is damaged, or its maker wrote it wrongly; compile the model again"});
+}
+
 }  // namespace
 
 const Entry* Program::find(std::string_view entry) const { return plan::find(entries, entry); }
@@ -296,7 +311,7 @@ void check(const Plan& plan) {
   for (const Program& program : plan.programs) {
     check_distinct(program.persistents, "weights or states", [](const Persistent& persistent) { return persistent.name; });
     check_distinct(program.entries, "entries", [](const Entry& entry) { return entry.name; });
-    for (const Persistent& persistent : program.persistents) check_panels(program, persistent), check_parts(program, persistent);
+    for (const Persistent& persistent : program.persistents) check_panels(program, persistent), check_parts(program, persistent), check_narrowed(program, persistent);
     for (const Entry& entry : program.entries) EntryChecker(program, entry, {}, 1).check();
   }
 }

@@ -31,6 +31,14 @@ struct Persistent {
   std::optional<Panels> panels = {};  ///< how it lies in memory, if not row-major
   bool in_parts = false;              ///< a state of which a replica that shares the optimizer's work needs its own part only: sharded_entry()
   std::string whole_because = {};     ///< of a state of the optimizer that is not: why
+  std::string exported_as = {};       ///< where there are adapters: its name in files that hold them alone; "" for what is not in those
+  /// A weight that is kept in less than files have it in: `initial` is rounded to bf16, or i8, which times its scale along `axis` is the weight.
+  struct Narrowed {
+    DType outside = DType::kF32;  ///< what files hold
+    std::string scales = {};      ///< the persistent that has them, f32[extent of the axis]; "" without
+    std::uint32_t axis = 0;
+  };
+  std::optional<Narrowed> narrowed = {};
 };
 
 /// The shape of a buffer that shows it.
@@ -264,6 +272,7 @@ struct Plan {
 ///  P5 targets, entries of a program, persistents of a program, feeds and results of an entry have distinct names
 ///  P6 the feeds of a body fit what its region step gives it, and its results what the step makes of them; bodies are nested at most limits::kBodyDepth deep
 ///  P7 what is in parts is a state; entries that share the optimizer's work touch it in kernels over their own part alone, and no other entry has such kernels
+///  P8 a weight that is kept as i8 has a scale for each element of an axis, f32 and row-major; one that is kept as a float has none
 /// Throws Error kPlanFormat naming the first that does not hold. Kernels' accesses are not known here: their maker answers for them.
 void check(const Plan& plan);
 

@@ -33,10 +33,11 @@ constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint32_t kFeaturesSection = 0, kMetadataSection = 1, kFirstBlob = 2;
 
 /// What a plan may ask of its reader. A plan names what it uses, and a reader refuses what is not in this list.
-constexpr std::string_view kFeatures[] = {"kernel", "library", "host", "copy", "all_reduce", "read_sizes", "region", "panels", "own_parts"};
+constexpr std::string_view kFeatures[] = {"kernel", "library", "host", "copy", "all_reduce", "read_sizes", "region", "panels", "own_parts", "narrowed_weights"};
 constexpr std::size_t kPanelsFeature = std::variant_size_v<decltype(Step::what)>;  // before it, the kinds of steps
 constexpr std::size_t kOwnPartsFeature = kPanelsFeature + 1;
-static_assert(kOwnPartsFeature + 1 == std::size(kFeatures));
+constexpr std::size_t kNarrowedFeature = kOwnPartsFeature + 1;
+static_assert(kNarrowedFeature + 1 == std::size(kFeatures));
 
 struct Header {
   std::array<char, 8> magic = kMagic;
@@ -76,6 +77,8 @@ std::string features_of(const Plan& plan) {
       if (is_sharded(entry.name)) used.insert(kOwnPartsFeature);
     for (const Persistent& persistent : program.persistents)
       if (persistent.panels) used.insert(kPanelsFeature);
+    for (const Persistent& persistent : program.persistents)
+      if (persistent.narrowed) used.insert(kNarrowedFeature);
   }
   std::string features;
   for (const std::size_t feature : used) features += std::string(kFeatures[feature]) + "\n";

@@ -92,8 +92,8 @@ void write_checkpoint(const std::string& path, const Session& session, const Tra
   make_folders(half);
   try {
     const ReadWeight read = [&](const std::string& name) { return session.read(name); };
-    save_persistents(session, [](const plan::Persistent& persistent) { return is_kept(persistent, true); }, read, half + "/" + kModel);
-    save_persistents(session, [](const plan::Persistent& persistent) { return is_kept(persistent, false); }, read, half + "/" + kOptimizer);
+    save_persistents(session, [](const plan::Persistent& persistent) { return is_kept(persistent, true); }, read, For::kThisPlan, half + "/" + kModel);
+    save_persistents(session, [](const plan::Persistent& persistent) { return is_kept(persistent, false); }, read, For::kThisPlan, half + "/" + kOptimizer);
     write_file_atomically(half + "/" + kState, to_json(state));
     Json manifest = {{"version", kVersion}, {"files", Json::object()}};
     for (const char* file : kFiles) manifest["files"][file] = fingerprint(half + "/" + file);

@@ -140,7 +140,7 @@ NamedTensors Trainer::predict(const Dataset& data) {
   return outputs;
 }
 
-void Trainer::save(const std::string& path) { save_weights(onnx_model_, session_, path); }
+void Trainer::save(const std::string& path) { save_trained(recipe_, onnx_model_, session_, path); }
 void Trainer::load(const std::string& path) { load_weights(session_, path); }
 
 }  // namespace hone

@@ -2,15 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <utility>
 
 #include "base/diag.h"
 #include "base/files.h"
+#include "base/kept_weight.h"
 #include "base/text.h"
 #include "formats/safetensors.h"
 #include "runtime/plan/adapters.h"
+#include "runtime/train/adapter_files.h"
 #include "runtime/train/export_onnx.h"
 
 namespace hone {
@@ -32,21 +35,63 @@ StoredWeights weights_in(const std::string& path) {
   return is_safetensors(path) ? weights_in_safetensors(path) : weights_in_onnx(path);
 }
 
+/// What others have a weight as.
+DType type_outside(const plan::Persistent& persistent) { return persistent.narrowed ? persistent.narrowed->outside : persistent.initial.dtype(); }
+
+Tensor read_widened(const Session& session, const plan::Persistent& persistent) {
+  const Tensor stored = session.read(persistent.name);
+  if (not persistent.narrowed) return stored;
+  const auto& [outside, scales, axis] = *persistent.narrowed;
+  return widened({stored, scales.empty() ? Tensor{} : session.read(scales)}, axis, outside);
+}
+
 /// The file's tensor as the session wants it; what does not fit goes to `problems`.
-std::optional<Tensor> weight_from(const StoredWeight& stored, const plan::Persistent& wanted, std::vector<std::string>* problems) {
+std::optional<Tensor> weight_from(const StoredWeight& stored, const plan::Persistent& wanted, const std::string& name, std::vector<std::string>* problems) {
   const Tensor& initial = wanted.initial;
-  const bool same_kind = stored.dtype and is_float(*stored.dtype) == is_float(initial.dtype());
+  const bool same_kind = stored.dtype and (is_float(*stored.dtype) == is_float(type_outside(wanted)) or *stored.dtype == initial.dtype());
   if (stored.shape != initial.shape() or not same_kind) {
-    problems->push_back(fmt::format("{} is {}{} there, and {}{} in the plan", quoted(wanted.name), stored.type_name, shape_text(stored.shape), to_string(initial.dtype()),
+    problems->push_back(fmt::format("{} is {}{} there, and {}{} in the plan", quoted(name), stored.type_name, shape_text(stored.shape), to_string(initial.dtype()),
                                     shape_text(initial.shape())));
     return std::nullopt;
   }
   const Tensor value = stored.read();
-  return value.dtype() == initial.dtype() ? value : value.cast(initial.dtype());
+  return value.dtype() == initial.dtype() or wanted.narrowed ? value : value.cast(initial.dtype());
+}
+
+/// Gives it to the session, which may keep it in less.
+void write_weight(Session& session, const plan::Persistent& persistent, const Tensor& value) {
+  if (not persistent.narrowed or value.dtype() == persistent.initial.dtype()) return session.write(persistent.name, value);
+  const KeptWeight kept = keep_as(value, persistent.initial.dtype(), persistent.narrowed->axis);
+  session.write(persistent.name, kept.stored);
+  if (not persistent.narrowed->scales.empty()) session.write(persistent.narrowed->scales, kept.scales);
 }
 
 /// The factor of an adapter without which it adds nothing.
 bool is_added(const plan::Persistent& adapter) { return std::string_view(adapter.name).ends_with(plan::kAdapterB); }
+
+bool is_adapter_of_file(std::string_view name) { return name.starts_with(plan::kExportedPrefix) and name.find(".lora_") != std::string_view::npos; }
+
+/// Of a file that holds adapters alone: all of them must be the plan's.
+std::vector<std::pair<std::string, Tensor>> adapters_from(const StoredWeights& stored, const plan::Program& program, std::vector<std::string>* problems) {
+  std::vector<std::pair<std::string, Tensor>> values;
+  std::set<std::string_view> known;
+  for (const plan::Persistent& persistent : program.persistents) {
+    if (persistent.exported_as.empty()) continue;
+    const auto found = stored.find(persistent.exported_as);
+    known.insert(persistent.exported_as);
+    if (found != stored.end()) {
+      if (auto value = weight_from(found->second, persistent, persistent.exported_as, problems)) values.emplace_back(persistent.name, std::move(*value));
+    } else if (persistent.trained) {
+      problems->push_back(fmt::format("{} is missing there", quoted(persistent.exported_as)));
+    }
+  }
+  for (const auto& [name, tensor] : stored)
+    if (not known.contains(name)) problems->push_back(fmt::format("{} is nothing that the plan has", quoted(name)));
+  if (not problems->empty())
+    problems->emplace_back(known.empty() ? "it holds adapters alone, and the plan has none: compile the model with the [lora] section that they were trained with"
+                                         : "it holds adapters alone: those that the plan has follow from lora.targets and lora.rank, and are called by the modules of the model");
+  return values;
+}
 
 }  // namespace
 
@@ -56,41 +101,52 @@ ReadWeight read_for_others(Session& session) {
     session.run(plan::kMergedWeights, {});
     for (const plan::Result& result : session.entry(plan::kMergedWeights).results) merged.insert(result.name);
   }
-  return [&session, merged = std::move(merged)](const std::string& name) { return merged.contains(name) ? session.result_tensor(name) : session.read(name); };
+  return [&session, merged = std::move(merged)](const std::string& name) {
+    if (merged.contains(name)) return session.result_tensor(name);
+    return read_widened(session, *std::ranges::find(session.program().persistents, name, &plan::Persistent::name));
+  };
 }
 
 void load_weights(Session& session, const std::string& path) {
   const StoredWeights stored = weights_in(path);
   std::vector<std::string> problems;
   std::vector<std::pair<std::string, Tensor>> values;
+  const bool adapters_alone = std::ranges::any_of(stored, [](const auto& weight) { return is_adapter_of_file(weight.first); });
+  if (adapters_alone) values = adapters_from(stored, session.program(), &problems);
   for (const plan::Persistent& persistent : session.program().persistents) {
-    if (not plan::is_of_model(persistent)) continue;
+    if (adapters_alone or not plan::is_of_model(persistent)) continue;
     const auto found = stored.find(persistent.name);
+    if (found == stored.end() and plan::is_scale(persistent)) continue;  // which follows from its weight
     if (found == stored.end() and plan::is_adapter(persistent)) {
       if (is_added(persistent)) values.emplace_back(persistent.name, Tensor::zeros(persistent.initial.dtype(), persistent.initial.shape()));
     } else if (found == stored.end()) {
       problems.push_back(fmt::format("{} is missing there", quoted(persistent.name)));
-    } else if (auto value = weight_from(found->second, persistent, &problems)) {
+    } else if (auto value = weight_from(found->second, persistent, persistent.name, &problems)) {
       values.emplace_back(persistent.name, std::move(*value));
     }
   }
   if (not problems.empty()) {
-    problems.emplace_back("weights are found by name: take a file that hone-run train wrote with --out, a checkpoint, or the model that the plan was compiled from");
+    if (not adapters_alone) problems.emplace_back("weights are found by name: take a file that hone-run train wrote with --out, a checkpoint, or the model that the plan was compiled from");
     throw Error(Code::kPlanMismatch, fmt::format("the weights in {} do not fit the plan", quoted(path)), {}, std::move(problems));
   }
-  for (const auto& [name, value] : values) session.write(name, value);
+  for (const auto& [name, value] : values) write_weight(session, *std::ranges::find(session.program().persistents, name, &plan::Persistent::name), value);
 }
 
 void save_weights(std::span<const std::byte> onnx_model, Session& session, const std::string& path) {
   if (not is_safetensors(path)) return export_onnx(onnx_model, session, path);
-  save_persistents(session, [](const plan::Persistent& persistent) { return persistent.in_model; }, read_for_others(session), path);
+  save_persistents(session, [](const plan::Persistent& persistent) { return persistent.in_model; }, read_for_others(session), For::kOthers, path);
 }
 
-void save_persistents(const Session& session, const std::function<bool(const plan::Persistent&)>& is_wanted, const ReadWeight& read, const std::string& path) {
+void save_trained(const Recipe& recipe, std::span<const std::byte> onnx_model, Session& session, const std::string& path) {
+  if (exports_adapters_alone(recipe)) save_adapters(recipe, session, path);
+  else save_weights(onnx_model, session, path);
+}
+
+void save_persistents(const Session& session, const std::function<bool(const plan::Persistent&)>& is_wanted, const ReadWeight& read, For whom, const std::string& path) {
   std::vector<SafetensorsSource> sources;
   for (const plan::Persistent& persistent : session.program().persistents)
     if (is_wanted(persistent))
-      sources.push_back({persistent.name, persistent.initial.dtype(), persistent.initial.shape(), [&read, &persistent] { return read(persistent.name); }});
+      sources.push_back({persistent.name, whom == For::kOthers ? type_outside(persistent) : persistent.initial.dtype(), persistent.initial.shape(), [&read, &persistent] { return read(persistent.name); }});
   write_safetensors(path, sources, {{"format", "pt"}});  // what the readers of others ask for
 }
 

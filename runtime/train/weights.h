@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/recipe.h"
 #include "base/tensor.h"
 #include "runtime/session.h"
 
@@ -32,15 +34,20 @@ ReadWeight read_for_others(Session& session);
 
 /// Gives the session the weights in `path`: an .onnx file with the plan's names, as save_weights() writes it, a .safetensors file, or a checkpoint's folder. Throws
 /// kPlanMismatch that lists every weight which is missing there or has another shape or kind of type; then nothing has changed.
-/// A file without adapters is of a model that is whole: those of the plan add nothing then.
+/// A file without adapters is of a model that is whole: those of the plan add nothing then. One that holds adapters alone, by PEFT's names, leaves all else as it is.
 void load_weights(Session& session, const std::string& path);
 
 /// Writes the session's weights, as read_for_others() gives them, and running statistics, atomically: a name that ends in .safetensors gets them alone, by name; any other the model that came in
 /// (Plan::onnx_model) with them in it. Throws what export_onnx() and write_safetensors() throw.
 void save_weights(std::span<const std::byte> onnx_model, Session& session, const std::string& path);
 
+/// What a training run leaves: save_weights(), or with lora.export = "separate" the adapters alone (runtime/train/adapter_files.h).
+void save_trained(const Recipe& recipe, std::span<const std::byte> onnx_model, Session& session, const std::string& path);
+
+/// Who reads a file: this plan again, which keeps frozen weights in less (plan::Persistent::narrowed), or others.
+enum class For : std::uint8_t { kThisPlan, kOthers };
 /// Writes those of the session's weights and states that `is_wanted` names, as `read` gives them, as .safetensors, atomically. Throws what write_safetensors() throws.
-void save_persistents(const Session& session, const std::function<bool(const plan::Persistent&)>& is_wanted, const ReadWeight& read, const std::string& path);
+void save_persistents(const Session& session, const std::function<bool(const plan::Persistent&)>& is_wanted, const ReadWeight& read, For whom, const std::string& path);
 
 /// What the step's random numbers follow from; a plan begins with the seed that it was compiled with.
 void set_random_seed(Session& session, std::int64_t seed);

@@ -15,6 +15,7 @@
 #include "runtime/collective/agreement.h"
 #include "runtime/collective/mpi_communicator.h"
 #include "runtime/data/batches.h"
+#include "runtime/train/adapter_files.h"
 #include "runtime/train/json_line.h"
 #include "runtime/train/machine_load.h"
 #include "runtime/train/replica_runner.h"
@@ -99,7 +100,7 @@ void say_summary(Progress& progress, const Job& job, const Arguments& arguments,
 }
 
 /// Saves and loads once, in a folder of its own beside where the files will go, and takes it away again.
-void try_saving(Job& job, const Arguments& arguments, const TrainResult& result) {
+void try_saving(Job& job, const Recipe& recipe, const Arguments& arguments, const TrainResult& result) {
   std::string beside = not arguments.out.empty() ? folder_of(arguments.out) : not arguments.run_dir.empty() ? arguments.run_dir : ".";
   while (not file_exists(beside)) beside = folder_of(beside);  // a run makes its folder; a dry run leaves none
   const std::string scratch = fmt::format("{}/.hone-dry-run-{}", beside, getpid());
@@ -115,7 +116,7 @@ void try_saving(Job& job, const Arguments& arguments, const TrainResult& result)
   job.replicas.gather_states(true);
   write_checkpoint(scratch + "/checkpoint", job.session, {.step = result.steps});
   (void)load_checkpoint(scratch + "/checkpoint", job.session);
-  save_weights(job.plan.onnx_model, job.session, scratch + "/trained.onnx");
+  save_trained(recipe, job.plan.onnx_model, job.session, scratch + (exports_adapters_alone(recipe) ? "/trained.safetensors" : "/trained.onnx"));
 }
 
 /// The run's best epoch, those included that an earlier run went through.
@@ -136,8 +137,8 @@ void say_report(Progress& progress, const Job& job, const Arguments& arguments, 
                                 .run_dir = arguments.run_dir}));
 }
 
-std::string ending_text(const Arguments& arguments, const TrainResult& result) {
-  const std::string model = arguments.out.empty() ? "" : "; the trained model is " + arguments.out;
+std::string ending_text(const Recipe& recipe, const Arguments& arguments, const TrainResult& result) {
+  const std::string model = arguments.out.empty() ? "" : fmt::format("; the trained {} {}", exports_adapters_alone(recipe) ? "adapters are" : "model is", arguments.out);
   const std::string weights = result.restored_epoch > 0 ? fmt::format(", with the weights of epoch {}, the best one", result.restored_epoch) : "";
   if (result.end == TrainResult::End::kOutOfTime) return fmt::format("Out of time after step {}{}{}", result.steps, weights, model);
   if (result.end == TrainResult::End::kNoProgress) return fmt::format("Stopped early after epoch {}{}{}", result.epochs, weights, model);
@@ -153,16 +154,16 @@ std::string ending_text(const Arguments& arguments, const TrainResult& result) {
 }
 
 /// What is left to do and to say when the steps are over; the exit code.
-int finish_training(Job& job, const Arguments& arguments, const TrainResult& result, Progress& progress) {
+int finish_training(Job& job, const Recipe& recipe, const Arguments& arguments, const TrainResult& result, Progress& progress) {
   if (arguments.dry_run) {
-    try_saving(job, arguments, result);
+    try_saving(job, recipe, arguments, result);
     progress.say("Dry run: one step, one evaluation, one save and one resume went well; nothing is left of them");
   } else {
     const bool takes_averages = result.end != TrainResult::End::kStopRequested and result.restored_epoch == 0;
     if (takes_averages) job.replicas.gather_states(true, plan::kEmaSuffix);
     const bool averaged = takes_averages and take_averages(job.session);
-    if (not arguments.out.empty()) save_weights(job.plan.onnx_model, job.session, arguments.out);
-    progress.say(ending_text(arguments, result));
+    if (not arguments.out.empty()) save_trained(recipe, job.plan.onnx_model, job.session, arguments.out);
+    progress.say(ending_text(recipe, arguments, result));
     if (averaged and not arguments.out.empty()) progress.say("Its weights are the moving averages of those that were trained (train.ema_decay)");
   }
   if (arguments.json) {
@@ -243,6 +244,7 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   say_notes(progress, data);
   if (valid) say_notes(progress, *valid);
   if (not arguments.quiet) say_summary(progress, job, arguments, recipe.data.batch_size);
+  if (not arguments.out.empty()) check_trained_file(recipe, arguments.out);
   if (not arguments.out.empty()) AtomicFile writable(arguments.out);  // better refused now than after the last epoch
 
   const GatherOptions gather = {.replicas = job.replicas.total(), .threads = job.replicas.is_alone() ? job.session.threads() : 1};
@@ -274,7 +276,7 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   if (job.replicas.processes() > 1) stop_together(*runner, recipe.train.max_seconds, options);
   catch_stop_signals();
   const TrainResult result = TrainingLoop(*job.runner, entries, recipe, batches, validation ? &*validation : nullptr, options, progress, from).run();
-  const int exit_code = finish_training(job, arguments, result, progress);
+  const int exit_code = finish_training(job, recipe, arguments, result, progress);
   if (not arguments.dry_run and not arguments.quiet) say_report(progress, job, arguments, result, recipe.data.batch_size);
   return exit_code;
 }

@@ -1,0 +1,20 @@
+// Files that hold adapters alone (lora.export = "separate"), as PEFT writes and reads them: adapter_model.safetensors, and adapter_config.json beside it.
+#pragma once
+
+#include <string>
+
+#include "base/recipe.h"
+#include "runtime/session.h"
+
+namespace hone {
+
+/// Does the recipe ask for them?
+bool exports_adapters_alone(const Recipe& recipe);
+/// Throws Error kUsage where it does and `path` is no .safetensors: nothing else holds adapters by PEFT's names.
+void check_trained_file(const Recipe& recipe, const std::string& path);
+
+/// Writes the adapters, other weights that were trained, and running statistics, under plan::Persistent::exported_as, and beside them adapter_config.json, with rank and alpha: each atomically.
+/// Throws what check_trained_file() and write_safetensors() throw.
+void save_adapters(const Recipe& recipe, const Session& session, const std::string& path);
+
+}  // namespace hone
