@@ -259,6 +259,14 @@ void require_narrow(const Graph& lowered, const Recipe& recipe) {
   throw Error(Code::kRecipeModel, fmt::format("train.precision = {}: nothing of the model can run in {}", quoted(recipe.train.precision), recipe.train.precision), {}, std::move(reasons));
 }
 
+std::vector<std::string> narrow_nodes(const Graph& lowered, const Recipe& recipe) {
+  std::vector<std::string> names;
+  for_each_product(lowered, [&](const Graph& graph, const Node& node) {
+    if (runs_narrow(graph, node, recipe) and not node.loc.node.empty() and std::ranges::find(names, node.loc.node) == names.end()) names.push_back(node.loc.node);
+  });
+  return names;
+}
+
 std::vector<std::string> explain_precision(const Graph& lowered, const Recipe& recipe) {
   std::vector<std::string> lines;
   if (not is_narrow(recipe)) return lines;

@@ -20,6 +20,9 @@ void check_keep_f32(const Graph& imported, const Recipe& recipe);
 /// Throws Error kRecipeModel, with the reasons, where train.precision is narrow and no product of the entry became so.
 void require_narrow(const Graph& lowered, const Recipe& recipe);
 
+/// The names of the nodes, gradients' included, whose products run narrow in a lowered graph, in its order; those without a name are left out.
+std::vector<std::string> narrow_nodes(const Graph& lowered, const Recipe& recipe);
+
 /// A line for each product of a lowered graph, its bodies' included: in what it runs and why; then one for each kind of other nodes. Empty with precision f32.
 std::vector<std::string> explain_precision(const Graph& lowered, const Recipe& recipe);
 

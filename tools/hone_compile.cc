@@ -15,6 +15,7 @@
 #include "runtime/device/cpu.h"
 #include "runtime/train/json_line.h"
 #include "tools/command_line.h"
+#include "tools/compile/precision_report.h"
 
 namespace hone {
 namespace {
@@ -24,6 +25,8 @@ struct Arguments {
   std::vector<std::string> set, emit, dim, bind;
   std::string new_head, gradients_of, wrt, memory_limit;
   std::int64_t batch = 0;
+  PrecisionReportFlags compared;
+  bool precision_report = false;
   bool check = false, check_grad = false, why = false, json = false, no_training_info = false;
 };
 
@@ -154,7 +157,9 @@ int check(const Arguments& arguments) {
 int run(const Arguments& arguments) {
   if (arguments.gradients_of.empty() != arguments.wrt.empty())
     throw Error(Code::kUsage, "--gradients-of and --wrt are given together: what is differentiated, and with respect to what", {}, {"for example --gradients-of loss --wrt x,dense/kernel"});
-  if (arguments.out.empty() and arguments.emit.empty() and arguments.passes.empty() and not arguments.check and not arguments.check_grad and not arguments.why)
+  if (not arguments.compared.train.empty() and not arguments.precision_report)
+    throw Error(Code::kUsage, "--train is data for --precision-report, which is not asked for", {}, {"hone-run train PLAN --train ... trains the plan"});
+  if (arguments.out.empty() and arguments.emit.empty() and arguments.passes.empty() and not arguments.check and not arguments.check_grad and not arguments.why and not arguments.precision_report)
     throw Error(Code::kUsage, "nothing to do with the model", {},
                 {"write a plan with -o PLAN.hone, look at a stage with --emit STAGE, or ask for a report with --check"});
   if (arguments.check)
@@ -168,6 +173,8 @@ int run(const Arguments& arguments) {
     print_data(report.text);
     if (not report.ok) return exit_code(Code::kGradientMismatch);
   }
+  if (arguments.precision_report)
+    if (const int code = print_precision_report(model, recipe, arguments.compared); code != 0 or (arguments.out.empty() and arguments.emit.empty() and not arguments.why)) return code;
   if (not arguments.passes.empty() and runs_passes_alone(arguments)) return emit_passes(model, arguments), 0;
   const CodeLevels levels = levels_of(arguments);
   CompileOptions options = {.targets = split(arguments.target, ','), .cpu_levels = levels.cpu, .gpu_levels = levels.gpu, .passes = {}, .explain = arguments.why};
@@ -206,6 +213,11 @@ Tool make_tool(Arguments& a) {
       {"--check", "", "no plan: every operator's import, gradient and kernels, every weight's way to the loss, all problems at once", &a.check},
       {"--json", "", "with --check: one JSON object a line", &a.json},
       {"--check-grad", "", "the model's own gradients against central differences in double, node by node", &a.check_grad},
+      {"--precision-report", "", "train in f32 and in train.precision, on --train, and say which nodes must stay in f32 for the loss to come near", &a.precision_report},
+      {"--train", "NAME=FILE,...", "with --precision-report: data to train on, as for hone-run train", &a.compared.train},
+      {"--steps", "N", "with --precision-report: so many steps are compared", &a.compared.steps},
+      {"--tolerance", "SHARE", "with --precision-report: how far the losses may be apart", &a.compared.tolerance},
+      {"--pre-batched", "", "with --precision-report: the first axis of the data is the batch's number", &a.compared.pre_batched},
       {"--why", "", "which kernel each node got, and why not a faster one; what was fused, and what not and why", &a.why},
       {"--emit", "STAGE[:FILE]", "print a stage: " + join(stage_names(), ", "), &a.emit},
       {"--passes", "a,b,c", "run just these: of the passes that make the plan, or, with --emit hir, over the imported graph, which is printed", &a.passes},
