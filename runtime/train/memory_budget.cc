@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -33,9 +34,11 @@ class Budgeted {
   Budgeted(const plan::Program& program, const std::string& batch_symbol, const MemoryBudget& budget) : program_(program), batch_symbol_(batch_symbol), budget_(budget) {}
 
   std::optional<Need> need(std::int64_t batch) const {
-    const auto planned = planned_memory(program_, batch_symbol_, batch, budget_.shares);
+    const auto planned = planned_memory(program_, batch_symbol_, batch, budget_.among);
     if (not planned) return std::nullopt;
-    return Need{.planned = *planned, .scratch = library_scratch(*program_.find(plan::kTrainStep), sizes_for(batch_symbol_, batch))};
+    Need need{.planned = *planned};
+    for (const plan::Entry* entry : training_entries(program_, budget_.among)) need.scratch = std::max(need.scratch, library_scratch(*entry, sizes_for(batch_symbol_, batch)));
+    return need;
   }
   bool fits(std::int64_t batch) const { return need(batch)->bytes() <= budget_.bytes; }
 
@@ -58,7 +61,7 @@ class Budgeted {
       ways_out.push_back(fitting > 0 ? fmt::format("a batch of {} fits: --batch {}, or --batch auto for the largest that does", fitting, fitting) : "not even one sample fits");
     }
     ways_out.push_back(fmt::format("hone-compile --memory-limit BYTES --batch {} makes a plan that keeps less for the backward pass", batch));
-    ways_out.emplace_back(budget_.shares > 1 ? "more replicas hold smaller parts of the optimizer's states each" : "--shard-optimizer with several replicas divides the optimizer's states among them");
+    ways_out.emplace_back(budget_.among.shares > 1 ? "more replicas hold smaller parts of the optimizer's states each" : "--shard-optimizer with several replicas divides the optimizer's states among them");
     throw Error(Code::kMemory, fmt::format("a training step of batch {} takes {}, and there is {}", batch, need_text(*need(batch)), budget_.source), {}, std::move(ways_out));
   }
 

@@ -5,13 +5,14 @@
 #include <string>
 
 #include "runtime/plan/plan.h"
+#include "runtime/train/summary.h"
 
 namespace hone {
 
 /// What one replica may take.
 struct MemoryBudget {
   std::int64_t bytes = 0;
-  int shares = 1;      ///< replicas that share the optimizer's work
+  AmongReplicas among = {};
   std::string source;  ///< "--memory-limit 2 GiB", for errors
 };
 

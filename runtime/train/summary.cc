@@ -124,13 +124,29 @@ std::string memory_text(const SummaryOptions& options) {
 
 }  // namespace
 
-std::optional<PlannedMemory> planned_memory(const plan::Program& program, const std::string& batch_symbol, std::int64_t batch_size, int shares) {
-  const plan::Entry* step = program.find(shares == 1 ? plan::kTrainStep : plan::sharded_entry(plan::replica_entry(plan::kTrainStep)));
-  if (step == nullptr) return std::nullopt;
-  const auto arena = arena_size(*step, sizes_for(batch_symbol, batch_size));
-  if (not arena) return std::nullopt;
-  PlannedMemory planned = {.arena = arena->bytes};
-  for (const plan::Persistent& persistent : program.persistents) planned.persistent += held_bytes(persistent, shares);
+std::vector<const plan::Entry*> training_entries(const plan::Program& program, AmongReplicas among) {
+  std::vector<const plan::Entry*> entries;
+  for (const char* name : {plan::kTrainStep, plan::kAccumulateStep}) {
+    const plan::Entry* entry = program.find(name);
+    if (among.replicas > 1)  // a model's own training has no others
+      if (const plan::Entry* exchanging = program.find(plan::replica_entry(name))) entry = exchanging;
+    if (among.shares > 1 and entry != nullptr)
+      if (const plan::Entry* sharded = program.find(plan::sharded_entry(entry->name))) entry = sharded;
+    if (entry != nullptr) entries.push_back(entry);
+  }
+  return entries;
+}
+
+std::optional<PlannedMemory> planned_memory(const plan::Program& program, const std::string& batch_symbol, std::int64_t batch_size, AmongReplicas among) {
+  const std::vector<const plan::Entry*> entries = training_entries(program, among);
+  if (entries.empty()) return std::nullopt;
+  PlannedMemory planned;
+  for (const plan::Entry* entry : entries) {
+    const auto arena = arena_size(*entry, sizes_for(batch_symbol, batch_size));
+    if (not arena) return std::nullopt;
+    planned.arena = std::max(planned.arena, arena->bytes);
+  }
+  for (const plan::Persistent& persistent : program.persistents) planned.persistent += held_bytes(persistent, among.shares);
   return planned;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/plan/plan.h"
 
@@ -14,8 +15,15 @@ struct PlannedMemory {
   std::int64_t persistent = 0;  ///< weights, states, constants; of states in parts the largest part
   std::int64_t arena = 0;       ///< activations, gradients, temporaries of a training step
 };
-/// Of one of `shares` replicas that share the optimizer's work, for full batches. Nothing for a program that does not train, or where sizes are not known before the data are.
-std::optional<PlannedMemory> planned_memory(const plan::Program& program, const std::string& batch_symbol, std::int64_t batch_size, int shares = 1);
+/// Among how many replicas one trains: those run other steps, which keep gradients until they are exchanged.
+struct AmongReplicas {
+  int replicas = 1;
+  int shares = 1;  ///< that share the optimizer's work
+};
+/// The entries that such a replica trains with, as far as the program has them: the step, and that which adds gradients up.
+std::vector<const plan::Entry*> training_entries(const plan::Program& program, AmongReplicas among);
+/// Of one replica, for full batches of its own. Nothing for a program that does not train, or where sizes are not known before the data are.
+std::optional<PlannedMemory> planned_memory(const plan::Program& program, const std::string& batch_symbol, std::int64_t batch_size, AmongReplicas among = {});
 
 /// "4.81 MiB (611 KiB of weights and states, 4.21 MiB of activations and gradients)"
 std::string planned_text(const PlannedMemory& memory);

@@ -108,6 +108,21 @@ TEST_P(MemoryLimit, TheLargestBatchIsTheLargestThatFits) {
   EXPECT_THAT(refused.err, HasSubstr(fmt::format("a batch of {} fits: --batch {}", batch, batch)));
 }
 
+/// Replicas keep gradients until they are exchanged: what they take is asked of their own step.
+TEST_P(MemoryLimit, IsAskedOfTheStepThatReplicasRun) {
+  const plan::Plan plan = plan::load(folder_ / "whole.hone");
+  const plan::Entry* step = plan.programs[0].find(plan::replica_entry(plan::kTrainStep));
+  ASSERT_NE(step, nullptr);
+  const DimBindings sizes = sizes_for(plan.batch_symbol, kBatch);
+  const std::int64_t needed = persistent() + arena_size(*step, sizes)->bytes + library_scratch(*step, sizes);
+  const auto run = [&](std::int64_t limit, const std::string& flags) {
+    return run_tool(folder_.path(), fmt::format("hone-run train whole.hone --train image=x.npy,target=y.npy --steps 1 --out trained.onnx --virtual 2 --memory-limit {} {}", limit, flags));
+  };
+  EXPECT_EQ(run(needed, "").exit, 0);
+  EXPECT_EQ(run(needed - 1, "").exit, 6);
+  EXPECT_EQ(run(needed, fmt::format("--global-batch --batch {}", 2 * kBatch)).exit, 0) << "half of that for each";
+}
+
 INSTANTIATE_TEST_SUITE_P(, MemoryLimit, testing::Values("conv", "deep"), [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -36,7 +36,7 @@ int replicas_here(const Arguments& a) {
 
 /// What each replica may take: --memory-limit, or its share of most of what the machine has left.
 MemoryBudget budget_for(const Job& job, const Arguments& arguments) {
-  MemoryBudget budget{.bytes = 0, .shares = job.replicas.optimizer_shares(), .source = "--memory-limit " + arguments.memory_limit};
+  MemoryBudget budget{.bytes = 0, .among = {.replicas = job.replicas.total(), .shares = job.replicas.optimizer_shares()}, .source = "--memory-limit " + arguments.memory_limit};
   if (arguments.memory_limit.empty()) {
     constexpr double kOfWhatIsLeft = 0.8;  // data, code and other programs want some, too
     budget.bytes = static_cast<std::int64_t>(static_cast<double>(available_memory_bytes()) * kOfWhatIsLeft) / replicas_here(arguments);
@@ -88,7 +88,8 @@ void settle_batch(Recipe& recipe, const Job& job, const Arguments& arguments, st
   if (not choose and arguments.memory_limit.empty()) return;
   const MemoryBudget budget = budget_for(job, arguments);
   const plan::Program& program = job.session.program();
-  if (not choose) return require_fits(program, job.plan.batch_symbol, budget, recipe.data.batch_size);
+  const std::int64_t replicas = job.replicas.total(), of_each = arguments.global_batch ? (recipe.data.batch_size + replicas - 1) / replicas : recipe.data.batch_size;
+  if (not choose) return require_fits(program, job.plan.batch_symbol, budget, of_each);
   if (arguments.pre_batched or arguments.global_batch)
     throw Error(Code::kUsage, "--batch auto is the batch of each replica, of samples that come one by one", {}, {"leave --pre-batched and --global-batch out"});
   recipe.data.batch_size = largest_batch(program, job.plan.batch_symbol, budget, most);

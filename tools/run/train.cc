@@ -87,7 +87,7 @@ std::optional<TrainState> state_of_first(Communicator& processes, const std::opt
 }
 
 std::optional<PlannedMemory> planned_for(const Job& job, std::int64_t batch_size) {
-  return planned_memory(job.session.program(), job.plan.batch_symbol, batch_size, job.replicas.optimizer_shares());
+  return planned_memory(job.session.program(), job.plan.batch_symbol, batch_size, {.replicas = job.replicas.total(), .shares = job.replicas.optimizer_shares()});
 }
 
 void say_summary(Progress& progress, const Job& job, const Arguments& arguments, std::int64_t batch_size) {
