@@ -8,6 +8,7 @@
 
 #include "formats/npy.h"
 #include "formats/npz.h"
+#include "runtime/plan/plan.h"
 #include "tests/support/tools/run_folders.h"
 #include "tests/support/tools/run_tool.h"
 #include "tests/support/tools/small_files.h"
@@ -80,6 +81,29 @@ TEST_F(GradientFunction, OfAnOutputIsOfItsSumAndNormalizesByRunningStatistics) {
   run_well(folder_.path(), "hone-compile conv.onnx --gradients-of logits --wrt image -o plan.hone");
   expect_is_what_differences_say("image", "logits");
   EXPECT_THAT(run_tool(folder_.path(), "hone-run train plan.hone --train x=x.npy,y=y.npy --out trained.onnx").err, HasSubstr("it has no train_step"));
+}
+
+/// dL/dB = s dW' A' and dL/dA = s B' dW': with B zero the first is what W's own gradient says, and the second nothing.
+TEST_F(GradientFunction, WithRespectToAnAdapterFollowsFromItsWeights) {
+  write_mlp(folder_);
+  run_well(folder_.path(), "hone-compile mlp.onnx -r train.toml --set lora.targets=[\"dense/kernel\"] --set lora.rank=2 --set lora.alpha=6 --gradients-of loss"
+                           " --wrt dense/kernel,dense/kernel.lora_A,dense/kernel.lora_B -o plan.hone");
+  run_well(folder_.path(), "hone-run call plan.hone --in x=x.npy,target=y.npy --out out.npz");
+  const Tensor w = read_npz(folder_ / "out.npz", "dense/kernel_grad"), b = read_npz(folder_ / "out.npz", "dense/kernel.lora_B_grad");
+  Tensor a;
+  const plan::Plan plan = plan::load(folder_ / "plan.hone");
+  for (const plan::Persistent& persistent : plan.programs[0].persistents)
+    if (persistent.name == "dense/kernel.lora_A") a = persistent.initial;
+  ASSERT_EQ(a.shape(), (std::vector<std::int64_t>{2, 4}));
+  ASSERT_EQ(b.shape(), (std::vector<std::int64_t>{5, 2}));
+  for (std::int64_t output = 0; output < 5; ++output)
+    for (std::int64_t rank = 0; rank < 2; ++rank) {
+      double wanted = 0;
+      for (std::int64_t input = 0; input < 4; ++input) wanted += 3 * w.at(input * 5 + output) * a.at(rank * 4 + input);
+      EXPECT_NEAR(b.at(output * 2 + rank), wanted, 1e-6);
+    }
+  const Tensor of_a = read_npz(folder_ / "out.npz", "dense/kernel.lora_A_grad");
+  for (std::int64_t i = 0; i < of_a.element_count(); ++i) EXPECT_EQ(of_a.at(i), 0);
 }
 
 }  // namespace

@@ -89,6 +89,31 @@ TEST(Replicas, GoOnWithTheOptimizerSharedOrNot) {
   for (const char* name : {"parts", "then_parts", "then_whole"}) EXPECT_EQ(run.folder.read(std::string(name) + ".onnx"), run.folder.read("two.onnx")) << name;
 }
 
+/// A checkpoint of two goes on with four, who share the work or do not.
+TEST(Replicas, GoOnSharingWithAnotherNumber) {
+  const ResumedRun run;
+  run_well(run.folder.path(), run.command("two") + " --virtual 2 --global-batch --keep 100 --shard-optimizer");
+  for (const char* name : {"plain", "shared"}) stop_run_after(run.folder, 7, name, "two");
+  run_well(run.folder.path(), run.command("plain") + " --virtual 4 --global-batch --resume");
+  run_well(run.folder.path(), run.command("shared") + " --virtual 4 --global-batch --resume --shard-optimizer");
+  EXPECT_EQ(run.folder.read("shared.onnx"), run.folder.read("plain.onnx"));
+  EXPECT_NEAR(lines_of_kind(run.folder, "shared", "epoch").back().at("loss").get<double>(), lines_of_kind(run.folder, "two", "epoch").back().at("loss").get<double>(), 2e-5);
+}
+
+/// The rest of the tensor stays, whoever updates it.
+TEST(Replicas, ShareTheUpdateOfAPartOfAWeight) {
+  const TempFolder folder;
+  write_mlp(folder);
+  run_well(folder.path(), "hone-compile mlp.onnx -r train.toml --set model.train_only=[\"dense/kernel[:,1:4]\",\"dense_1/*\"] -o mlp.hone");
+  const auto train = [&](const std::string& name, const std::string& flags) {
+    run_well(folder.path(), fmt::format("hone-run train mlp.hone --train x=x.npy,y=y.npy --epochs 3 --quiet --virtual 3 --global-batch --run-dir {0} --out {0}.onnx {1}", name, flags));
+  };
+  train("plain", "");
+  train("shared", "--shard-optimizer");
+  EXPECT_EQ(folder.read("shared.onnx"), folder.read("plain.onnx"));
+  EXPECT_EQ(folder.read("shared/checkpoint-000009/optimizer.safetensors"), folder.read("plain/checkpoint-000009/optimizer.safetensors"));
+}
+
 TEST(Replicas, SayWhatEachHoldsOfTheOptimizersStates) {
   const TempFolder folder;
   write_mlp_plan(folder);
