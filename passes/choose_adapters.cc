@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <set>
 
 #include "base/patterns.h"
@@ -19,6 +21,7 @@ struct Candidate {
   const Input* input = nullptr;
   std::vector<std::string> nodes;  ///< that read it, by all of their names
   bool in_product = false;
+  int convolutions = 0, others = 0;  ///< of one group, that have it as their weight; and other readers
   bool outputs_first = false;  ///< as its first product reads it
   bool is_output = false;      ///< of the model
 };
@@ -54,6 +57,7 @@ std::vector<Candidate> candidates_of(const Graph& graph) {
       if (not read.valid() or number[read.index] == graph.inputs().size()) continue;
       Candidate& candidate = candidates[number[read.index]];
       add_names(node, candidate.nodes);
+      (*node.op == op::conv and i == 1 and node.attrs[kGroups] == 1 ? candidate.convolutions : candidate.others) += 1;
       if (candidate.in_product or not view) continue;
       candidate.in_product = *node.op == op::matmul or not node.bodies.empty();
       candidate.outputs_first = *node.op == op::matmul and is_transposed(node, i, *view) == (i == 1);
@@ -64,7 +68,10 @@ std::vector<Candidate> candidates_of(const Graph& graph) {
   return candidates;
 }
 
-bool is_matrix(const Graph& graph, const Candidate& candidate) { return graph.type(candidate.input->value).shape.size() == 2; }
+bool is_of_convolution(const Candidate& candidate) { return candidate.convolutions > 0 and candidate.others == 0; }
+bool is_matrix(const Graph& graph, const Candidate& candidate) { return graph.type(candidate.input->value).shape.size() == 2 or is_of_convolution(candidate); }
+/// Is it read by what multiplies by it?
+bool is_multiplied(const Candidate& candidate) { return candidate.in_product or is_of_convolution(candidate); }
 
 bool is_meant(const std::string& pattern, const Candidate& candidate) {
   return matches_name(pattern, candidate.input->name) or
@@ -74,9 +81,9 @@ bool is_meant(const std::string& pattern, const Candidate& candidate) {
 /// Why a weight that a pattern means gets no adapter; "" if it gets one.
 std::string why_not(const Graph& graph, const Candidate& candidate, const std::string& pattern) {
   const std::string name = quoted(candidate.input->name);
-  if (not is_matrix(graph, candidate)) return fmt::format("{} is {}, and adapters are for matrices, of rank 2", name, to_string(graph.type(candidate.input->value)));
+  if (not is_matrix(graph, candidate)) return fmt::format("{} is {}, and adapters are for matrices, of rank 2, and for weights that only convolutions of one group read", name, to_string(graph.type(candidate.input->value)));
   if (candidate.is_output) return fmt::format("{} is an output of the model, which would show it without its adapter", name);
-  if (not candidate.in_product and pattern != candidate.input->name) return fmt::format("{} is read by no product: name it whole, without *, if it is meant", name);
+  if (not is_multiplied(candidate) and pattern != candidate.input->name) return fmt::format("{} is read by no product: name it whole, without *, if it is meant", name);
   return "";
 }
 
@@ -86,7 +93,7 @@ std::string list_of_matrices(const Graph& graph, const std::vector<Candidate>& c
   std::string text;
   std::size_t count = 0;
   for (const Candidate& candidate : candidates) {
-    if (not is_matrix(graph, candidate) or not candidate.in_product) continue;
+    if (not is_matrix(graph, candidate) or not is_multiplied(candidate)) continue;
     if (++count > kShown) continue;
     text += (count == 1 ? "" : ", ") + quoted(candidate.input->name);
     if (not candidate.nodes.empty()) text += fmt::format(" (read by {})", quoted(candidate.nodes.back()));
@@ -132,7 +139,7 @@ std::vector<bool> targets_of(const Graph& graph, const Recipe& recipe, const std
 
 void check_rank(const Graph& graph, const Candidate& candidate, std::int64_t rank) {
   const std::vector<std::int64_t> shape = constant_shape(graph.type(candidate.input->value).shape);
-  const std::int64_t most = std::min(shape[0], shape[1]);
+  const std::int64_t most = std::min(shape[0], std::accumulate(shape.begin() + 1, shape.end(), std::int64_t{1}, std::multiplies<>()));
   if (rank > most)
     throw Error(Code::kRecipeModel, fmt::format("lora.rank = {} is more than the matrix {} has: it is {}", rank, quoted(candidate.input->name), to_string(graph.type(candidate.input->value))), {},
                 {fmt::format("take at most {}, or leave that matrix out of lora.targets", most)});
@@ -174,12 +181,13 @@ std::vector<Adapter> choose_adapters(const Graph& imported, const Recipe& recipe
     const std::string& name = candidates[i].input->name;
     check_rank(imported, candidates[i], recipe.lora.rank);
     check_conflicts(recipe, name);
-    const std::string module = "base_model.model." + module_of(candidates[i]) + (candidates[i].in_product ? ".lora_" : ".lora_embedding_"), end = candidates[i].in_product ? ".weight" : "";
+    const std::string module = "base_model.model." + module_of(candidates[i]) + (is_multiplied(candidates[i]) ? ".lora_" : ".lora_embedding_"), end = is_multiplied(candidates[i]) ? ".weight" : "";
     const Adapter& made = adapters.emplace_back(Adapter{.weight = name,
                                                         .a = name + kAdapterA,
                                                         .b = name + kAdapterB,
                                                         .exported_a = module + "A" + end,
                                                         .exported_b = module + "B" + end,
+                                                        .of_convolution = is_of_convolution(candidates[i]),
                                                         .outputs_first = candidates[i].outputs_first,
                                                         .scale = recipe.lora.alpha / static_cast<double>(recipe.lora.rank)});
     for (const std::string& other : {made.a, made.b})

@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::uint64_t kStream = 0x4c6f524100000000;  // apart from those of fresh weights
 
-/// PyTorch's kaiming_uniform_(a = sqrt(5)) of [rank, inputs]: the gain sqrt(2 / (1 + 5)) times sqrt(3 / inputs) to either side.
-Tensor drawn(std::int64_t rank, std::int64_t inputs, DType dtype, std::uint64_t seed, std::uint64_t stream) {
-  const double limit = 1 / std::sqrt(static_cast<double>(inputs));
+/// PyTorch's kaiming_uniform_(a = sqrt(5)) of [rank, inputs..]: the gain sqrt(2 / (1 + 5)) times sqrt(3 / inputs) to either side.
+Tensor drawn(const std::vector<std::int64_t>& shape, DType dtype, std::uint64_t seed, std::uint64_t stream) {
+  const double limit = 1 / std::sqrt(static_cast<double>(checked_element_count(shape) / shape[0]));
   const auto fill = [&](auto* values, std::size_t count) {
     using Element = std::remove_pointer_t<decltype(values)>;
     for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<Element>((2 * philox_uniform(seed, stream, i).first - 1) * limit);
   };
-  return Tensor::make(dtype, {rank, inputs}, [&](std::span<std::byte> bytes) {
+  return Tensor::make(dtype, shape, [&](std::span<std::byte> bytes) {
     if (dtype == DType::kF64) fill(reinterpret_cast<double*>(bytes.data()), bytes.size() / sizeof(double));
     else fill(reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float));
   });
@@ -38,9 +38,12 @@ void add_factors(Graph& graph, const std::vector<Adapter>& adapters, const Recip
     const Type type = graph.type(graph.find_input(adapters[i].weight)->value);
     const DType dtype = dtype_of_adapter(type.dtype);
     const std::vector<std::int64_t> shape = constant_shape(type.shape);
-    const std::int64_t rank = recipe.lora.rank, inputs = shape[adapters[i].outputs_first ? 1 : 0], outputs = shape[adapters[i].outputs_first ? 0 : 1];
-    builder.input(Role::kWeight, adapters[i].a, {dtype, {rank, inputs}}, drawn(rank, inputs, dtype, static_cast<std::uint64_t>(recipe.train.seed), kStream + i));
-    builder.input(Role::kWeight, adapters[i].b, {dtype, {outputs, rank}}, Tensor::zeros(dtype, {outputs, rank}));
+    const bool outputs_first = adapters[i].outputs_first or adapters[i].of_convolution;
+    std::vector<std::int64_t> of_a = {recipe.lora.rank}, of_b = {shape[outputs_first ? 0 : 1], recipe.lora.rank};
+    if (adapters[i].of_convolution) of_a.insert(of_a.end(), shape.begin() + 1, shape.end()), of_b.resize(shape.size(), 1);
+    else of_a.push_back(shape[outputs_first ? 1 : 0]);
+    builder.input(Role::kWeight, adapters[i].a, {dtype, shape_of(of_a)}, drawn(of_a, dtype, static_cast<std::uint64_t>(recipe.train.seed), kStream + i));
+    builder.input(Role::kWeight, adapters[i].b, {dtype, shape_of(of_b)}, Tensor::zeros(dtype, of_b));
   }
 }
 
@@ -68,6 +71,21 @@ struct Factors {
     const Val found = op::gather(b_first ? b : transpose_last(a), index, {kAxis = 0});
     return op::matmul(found * scale, b_first ? a : b, {kTransB = not b_first});
   }
+  /// x * M, where M is what is added to a convolution's weight.
+  Val from_convolution(Val x, const Attrs& attrs) const {
+    const std::size_t axes = attrs[kStrides].size();
+    Attrs at_a = attrs, at_b = attrs;
+    at_b.set(kStrides = Ints(axes, 1));
+    at_b.set(kDilations = Ints(axes, 1));
+    at_b.set(kPadsBegin = Shape(axes, Dim(0)));
+    at_b.set(kPadsEnd = Shape(axes, Dim(0)));
+    return op::conv(op::conv(cast(x, a.dtype()), a, std::move(at_a)) * scale, b, std::move(at_b));
+  }
+  /// What is added to a convolution's weight, itself.
+  Val window(const Shape& shape) const {
+    const Dim rank = a.shape()[0], rest = element_count(a.shape()).value() / rank.value();
+    return reshape(op::matmul(reshape(b, {b.shape()[0], rank}) * scale, reshape(a, {rank, rest})), shape);
+  }
   /// M itself.
   Val whole(bool transposed) const {
     const bool b_first = outputs_first != transposed;
@@ -83,6 +101,7 @@ class Inserter {
 
   bool visit(Rewriter& rewriter, NodeId id) {
     const Node& node = rewriter.node(id);
+    if (*node.op == op::conv and adapters_.contains(node.operands[1].index)) return visit_convolution(rewriter, node);
     const bool passes_on = view_of(node.results[0]).has_value();
     std::size_t adapted = node.operands.size();
     for (std::size_t i = node.operands.size(); i-- > 0;)
@@ -140,6 +159,12 @@ class Inserter {
     return true;
   }
 
+  bool visit_convolution(Rewriter& rewriter, const Node& node) {
+    const Val x = rewriter.operand(node, 0), weight = rewriter.operand(node, 1);
+    add(rewriter, node, copy(rewriter, node, std::array{x, weight}), [&] { return factors(rewriter, {.weight = node.operands[1]}).from_convolution(x, node.attrs); });
+    return true;
+  }
+
   bool visit_lookup(Rewriter& rewriter, const Node& node) {
     if (*node.op != op::gather or node.attrs[kAxis] != 0 or rewriter.old().type(node.operands[1]).shape.empty()) return false;
     const MatrixView view = *view_of(node.operands[0]);
@@ -192,7 +217,7 @@ Graph build_merged_weights(const Adapted& adapted) {
     if (narrowed != adapted.narrowed.end() and not narrowed->scales.empty()) (void)copied(narrowed->scales);
     const Val weight = widened_weight(builder, adapter.weight, adapted.narrowed);
     const Factors factors{copied(adapter.a), copied(adapter.b), adapter.outputs_first, adapter.scale};
-    builder.output(adapter.weight, weight + cast(factors.whole(false), weight.dtype()));
+    builder.output(adapter.weight, weight + cast(adapter.of_convolution ? factors.window(weight.shape()) : factors.whole(false), weight.dtype()));
   }
   return graph;
 }

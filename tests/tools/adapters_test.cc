@@ -115,6 +115,48 @@ TEST_F(TrainedAdapters, HaveADryRun) {
   train("alone", "--dry-run --out adapters.safetensors");
 }
 
+// ---- Of convolutions.
+
+/// W + alpha / rank * B A, where A is a convolution to `rank` channels and B one of single pixels, as in PEFT.
+TEST(ConvolutionsAdapters, AreMergedIntoTheWindow) {
+  const TempFolder folder;
+  write_conv_net(folder);
+  const auto run = [&](const std::string& command) { return run_well(folder.path(), command); };
+  for (const auto& [plan, set] : {std::pair("merged", ""), {"alone", "--set lora.export=separate"}})
+    run(fmt::format("hone-compile conv.onnx -r train.toml --set lora.targets=[\"*conv*\",\"*dense*\"] --set lora.rank=2 --set lora.alpha=6 --set optimizer.learning_rate=0.05 {} -o {}.hone", set, plan));
+  run("hone-run train merged.hone --train x=x.npy,y=y.npy --epochs 2 --quiet --run-dir run --out merged.safetensors");
+  run("hone-run train merged.hone --train x=x.npy,y=y.npy --steps 26 --quiet --run-dir run --resume --out merged.onnx");
+  std::map<std::string, Tensor> kept, merged;
+  for (const auto& [name, tensor] : read_safetensors(folder / "run/checkpoint-000026/model.safetensors")) kept.emplace(name, tensor);
+  for (const auto& [name, tensor] : read_safetensors(folder / "merged.safetensors")) merged.emplace(name, tensor);
+  int convolutions = 0;
+  for (const auto& [name, weight] : kept) {
+    if (weight.shape().size() != 4 or name.find(".lora_") != std::string::npos) continue;
+    const Tensor a = kept.at(name + ".lora_A"), b = kept.at(name + ".lora_B");
+    const std::int64_t outputs = weight.shape()[0], rest = weight.element_count() / outputs;
+    EXPECT_EQ(a.shape(), (std::vector<std::int64_t>{2, weight.shape()[1], 3, 3}));
+    EXPECT_EQ(b.shape(), (std::vector<std::int64_t>{outputs, 2, 1, 1}));
+    double moved = 0;
+    for (std::int64_t i = 0; i < weight.element_count(); ++i) {
+      double wanted = weight.at(i);
+      for (std::int64_t r = 0; r < 2; ++r) wanted += 3 * b.at(i / rest * 2 + r) * a.at(r * rest + i % rest);
+      EXPECT_NEAR(merged.at(name).at(i), wanted, 1e-6);
+      moved = std::fmax(moved, std::abs(wanted - weight.at(i)));
+    }
+    EXPECT_GT(moved, 1e-3) << "nothing was trained";
+    ++convolutions;
+  }
+  EXPECT_EQ(convolutions, 1);
+  run("hone-compile merged.onnx -o plain.hone");
+  run("hone-run predict plain.hone --data x=x.npy --out plain.npy");
+  run("hone-run predict merged.hone --data x=x.npy --weights run/checkpoint-000026 --out adapted.npy");
+  expect_near(read_npy(folder / "plain.npy"), read_npy(folder / "adapted.npy"), 1e-5);
+  // Alone they take the running statistics with them, and are the same model again.
+  run("hone-run train alone.hone --train x=x.npy,y=y.npy --epochs 2 --quiet --out adapters.safetensors");
+  run("hone-run predict alone.hone --data x=x.npy --weights adapters.safetensors --out alone.npy");
+  expect_near(read_npy(folder / "alone.npy"), read_npy(folder / "adapted.npy"), 1e-5);
+}
+
 // ---- Beside weights that are kept in less.
 
 class NarrowFrozenWeights : public TrainedAdapters, public testing::WithParamInterface<const char*> {
