@@ -83,9 +83,9 @@ TEST_F(TrainedByRanks, ExchangesBf16AsThreadsDo) {
   run_well(folder().path(), "hone-compile model.onnx -r train.toml --set train.exchange_precision=bf16 -o bf16.hone");
   const auto command = [](const std::string& name, const std::string& flags) { return TrainedModel::command(name, "--quiet --epochs 2 " + flags, "bf16.hone"); };
   run_well(folder().path(), command("threads", "--virtual 3"));
-  for (const char* flags : {"", "--shard-optimizer"}) {
-    Ranks(folder(), "ranks", {.size = 3}, command("ranks", flags)).expect_all_well();
-    EXPECT_TRUE(model("ranks") == model("threads")) << flags;
+  for (const auto& [name, flags] : {std::pair("ranks", ""), {"shared", "--shard-optimizer"}}) {
+    Ranks(folder(), name, {.size = 3}, command(name, flags)).expect_all_well();
+    EXPECT_TRUE(model(name) == model("threads")) << name;
   }
 }
 

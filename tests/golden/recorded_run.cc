@@ -276,7 +276,11 @@ void expect_trains_as_recorded(const std::string& name, const Setting& setting) 
   train_as_recorded(name, setting, setting.tries > 1);
 }
 
-std::vector<double> losses_of_training(const std::string& name, const Setting& setting) { return Run(name, setting).losses(); }
+std::vector<double> losses_of_training(const std::string& name, const Setting& setting) {
+  Run run(name, setting);
+  if (setting.nudged) run.nudge();
+  return run.losses();
+}
 
 std::vector<std::byte> trained_weights(const std::string& name, const Setting& setting) { return Run(name, setting).weights_after_training(); }
 

@@ -114,7 +114,8 @@ TEST_P(MemoryLimit, IsAskedOfTheStepThatReplicasRun) {
   const plan::Entry* step = plan.programs[0].find(plan::replica_entry(plan::kTrainStep));
   ASSERT_NE(step, nullptr);
   const DimBindings sizes = sizes_for(plan.batch_symbol, kBatch);
-  const std::int64_t needed = persistent() + arena_size(*step, sizes)->bytes + library_scratch(*step, sizes);
+  std::int64_t needed = arena_size(*step, sizes)->bytes + library_scratch(*step, sizes);
+  for (const plan::Persistent& persistent : plan.programs[0].persistents) needed += static_cast<std::int64_t>(persistent.initial.byte_count());
   const auto run = [&](std::int64_t limit, const std::string& flags) {
     return run_tool(folder_.path(), fmt::format("hone-run train whole.hone --train image=x.npy,target=y.npy --steps 1 --out trained.onnx --virtual 2 --memory-limit {} {}", limit, flags));
   };
