@@ -45,12 +45,12 @@ Val merge_transposes(const Match& m) { return m.is(0, op::transpose) ? transpose
 Val transpose_of_unit_axes(const Match& m) { return moves_elements(m.type(0).shape, m.node.attrs[kPerm]) ? Val{} : reshape(m.built(0), m.result_type().shape); }
 
 Val drop_cast(const Match& m) { return same_type(m, 0); }
-/// Between them it was widened, which loses nothing.
+/// Of an input, which lies in memory in its own type: between the two it was widened, which loses nothing. What a node makes may not be rounded yet where it is read.
 Val cast_back(const Match& m) {
   if (not m.is(0, op::cast) or not is_float(m.result_type().dtype)) return {};
   const ValueId below = m.producer(0).operands[0];
   const DType narrow = m.old().type(below).dtype, wide = m.type(0).dtype;
-  return narrow == m.result_type().dtype and wide == info(narrow).arithmetic ? m.below(0, 0) : Val{};
+  return m.old().input_of(below) != nullptr and narrow == m.result_type().dtype and wide == info(narrow).arithmetic ? m.below(0, 0) : Val{};
 }
 Val drop_broadcast(const Match& m) { return same_type(m, 0); }
 Val merge_broadcasts(const Match& m) { return m.is(0, op::broadcast_to) ? broadcast_to(m.below(0, 0), m.node.attrs[kShape]) : Val{}; }
@@ -231,7 +231,7 @@ constexpr Row kRules[] = {
     {&op::transpose, transpose_index, "transpose(gather(x, index)) by the index's axes -> gather(x, transpose(index))"},
     {&op::scatter_add, transpose_scattered, "scatter_add(transpose(x), index) by the index's axes -> scatter_add(x, transpose(index))"},
     {&op::cast, drop_cast, "cast(x) to x's type -> x"},
-    {&op::cast, cast_back, "cast(x) to what it is computed with, and back to x's type -> x"},
+    {&op::cast, cast_back, "cast(x) of an input to what it is computed with, and back to x's type -> x"},
     {&op::broadcast_to, drop_broadcast, "broadcast_to(x) to x's shape -> x"},
     {&op::broadcast_to, merge_broadcasts, "broadcast_to(broadcast_to(x)) -> broadcast_to(x)"},
     {&op::mul, times_one, "x * 1 -> x"},
