@@ -86,12 +86,12 @@ void finish_replacing(const std::string& path) {
 
 }  // namespace
 
-void write_checkpoint(const std::string& path, const Session& session, const TrainState& state) {
+void write_checkpoint(const std::string& path, const Session& session, const TrainState& state, const ReadWeight& read_state) {
   const std::string half = beside(path, kHalf), old = beside(path, kOld);
   finish_replacing(path);
   make_folders(half);
   try {
-    const ReadWeight read = [&](const std::string& name) { return session.read(name); };
+    const ReadWeight read = read_state ? read_state : [&](const std::string& name) { return session.read(name); };
     save_persistents(session, [](const plan::Persistent& persistent) { return is_kept(persistent, true); }, read, For::kThisPlan, half + "/" + kModel);
     save_persistents(session, [](const plan::Persistent& persistent) { return is_kept(persistent, false); }, read, For::kThisPlan, half + "/" + kOptimizer);
     write_file_atomically(half + "/" + kState, to_json(state));
@@ -167,10 +167,10 @@ std::vector<std::int64_t> Checkpoints::steps() const {
 
 std::string Checkpoints::path(std::int64_t step) const { return fmt::format("{}/{}{:06}", run_dir_, kPrefix, step); }
 
-void Checkpoints::save(const TrainState& state, Older older) {
+void Checkpoints::save(const TrainState& state, Older older, const ReadWeight& read) {
   const Position position = {state.step, state.epoch, state.batch};
   if (on_disk_ == position) return;  // nothing has happened since
-  write_checkpoint(path(state.step), session_, state);
+  write_checkpoint(path(state.step), session_, state, read);
   on_disk_ = position;
   if (older == Older::kAllStay) return;
   std::int64_t newest = 0;

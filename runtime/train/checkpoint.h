@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,8 +24,9 @@
 
 namespace hone {
 
-/// Writes the folder `path`; one of that name is replaced, and at no time is there neither. Throws kFileOpen, kFileWrite; then what was there is there still.
-void write_checkpoint(const std::string& path, const Session& session, const TrainState& state);
+/// Writes the folder `path`; one of that name is replaced, and at no time is there neither. Weights and states are read by `read`, in the program's order; without it from the session.
+/// Throws kFileOpen, kFileWrite; then what was there is there still.
+void write_checkpoint(const std::string& path, const Session& session, const TrainState& state, const std::function<Tensor(const std::string&)>& read = {});
 
 /// Checks the manifest and every file against it. Throws kDataFormat (something is missing, or is not what was written), kFileOpen, kFileRead.
 void check_checkpoint(const std::string& path);
@@ -50,7 +52,7 @@ class Checkpoints {
 
   enum class Older : std::uint8_t { kPruned, kAllStay };
   /// Writes one, then takes away those before it that need not be kept. Throws kFileOpen, kFileWrite.
-  void save(const TrainState& state, Older older = Older::kPruned);
+  void save(const TrainState& state, Older older = Older::kPruned, const std::function<Tensor(const std::string&)>& read = {});
 
   /// The weights of one that is there and sound, by name. Throws what check_checkpoint() throws.
   NamedTensors weights(std::int64_t step) const;

@@ -1,6 +1,7 @@
 // Loss and metrics over many batches.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,8 +28,14 @@ class StepRunner {
   /// Weights and running statistics, by their names in the model.
   virtual NamedTensors weights() { return {}; }
   virtual void set_weights(const NamedTensors&) {}
-  /// The state after the last run is about to be kept: `here`, or by another process, or by nobody. Throws where it must not be.
-  virtual void before_saving([[maybe_unused]] bool here) {}
+  /// Reads a weight or state by name; empty: as the session has it.
+  using ReadState = std::function<Tensor(const std::string&)>;
+  /// What keeps the state after the last run: it reads each weight and state once at most, in the program's order. Empty: another process keeps it, or nobody.
+  using KeepState = std::function<void(const ReadState&)>;
+  /// Calls `keep`, and lets other processes do so. Throws where the state must not be kept.
+  virtual void save(const KeepState& keep) {
+    if (keep) keep({});
+  }
 };
 
 /// The session itself.

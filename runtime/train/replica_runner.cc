@@ -174,18 +174,35 @@ void ReplicaRunner::share() {
   weights_are_shared_ = true;
 }
 
-void ReplicaRunner::before_saving(bool here) {
-  do_in_step(step_, [this, here] {
+void ReplicaRunner::save(const KeepState& keep) {
+  do_in_step(step_, [&] {
     share();
     if (compare_every_ > 0 and compared_step_ != step_) compare_weights();
-    if (replicas_.optimizer_shares() == 1) return;
-    std::int32_t is_kept = here ? 1 : 0;
-    if (replicas_.processes() > 1) {
-      const ExchangedTensor flag = {DType::kI32, 1, &is_kept};
-      replicas_.between_processes()->all_reduce({&flag, 1});
-    }
-    if (is_kept > 0) replicas_.gather_states(here);
+    if (replicas_.optimizer_shares() > 1) return save_gathered(keep);
+    if (keep) keep({});
   });
+}
+
+/// All processes gather the same states in the same order, each when the one that keeps them comes to it.
+void ReplicaRunner::save_gathered(const KeepState& keep) {
+  std::int32_t is_kept = keep ? 1 : 0;
+  if (replicas_.processes() > 1) {
+    const ExchangedTensor flag = {DType::kI32, 1, &is_kept};
+    replicas_.between_processes()->all_reduce({&flag, 1});
+  }
+  if (is_kept == 0) return;
+  const std::vector<std::string> states = replicas_.session().states_in_parts();
+  std::size_t next = 0;
+  const ReadState read = [&](const std::string& name) {
+    const auto found = std::ranges::find(states, name);
+    if (found == states.end()) return replicas_.session().read(name);
+    HONE_CHECK(static_cast<std::size_t>(found - states.begin()) >= next, "states are kept in another order than the program's");
+    for (; states[next] != name; ++next) (void)replicas_.gathered(states[next]);
+    ++next;
+    return replicas_.gathered(name);
+  };
+  if (keep) keep(read);
+  for (; next < states.size(); ++next) (void)replicas_.gathered(states[next]);  // which others wait for
 }
 
 /// What is said of other replicas names the step.

@@ -41,8 +41,8 @@ class ReplicaRunner : public StepRunner {
   std::vector<std::string> find_not_finite(std::string_view entry, const NamedViews& feeds) override;
   NamedTensors weights() override { return first_.weights(); }
   void set_weights(const NamedTensors& weights) override;
-  /// Where replicas hold parts of states, who keeps them gets them whole.
-  void before_saving(bool here) override;
+  /// Where replicas hold parts of states, who keeps them gets them whole, one after the other.
+  void save(const KeepState& keep) override;
 
  private:
   /// Samples [begin, end) of the batch.
@@ -65,6 +65,7 @@ class ReplicaRunner : public StepRunner {
   void do_in_step(std::int64_t step, Job job);
   void share();
   void compare_weights();
+  void save_gathered(const KeepState& keep);
   std::string entry_for(const std::string& replica_entry) const;
   void list_sums(const plan::Entry& entry);
   void add_up();

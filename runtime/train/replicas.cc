@@ -133,15 +133,30 @@ Tensor Replicas::value_of_first(const std::string& state) {
   });
 }
 
+/// As it lies in memory.
+std::vector<std::byte> Replicas::gathered_bytes(const plan::Persistent& persistent) {
+  std::vector<std::byte> whole(persistent.initial.byte_count());
+  for (const Session& each : sessions_) each.copy_part(persistent.name, whole);
+  if (processes() > 1) {
+    const ExchangedTensor tensor = {persistent.initial.dtype(), persistent.initial.element_count(), whole.data()};
+    processes_->all_gather({&tensor, 1});
+  }
+  return whole;
+}
+
+Tensor Replicas::gathered(const std::string& state) {
+  const auto& persistents = session().program().persistents;
+  const bool knew = session().knows_whole(state);
+  session().keep_whole(state, gathered_bytes(*std::ranges::find(persistents, state, &plan::Persistent::name)));
+  Tensor value = session().read(state);
+  if (not knew) session().forget_whole(state);
+  return value;
+}
+
 void Replicas::gather_states(bool here, std::string_view ending) {
   for (const plan::Persistent& persistent : session().program().persistents) {
     if (not session().holds_part(persistent.name) or not persistent.name.ends_with(ending)) continue;
-    std::vector<std::byte> whole(persistent.initial.byte_count());
-    for (const Session& each : sessions_) each.copy_part(persistent.name, whole);
-    if (processes() > 1) {
-      const ExchangedTensor tensor = {persistent.initial.dtype(), persistent.initial.element_count(), whole.data()};
-      processes_->all_gather({&tensor, 1});
-    }
+    const std::vector<std::byte> whole = gathered_bytes(persistent);
     if (here) session().keep_whole(persistent.name, whole);
   }
 }

@@ -53,12 +53,15 @@ class Replicas {
 
   /// All local replicas get the weights and states of the first one, and that of the first process.
   void share_weights();
+  /// All of a state that is held in parts, from all replicas. Called by all processes, one state after the other.
+  Tensor gathered(const std::string& state);
   /// The first local replica of each process that says `here` knows all of what is held in parts, of the states whose names end so, until the next step. Called by all processes.
   void gather_states(bool here, std::string_view ending = "");
 
  private:
   Communicator* communicator(int local);
   void share_states();
+  std::vector<std::byte> gathered_bytes(const plan::Persistent& persistent);
   Tensor value_of_first(const std::string& state);
 
   Communicator* processes_;

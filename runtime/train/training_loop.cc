@@ -306,13 +306,12 @@ void TrainingLoop::restore_best() {
 }
 
 void TrainingLoop::save(Checkpoints::Older older) {
-  runner_.before_saving(options_.checkpoints != nullptr);
-  if (options_.checkpoints == nullptr) return;
+  if (options_.checkpoints == nullptr) return runner_.save({});
   state_.means = state_.batch > 0 ? means_.state() : std::vector<double>{};
   state_.seconds = seconds_before_ + seconds_since(begin_);
   if (plateau_) state_.plateau = numbers_of(plateau_->state());
   if (early_stopping_) state_.early_stopping = numbers_of(early_stopping_->state());
-  options_.checkpoints->save(state_, older);
+  runner_.save([&](const StepRunner::ReadState& read) { options_.checkpoints->save(state_, older, read); });
 }
 
 void TrainingLoop::refuse_loss(double loss) {
