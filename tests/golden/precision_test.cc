@@ -14,7 +14,7 @@ TEST_P(Bf16, TrainsAsInF32) {
   expect_trains_as_in_f32(GetParam(), "bf16");
 }
 
-INSTANTIATE_TEST_SUITE_P(Selected, Bf16, testing::Values("torch_mlp", "torch_unet_tiny"), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Selected, Bf16, testing::Values("torch_mlp", "keras_mnist_cnn"), [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace hone::test
