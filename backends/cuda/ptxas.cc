@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -75,6 +76,12 @@ int run(const std::vector<std::string>& arguments, int output) {
   return status;
 }
 
+bool is_new_enough(const std::string& ptxas) {
+  constexpr int kOldest = 1108;
+  const SharedFile version("version.txt");
+  return run({ptxas, "--version"}, version.descriptor()) == 0 and ptxas_release(version.read()) >= kOldest;
+}
+
 }  // namespace
 
 std::optional<std::string> find_ptxas() {
@@ -84,9 +91,20 @@ std::optional<std::string> find_ptxas() {
   folders.emplace_back("/usr/local/cuda/bin");
   for (const std::string& folder : folders) {
     std::string file = folder + "/ptxas";
-    if (not folder.empty() and access(file.c_str(), X_OK) == 0) return file;
+    if (not folder.empty() and access(file.c_str(), X_OK) == 0 and is_new_enough(file)) return file;
   }
   return std::nullopt;
+}
+
+int ptxas_release(std::string_view text) {
+  constexpr std::string_view kWord = "release ";
+  const std::size_t at = text.find(kWord);
+  if (at == std::string_view::npos) return 0;
+  const char *from = text.data() + at + kWord.size(), *end = text.data() + text.size();
+  int major = 0, minor = 0;
+  const auto [dot, error] = std::from_chars(from, end, major);
+  if (error != std::errc() or dot == end or *dot != '.' or std::from_chars(dot + 1, end, minor).ec != std::errc()) return 0;
+  return major >= 0 and major < 1000 and minor >= 0 and minor < 100 ? 100 * major + minor : 0;
 }
 
 Assembled assemble(const std::string& ptxas, std::string_view ptx, const std::string& gpu) {

@@ -9,8 +9,11 @@
 
 namespace hone {
 
-/// Where it is: on PATH, or in the toolkit's folder (CUDA_HOME, /usr/local/cuda).
+/// Where one is that takes our PTX (CUDA 11.8 or later): on PATH, or in the toolkit's folder (CUDA_HOME, /usr/local/cuda).
 std::optional<std::string> find_ptxas();
+
+/// 1108 of what `ptxas --version` says ("Cuda compilation tools, release 11.8, V11.8.89"); 0 if it says nothing of the kind.
+int ptxas_release(std::string_view text);
 
 struct Assembled {
   std::vector<std::byte> cubin;

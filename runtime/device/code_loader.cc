@@ -70,6 +70,10 @@ KernelFunction LoadedCode::find(const std::string& symbol) const {
   return handle_ == nullptr ? nullptr : reinterpret_cast<KernelFunction>(dlsym(handle_, symbol.c_str()));
 }
 
+BlockFunction LoadedCode::find_in_blocks(const std::string& symbol) const {
+  return handle_ == nullptr ? nullptr : reinterpret_cast<BlockFunction>(dlsym(handle_, symbol.c_str()));
+}
+
 const void* LoadedCode::find_constant(const std::string& symbol) const { return handle_ == nullptr ? nullptr : dlsym(handle_, symbol.c_str()); }
 
 LoadedCode load_code(const plan::Program& program) {

@@ -13,6 +13,9 @@ namespace hone {
 /// The kernel ABI: the outer points begin..end-1 (ir/kernel/kernel.h).
 using KernelFunction = void (*)(void* const* buffers, const std::int64_t* sizes, std::int64_t begin, std::int64_t end);
 
+/// Of kernels in blocks: what one block of a launch of so many does.
+using BlockFunction = void (*)(void* const* buffers, const std::int64_t* sizes, std::int64_t begin, std::int64_t end, std::int64_t block, std::int64_t blocks);
+
 /// A shared object in memory, mapped for execution until it is destroyed.
 class LoadedCode {
  public:
@@ -25,6 +28,7 @@ class LoadedCode {
 
   /// Null if there is no such kernel.
   KernelFunction find(const std::string& symbol) const;
+  BlockFunction find_in_blocks(const std::string& symbol) const;
   /// Where a constant lies, or null.
   const void* find_constant(const std::string& symbol) const;
 

@@ -64,7 +64,7 @@ CudaDevice::~CudaDevice() {
 void CudaDevice::check(cuda::Result result, const char* call) const {
   if (result == 0) return;
   throw Error(Code::kDevice, fmt::format("{}: {} says {}", name(), call, cuda_.text(result)), {},
-              {"what was computed on the device is lost; the last checkpoint is not", "with CUDA_LAUNCH_BLOCKING=1 in the environment the call that failed is the one that is named"});
+              {"what was computed on the device is lost; the last checkpoint is not: go on with --resume", "with CUDA_LAUNCH_BLOCKING=1 in the environment the call that failed is the one that is named"});
 }
 
 const cuda::Library& CudaDevice::here() const {

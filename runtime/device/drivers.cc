@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 
 #include "base/diag.h"
 #include "base/text.h"
@@ -16,7 +17,10 @@ namespace {
 constexpr int kSimDevices = 8;
 
 std::vector<std::string> list_sim(std::string*) { return std::vector<std::string>(kSimDevices, "a GPU played by the host, for tests of programs for GPUs"); }
-std::unique_ptr<Device> open_sim(int number) { return std::make_unique<SimDevice>(SimOptions{.number = number}); }
+std::unique_ptr<Device> open_sim(int number) {
+  const char* options = std::getenv("HONE_SIM");
+  return std::make_unique<SimDevice>(sim_options(options == nullptr ? "" : options, number));
+}
 
 std::vector<std::string> list_cuda(std::string* why_none) {
   std::vector<std::string> lines;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
+#include <optional>
 
 #include "base/check.h"
 #include "base/checked.h"
@@ -26,6 +26,19 @@ constexpr std::uint32_t number(Stream stream) { return static_cast<std::uint32_t
 constexpr std::uint32_t number(Event event) { return static_cast<std::uint32_t>(event); }
 
 }  // namespace
+
+SimOptions sim_options(std::string_view text, int number) {
+  SimOptions options{.number = number, .seed = static_cast<std::uint64_t>(number)};
+  for (const std::string& item : text.empty() ? std::vector<std::string>() : split(text, ',')) {
+    const std::size_t equals = item.find('=');
+    const std::string key = item.substr(0, equals);
+    const auto value = equals == std::string::npos ? std::nullopt : parse_bytes(item.substr(equals + 1));
+    if (not value or (key != "memory" and key != "lost_after"))
+      throw Error(Code::kUsage, fmt::format("{} is no option of the simulated device", quoted(item)), {}, {"HONE_SIM takes memory=BYTES and lost_after=LAUNCHES, with commas between"});
+    (key == "memory" ? options.memory_bytes : options.lost_after) = *value;
+  }
+  return options;
+}
 
 SimDevice::SimDevice(SimOptions options) : options_(options) {
   if (options_.memory_bytes == 0) options_.memory_bytes = host_memory_bytes();
@@ -69,7 +82,7 @@ void SimDevice::load(const plan::Program& program) { code_ = load_code(program);
 const DeviceKernel* SimDevice::find(const std::string& kernel) {
   std::unique_ptr<DeviceKernel>& known = kernels_[kernel];
   if (known != nullptr) return known.get();
-  const KernelFunction function = code_.find(kernel);
+  const BlockFunction function = code_.find_in_blocks(kernel);
   const void* shape = code_.find_constant(plan::launch_symbol(kernel));
   if (function == nullptr or shape == nullptr) return nullptr;
   known = std::make_unique<DeviceKernel>(DeviceKernel{kernel, reinterpret_cast<void*>(function), *static_cast<const plan::LaunchShape*>(shape)});
@@ -85,6 +98,11 @@ bool SimDevice::is_captured(Stream stream) const { return capture_ != nullptr an
 void SimDevice::put(Stream stream, Work work) {
   if (is_captured(stream)) capture_->works.push_back(std::move(work));
   else work();
+}
+
+void SimDevice::check_lost() const {
+  if (options_.lost_after > 0 and launches_ > options_.lost_after)
+    throw Error(Code::kDevice, fmt::format("{} was lost", name()), {}, {"what was computed on the device is lost; the last checkpoint is not: go on with --resume"});
 }
 
 void SimDevice::refuse_capture(const char* what) const { HONE_CHECK(capture_ == nullptr, fmt::format("{} while a graph is captured", what)); }
@@ -106,6 +124,7 @@ void SimDevice::wait(Stream stream, Event event) {
 }
 
 void SimDevice::synchronize(Stream stream) {
+  check_lost();
   refuse_capture("the host waits for a stream");
   order_.synchronize(number(stream));
   std::erase_if(arrivals_, [stream](const Arrival& arrival) {
@@ -129,7 +148,8 @@ void SimDevice::launch(Stream stream, const Launch& launch) {
 }
 
 void SimDevice::run(Stream stream, const OwnLaunch& launch) {
-  using BlockFunction = void (*)(void* const* buffers, const std::int64_t* sizes, std::int64_t begin, std::int64_t end, std::int64_t block, std::int64_t blocks);
+  ++launches_;
+  check_lost();
   order_.begin(number(stream), launch.kernel->name);
   for (std::size_t i = 0; i < launch.buffers.size(); ++i) {
     const auto* memory = static_cast<const std::byte*>(launch.buffers[i]);
@@ -139,11 +159,12 @@ void SimDevice::run(Stream stream, const OwnLaunch& launch) {
   const auto function = reinterpret_cast<BlockFunction>(launch.kernel->function);
   const std::int64_t blocks = plan::blocks_for(launch.kernel->shape, launch.end - launch.begin, kMostBlocks);
   const DenormalsKept as_on_a_gpu;
-  const auto first = static_cast<std::int64_t>(philox(options_.seed, 0, launches_++)[0] % static_cast<std::uint32_t>(blocks));
+  const auto first = static_cast<std::int64_t>(philox(options_.seed, 0, launches_)[0] % static_cast<std::uint32_t>(blocks));
   for (std::int64_t i = blocks; i-- > 0;) function(launch.buffers.data(), launch.sizes.data(), launch.begin, launch.end, (first + i) % blocks, blocks);
 }
 
 void SimDevice::copy_in(Stream stream, std::byte* to, const void* from, std::size_t bytes) {
+  check_lost();
   HONE_CHECK(not is_captured(stream), "a copy from the host is captured: its memory may be gone when the graph runs");
   order_.begin(number(stream), "a copy from the host");
   order_.write(to, bytes);
@@ -151,6 +172,7 @@ void SimDevice::copy_in(Stream stream, std::byte* to, const void* from, std::siz
 }
 
 void SimDevice::copy_out(Stream stream, void* to, const std::byte* from, std::size_t bytes) {
+  check_lost();
   HONE_CHECK(not is_captured(stream), "a copy to the host is captured: its memory may be gone when the graph runs");
   order_.begin(number(stream), "a copy to the host");
   order_.read(from, bytes);

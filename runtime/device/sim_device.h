@@ -22,7 +22,12 @@ struct SimOptions {
   std::uint64_t memory_bytes = 0;  ///< that it pretends to have; 0: as much as the host
   /// Of the order in which a launch's blocks run, which must not matter.
   std::uint64_t seed = 0;
+  /// The launch after so many is the one at which the device is lost: it and all that come after it fail. 0: it never is.
+  std::uint64_t lost_after = 0;
 };
+
+/// Options from text: "memory=64MiB,lost_after=1000". Throws Error kUsage.
+SimOptions sim_options(std::string_view text, int number);
 
 class SimDevice final : public Device {
  public:
@@ -64,6 +69,8 @@ class SimDevice final : public Device {
   /// Does it, or writes it down.
   void put(Stream stream, Work work);
   void refuse_capture(const char* what) const;
+  /// Throws Error kDevice once the device is lost.
+  void check_lost() const;
   bool is_captured(Stream stream) const;
   /// A launch with what it was given by reference.
   struct OwnLaunch {

@@ -132,7 +132,7 @@ void* LoadedKernels::find(const std::string& name) const {
 }
 
 LoadedKernels::Function LoadedKernels::operator[](const std::string& name) const { return reinterpret_cast<Function>(find(name)); }
-LoadedKernels::BlockFunction LoadedKernels::block(const std::string& name) const { return reinterpret_cast<BlockFunction>(find(name)); }
+BlockFunction LoadedKernels::block(const std::string& name) const { return reinterpret_cast<BlockFunction>(find(name)); }
 const plan::LaunchShape& LoadedKernels::launch(const std::string& name) const { return *static_cast<const plan::LaunchShape*>(find(plan::launch_symbol(name))); }
 
 std::vector<std::string> runnable_cpus() {
@@ -195,7 +195,7 @@ class Run {
   }
 
   void call(LoadedKernels::Function function, std::int64_t begin, std::int64_t end) { function(pointers_.data(), sizes_.data(), begin, end); }
-  void launch(LoadedKernels::BlockFunction function, std::int64_t blocks) {
+  void launch(BlockFunction function, std::int64_t blocks) {
     for (std::int64_t block = blocks; block-- > 0;) function(pointers_.data(), sizes_.data(), 0, points_, block, blocks);
   }
   void interpret() { KernelProgram(kernel_, Precision::kFloat).run(pointers_, sizes_, 0, points_); }

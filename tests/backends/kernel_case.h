@@ -11,6 +11,7 @@
 
 #include "backends/llvm/emit.h"
 #include "ir/kernel/kernel.h"
+#include "runtime/device/code_loader.h"
 #include "runtime/plan/launch.h"
 
 namespace hone {
@@ -74,7 +75,6 @@ class LoadedKernels {
   using Function = void (*)(void* const* buffers, const std::int64_t* sizes, std::int64_t begin, std::int64_t end);
   Function operator[](const std::string& name) const;
   /// Of code in blocks: what one of them does.
-  using BlockFunction = void (*)(void* const* buffers, const std::int64_t* sizes, std::int64_t begin, std::int64_t end, std::int64_t block, std::int64_t blocks);
   BlockFunction block(const std::string& name) const;
   const plan::LaunchShape& launch(const std::string& name) const;
 

@@ -9,6 +9,12 @@
 namespace hone::test {
 namespace {
 
+TEST(Ptx, ReleasesOfPtxasAreRead) {
+  EXPECT_EQ(ptxas_release("ptxas: NVIDIA (R) Ptx optimizing assembler\nCuda compilation tools, release 13.0, V13.0.88\n"), 1300);
+  EXPECT_EQ(ptxas_release("release 11.8, V11.8.89"), 1108);
+  for (const char* text : {"", "release ", "release x", "release 13", "release 13.", "release 99999.1", "release -1.0"}) EXPECT_EQ(ptxas_release(text), 0) << text;
+}
+
 TEST(Ptx, AssemblesForEveryGpu) { expect_assembles("keras_fashion_mlp"); }
 
 TEST(Ptx, SaysWhatPtxasRefuses) {

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "backends/llvm/emit.h"
 #include "ir/op.h"
 
 namespace hone::test {
@@ -78,10 +77,30 @@ void CompiledNodes::add(const Graph& graph, const Feeds& feeds, const DimBinding
   }
 }
 
-void CompiledNodes::compile(int opt_level) {
+std::vector<const Kernel*> CompiledNodes::kernels() const {
   std::vector<const Kernel*> kernels;
   for (const Kernel& kernel : kernels_.kernels()) kernels.push_back(&kernel);
-  code_ = LoadedCode(compile_shared_object(kernels, {.opt_level = opt_level}));
+  return kernels;
+}
+
+void CompiledNodes::compile(int opt_level, KernelForm form) {
+  form_ = form;
+  code_ = LoadedCode(compile_shared_object(kernels(), {.opt_level = opt_level, .form = form}));
+}
+
+std::string CompiledNodes::ptx(const std::string& gpu) const { return compile_ptx(kernels(), {.cpu = gpu}); }
+
+void CompiledNodes::run(const Call& call, std::vector<void*>& buffers, int pieces) const {
+  if (form_ == KernelForm::kRange) {
+    const KernelFunction function = code_.find(call.kernel.symbol);
+    ASSERT_NE(function, nullptr) << call.kernel.symbol;
+    const std::int64_t cut = pieces == 1 ? 0 : call.points / 3;
+    if (cut > 0) function(buffers.data(), call.sizes.data(), 0, cut);
+    return function(buffers.data(), call.sizes.data(), cut, call.points);
+  }
+  const BlockFunction function = code_.find_in_blocks(call.kernel.symbol);
+  ASSERT_NE(function, nullptr) << call.kernel.symbol;
+  for (std::int64_t block = pieces; block-- > 0;) function(buffers.data(), call.sizes.data(), 0, call.points, block, pieces);
 }
 
 void CompiledNodes::expect_agreement() const {
@@ -89,9 +108,7 @@ void CompiledNodes::expect_agreement() const {
 }
 
 void CompiledNodes::expect_agreement(const Call& call) const {
-  const KernelFunction function = code_.find(call.kernel.symbol);
-  ASSERT_NE(function, nullptr) << call.kernel.symbol;
-  const auto run = [&](std::vector<std::int64_t> cuts) {
+  const auto in_pieces = [&](int pieces) {
     std::vector<Memory> memory;
     std::vector<void*> pointers;
     for (const std::uint32_t i : call.kernel.buffers) {
@@ -100,7 +117,7 @@ void CompiledNodes::expect_agreement(const Call& call) const {
       if (i < call.operand_count and call.buffers[i].byte_count() > 0)
         std::memcpy(pointers.back(), call.buffers[i].bytes().data(), call.buffers[i].byte_count());
     }
-    for (std::size_t k = 1; k < cuts.size(); ++k) function(pointers.data(), call.sizes.data(), cuts[k - 1], cuts[k]);
+    run(call, pointers, pieces);
     std::vector<Tensor> results;
     for (std::size_t k = 0; k < memory.size(); ++k) {
       EXPECT_TRUE(memory[k].is_guard_intact()) << call.name << ": buffer " << k << " was written behind its end";
@@ -109,7 +126,7 @@ void CompiledNodes::expect_agreement(const Call& call) const {
     }
     return results;
   };
-  const std::vector<Tensor> whole = run({0, call.points}), halves = run({0, call.points / 3, call.points});
+  const std::vector<Tensor> whole = in_pieces(1), halves = in_pieces(2);
   for (std::size_t k = 0; k < whole.size(); ++k) {
     expect_close(call.buffers[call.kernel.buffers[k]], whole[k], call.name);
     EXPECT_TRUE(std::ranges::equal(whole[k].bytes(), halves[k].bytes())) << call.name << ": the result depends on how the range is split";

@@ -50,6 +50,36 @@ TEST(RunOnDevices, ReplicasOnSeveralLearnWhatVirtualOnesLearn) {
   EXPECT_NEAR(last_loss(folder, "eight"), last_loss(folder, "one8"), 2e-6);
 }
 
+/// Blocks run in another order on each.
+TEST(RunOnDevices, AllOfAKindGiveTheSameBits) {
+  const TempFolder folder;
+  compile_for_both(folder);
+  run_well(folder.path(), train("zero") + " --device sim:0");
+  run_well(folder.path(), train("seven") + " --device sim:7");
+  EXPECT_EQ(folder.read("zero.onnx"), folder.read("seven.onnx"));
+}
+
+TEST(RunOnDevices, AfterADeviceWasLostTheRunGoesOnFromItsLastCheckpoint) {
+  const TempFolder folder;
+  compile_for_both(folder);
+  const std::string saving = " --save-steps 2 --device sim";
+  run_well(folder.path(), train("whole") + saving);
+  const ToolRun lost = run_tool(folder.path(), "HONE_SIM=lost_after=60 " + train("lost") + saving);
+  EXPECT_EQ(lost.exit, 2);
+  EXPECT_THAT(lost.err, AllOf(HasSubstr("sim:0 was lost"), HasSubstr("--resume")));
+  run_well(folder.path(), train("lost") + saving + " --resume");
+  EXPECT_EQ(folder.read("lost.onnx"), folder.read("whole.onnx"));
+}
+
+TEST(RunOnDevices, MemoryThatADeviceDoesNotHaveIsRefused) {
+  const TempFolder folder;
+  compile_for_both(folder);
+  const ToolRun run = run_tool(folder.path(), "HONE_SIM=memory=600 " + train("small") + " --device sim");
+  EXPECT_EQ(run.exit, 6);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("sim:0 has"), HasSubstr("smaller batch")));
+  EXPECT_THAT(run_tool(folder.path(), "HONE_SIM=colour=red " + train("wrong") + " --device sim").err, HasSubstr("HONE_SIM takes"));
+}
+
 TEST(RunOnDevices, PredictsAndCalls) {
   const TempFolder folder;
   compile_for_both(folder);

@@ -26,6 +26,7 @@ namespace hone::test {
 namespace {
 
 struct CommandLine {
+  std::vector<std::string> variables;  ///< of the environment, NAME=VALUE
   std::vector<std::string> words;
   std::string out;  ///< where standard output goes, if the command says so
 };
@@ -34,6 +35,10 @@ CommandLine parse_command(const std::string& command) {
   CommandLine line;
   std::vector<std::string> words = split(command, ' ');
   std::erase(words, "");
+  while (not words.empty() and words[0].find('=') != std::string::npos) {
+    line.variables.push_back(words[0]);
+    words.erase(words.begin());
+  }
   for (std::size_t i = 0; i < words.size(); ++i)
     if (words[i] == ">" and i + 1 < words.size()) line.out = words[++i];
     else line.words.push_back(words[i]);
@@ -58,6 +63,7 @@ std::vector<std::string> environment() {
 
 pid_t start(const std::string& folder, CommandLine& line, const std::string& out, const std::string& err) {
   std::vector<std::string> variables = environment();
+  variables.insert(variables.end(), line.variables.begin(), line.variables.end());
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());

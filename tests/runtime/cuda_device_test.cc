@@ -1,0 +1,209 @@
+// The cuda driver against a library that only writes down what it is told: which calls are made, with what, and what becomes of failures.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+
+#include "base/diag.h"
+#include "runtime/device/cuda_device.h"
+
+namespace hone {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr cuda::Result kIllegalAddress = 700, kNotFound = 500, kInvalidPtx = 218;
+
+/// What the library was told. Memory is the host's, and copies are made at once.
+struct Told {
+  std::vector<std::string> calls;
+  std::set<cuda::Address> memory;
+  std::size_t left = 4096;
+  int streams = 0, events = 0, modules = 0, graphs = 0, contexts = 0;
+  cuda::Result next_failure = 0;  ///< of every call from now on, as a broken device's are
+  std::string image, launched;
+  unsigned grid = 0, block = 0;
+  std::vector<std::uint64_t> arguments;  ///< of the last launch, of which the test knows how many there are
+  std::size_t argument_count = 0;
+  bool capturing = false;
+};
+Told* told = nullptr;
+
+template <typename Handle>
+Handle handle(int number) { return reinterpret_cast<Handle>(static_cast<std::uintptr_t>(0x1000 + number)); }
+
+cuda::Library fake() {
+  cuda::Library f;
+  f.error_name = [](cuda::Result error, const char** name) { return *name = error == kIllegalAddress ? "CUDA_ERROR_ILLEGAL_ADDRESS" : error == kInvalidPtx ? "CUDA_ERROR_INVALID_PTX" : "CUDA_ERROR", 0; };
+  f.error_string = [](cuda::Result, const char** text) { return *text = "as the driver puts it", 0; };
+  f.device_get = [](cuda::DeviceNumber* device, int ordinal) { return *device = ordinal, 0; };
+  f.device_attribute = [](int* value, int attribute, cuda::DeviceNumber) { return *value = attribute == cuda::kComputeMajor ? 9 : attribute == cuda::kComputeMinor ? 0 : 2, 0; };
+  f.context_retain = [](cuda::Context* context, cuda::DeviceNumber) { return ++told->contexts, *context = handle<cuda::Context>(0), 0; };
+  f.context_release = [](cuda::DeviceNumber) { return --told->contexts, 0; };
+  f.context_use = [](cuda::Context) { return 0; };
+  f.memory_info = [](std::size_t* free, std::size_t* total) { return *free = told->left, *total = 4096, 0; };
+  f.memory_allocate = [](cuda::Address* memory, std::size_t bytes) {
+    if (bytes > told->left) return cuda::kOutOfMemory;
+    *memory = reinterpret_cast<cuda::Address>(std::malloc(bytes));
+    told->memory.insert(*memory);
+    told->left -= bytes;
+    return 0;
+  };
+  f.memory_free = [](cuda::Address memory) { return std::free(reinterpret_cast<void*>(memory)), told->memory.erase(memory) == 1 ? 0 : 1; };
+  f.copy_in = [](cuda::Address to, const void* from, std::size_t bytes, cuda::StreamHandle) { return std::memcpy(reinterpret_cast<void*>(to), from, bytes), told->next_failure; };
+  f.copy_out = [](void* to, cuda::Address from, std::size_t bytes, cuda::StreamHandle) { return std::memcpy(to, reinterpret_cast<void*>(from), bytes), told->next_failure; };
+  f.copy = [](cuda::Address to, cuda::Address from, std::size_t bytes, cuda::StreamHandle) { return std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes), told->next_failure; };
+  f.copy_out_now = [](void* to, cuda::Address from, std::size_t bytes) { return std::memcpy(to, reinterpret_cast<void*>(from), bytes), 0; };
+  f.module_load = [](cuda::Module* module, const void* image, unsigned count, int* options, void** values) {
+    told->image = static_cast<const char*>(image);
+    if (told->image == "bad") {
+      for (unsigned i = 0; i < count; ++i)
+        if (options[i] == cuda::kErrorLog) std::strcpy(static_cast<char*>(values[i]), "ptxas fatal: line 7");
+      return kInvalidPtx;
+    }
+    return ++told->modules, *module = handle<cuda::Module>(0), 0;
+  };
+  f.module_unload = [](cuda::Module) { return --told->modules, 0; };
+  f.module_function = [](cuda::Function* function, cuda::Module, const char* name) { return std::string(name) == "k" ? (*function = handle<cuda::Function>(7), 0) : kNotFound; };
+  f.module_global = [](cuda::Address* memory, std::size_t* bytes, cuda::Module, const char* name) {
+    static const plan::LaunchShape shape = {.threads = 128, .points = 10};
+    if (std::string(name) != "k_launch") return kNotFound;
+    return *memory = reinterpret_cast<cuda::Address>(&shape), *bytes = sizeof(shape), 0;
+  };
+  f.launch = [](cuda::Function, unsigned grid, unsigned, unsigned, unsigned block, unsigned, unsigned, unsigned, cuda::StreamHandle, void** arguments, void**) {
+    told->grid = grid, told->block = block;
+    told->arguments.clear();
+    for (std::size_t i = 0; i < told->argument_count; ++i) told->arguments.push_back(*static_cast<std::uint64_t*>(arguments[i]));
+    return told->next_failure;
+  };
+  f.stream_create = [](cuda::StreamHandle* stream, unsigned) { return *stream = handle<cuda::StreamHandle>(++told->streams), 0; };
+  f.stream_destroy = [](cuda::StreamHandle) { return --told->streams, 0; };
+  f.stream_synchronize = [](cuda::StreamHandle) { return told->next_failure; };
+  f.stream_wait = [](cuda::StreamHandle, cuda::EventHandle, unsigned) { return told->next_failure; };
+  f.event_create = [](cuda::EventHandle* event, unsigned) { return *event = handle<cuda::EventHandle>(++told->events), 0; };
+  f.event_destroy = [](cuda::EventHandle) { return --told->events, 0; };
+  f.event_record = [](cuda::EventHandle, cuda::StreamHandle) { return told->next_failure; };
+  f.capture_begin = [](cuda::StreamHandle, int) { return told->capturing = true, 0; };
+  f.capture_end = [](cuda::StreamHandle, cuda::Graph* graph) { return told->capturing = false, *graph = handle<cuda::Graph>(0), 0; };
+  f.graph_instantiate = [](cuda::GraphRun* run, cuda::Graph, unsigned long long) { return *run = handle<cuda::GraphRun>(++told->graphs), 0; };
+  f.graph_destroy = [](cuda::Graph) { return 0; };
+  f.graph_launch = [](cuda::GraphRun, cuda::StreamHandle) { return told->calls.emplace_back("graph"), told->next_failure; };
+  f.graph_run_destroy = [](cuda::GraphRun) { return --told->graphs, 0; };
+  return f;
+}
+
+class CudaDeviceTest : public testing::Test {
+ protected:
+  CudaDeviceTest() { told = &told_; }
+  ~CudaDeviceTest() override { told = nullptr; }
+
+  static plan::Program program(const std::string& code) {
+    plan::Program program;
+    const auto bytes = std::as_bytes(std::span(code));
+    program.code.emplace_back("sm_80", std::vector<std::byte>(bytes.begin(), bytes.end()));
+    return program;
+  }
+  template <typename Action>
+  static Diag error_of(Action action) {
+    try {
+      action();
+    } catch (const Error& error) { return error.diags().front(); }
+    ADD_FAILURE() << "nothing was thrown";
+    return {};
+  }
+
+  Told told_;
+  const cuda::Library library_ = fake();
+};
+
+TEST_F(CudaDeviceTest, LaunchesWithAddressesSizesAndRange) {
+  CudaDevice device(library_, 0);
+  device.load(program("text"));
+  EXPECT_EQ(told_.image, "text");
+  const DeviceKernel* kernel = device.find("k");
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ(device.find("other"), nullptr);
+  std::byte *a = device.allocate(64, "a"), *b = device.allocate(64, "b");
+  void* const buffers[] = {a, b};
+  const std::size_t bytes[] = {64, 64};
+  const std::int64_t sizes[] = {42};
+  told_.argument_count = 5;
+  const Stream stream = device.make_stream();
+  device.launch(stream, {.kernel = kernel, .buffers = buffers, .bytes = bytes, .read_only = 1, .sizes = sizes, .begin = 3, .end = 38});
+  EXPECT_THAT(told_.arguments, ElementsAre(reinterpret_cast<std::uintptr_t>(a), reinterpret_cast<std::uintptr_t>(b), 42, 3, 38));
+  EXPECT_EQ(told_.grid, 4U) << "35 points, 10 for a block";
+  EXPECT_EQ(told_.block, 128U);
+  device.launch(stream, {.kernel = kernel, .buffers = buffers, .bytes = bytes, .read_only = 1, .sizes = sizes, .begin = 0, .end = 1 << 30});
+  EXPECT_EQ(told_.grid, 32U) << "no more blocks than two processors have use for";
+  device.release(a);
+  device.release(b);
+}
+
+TEST_F(CudaDeviceTest, CopiesThereAndBack) {
+  CudaDevice device(library_, 0);
+  const Stream stream = device.make_stream();
+  const std::vector<int> sent = {1, 2, 3, 4};
+  std::vector<int> received(4);
+  std::byte *a = device.allocate(16, "a"), *b = device.allocate(16, "b");
+  device.copy_in(stream, a, sent.data(), 16);
+  device.copy(stream, b, a, 16);
+  device.copy_out(stream, received.data(), b, 16);
+  device.synchronize(stream);
+  EXPECT_EQ(received, sent);
+  device.release(a);
+  device.release(b);
+  EXPECT_TRUE(told_.memory.empty());
+}
+
+TEST_F(CudaDeviceTest, GivesBackAllThatItTook) {
+  {
+    CudaDevice device(library_, 0);
+    device.load(program("text"));
+    const Stream stream = device.make_stream();
+    device.record(device.make_event(), stream);
+    device.begin_capture(stream);
+    const StepGraph first = device.end_capture(stream);
+    device.begin_capture(stream);
+    (void)device.end_capture(stream);
+    device.replay(stream, first);
+    device.forget(first);
+    device.forget(first);
+    EXPECT_EQ(told_.graphs, 1);
+    EXPECT_EQ(told_.calls.size(), 1U);
+  }
+  EXPECT_EQ(told_.graphs + told_.streams + told_.events + told_.modules + told_.contexts, 0);
+}
+
+TEST_F(CudaDeviceTest, MemoryThatIsNotThereIsToldWithThreeWaysOut) {
+  CudaDevice device(library_, 1);
+  const Diag diag = error_of([&] { (void)device.allocate(8192, "the memory for one batch"); });
+  EXPECT_EQ(diag.code, Code::kMemory);
+  EXPECT_THAT(diag.message, AllOf(HasSubstr("the memory for one batch takes 8 KiB"), HasSubstr("cuda:1 has 4 KiB left")));
+  EXPECT_EQ(diag.notes.size(), 3U);
+}
+
+TEST_F(CudaDeviceTest, CodeThatTheDriverRefusesIsToldInItsWords) {
+  CudaDevice device(library_, 0);
+  const Diag diag = error_of([&] { device.load(program("bad")); });
+  EXPECT_EQ(diag.code, Code::kPlanMismatch);
+  EXPECT_THAT(diag.message, AllOf(HasSubstr("sm_80"), HasSubstr("CUDA_ERROR_INVALID_PTX")));
+  EXPECT_THAT(diag.notes.front(), HasSubstr("ptxas fatal: line 7"));
+  plan::Program none;
+  EXPECT_THAT(error_of([&] { device.load(none); }).notes.front(), HasSubstr("--levels sm_90"));
+}
+
+TEST_F(CudaDeviceTest, ADeviceThatBreaksIsAnErrorOfTheCallThatFindsIt) {
+  CudaDevice device(library_, 0);
+  const Stream stream = device.make_stream();
+  told_.next_failure = kIllegalAddress;
+  const Diag diag = error_of([&] { device.synchronize(stream); });
+  EXPECT_EQ(diag.code, Code::kDevice);
+  EXPECT_THAT(diag.message, AllOf(HasSubstr("cuda:0"), HasSubstr("cuStreamSynchronize"), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"), HasSubstr("as the driver puts it")));
+  EXPECT_THAT(diag.notes.front(), HasSubstr("checkpoint"));
+}
+
+}  // namespace
+}  // namespace hone
