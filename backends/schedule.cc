@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "backends/kernel_cost.h"
 #include "backends/llvm/emit.h"
 #include "backends/panel_kernels.h"
 #include "backends/panels.h"
@@ -109,9 +110,14 @@ class Scheduler {
 
   // --- Steps ---
 
-  void add_step(decltype(plan::Step::what) what, const Node& node) {
+  void add_step(decltype(plan::Step::what) what, const Node& node, const KernelCost& cost = {}) {
     const std::string where = to_string(node.loc);
-    push_step({std::move(what), fmt::format("{}: {}{}{}", to_string(node.part), node.op->name, where.empty() ? "" : " ", where)});
+    plan::Step step{.what = std::move(what), .origin = fmt::format("{}: {}{}{}", to_string(node.part), node.op->name, where.empty() ? "" : " ", where), .flops = cost.flops, .bytes = cost.bytes};
+    const auto name = [&](const std::string& of) {
+      if (not of.empty() and std::ranges::find(step.nodes, of) == step.nodes.end()) step.nodes.push_back(of);
+    };
+    for (const NodeId placed : placed_) name(graph_.node(placed).loc.node);
+    push_step(std::move(step));
   }
   void push_step(plan::Step step) {
     entry_.steps.push_back(std::move(step));
@@ -156,12 +162,13 @@ class Scheduler {
   /// `values` are what the kernel's buffers hold.
   void add_kernel_step(Kernel kernel, const std::vector<ValueId>& values, const Node& node) {
     const std::vector<KernelBuffer> buffers = kernel.buffers;
+    const KernelCost cost = cost_of(kernel);
     const KernelCall call = kernels_.add(std::move(kernel));
     plan::KernelStep step{call.symbol, {}, call.sizes, call.range, call.work};
     const auto is_written = [&](std::uint32_t i) { return buffers[i].access == Access::kWrite; };
     step.read_only = static_cast<std::uint32_t>(std::ranges::find_if(call.buffers, is_written) - call.buffers.begin());
     for (const std::uint32_t i : call.buffers) step.buffers.push_back(buffer_of(values[i]));
-    add_step(std::move(step), node);
+    add_step(std::move(step), node, cost);
   }
 
   void place_library_call(NodeId id) {
@@ -174,7 +181,7 @@ class Scheduler {
       step.results.push_back(buffer_of(node.results[i]));
       if (i > 0) entry_.buffers[step.results.back()].opaque = true;
     }
-    add_step(std::move(step), node);
+    add_step(std::move(step), node, cost_of(kernel_of(graph_, id)));
   }
 
   void place_read(const Node& node) {

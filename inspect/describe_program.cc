@@ -15,7 +15,7 @@
 #include "ir/op.h"
 #include "ir/ops/ops.h"
 #include "runtime/library/arena.h"
-#include "runtime/step_times.h"
+#include "runtime/plan/step_name.h"
 
 namespace hone {
 

@@ -12,6 +12,7 @@ Exchanges::Exchanges(Communicator* communicator) : communicator_(communicator) {
 Exchanges::~Exchanges() { abandon(); }
 
 void Exchanges::run(const BoundExchange& exchange) {
+  const TraceScope scope(track_, "exchange bucket", exchange.bucket);
   try {
     using Operation = plan::AllReduceStep::Operation;
     switch (exchange.operation) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/prepare.h"
+#include "runtime/trace.h"
 
 namespace hone {
 
@@ -29,6 +30,10 @@ class Exchanges {
   void end_all();
   /// Waits for those begun so far, which may be waited for again.
   void end_begun();
+  /// Do they go on in a thread of their own?
+  bool has_thread() const { return thread_.joinable(); }
+  /// Puts what that thread exchanges on a track from now on, while nothing is under way; null: no longer.
+  void trace(TraceTrack* track) { track_ = track; }
   /// Waits for all, and forgets failures: the caller has one of its own.
   void abandon() noexcept;
 
@@ -38,6 +43,7 @@ class Exchanges {
   void forget();
 
   Communicator* const communicator_;
+  TraceTrack* track_ = nullptr;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::vector<const BoundExchange*> begun_;  // since the last end_all()

@@ -106,6 +106,7 @@ void Executor::run_segments(BoundSegment& first) {
     if (watcher_ != nullptr) execute_watched(*bound);
     else if (not measured_.empty()) execute_measured(*bound);
     else if (state_.device != nullptr) run_steps_on_device(*bound);
+    else if (not state_.tracks.empty()) execute_traced(*bound);
     else
       for (BoundStep& step : bound->steps) std::visit([this](auto& what) { execute(what); }, step);
     state_.exchanges.end_all();
@@ -185,6 +186,21 @@ void Executor::execute_watched(BoundSegment& bound) {
       std::visit([this](auto& what) { execute(what); }, bound.steps[i]);
       state_.exchanges.end_all();
     });
+  }
+}
+
+/// A library's threads are its own: its calls are on the caller's track.
+void Executor::execute_traced(BoundSegment& bound) {
+  for (std::size_t i = 0; i < bound.steps.size(); ++i) {
+    if (auto* run = std::get_if<KernelRun>(&bound.steps[i])) {
+      hone::execute_traced(*run, state_.team, entry_.steps, state_.tracks);
+      continue;
+    }
+    TraceTrack& track = *state_.tracks.front();
+    const std::int64_t begin = track.now();
+    std::visit([this](auto& what) { execute(what); }, bound.steps[i]);
+    if (std::holds_alternative<BoundWait>(bound.steps[i])) track.add({.begin = begin, .end = track.now(), .phase = "wait for exchanges"});
+    else track.add(entry_.steps[bound.step_numbers[i]], begin);
   }
 }
 

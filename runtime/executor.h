@@ -21,6 +21,7 @@
 #include "runtime/not_finite.h"
 #include "runtime/prepare.h"
 #include "runtime/step_times.h"
+#include "runtime/trace.h"
 
 namespace hone {
 
@@ -37,6 +38,7 @@ struct HostState {
   int replica = 0, replicas = 1;         ///< which of them this is
   std::size_t shards = 0;                ///< of this replica, each of which collects what is then exchanged; 0: what is exchanged lies in the buffers
   std::map<std::int64_t, TreeSum> collected;  ///< by bucket
+  std::vector<TraceTrack*> tracks;       ///< of the team's threads, where a trace is wanted; else none
 };
 
 /// Grows `arena` to at least `bytes`; its contents are lost. Throws Error kMemory, and then there is no arena.
@@ -76,6 +78,7 @@ class Executor {
   void find_direct_results();
   DimBindings read_sizes(const plan::ReadSizesStep& step, const BoundSegment& bound) const;
   void execute_measured(BoundSegment& bound);
+  void execute_traced(BoundSegment& bound);
   void execute_watched(BoundSegment& bound);
   WatchedStep watched(std::uint32_t step, const BoundSegment& bound, std::deque<std::vector<std::byte>>& downloaded) const;
   void execute(KernelRun& run) {

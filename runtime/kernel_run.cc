@@ -68,26 +68,43 @@ class Dealer {
   std::vector<Touch> touched_;       // since then
 };
 
-void execute_alone(const KernelRun& run) {
-  for (const BoundKernel& kernel : run.kernels) execute_piece(kernel, {0, kernel.range});
+// How pieces are run: run_piece(kernel, piece, number of the thread).
+
+template <typename RunPiece>
+void execute_alone(const KernelRun& run, const RunPiece& run_piece) {
+  for (const BoundKernel& kernel : run.kernels) run_piece(kernel, RangePiece{0, kernel.range}, 0);
 }
 
-void execute_shared(const KernelRun& run, const Team::Member& member) {
-  const auto number = static_cast<std::size_t>(member.number());
+template <typename RunPiece>
+void execute_shared(const KernelRun& run, const Team::Member& member, const RunPiece& run_piece) {
+  const int number = member.number();
   for (const BoundKernel& kernel : run.kernels) {
     if (kernel.waits) member.wait();
-    execute_piece(kernel, kernel.pieces[number]);
+    run_piece(kernel, kernel.pieces[static_cast<std::size_t>(number)], number);
   }
 }
 
-void execute_in_team(const KernelRun& run, Team& team) {
+template <typename RunPiece>
+void execute_in_team(const KernelRun& run, Team& team, const RunPiece& run_piece) {
   team.run([&](const Team::Member& member) {
-    if (member.count() == team.threads()) execute_shared(run, member);
-    else if (member.number() == 0) execute_alone(run);  // the system gave fewer threads
+    if (member.count() == team.threads()) execute_shared(run, member, run_piece);
+    else if (member.number() == 0) execute_alone(run, run_piece);  // the system gave fewer threads
   });
 }
 
-void execute(const KernelRun& run, Team& team, Trial::Way way) { way == Trial::Way::kAlone ? execute_alone(run) : execute_in_team(run, team); }
+template <typename RunPiece>
+void execute(const KernelRun& run, Team& team, Trial::Way way, const RunPiece& run_piece) {
+  way == Trial::Way::kAlone ? execute_alone(run, run_piece) : execute_in_team(run, team, run_piece);
+}
+
+template <typename RunPiece>
+void try_and_execute(KernelRun& run, Team& team, const RunPiece& run_piece) {
+  if (not run.trial.wants_time()) return execute(run, team, run.trial.winner(), run_piece);
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  execute(run, team, run.trial.next(), run_piece);
+  run.trial.add(std::chrono::duration<double>(Clock::now() - begin).count());
+}
 
 }  // namespace
 
@@ -104,11 +121,17 @@ void share_out(KernelRun& run, std::span<const MemoryRange> memory, int threads)
 }
 
 void execute(KernelRun& run, Team& team) {
-  if (not run.trial.wants_time()) return execute(run, team, run.trial.winner());
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point begin = Clock::now();
-  execute(run, team, run.trial.next());
-  run.trial.add(std::chrono::duration<double>(Clock::now() - begin).count());
+  try_and_execute(run, team, [](const BoundKernel& kernel, const RangePiece& piece, int) { execute_piece(kernel, piece); });
+}
+
+void execute_traced(KernelRun& run, Team& team, std::span<const plan::Step> steps, std::span<TraceTrack* const> tracks) {
+  try_and_execute(run, team, [&](const BoundKernel& kernel, const RangePiece& piece, int number) {
+    if (piece.begin >= piece.end) return;
+    TraceTrack& track = *tracks[static_cast<std::size_t>(number)];
+    const std::int64_t begin = track.now();
+    execute_piece(kernel, piece);
+    track.add(steps[kernel.step], begin);
+  });
 }
 
 }  // namespace hone

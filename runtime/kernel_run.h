@@ -10,6 +10,8 @@
 #include "runtime/device/code_loader.h"
 #include "runtime/device/device.h"
 #include "runtime/device/team.h"
+#include "runtime/plan/plan.h"
+#include "runtime/trace.h"
 #include "runtime/trial.h"
 
 namespace hone {
@@ -47,6 +49,8 @@ void share_out(KernelRun& run, std::span<const MemoryRange> memory, int threads)
 
 /// Runs all kernels, in the way that was found to be the faster one; the first runs try both.
 void execute(KernelRun& run, Team& team);
+/// The same, and puts each piece on the track of the thread that runs it. `steps` are the entry's; there is a track for each of the team's threads.
+void execute_traced(KernelRun& run, Team& team, std::span<const plan::Step> steps, std::span<TraceTrack* const> tracks);
 
 /// Runs all kernels, each when the one before is done, and calls done(kernel) in the calling thread after each.
 template <typename Done>

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/text.h"
-#include "runtime/step_times.h"
+#include "runtime/plan/step_name.h"
 
 namespace hone {
 

@@ -304,6 +304,15 @@ void Session::write(std::string_view persistent, const Tensor& value) {
 void Session::measure_steps(std::string_view entry, bool on) { impl_->get(entry).measure(on); }
 std::vector<StepTime> Session::step_times(std::string_view entry) const { return impl_->get(entry).step_times(); }
 
+void Session::trace(Trace* trace, const std::string& process) {
+  HostState& state = impl_->state;
+  state.tracks.clear();
+  state.exchanges.trace(nullptr);
+  if (trace == nullptr) return;
+  for (int i = 0; i < state.team.threads() and state.device == nullptr; ++i) state.tracks.push_back(&trace->add_track(process, i == 0 ? "thread 0, which calls libraries" : fmt::format("thread {}", i)));
+  if (state.exchanges.has_thread()) state.exchanges.trace(&trace->add_track(process, "exchanges"));
+}
+
 MemoryReport Session::memory(std::string_view entry) const {
   MemoryReport report = impl_->get(entry).memory();
   report.persistent = checked_cast<std::int64_t>(impl_->state.persistent_memory.size(), "the weights");

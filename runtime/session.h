@@ -40,6 +40,7 @@ struct SessionOptions {
 };
 
 struct NotFiniteReport;  // runtime/not_finite.h
+class Trace;             // runtime/trace.h
 
 /// What memory a size binding of an entry takes, in bytes.
 struct MemoryReport {
@@ -102,6 +103,9 @@ class Session {
   void measure_steps(std::string_view entry, bool on);
   /// What was measured since, in the order of the steps.
   std::vector<StepTime> step_times(std::string_view entry) const;
+
+  /// Writes down from now on when each thread of the host runs what, under the name `process`; null: no longer. What a device runs is not told of. `trace` may be written out while the session lives, and outlives its use here.
+  void trace(Trace* trace, const std::string& process);
 
  private:
   struct Impl;

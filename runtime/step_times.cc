@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "runtime/executor.h"
+#include "runtime/plan/step_name.h"
 
 namespace hone {
 
@@ -12,31 +13,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Namer {
-  StepTime& time;
-  void operator()(const plan::KernelStep& step) const { set(StepTime::Kind::kKernel, step.symbol); }
-  void operator()(const plan::LibraryStep& step) const { set(StepTime::Kind::kLibrary, step.row); }
-  void operator()(const plan::HostStep& step) const { set(StepTime::Kind::kHost, step.function); }
-  void operator()(const plan::CopyStep&) const { set(StepTime::Kind::kCopy, "copy"); }
-  void operator()(const plan::AllReduceStep& step) const { set(StepTime::Kind::kCopy, std::string(plan::to_string(step.operation))); }
-  void operator()(const plan::ReadSizesStep&) const { set(StepTime::Kind::kCopy, "read_sizes"); }
-  void operator()(const plan::RegionStep& step) const {
-    using Kind = plan::RegionStep::Kind;
-    set(StepTime::Kind::kRegion, step.kind == Kind::kScan ? "scan" : step.kind == Kind::kWhile ? "while" : "branch");
-  }
-  void set(StepTime::Kind kind, std::string what) const {
-    time.kind = kind;
-    time.what = std::move(what);
-  }
+/// Of an exchange and of what reads sizes a copy: neither computes anything.
+struct KindOf {
+  using Kind = StepTime::Kind;
+  Kind operator()(const plan::KernelStep&) const { return Kind::kKernel; }
+  Kind operator()(const plan::LibraryStep&) const { return Kind::kLibrary; }
+  Kind operator()(const plan::HostStep&) const { return Kind::kHost; }
+  Kind operator()(const plan::RegionStep&) const { return Kind::kRegion; }
+  template <typename Other>
+  Kind operator()(const Other&) const { return Kind::kCopy; }
 };
 
 }  // namespace
-
-std::string name_of(const plan::Step& step) {
-  StepTime time;
-  std::visit(Namer{time}, step.what);
-  return time.what;
-}
 
 void Executor::measure(bool on) {
   measured_.assign(on ? entry_.steps.size() : 0, {});
@@ -75,9 +63,12 @@ void Executor::execute_measured(BoundSegment& bound) {
 std::vector<StepTime> Executor::step_times() const {
   std::vector<StepTime> times;
   std::size_t regions = 0;
+  const DimBindings sizes = current_ == nullptr ? DimBindings() : current_->sizes;
+  const auto all_runs = [&](const Dim& amount, std::int64_t runs) { return runs == 0 ? 0.0 : static_cast<double>(amount.evaluate(sizes)) * static_cast<double>(runs); };
   for (std::size_t i = 0; i < measured_.size(); ++i) {
-    StepTime time{.origin = entry_.steps[i].origin, .runs = measured_[i].runs, .seconds = measured_[i].seconds};
-    std::visit(Namer{time}, entry_.steps[i].what);
+    const plan::Step& step = entry_.steps[i];
+    const std::int64_t runs = measured_[i].runs;
+    StepTime time{.kind = std::visit(KindOf{}, step.what), .what = name_of(step), .origin = step.origin, .nodes = step.nodes, .runs = runs, .seconds = measured_[i].seconds, .flops = all_runs(step.flops, runs), .bytes = all_runs(step.bytes, runs)};
     const std::size_t at = times.size();
     times.push_back(time);
     if (time.kind != StepTime::Kind::kRegion) continue;

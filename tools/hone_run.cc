@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/diag.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "formats/npy.h"
 #include "formats/npz.h"
@@ -17,6 +18,7 @@
 #include "runtime/train/json_line.h"
 #include "runtime/train/machine_load.h"
 #include "runtime/train/predict.h"
+#include "runtime/train/roofline.h"
 #include "runtime/train/scaling.h"
 #include "runtime/train/training_loop.h"
 #include "tools/command_line.h"
@@ -120,6 +122,8 @@ std::vector<std::int64_t> devices_to_simulate(const Job& job, const Arguments& a
 int bench_plan(const Arguments& arguments) {
   if (arguments.steps < 0) throw Error(Code::kUsage, "--steps counts steps: 0 or more", {}, {"leave it out to time as many as --seconds hold"});
   const auto sources = parse_data("--data", arguments.data);
+  std::optional<Trace> trace;  // outlives all that writes to it
+  if (not arguments.trace.empty()) trace.emplace();
   Job job(arguments);
   const std::string replica_step = plan::replica_entry(plan::kTrainStep);
   const std::vector<std::int64_t> simulated = devices_to_simulate(job, arguments);
@@ -129,7 +133,15 @@ int bench_plan(const Arguments& arguments) {
   settle_batch(recipe, job, arguments, kMostSamples);
   const std::string measured = job.replicas.is_alone() ? entry.name : replica_step;
   std::function<void()> start_measuring;
-  if (arguments.breakdown or not simulated.empty()) start_measuring = [&] { job.session.measure_steps(measured, true); };
+  if (arguments.breakdown or arguments.roofline or not simulated.empty()) start_measuring = [&] { job.session.measure_steps(measured, true); };
+  std::vector<StepTime> times;
+  const auto start_tracing = [&] {
+    times = job.session.step_times(measured);
+    job.session.measure_steps(measured, false);
+    job.trace_replicas(*trace);
+    return &trace->add_track("training", "benchmark");
+  };
+  if (not arguments.trace.empty()) AtomicFile writable(arguments.trace);
   const BenchResult result = bench(*job.runner, entry,
                                    {.batch_size = global_batch(job, recipe, arguments, 0),
                                     .steps = arguments.steps,
@@ -141,14 +153,18 @@ int bench_plan(const Arguments& arguments) {
                                     .dims = dims_from(arguments.dim),
                                     .data = sources,
                                     .scale = recipe.data.scale,
-                                    .start_measuring = start_measuring});
-  const std::vector<StepTime> times = job.session.step_times(measured);
+                                    .start_measuring = start_measuring,
+                                    .start_tracing = trace ? std::function<TraceTrack*()>(start_tracing) : nullptr});
+  if (trace) write_trace(*trace, arguments.trace);
+  else times = job.session.step_times(measured);
+  const int threads = job.session.threads();
+  const std::optional<MachinePeak> peak = arguments.roofline ? std::optional(measure_peak(threads)) : std::nullopt;
   const double per_second = static_cast<double>(result.batch) / result.median;
   if (not arguments.json) {
     print_data(fmt::format("{} steps of {} samples: median {}, p10 {}, p90 {}; {:.0f} samples/s; first step {}, done {} after the start; loss {:.5g} to {:.5g}\n",
                            result.steps, result.batch, human_duration(result.median), human_duration(result.p10), human_duration(result.p90), per_second,
                            human_duration(result.first_step), human_duration(result.process_to_first_step), result.first_loss, result.final_loss) +
-               (arguments.breakdown ? breakdown_text(times, result) : "") +
+               (arguments.breakdown ? breakdown_text(times, result) : "") + (peak ? roofline_text(times, result, *peak, threads) : "") +
                (simulated.empty() ? "" : scaling_text(timeline_of(entry, times), simulated, {.bytes_per_second = arguments.network * 1e9, .latency = arguments.latency * 1e-6})));
     return 0;
   }
@@ -165,6 +181,7 @@ int bench_plan(const Arguments& arguments) {
   line.integer("steps_per_chunk", 1).number("other_load", result.other_load).number("first_step_s", result.process_to_first_step);
   line.text("version", "hone " HONE_VERSION).text("cpu", fmt::format("{} x{} {}", host_cpu_model(), sysconf(_SC_NPROCESSORS_ONLN), to_string(host_cpu_level())));
   if (arguments.breakdown) line.object("breakdown", breakdown_json(times, result));
+  if (peak) line.object("roofline", roofline_json(times, result, *peak));
   print_data(line.str() + "\n");
   return 0;
 }
@@ -227,6 +244,7 @@ Tool make_tool(Arguments& a) {
                           {"--collective-timeout", "T", "how long replicas in other processes are waited for: 60s, 500ms", &a.collective_timeout},
                           {"--memory-limit", "BYTES", "what each replica may take, 4GiB for example: a batch that does not fit is refused before the start", &a.memory_limit},
                           {"--check-every", "K", "compare the weights of all processes every so many steps, and before each save; 0: only at the start", &a.check_every},
+                          {"--trace", "FILE.json", "when each thread ran what in the last steps, for ui.perfetto.dev", &a.trace},
                           {"--dry-run", "", "one step, one evaluation, one save, one resume, then stop; nothing is left", &a.dry_run},
                           {"--verbose", "", "list every weight before the start", &a.verbose}};
   const Flags benching = {{"--batch", "B", "samples of a step; auto: as many as fit into the memory", &a.batch},
@@ -236,6 +254,8 @@ Tool make_tool(Arguments& a) {
                           {"--warmup", "S", "how long to train before timing", &a.warm_up},
                           {"--data", "NAME=FILE,...", "arrays by input name; without them data are made up", &a.data},
                           {"--breakdown", "", "say where the time goes", &a.breakdown},
+                          {"--roofline", "", "say how near each kernel is to what this machine can do, which is measured", &a.roofline},
+                          {"--trace", "FILE.json", "when each thread ran what in twenty more steps, for ui.perfetto.dev", &a.trace},
                           {"--simulate", "N,N,...", "what a step would take on so many devices", &a.simulate},
                           {"--network", "GB/s", "of each device, for --simulate", &a.network},
                           {"--latency", "US", "microseconds of a message, for --simulate", &a.latency},
@@ -256,8 +276,7 @@ Tool make_tool(Arguments& a) {
                        {"bench", "time training steps", with(with(with(common, devices), benching), looks), [&a] { return bench_plan(a); }},
                        {"devices", "what is here and can be used", {looks[1]}, [&a] { return show_devices(a); }}},
           .not_yet = {{"--memory-growth", "a step's memory is placed before the start, and nothing grows"},
-                      {"--deterministic", "it is the only way of working here"},
-                      {"--trace", "traces of single steps"}}};
+                      {"--deterministic", "it is the only way of working here"}}};
 }
 
 }  // namespace

@@ -52,7 +52,14 @@ BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, Shu
   }
   if (not ahead) return;
   next_ = make_slot();
-  gather_ahead_ = std::make_unique<BackgroundJob>([this] { gather(next_begin_, next_); });
+  gather_ahead_ = std::make_unique<BackgroundJob>([this] {
+    const TraceScope scope(track_, "gather batch", next_begin_ / batch_size_);
+    gather(next_begin_, next_);
+  });
+}
+
+void BatchReader::trace(Trace& trace) {
+  if (gather_ahead_) track_ = &trace.add_track("training", "data");
 }
 
 /// What is the same for every batch is converted here, once.

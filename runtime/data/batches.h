@@ -12,6 +12,7 @@
 #include "runtime/data/bound_arrays.h"
 #include "runtime/data/order.h"
 #include "runtime/device/team.h"
+#include "runtime/trace.h"
 
 namespace hone {
 
@@ -46,6 +47,8 @@ class BatchReader : public BatchSource {
   std::int64_t size() const override { return size_ * samples_each_; }
   /// Which rows of the arrays the last next() gathered.
   std::span<const std::int64_t> samples() const { return in_use_.samples; }
+  /// Puts what the thread that gathers ahead does on a track of `trace`, if there is such a thread; before the first epoch begins. The trace outlives the reader.
+  void trace(Trace& trace);
 
  private:
   /// Memory for one batch.
@@ -72,6 +75,7 @@ class BatchReader : public BatchSource {
   Slot in_use_, next_;
   std::unique_ptr<Team> team_;                   // null: whoever gathers does it alone
   std::int64_t next_begin_ = 0;                  // of what is gathered into next_
+  TraceTrack* track_ = nullptr;                  // of the thread that gathers ahead
   std::unique_ptr<BackgroundJob> gather_ahead_;  // null: each batch is gathered when it is asked for
 };
 

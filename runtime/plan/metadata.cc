@@ -150,6 +150,9 @@ proto::Entry write_entry(const Entry& entry) {
   for (const Step& step : entry.steps) {
     proto::Step& added = *message.add_steps();
     added.set_origin(step.origin);
+    for (const std::string& node : step.nodes) added.add_nodes(node);
+    if (not step.flops.is_constant(0)) added.set_flops(step.flops.text());
+    if (not step.bytes.is_constant(0)) added.set_bytes_moved(step.bytes.text());
     std::visit([&added](const auto& what) { write_what(what, &added); }, step.what);
   }
   for (const auto& [left, right] : entry.equations) {
@@ -280,7 +283,8 @@ RegionStep read_region(const proto::Region& message) {
 }
 
 Step read_step(const proto::Step& message) {
-  Step step{.what = {}, .origin = message.origin()};
+  const auto amount = [](const std::string& text) { return text.empty() ? Dim(0) : read_dim(text); };
+  Step step{.what = {}, .origin = message.origin(), .nodes = {message.nodes().begin(), message.nodes().end()}, .flops = amount(message.flops()), .bytes = amount(message.bytes_moved())};
   switch (message.what_case()) {
     case proto::Step::kKernel: {
       const proto::Kernel& kernel = message.kernel();

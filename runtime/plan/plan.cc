@@ -29,6 +29,7 @@ class EntryChecker {
       check_buffers(entry_.steps[step_]);
       check_parts(entry_.steps[step_]);
       std::visit([this](const auto& what) { check_step(what); }, entry_.steps[step_].what);
+      check_dim(entry_.steps[step_].flops, "what a step computes"), check_dim(entry_.steps[step_].bytes, "what a step moves");
     }
     for (std::uint32_t step = 0; step < entry_.steps.size(); ++step)
       if (const auto* exchange = std::get_if<AllReduceStep>(&entry_.steps[step].what); exchange != nullptr and not exchange->collects) check_exchange(step, *exchange);

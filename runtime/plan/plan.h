@@ -134,6 +134,10 @@ struct RegionStep {
 struct Step {
   std::variant<KernelStep, LibraryStep, HostStep, CopyStep, AllReduceStep, ReadSizesStep, RegionStep> what;
   std::string origin;  ///< "backward of conv1/Conv": for traces, errors and the dump
+  std::vector<std::string> nodes = {};  ///< the nodes of the model, as the user knows them, whose work it does: several, where they are one kernel
+  /// What it takes, as far as is known when compiling, for people: no step runs another way for it. Of a region nothing, as its bodies' steps have theirs.
+  Dim flops = 0;  ///< of values, not of indices; a multiplication and the addition of its product are two, a function is one
+  Dim bytes = 0;  ///< elements that it reads or writes, each once
 };
 
 enum class Access : std::uint8_t { kRead, kWrite, kReadWrite };

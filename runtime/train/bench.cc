@@ -14,7 +14,7 @@ namespace hone {
 namespace {
 
 constexpr std::int64_t kBatches = 8;  // different ones, so that no step finds its data in the cache by right
-constexpr std::int64_t kFewestWarmUpSteps = 3, kFewestMeasuredSteps = 5;
+constexpr std::int64_t kFewestWarmUpSteps = 3, kFewestMeasuredSteps = 5, kTracedSteps = 20;
 constexpr double kMeasuredSeconds = 1;
 
 using Clock = std::chrono::steady_clock;
@@ -105,6 +105,13 @@ BenchResult bench(StepRunner& runner, const plan::Entry& entry, const BenchOptio
   if (options.start_measuring) {
     options.start_measuring();
     for (; result.measured_steps < kFewestMeasuredSteps or result.measured_seconds < kMeasuredSeconds; ++result.measured_steps) result.measured_seconds += step();
+  }
+  if (options.start_tracing) {
+    TraceTrack* const track = options.start_tracing();
+    for (std::int64_t i = 0; i < kTracedSteps; ++i) {
+      const TraceScope scope(track, Trace::kStep, i + 1);
+      step();
+    }
   }
   std::sort(times.begin(), times.end());
   result.batch = batches.size();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/data/spec.h"
+#include "runtime/trace.h"
 #include "runtime/train/means.h"
 
 namespace hone {
@@ -24,6 +25,7 @@ struct BenchOptions {
   std::vector<DataSource> data;  ///< none: made-up data
   std::map<std::string, double> scale;  ///< factors by input name, for data that are integers
   std::function<void()> start_measuring;  ///< called, if given, after the timed steps; more steps follow, for what it switched on
+  std::function<TraceTrack*()> start_tracing;  ///< called, if given, after those; some steps follow, which are written down on the track
 };
 
 /// Times in seconds, of the steps alone: data are in memory before.

@@ -147,7 +147,7 @@ void TrainingLoop::run_epoch() {
   progress_.start_epoch(result_.epochs, recipe_.train.epochs, steps);
   train_.start_epoch(state_.epoch, state_.batch);
   bool more = true;
-  while (not is_over() and not is_epoch_over() and (more = train_.next())) {
+  while (not is_over() and not is_epoch_over() and (more = next_batch())) {
     run_step();
     after_step();
   }
@@ -155,8 +155,14 @@ void TrainingLoop::run_epoch() {
   end_epoch(is_epoch_over() or not more, begin);
 }
 
+bool TrainingLoop::next_batch() {
+  const TraceScope scope(options_.trace, "next batch");
+  return train_.next();
+}
+
 /// An update, of one batch or of a group whose gradients are added up; the last group of an epoch may be smaller.
 void TrainingLoop::run_step() {
+  const TraceScope scope(options_.trace, Trace::kStep, state_.step + 1);
   const bool logged = options_.log_every > 0 and (state_.step + 1) % options_.log_every == 0;
   const bool with_norms = logged and options_.log_grad_norms;
   rate_ = learning_rate_at(recipe_, state_.step, run_) * (plateau_ ? plateau_->factor() : 1);
@@ -166,7 +172,7 @@ void TrainingLoop::run_step() {
     updated = in_group_ + 1 == group_ or state_.batch + 1 == limit_;
     loss_sum += run_batch(not updated ? *entries_.accumulate : with_norms ? *entries_.step_norms : *entries_.step);
     targets += scalar_result(runner_, plan::kTargetCount);
-    if (not updated and not train_.next())
+    if (not updated and not next_batch())
       throw Error(Code::kDataLength, fmt::format("the data end after batch {} of epoch {}, and should have {}", state_.batch, result_.epochs, limit_), {},
                   {"the length of a data set must be the same in every epoch"});
   }
@@ -257,6 +263,7 @@ void TrainingLoop::end_epoch(bool whole, Clock::time_point begin) {
 /// False when the run is to stop before it is over.
 bool TrainingLoop::add_validation() {
   if (valid_ == nullptr) return true;
+  const TraceScope scope(options_.trace, "validation of epoch", result_.epochs);
   const std::optional<NamedNumbers> valid = evaluate(runner_, *entries_.evaluate, *valid_, "val_", options_.stop_requested, options_.valid_limit);
   if (valid) result_.values.insert(result_.values.end(), valid->begin(), valid->end());
   else result_.end = TrainResult::End::kStopRequested;
@@ -306,6 +313,7 @@ void TrainingLoop::restore_best() {
 }
 
 void TrainingLoop::save(Checkpoints::Older older) {
+  const TraceScope scope(options_.trace, "save");
   if (options_.checkpoints == nullptr) return runner_.save({});
   state_.means = state_.batch > 0 ? means_.state() : std::vector<double>{};
   state_.seconds = seconds_before_ + seconds_since(begin_);

@@ -16,6 +16,7 @@
 #include "runtime/train/progress.h"
 #include "runtime/train/run_log.h"
 #include "runtime/train/schedule.h"
+#include "runtime/trace.h"
 #include "runtime/train/train_state.h"
 
 namespace hone {
@@ -34,6 +35,7 @@ struct TrainOptions {
   std::function<bool()> out_of_time;                            ///< the same; without it this process's clock and train.max_seconds say so
   std::function<void(const StepRecord&)> on_step;               ///< called after every step, if given
   std::function<void(const EpochRecord&)> on_epoch;             ///< called after every epoch and its validation, if given
+  TraceTrack* trace = nullptr;                                  ///< where steps, validations and saves are written down; null: nowhere
 };
 
 /// The entries of a plan that training calls.
@@ -104,6 +106,7 @@ class TrainingLoop {
   bool is_done() const { return state_.epoch >= recipe_.train.epochs or (is_over() and not is_to_be_validated()); }
   bool is_over() const { return result_.end != TrainResult::End::kDone or state_.step >= run_.steps; }
   std::int64_t steps_in(std::int64_t batches) const { return (batches + group_ - 1) / group_; }
+  bool next_batch();
   [[noreturn]] void refuse_loss(double loss);
 
   StepRunner& runner_;

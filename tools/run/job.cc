@@ -6,9 +6,11 @@
 
 #include "base/checked.h"
 #include "base/diag.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "runtime/device/drivers.h"
 #include "runtime/device/host_memory.h"
+#include "runtime/trace.h"
 #include "runtime/train/memory_budget.h"
 #include "runtime/train/replica_runner.h"
 #include "runtime/train/weights.h"
@@ -72,6 +74,15 @@ Job::Job(const Arguments& arguments, Communicator* processes)
       print_message(fmt::format("note: there is a device for {} here, and the plan has no program for it: compile the model with --target cpu,{}", unused, unused));
   plan.programs.clear();  // the session has what it needs of them
   if (not arguments.weights.empty()) load_weights(session, arguments.weights);
+}
+
+void Job::trace_replicas(Trace& trace) {
+  for (int i = 0; i < replicas.local(); ++i) replicas.session(i).trace(&trace, replicas.is_alone() ? "device" : fmt::format("replica {}", replicas.first() + i));
+}
+
+void write_trace(const Trace& trace, const std::string& path) {
+  const std::string text = trace.to_json();
+  write_file_atomically(path, std::as_bytes(std::span(text)));
 }
 
 std::int64_t global_batch(const Job& job, const Recipe& recipe, const Arguments& arguments, std::int64_t fixed_batch) {

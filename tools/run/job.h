@@ -19,7 +19,7 @@ namespace hone {
 
 /// What the command line says, for all commands.
 struct Arguments {
-  std::string plan, weights, out, run_dir, device = "auto", workload, simulate;
+  std::string plan, weights, out, run_dir, device = "auto", workload, simulate, trace;
   std::vector<std::string> train, valid, data, in, set, dim;
   std::string batch, memory_limit;
   std::optional<std::int64_t> epochs, seed;
@@ -27,7 +27,7 @@ struct Arguments {
   std::string collective_timeout = "60s";
   double seconds = 3, warm_up = 0.2, network = 1.25, latency = 20;
   std::optional<std::int64_t> max_time;
-  bool no_shuffle = false, pre_batched = false, global_batch = false, quiet = false, verbose = false, json = false, dry_run = false, log_grad_norms = false, breakdown = false;
+  bool no_shuffle = false, pre_batched = false, global_batch = false, quiet = false, verbose = false, json = false, dry_run = false, log_grad_norms = false, breakdown = false, roofline = false;
   bool resume = false, keep_best = false, log_histograms = false, shard_optimizer = false;
 };
 
@@ -42,7 +42,12 @@ struct Job {
 
   /// What one process of a run may do that has several: files, progress and results are the first one's.
   bool is_first_process() const { return replicas.process() == 0; }
+  /// Puts what the replicas of this process run on tracks of `trace`, which outlives the job.
+  void trace_replicas(Trace& trace);
 };
+
+/// Writes a finished trace.
+void write_trace(const Trace& trace, const std::string& path);
 
 /// Samples of a step over all replicas: the recipe's batch for each, or for all of them together with --global-batch; `fixed_batch` for each where the model has fixed it (else 0).
 /// Throws kUsage for fewer than one a replica.

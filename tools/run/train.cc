@@ -75,6 +75,7 @@ void check_flags(const Arguments& a) {
   refuse(a.run_dir.empty() and a.resume, "--resume goes on from the checkpoints in --run-dir, which is not given", "add --run-dir DIR, the one of the run that was stopped");
   refuse(a.run_dir.empty() and (a.save_steps > 0 or a.keep_best), "--save-steps and --keep-best are about the checkpoints in --run-dir, which is not given", "add --run-dir DIR");
   refuse(a.resume and not a.weights.empty(), "--resume and --weights both say where the weights come from", "leave one of them out");
+  refuse(not a.trace.empty() and a.dry_run, "--dry-run leaves no file, and so no --trace", "leave one of them out; --steps 10 makes a short run");
   refuse(a.resume and a.dry_run, "--dry-run leaves nothing and takes nothing from a run folder, so there is nothing to --resume", "leave one of them out");
   diags.throw_if_errors();
 }
@@ -223,6 +224,8 @@ void stop_together(ReplicaRunner& runner, double max_seconds, TrainOptions& opti
 }
 
 int train_here(const Arguments& arguments, Communicator* processes) {
+  std::optional<Trace> trace;  // outlives all that writes to it
+  if (not arguments.trace.empty()) trace.emplace();
   const auto train_sources = parse_data("--train", arguments.train), valid_sources = parse_data("--valid", arguments.valid);
   Job job(arguments, processes);
   const TrainEntries entries = {.step = &entry_with_loss(job, plan::kTrainStep),
@@ -245,7 +248,8 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   if (valid) say_notes(progress, *valid);
   if (not arguments.quiet) say_summary(progress, job, arguments, recipe.data.batch_size);
   if (not arguments.out.empty()) check_trained_file(recipe, arguments.out);
-  if (not arguments.out.empty()) AtomicFile writable(arguments.out);  // better refused now than after the last epoch
+  for (const std::string& file : {arguments.out, arguments.trace})
+    if (not file.empty()) AtomicFile writable(file);  // better refused now than after the last epoch
 
   const GatherOptions gather = {.replicas = job.replicas.total(), .threads = job.replicas.is_alone() ? job.session.threads() : 1};
   BatchReader batches(data, batch, {.shuffle = not arguments.no_shuffle, .buffer = recipe.data.shuffle_buffer, .seed = recipe.train.seed}, gather);
@@ -273,9 +277,15 @@ int train_here(const Arguments& arguments, Communicator* processes) {
                           .checkpoints = has_folder ? &checkpoints : nullptr,
                           .save_steps = arguments.save_steps,
                           .stop_requested = [] { return stop_signal != 0; }};
+  if (trace) {
+    options.trace = &trace->add_track("training", "training loop");
+    batches.trace(*trace);
+    job.trace_replicas(*trace);
+  }
   if (job.replicas.processes() > 1) stop_together(*runner, recipe.train.max_seconds, options);
   catch_stop_signals();
   const TrainResult result = TrainingLoop(*job.runner, entries, recipe, batches, validation ? &*validation : nullptr, options, progress, from).run();
+  if (trace) write_trace(*trace, arguments.trace);
   const int exit_code = finish_training(job, recipe, arguments, result, progress);
   if (not arguments.dry_run and not arguments.quiet) say_report(progress, job, arguments, result, recipe.data.batch_size);
   return exit_code;
@@ -285,6 +295,7 @@ int train_here(const Arguments& arguments, Communicator* processes) {
 Arguments of_other_process(Arguments arguments) {
   arguments.run_dir.clear();
   arguments.out.clear();
+  arguments.trace.clear();
   arguments.quiet = true;
   arguments.json = arguments.resume = arguments.keep_best = false;
   return arguments;
