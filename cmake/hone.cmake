@@ -1,6 +1,7 @@
 # How Hone is built: flags, outside packages, and the functions by which a folder says what it is made of.
 #   hone_library(NAME [DEPS ...] [SUBDIRS ...] [EXCLUDE ...])   the folder's *.cc as static library hone_NAME
 #   hone_proto(NAME FILE)                                       FILE.proto as hone_NAME_proto, protobuf-lite
+#   hone_embed(NAME FUNCTION FILES...)                          the text files in hone_NAME, where FUNCTION() gives them (base/embedded_file.h)
 #   hone_executable(NAME SOURCES ... [DEPS ...])                <build>/bin/NAME
 #   hone_test_area(AREA [DEPS ...])                             a folder of tests as AREA_test and AREA_slow_test
 #   hone_test(NAME SOURCES ... [LABELS ...] [DEPS ...])         a GoogleTest executable whose cases are ctest tests
@@ -113,6 +114,16 @@ function(hone_proto name file)
   target_include_directories(hone_${name}_proto SYSTEM PUBLIC ${generated})
   target_compile_options(hone_${name}_proto PRIVATE -w)
   target_link_libraries(hone_${name}_proto PUBLIC protobuf::libprotobuf-lite)
+endfunction()
+
+function(hone_embed name function)
+  set(out ${PROJECT_BINARY_DIR}/generated/${function}.cc)
+  list(JOIN ARGN "|" files)
+  add_custom_command(
+    OUTPUT ${out}
+    COMMAND ${CMAKE_COMMAND} "-DFILES=${files}" -DFUNCTION=${function} -DOUT=${out} -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${ARGN} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake VERBATIM)
+  target_sources(hone_${name} PRIVATE ${out})
 endfunction()
 
 function(hone_executable name)

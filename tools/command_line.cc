@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "base/diag.h"
 #include "base/text.h"
+#include "tools/error_pages.h"
 
 namespace hone {
 
@@ -20,6 +21,7 @@ namespace {
 
 constexpr int kInternalExit = 70;  // EX_SOFTWARE of sysexits.h
 constexpr int kMemoryExit = 6;
+constexpr std::string_view kNoValue = "{}";  // what CLI11 gives for a value that was left out
 
 bool is_argument(const Flag& flag) { return not flag.name.starts_with('-'); }
 
@@ -42,6 +44,9 @@ CLI::Option* add_option(CLI::App& app, const Flag& flag) {
         } else if constexpr (std::is_same_v<T, std::optional<std::int64_t>>) {
           return app.add_option_function<std::int64_t>(
               name, [target](const std::int64_t& value) { *target = value; }, flag.doc);
+        } else if constexpr (std::is_same_v<T, std::optional<std::string>>) {
+          const auto take = [target](const CLI::results_t& values) { return *target = values.empty() or values[0] == kNoValue ? "" : values[0], true; };
+          return app.add_option(name, take, flag.doc)->expected(0, 1);
         } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
           return app.add_option(name, *target, flag.doc)->type_size(1)->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args(false);
         } else {
@@ -100,31 +105,44 @@ void check_subcommand(const Tool& tool, int argc, const char* const* argv) {
   usage_error(tool, "", fmt::format("{} cannot {}", tool.name, quoted(word)), hint.empty() ? list : hint);
 }
 
+/// What --explain asks for, wherever it stands: it needs nothing else of the command.
+std::optional<std::string> asked_codes(int argc, const char* const* argv) {
+  constexpr std::string_view kFlag = "--explain";
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--") break;
+    if (word == kFlag) return i + 1 < argc ? argv[i + 1] : "";
+    if (word.starts_with(kFlag) and word.substr(kFlag.size()).starts_with('=')) return std::string(word.substr(kFlag.size() + 1));
+  }
+  return std::nullopt;
+}
+
 int parse_and_run(const Tool& tool, int argc, const char* const* argv) {
+  if (const auto codes = asked_codes(argc, argv)) return print_data(explain_codes(*codes, tool.name)), 0;
   check_subcommand(tool, argc, argv);
   CLI::App app(tool.doc, tool.name);
+  app.footer("--explain HN-0107 prints the page of an error code, --explain codes the list of them");
   app.set_version_flag("--version", fmt::format("{} {}", tool.name, HONE_VERSION));
-  const bool has_subcommands = find_command(tool, "") == nullptr;
-  std::vector<CLI::App*> parsers;
-  for (const Command& command : tool.commands) {
-    parsers.push_back(command.name.empty() ? &app : app.add_subcommand(command.name, command.doc));
-    add_flags(*parsers.back(), command);
+  const Command* const named = argc > 1 ? find_command(tool, argv[1]) : nullptr;
+  const Command* const nameless = find_command(tool, "");
+  const Command& command = named != nullptr ? *named : nameless != nullptr ? *nameless : tool.commands[0];
+  CLI::App* parser = &app;
+  for (const Command& each : tool.commands) {  // of a nameless one the flags are the tool's, unless another one is meant
+    if (each.name.empty() and named != nullptr) continue;
+    CLI::App* const made = each.name.empty() ? &app : app.add_subcommand(each.name, each.doc);
+    if (not each.name.empty() and nameless != nullptr and named == nullptr) continue;  // listed in the help alone: an argument of the nameless one is no command
+    add_flags(*made, each);
+    if (&each == &command) parser = made;
   }
-  if (has_subcommands) app.require_subcommand(1);
-  const auto chosen = [&]() -> std::size_t {
-    if (not has_subcommands) return 0;
-    const Command* command = argc > 1 ? find_command(tool, argv[1]) : nullptr;
-    return command == nullptr ? 0 : static_cast<std::size_t>(command - tool.commands.data());
-  }();
-  const Command& command = tool.commands[chosen];
+  if (nameless == nullptr) app.require_subcommand(1);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
     if (problem.get_exit_code() == 0) return app.exit(problem);  // --help, --version
-    refuse_extras(tool, command, parsers[chosen]->remaining());
+    refuse_extras(tool, command, parser->remaining());
     usage_error(tool, command.name, problem.what());
   }
-  refuse_extras(tool, command, parsers[chosen]->remaining());
+  refuse_extras(tool, command, parser->remaining());
   return command.run();
 }
 
@@ -134,7 +152,7 @@ int run_tool(const Tool& tool, int argc, const char* const* argv) {
   try {
     return parse_and_run(tool, argc, argv);
   } catch (const Error& error) {
-    print_message(error.what());
+    print_message(error.what() + hint_of_pages(error, tool.name));
     return error.exit_code();
   } catch (const InternalError& error) {
     print_message(error.what());

@@ -13,11 +13,11 @@ namespace hone {
 
 /// A flag, or an argument without one. Every flag can also be set by the environment: --log-every by HONE_LOG_EVERY.
 struct Flag {
-  using Target = std::variant<bool*, std::int64_t*, std::optional<std::int64_t>*, double*, std::string*, std::vector<std::string>*>;
+  using Target = std::variant<bool*, std::int64_t*, std::optional<std::int64_t>*, double*, std::string*, std::optional<std::string>*, std::vector<std::string>*>;
   std::string name;   ///< "--epochs", "-o,--out", or "PLAN" for an argument
   std::string value;  ///< what its value is called in the help: "E"; "" for a switch
   std::string doc;
-  Target target;  ///< must live until the command has run; a list may be given several times, one value each
+  Target target;  ///< must live until the command has run; a list may be given several times, one value each; of an optional text the value may be left out, and is "" then
   bool required = false;
 };
 

@@ -1,0 +1,18 @@
+# Run by hone_embed(): writes OUT, a C++ file with the texts of FILES (separated by |), which FUNCTION gives.
+string(REPLACE "|" ";" files "${FILES}")
+set(items "")
+foreach(file ${files})
+  file(READ ${file} text)
+  get_filename_component(name ${file} NAME)
+  # compilers limit the length of a literal: pieces, which they join
+  string(LENGTH "${text}" length)
+  set(literals "")
+  set(at 0)
+  while(at LESS length)
+    string(SUBSTRING "${text}" ${at} 8000 piece)
+    string(APPEND literals "\n    R\"embedded(${piece})embedded\"")
+    math(EXPR at "${at} + 8000")
+  endwhile()
+  string(APPEND items "  {\"${name}\", std::string_view(${literals} \"\")},\n")
+endforeach()
+file(WRITE ${OUT} "// Generated.\n#include \"base/embedded_file.h\"\n\nnamespace hone {\nstd::span<const EmbeddedFile> ${FUNCTION}() {\n  static constexpr EmbeddedFile kFiles[] = {\n${items}  };\n  return kFiles;\n}\n}  // namespace hone\n")
