@@ -58,7 +58,7 @@ std::string to_text(const CheckReport& report);
 
 struct GradientCheck {
   std::string text;
-  bool ok = false;
+  std::vector<Diag> problems;  ///< none: all agree
 };
 /// The gradients of the training graph against central differences in double, at `batch` samples (passes/check_gradients.h).
 GradientCheck check_model_gradients(const Graph& imported, const Recipe& recipe, std::int64_t batch);

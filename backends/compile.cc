@@ -9,6 +9,7 @@
 #include "backends/arithmetic.h"
 #include "backends/early_order.h"
 #include "backends/explain.h"
+#include "backends/node_story.h"
 #include "backends/own_parts.h"
 #include "backends/panels.h"
 #include "backends/parts.h"
@@ -83,18 +84,28 @@ std::vector<EntryGraph> wanted_entries(const Graph& imported, const Recipe& reci
 }
 
 /// The graphs of all entries, ready to be scheduled for the target.
-std::vector<EntryGraph> prepared_entries(const std::vector<EntryGraph>& wanted, const Target& target, const Recipe& recipe, const PassChoice& passes, const TrainingReport& report) {
+/// `first_log`, if given, hears what passes make of the first entry.
+std::vector<EntryGraph> prepared_entries(const std::vector<EntryGraph>& wanted, const Target& target, const Recipe& recipe, const PassChoice& passes, const TrainingReport& report,
+                                         PassLog* first_log = nullptr) {
   std::vector<EntryGraph> entries(wanted.size());
   on_all_cores(entries.size(), [&](std::size_t i) {
     EntryGraph& entry = entries[i];
     entry = {wanted[i].name, wanted[i].graph.clone(), wanted[i].exchange};
+    PassLog* const log = i == 0 ? first_log : nullptr;
+    const auto run = [&](std::string_view name, const auto& pass) {
+      Changed changed = Changed::kNo;
+      if (log != nullptr) log->run(name, entry.graph, [&] { changed = pass(); });
+      else changed = pass();
+      return changed;
+    };
     verify(entry.graph);  // cheap next to code generation, and a wrong graph must not become a plan
-    optimize(entry.graph, passes);
-    if (lower_precision(entry.graph, recipe) == Changed::kYes) optimize(entry.graph, passes);  // because a weight is rounded once for all who read it, before loops and not in them
-    if (passes.runs("layout") and choose_layout(entry.graph) == Changed::kYes) optimize(entry.graph, passes);  // because transposes meet, and cancel, only now
-    (void)widen_where_read(entry.graph, report.narrowed);  // because equal nodes are merged no more
-    if (passes.runs("library")) (void)select_library(entry.graph, target);
-    if (passes.runs("split")) (void)split_reductions(entry.graph);  // because what runs as kernels, and on which axes, is known by now
+    optimize(entry.graph, passes, log);
+    if (run("precision", [&] { return lower_precision(entry.graph, recipe); }) == Changed::kYes)
+      optimize(entry.graph, passes, log);  // because a weight is rounded once for all who read it, before loops and not in them
+    if (passes.runs("layout") and run("layout", [&] { return choose_layout(entry.graph); }) == Changed::kYes) optimize(entry.graph, passes, log);  // because transposes meet, and cancel, only now
+    (void)run("widen", [&] { return widen_where_read(entry.graph, report.narrowed); });  // because equal nodes are merged no more
+    if (passes.runs("library")) (void)run("library", [&] { return select_library(entry.graph, target); });
+    if (passes.runs("split")) (void)run("split", [&] { return split_reductions(entry.graph); });  // because what runs as kernels, and on which axes, is known by now
     derive_index_bounds(entry.graph);
     verify(entry.graph);
   });
@@ -303,16 +314,22 @@ plan::Program program_of(Scheduled& scheduled, const Backend& backend, const Tra
 Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& options) {
   const std::vector<const Backend*> backends = backends_of(options);
   Compiled compiled;
+  std::optional<NodeStory> story;  // of the first target
+  if (not options.explain_node.empty()) story.emplace(options.explain_node, model.proto, model.graph);
   plan::Plan& plan = compiled.plan;
   const OwnTraining* const own_training = compiled_training(recipe, model.own, options);
   const std::vector<EntryGraph> wanted = wanted_entries(model.graph, recipe, model.own, options, compiled.training);
+  if (story) story->built(wanted.front());
   for (const Backend* backend : backends) {
-    const std::vector<EntryGraph> graphs = prepared_entries(wanted, *backend, recipe, options.passes, compiled.training);
+    NodeStory* const told = story and backend == backends.front() ? &*story : nullptr;
+    const std::vector<EntryGraph> graphs = prepared_entries(wanted, *backend, recipe, options.passes, compiled.training, told == nullptr ? nullptr : &told->log());
+    if (told != nullptr) told->prepared(graphs.front(), *backend, options.passes);
     Scheduled scheduled = schedule_all(model.graph, recipe, own_training, options, *backend, graphs);
     plan.programs.push_back(program_of(scheduled, *backend, compiled.training, options));
     if (backend == backends.front()) add_texts(plan.graphs, graphs, scheduled);
-    if (options.explain) compiled.why += explain(*backend, graphs, recipe, options.passes) + explain_weights(scheduled.panels) + explain_shares(scheduled.shares);
-    if (options.explain and scheduled.limited) compiled.why += explain_limit(*scheduled.limited);
+    if (told != nullptr) told->scheduled(*plan.programs.back().find(graphs.front().name), plan.programs.back().persistents, batch_symbol_of(model.graph), recipe.data.batch_size);
+    if (options.explain and not story) compiled.why += explain(*backend, graphs, recipe, options.passes) + explain_weights(scheduled.panels) + explain_shares(scheduled.shares);
+    if (options.explain and not story and scheduled.limited) compiled.why += explain_limit(*scheduled.limited);
     if (backend == backends.front()) compiled.limited = std::move(scheduled.limited);
   }
   plan.model_name = model.name;
@@ -325,6 +342,7 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
   plan.batch_symbol = batch_symbol_of(model.graph);
   plan.graphs["imported"] = print(model.graph);
   compiled.warnings = recipe_warnings(model.graph, recipe);
+  if (story) compiled.why = story->text();
   return compiled;
 }
 

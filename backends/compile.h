@@ -31,6 +31,7 @@ struct CompileOptions {
   std::vector<std::string> gpu_levels = CodeLevels().gpu;
   PassChoice passes = {};                                            ///< of those that may be left out
   bool explain = false;                                              ///< fill Compiled::why
+  std::string explain_node = {};                                     ///< with the story of this node of the model alone (backends/node_story.h); "": of all nodes
   std::optional<MemoryLimit> memory_limit = {};                      ///< what does not fit is made again in the backward pass
   std::optional<GradientsOf> gradients = {};                         ///< instead of entries to train and to predict: what `predict` then gives
 };

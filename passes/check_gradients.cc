@@ -255,6 +255,15 @@ std::string text_of(const GradientReport& report) {
 
 }  // namespace
 
+std::vector<Diag> mismatches(const GradientReport& report) {
+  std::vector<Diag> problems;
+  for (const GradientRow& row : report.rows)
+    if (not row.ok)
+      problems.push_back({Code::kGradientMismatch, fmt::format("the gradient of {} differs from central differences by {:.1e} of its size", row.what, row.relative_error),
+                          {.derived = row.where}, {problems.empty() ? "what comes before it in the model follows from it: look at this one first" : ""}});
+  return problems;
+}
+
 GradientReport check_gradients(const Graph& imported, const Recipe& recipe, std::int64_t batch) {
   Graph graph = widened(imported);
   (void)insert_dropout(graph, recipe);

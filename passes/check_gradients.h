@@ -24,6 +24,9 @@ struct GradientReport {
   bool ok = false;
 };
 
+/// A problem (kGradientMismatch) for each gradient that is off.
+std::vector<Diag> mismatches(const GradientReport& report);
+
 /// `imported` with the recipe's loss attached, fed with small random inputs of `batch` samples (every symbolic size is `batch`). For every node between
 /// weights and loss its own gradient formula against central differences along random directions; for every trained weight the loss's directional
 /// derivative against its gradient. Elements where the slopes to both sides differ, as those of relu at 0 do, are left out, and the row says so.

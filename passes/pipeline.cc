@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "ir/ops/ops.h"
 #include "passes/loss_scale.h"
+#include "passes/pass_log.h"
 
 namespace hone {
 
@@ -298,13 +299,16 @@ ExportedStep build_exported_step(const Graph& imported, const Recipe& recipe) {
 
 namespace {
 
-void clean(Graph& graph, const PassChoice& passes) {
-  const auto run = [&](std::string_view name, Changed (*pass)(Graph&)) {
-    if (passes.runs(name)) (void)pass(graph);
+void clean(Graph& graph, const PassChoice& passes, PassLog* log) {
+  const auto run = [&](std::string_view name, const auto& pass) {
+    if (not passes.runs(name)) return;
+    if (log != nullptr) log->run(name, graph, [&] { (void)pass(graph); });
+    else (void)pass(graph);
   };
+  const auto simplify_and_tell = [log](Graph& of) { return simplify(of, log); };
   run("dce", eliminate_dead_code);              // because what import, autodiff and other passes left behind need not be looked at
   run("fold", fold_constants);                  // because rules look for constants
-  run("simplify", simplify);                    // because gradients of reshapes and broadcasts come in pairs that cancel
+  run("simplify", simplify_and_tell);           // because gradients of reshapes and broadcasts come in pairs that cancel
   run("cse", eliminate_common_subexpressions);  // because updates share their step scalars
   run("fold", fold_constants);                  // because rules leave constants behind
   run("dce", eliminate_dead_code);              // because rules and merging leave nodes that nobody reads
@@ -321,16 +325,18 @@ void rearrange_loops(Graph& graph, const PassChoice& passes) {
   changed |= sink_from_loops(graph);                   // because the loops compute by now what they must
   changed |= prune_loops(graph);                       // because nobody in them reads the operands of what moved
   if (changed == Changed::kNo) return;
-  (void)Rewriter::in_bodies(graph, [&](Graph& body) { return clean(body, passes), Changed::kYes; });  // because what is fed may be what was made there
-  clean(graph, passes);                                // because sums over iterations of products become one product
+  (void)Rewriter::in_bodies(graph, [&](Graph& body) { return clean(body, passes, nullptr), Changed::kYes; });  // because what is fed may be what was made there
+  clean(graph, passes, nullptr);                       // because sums over iterations of products become one product
 }
 
 }  // namespace
 
-void optimize(Graph& graph, const PassChoice& passes) {
+void optimize(Graph& graph, const PassChoice& passes, PassLog* log) {
   (void)Rewriter::in_bodies(graph, [&](Graph& body) { return optimize(body, passes), Changed::kYes; });
-  clean(graph, passes);
-  if (passes.runs("loops")) rearrange_loops(graph, passes);
+  clean(graph, passes, log);
+  if (not passes.runs("loops")) return;
+  if (log != nullptr) log->run("loops", graph, [&] { rearrange_loops(graph, passes); });
+  else rearrange_loops(graph, passes);
 }
 
 }  // namespace hone

@@ -50,7 +50,9 @@ struct ExportedStep {
 /// Throws what build_entries() does.
 ExportedStep build_exported_step(const Graph& imported, const Recipe& recipe);
 
-/// What every target wants: constants folded, rules applied, equal nodes merged, dead ones dropped; as far as those passes are chosen.
-void optimize(Graph& graph, const PassChoice& passes = {});
+class PassLog;  // passes/pass_log.h
+
+/// What every target wants: constants folded, rules applied, equal nodes merged, dead ones dropped; as far as those passes are chosen. `log`, if given, hears what became of a node.
+void optimize(Graph& graph, const PassChoice& passes = {}, PassLog* log = nullptr);
 
 }  // namespace hone

@@ -5,6 +5,7 @@
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
 #include "passes/axis_order.h"
+#include "passes/pass_log.h"
 #include "passes/passes.h"
 
 namespace hone {
@@ -254,11 +255,12 @@ constexpr Row kRules[] = {
     {&op::reduce_max, drop_unit_reduction, "reduce_max over axes of extent 1 -> reshape(x)"},
 };
 
-bool simplify_node(Rewriter& rewriter, NodeId id) {
+bool simplify_node(Rewriter& rewriter, NodeId id, PassLog* log) {
   const Node& node = rewriter.node(id);
   for (const Row& row : kRules) {
     if (row.root != nullptr and row.root != node.op) continue;
     if (const Val value = row.rule({rewriter, node}); value.valid()) {
+      if (log != nullptr) log->fired(node, row.says);
       rewriter.replace(node.results[0], value);
       return true;
     }
@@ -268,10 +270,13 @@ bool simplify_node(Rewriter& rewriter, NodeId id) {
 
 }  // namespace
 
-Changed simplify(Graph& graph) {
+Changed simplify(Graph& graph, PassLog* log) {
+  const auto visit = [log](Rewriter& rewriter, NodeId id) { return simplify_node(rewriter, id, log); };
   Changed any = Changed::kNo;
-  while (Rewriter::rewrite(graph, simplify_node) == Changed::kYes) any = Changed::kYes;
+  while (Rewriter::rewrite(graph, visit) == Changed::kYes) any = Changed::kYes;
   return any;
 }
+
+Changed simplify(Graph& graph) { return simplify(graph, nullptr); }
 
 }  // namespace hone

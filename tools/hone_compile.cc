@@ -27,7 +27,8 @@ struct Arguments {
   std::int64_t batch = 0;
   PrecisionReportFlags compared;
   bool precision_report = false;
-  bool check = false, check_grad = false, why = false, json = false, no_training_info = false;
+  std::optional<std::string> why;  // of which node; "": of all
+  bool check = false, check_grad = false, json = false, no_training_info = false;
 };
 
 /// A recipe, and whether it says anything of the values that training begins with.
@@ -154,7 +155,9 @@ int check(const Arguments& arguments) {
   return report.problems.empty() ? 0 : exit_code(Code::kNothingToTrain);
 }
 
-int run(const Arguments& arguments) {
+int run(Arguments arguments) {
+  if (arguments.model.empty() and arguments.why) arguments.model = std::exchange(*arguments.why, "");  // hone-compile --why model.onnx
+  if (arguments.model.empty()) throw Error(Code::kUsage, "MODEL is required", {}, {"see hone-compile --help"});
   if (arguments.gradients_of.empty() != arguments.wrt.empty())
     throw Error(Code::kUsage, "--gradients-of and --wrt are given together: what is differentiated, and with respect to what", {}, {"for example --gradients-of loss --wrt x,dense/kernel"});
   if (not arguments.compared.train.empty() and not arguments.precision_report)
@@ -169,15 +172,15 @@ int run(const Arguments& arguments) {
   onnx::Imported model = onnx::import_model(arguments.model, import_options(arguments, settings));
   for (const Diag& warning : model.warnings) print_message(to_string(warning));
   if (arguments.check_grad) {
-    const GradientCheck report = check_model_gradients(model.graph, recipe, arguments.batch > 0 ? arguments.batch : 2);
+    GradientCheck report = check_model_gradients(model.graph, recipe, arguments.batch > 0 ? arguments.batch : 2);
     print_data(report.text);
-    if (not report.ok) return exit_code(Code::kGradientMismatch);
+    if (not report.problems.empty()) throw Error(std::move(report.problems));
   }
   if (arguments.precision_report)
     if (const int code = print_precision_report(model, recipe, arguments.compared); code != 0 or (arguments.out.empty() and arguments.emit.empty() and not arguments.why)) return code;
   if (not arguments.passes.empty() and runs_passes_alone(arguments)) return emit_passes(model, arguments), 0;
   const CodeLevels levels = levels_of(arguments);
-  CompileOptions options = {.targets = split(arguments.target, ','), .cpu_levels = levels.cpu, .gpu_levels = levels.gpu, .passes = {}, .explain = arguments.why};
+  CompileOptions options = {.targets = split(arguments.target, ','), .cpu_levels = levels.cpu, .gpu_levels = levels.gpu, .passes = {}, .explain = arguments.why.has_value(), .explain_node = arguments.why.value_or("")};
   if (not arguments.passes.empty()) options.passes = PassChoice(arguments.passes);
   if (not arguments.gradients_of.empty()) options.gradients = GradientsOf{.of = arguments.gradients_of, .wrt = split(arguments.wrt, ',')};
   options.memory_limit = memory_limit_of(arguments, recipe);
@@ -201,7 +204,7 @@ std::string target_names() {
 
 Tool make_tool(Arguments& a) {
   const std::vector<Flag> flags = {
-      {"MODEL", "", "the .onnx file", &a.model, true},
+      {"MODEL", "", "the .onnx file", &a.model},
       {"-r,--recipe", "RECIPE.toml", "how to train it; without one as the model says itself, else the plan can only predict and be called", &a.recipe},
       {"--set", "KEY=VALUE", "sets or overrides a key of the recipe; may be given several times", &a.set},
       {"--new-head", "classes=C", "replaces the last layer by a fresh one for so many classes", &a.new_head},
@@ -218,7 +221,7 @@ Tool make_tool(Arguments& a) {
       {"--steps", "N", "with --precision-report: so many steps are compared", &a.compared.steps},
       {"--tolerance", "SHARE", "with --precision-report: how far the losses may be apart", &a.compared.tolerance},
       {"--pre-batched", "", "with --precision-report: the first axis of the data is the batch's number", &a.compared.pre_batched},
-      {"--why", "", "which kernel each node got, and why not a faster one; what was fused, and what not and why", &a.why},
+      {"--why", "[NODE]", "which kernel each node got, and why not a faster one; what was fused, and what not and why. With the name of a node: its whole story, from the file to the step that runs it", &a.why},
       {"--emit", "STAGE[:FILE]", "print a stage: " + join(stage_names(), ", "), &a.emit},
       {"--passes", "a,b,c", "run just these: of the passes that make the plan, or, with --emit hir, over the imported graph, which is printed", &a.passes},
       {"--no-training-info", "", "leave aside what the model says of its own training (TrainingInfoProto)", &a.no_training_info},

@@ -1,0 +1,74 @@
+// hone-compile --why NODE: the story of one node, from the file to the steps that run it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/frontend/test_model.h"
+#include "tests/support/tools/run_tool.h"
+#include "tests/support/tools/small_files.h"
+
+namespace hone::test {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class WhyTool : public ::testing::Test {
+ protected:
+  WhyTool() { write_conv_net(folder_); }
+  std::string why(const std::string& arguments) const { return run_well(folder_.path(), "hone-compile " + arguments).out; }
+  TempFolder folder_;
+};
+
+TEST_F(WhyTool, TellsOfANodeFromTheFileToTheStep) {
+  const std::string story = why("conv.onnx -r train.toml --why conv");
+  EXPECT_THAT(story, StartsWith("conv\n\nimported\n  Conv(image, "));
+  EXPECT_THAT(story, HasSubstr("becomes forward: conv"));
+  EXPECT_THAT(story, HasSubstr("train_step as it is built"));
+  EXPECT_THAT(story, ContainsRegex("backward: [a-z_]*conv")) << "its gradients are told of, too";
+  EXPECT_THAT(story, HasSubstr("what runs it on cpu"));
+  EXPECT_THAT(story, HasSubstr("calls onednn.conv"));
+  EXPECT_THAT(story, ContainsRegex("step [0-9]+: onednn.conv \\(forward: conv at node \"conv\""));
+  EXPECT_THAT(story, ContainsRegex("reads .*is fed as \"image\""));
+  EXPECT_THAT(story, ContainsRegex("arena, alive in steps [0-9]+ to [0-9]+.* at batch 4"));
+  EXPECT_THAT(story, ContainsRegex("\"conv/kernel\" is updated in step [0-9]+"));
+}
+
+TEST_F(WhyTool, NamesTheNodesThatAreOneKernelWithIt) {
+  const std::string story = why("conv.onnx -r train.toml --why relu");
+  EXPECT_THAT(story, ContainsRegex("one kernel of [0-9]+ nodes:"));
+  EXPECT_THAT(story, ContainsRegex("\\* relu .*\"relu\""));
+  EXPECT_THAT(story, Not(HasSubstr("its weights"))) << "it has none";
+}
+
+TEST_F(WhyTool, OfAModelThatIsNotTrainedFollowsThePrediction) {
+  const std::string story = why("conv.onnx --why dense");
+  EXPECT_THAT(story, HasSubstr("steps of predict"));
+  EXPECT_THAT(story, HasSubstr("\"dense/kernel\" is not trained"));
+  EXPECT_THAT(story, Not(HasSubstr("backward: ")));
+}
+
+TEST_F(WhyTool, TellsWhichRulesFired) {
+  TestModel model;
+  model.input("x", {"N", 4}).output("y").initializer("w", wavy({3, 4}));
+  model.node("Transpose", {"w"}, {"t"}).named("turned").set("perm", std::vector<std::int64_t>{1, 0});
+  model.node("Mul", {"x", "one"}, {"s"}).named("times");
+  model.node("MatMul", {"s", "t"}, {"y"}).named("product");
+  model.initializer("one", f32({1}, {1}));
+  folder_.write("rules.onnx", model.proto.SerializeAsString());
+  EXPECT_THAT(why("rules.onnx --why times"), HasSubstr("x * 1 -> x"));
+  const std::string product = why("rules.onnx --why product");
+  EXPECT_THAT(product, HasSubstr("simplify, by the rules:\n      matmul(transpose(a), b) -> matmul{ta}(a, b)\n"));
+  EXPECT_THAT(product, ContainsRegex("  - forward: matmul -> f32\\[N,3\\]"));
+  EXPECT_THAT(product, ContainsRegex("  \\+ forward: matmul.*tb.* -> f32\\[N,3\\]"));
+}
+
+TEST_F(WhyTool, WithoutANameTellsOfAll) {
+  const std::string all = why("conv.onnx -r train.toml --why");
+  EXPECT_THAT(all, StartsWith("train_step for cpu:\n"));
+  EXPECT_EQ(why("--why conv.onnx -r train.toml"), all) << "a flag before the model takes nothing from it";
+}
+
+}  // namespace
+}  // namespace hone::test
