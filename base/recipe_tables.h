@@ -1,5 +1,5 @@
 // What the recipe's values may be: kinds, ranges, each optimizer's numbers with their defaults, and what this version does not
-// have yet. For the recipe's own files; everyone else calls resolve().
+// have yet. For the recipe's own files, and for who shows what a key is set to; everyone else calls resolve().
 #pragma once
 
 #include <cstdint>

@@ -56,10 +56,14 @@ std::vector<Shape> input_shapes(const Contents& contents) {
   return shapes;
 }
 
+}  // namespace
+
 std::int64_t batch_of(const Contents& contents, const DescribeOptions& options) {
   if (options.batch > 0) return options.batch;
   return contents.plan and not contents.plan->recipe_json.empty() ? recipe_from_json(contents.plan->recipe_json).data.batch_size : 1;
 }
+
+namespace {
 
 constexpr std::uint64_t kMostTraceBytes = std::uint64_t{1} << 30;
 

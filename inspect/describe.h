@@ -28,6 +28,8 @@ struct KnownSizes {
 };
 inline constexpr std::int64_t kAssumedSize = 64;
 KnownSizes sizes_of(const Contents& contents, const DescribeOptions& options);
+/// The samples of a step for which they are.
+std::int64_t batch_of(const Contents& contents, const DescribeOptions& options);
 
 /// Throws what graph_of() throws.
 Json describe(const Contents& contents, const DescribeOptions& options);

@@ -8,7 +8,7 @@
 
 #include "base/diag.h"
 #include "base/text.h"
-#include "runtime/step_times.h"
+#include "runtime/plan/step_name.h"
 
 namespace hone {
 

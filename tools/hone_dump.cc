@@ -2,15 +2,16 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "inspect/diff.h"
 #include "inspect/forms.h"
-#include "ir/summary.h"
+#include "inspect/summary.h"
 #include "tools/command_line.h"
 
 namespace hone {
 namespace {
 
 struct Arguments {
-  std::string file, as = "text", stage, trace;
+  std::string file, other, as = "text", stage, trace, memory_limit;
   std::vector<std::string> dim;
   std::int64_t batch = 0;
   bool summary = false;
@@ -32,7 +33,8 @@ int run(const Arguments& arguments) {
   const DescribeOptions options = options_of(arguments);
   const Contents contents = load_contents(arguments.file);
   if (arguments.summary) {
-    print_data(model_summary(graph_of(contents, options.stage.empty() and contents.plan ? "imported" : options.stage)));
+    const auto limit = arguments.memory_limit.empty() ? std::nullopt : std::optional(bytes_of_flag("--memory-limit", arguments.memory_limit, "2GiB"));
+    print_data(summary_text(contents, options, limit));
   } else if (form.name == "onnx") {
     std::vector<std::string> lost;
     print_data(onnx_form(contents, lost));
@@ -41,6 +43,18 @@ int run(const Arguments& arguments) {
     print_data(form.write(contents, options));
   }
   return 0;
+}
+
+bool is_recipe(const std::string& path) { return path.ends_with(".toml"); }
+
+/// As diff(1): exit code 1 where they differ.
+int compare_files(const Arguments& arguments) {
+  if (arguments.as != "text" and arguments.as != "json") throw Error(Code::kUsage, fmt::format("--as {}: differences are text or json", quoted(arguments.as)), {}, {"leave it out for text"});
+  if (is_recipe(arguments.file) != is_recipe(arguments.other)) throw Error(Code::kUsage, "a recipe is compared with another recipe", {}, {"hone-dump PLAN shows the recipe that a plan was compiled with"});
+  const std::vector<Difference> differences =
+      is_recipe(arguments.file) ? compare_recipes(arguments.file, arguments.other) : compare(load_contents(arguments.file), load_contents(arguments.other));
+  print_data(arguments.as == "json" ? to_json_text(differences) : to_text(differences));
+  return differences.empty() ? 0 : 1;
 }
 
 std::string forms_text() {
@@ -55,14 +69,20 @@ Tool make_tool(Arguments& a) {
           .commands = {{"",
                         "",
                         {{"FILE", "", "a .onnx, .hir, .hone or .safetensors file, or a checkpoint's folder", &a.file, true},
-                         {"--summary", "", "a table of layers, output shapes and parameters", &a.summary},
+                         {"--summary", "", "a table of layers: output shapes, parameters, arithmetic; of a plan also gradients, what is kept for them, kernels, and the memory of a step", &a.summary},
+                         {"--memory-limit", "BYTES", "with --summary: the largest batch that fits into it, 2GiB for example", &a.memory_limit},
                          {"--as", "FORM", forms_text(), &a.as},
                          {"--stage", "STAGE", "which stage of a plan: imported, train_step, kernels, ...", &a.stage},
                          {"--trace", "FILE", "with json and html: what hone-run --trace measured, in place of estimated times", &a.trace},
                          {"--batch", "N", "samples of a step, for sizes in bytes and for memory; the recipe's batch if not given", &a.batch},
                          {"--dim", "NAME=N", "another symbolic size; may be given several times", &a.dim}},
-                        [&a] { return run(a); }}},
-          .not_yet = {{"diff", "comparing two files"}}};
+                        [&a] { return run(a); }},
+                       {"diff",
+                        "what differs between two files: nodes, kernels, memory, weights, recipe; exit code 1 if anything does",
+                        {{"A", "", "a model, plan, .hir, checkpoint, .safetensors, or a recipe (.toml)", &a.file, true},
+                         {"B", "", "another one", &a.other, true},
+                         {"--as", "FORM", "text or json", &a.as}},
+                        [&a] { return compare_files(a); }}}};
 }
 
 }  // namespace
