@@ -12,7 +12,9 @@
 #include "base/text.h"
 #include "formats/npy.h"
 #include "inspect/clean_text.h"
+#include "inspect/diff.h"
 #include "inspect/forms.h"
+#include "inspect/summary.h"
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "tests/frontend/test_model.h"
@@ -132,7 +134,8 @@ void expect_html_holds() {
 
 /// Whoever prints it must not have their terminal turned, cleared or coloured.
 void expect_terminals_hold() {
-  for (const std::string& text : {form("text", hostile().plan), form("text", hostile().model), form("text", hostile().plan, "kernels"), form("text", hostile().plan, "train_step")})
+  for (const std::string& text : {form("text", hostile().plan), form("text", hostile().model), form("text", hostile().plan, "kernels"), form("text", hostile().plan, "train_step"),
+                                  summary_text(hostile().plan, {}), summary_text(hostile().model, {})})
     for (const char c : text)
       if (static_cast<unsigned char>(c) < 0x20 and c != '\n') FAIL() << "character " << static_cast<int>(c);
 }
@@ -150,8 +153,15 @@ void expect_training_holds() {
   const TempFolder& folder = hostile().folder;
   write_npy(folder / "x.npy", wavy({8, 3}));
   write_npy(folder / "y.npy", wavy({8, 3}));
-  run_well(folder.path(), "hone-run train hostile.hone --train x=x.npy,y=y.npy --epochs 1 --quiet --out trained.onnx");
+  run_well(folder.path(), "hone-run train hostile.hone --train x=x.npy,y=y.npy --epochs 1 --quiet --out trained.onnx --trace trace.json");
+  EXPECT_GT(json::parse(folder.read("trace.json")).at("traceEvents").size(), 1U);
   const Contents trained = load_contents(folder / "trained.onnx");
+  const std::vector<Difference> differences = compare(hostile().plan, trained);
+  EXPECT_GT(differences.size(), 1U);
+  const std::string lines = to_text(differences);
+  EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(lines, '\n')), 1 + differences.size()) << "a heading, and a line each";
+  EXPECT_TRUE(std::ranges::none_of(lines, [](char c) { return static_cast<unsigned char>(c) < 0x20 and c != '\n'; }));
+  EXPECT_EQ(json::parse(to_json_text(differences)).size(), differences.size());
   for (const std::string& name : hostile_names()) EXPECT_NE(trained.model->graph.find_input(name), nullptr) << quoted(name);
 }
 

@@ -110,6 +110,16 @@ TEST_F(TraceTool, OfABenchmarkIsOfStepsBehindTheTimedOnes) {
   EXPECT_THAT(names_of(tracks.at("device/thread 0, which calls libraries")), Contains("onednn.conv"));
 }
 
+TEST_F(TraceTool, GivesHoneDumpItsTimes) {
+  run_well(folder_.path(), "hone-run bench conv.hone --steps 3 --warmup 0 --trace trace.json");
+  const Json plan = Json::parse(run_well(folder_.path(), "hone-dump conv.hone --as json --trace trace.json").out);
+  const auto& entries = plan.at("program").at("entries");
+  const auto entry = std::ranges::find_if(entries, [](const Json& each) { return each.at("name") == "train_step"; });
+  ASSERT_NE(entry, entries.end());
+  for (const Json& step : entry->at("steps"))
+    if (step.at("name") == "onednn.conv") EXPECT_EQ(step.at("runs"), 20) << step;
+}
+
 TEST_F(TraceTool, IsRefusedBeforeTheStartWhereItCannotBeWritten) {
   const std::string train = "hone-run train conv.hone --train x=x.npy,y=y.npy --out trained.onnx --trace ";
   const ToolRun run = run_tool(folder_.path(), train + "no/trace.json");
