@@ -5,12 +5,25 @@
 
 #include "backends/cuda/ptxas.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "tests/golden/recorded_run.h"
 #include "tests/support/tools/run_tool.h"
 
 namespace hone::test {
 
-void expect_assembles(const std::string& model) {
+namespace {
+
+/// The lines of the report that tell of values which a kernel had no register for.
+std::vector<std::string> spills_in(const std::string& report) {
+  std::vector<std::string> lines;
+  for (const std::string& line : split(report, '\n'))
+    if (line.find(" bytes spill stores") != std::string::npos and line.find(" 0 bytes spill stores") == std::string::npos) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+void expect_assembles(const std::string& model, Spills spills) {
   if (not is_recorded(model)) GTEST_SKIP() << kNotRecorded;
   const std::optional<std::string> ptxas = find_ptxas();
   if (not ptxas) GTEST_SKIP() << "no ptxas on PATH or in /usr/local/cuda: NVIDIA's CUDA toolkit has it";
@@ -23,6 +36,7 @@ void expect_assembles(const std::string& model) {
     const Assembled assembled = assemble(*ptxas, ptx, gpu);
     EXPECT_FALSE(assembled.cubin.empty()) << gpu;
     EXPECT_THAT(assembled.report, ::testing::HasSubstr("Compiling entry function")) << gpu;
+    if (spills == Spills::kNone) EXPECT_THAT(spills_in(assembled.report), ::testing::IsEmpty()) << gpu;
   }
 }
 
