@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "runtime/plan/step_name.h"
 
 namespace hone {
@@ -15,8 +16,8 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kLongestName = 1000;  // of what comes from a model
 
-/// JSON quotes what is in it; what is too long is cut.
-std::string name_text(const std::string& name) { return name.size() <= kLongestName ? name : name.substr(0, kLongestName) + "..."; }
+/// As inspect/trace.cc looks for it: names may be no UTF-8, which JSON cannot hold.
+std::string name_text(const std::string& name) { return printable(name, kLongestName); }
 
 /// "backward" of "backward: matmul at node ..."
 std::string part_of(const plan::Step& step) {
