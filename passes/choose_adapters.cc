@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -159,6 +160,17 @@ std::string module_of(const Candidate& candidate) {
   return with_dots(name);
 }
 
+/// The modules of the candidates that were chosen, by candidate. Where two would share one (their weights were renamed, and one node reads both) each is called as its weight is.
+std::vector<std::string> modules_of(const std::vector<Candidate>& candidates, const std::vector<bool>& chosen) {
+  std::vector<std::string> modules(candidates.size());
+  std::map<std::string, int> uses;
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    if (chosen[i]) ++uses[modules[i] = module_of(candidates[i])];
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    if (chosen[i] and uses[modules[i]] > 1) modules[i] = candidates[i].input->name;
+  return modules;
+}
+
 /// An adapter's matrix stays as it is, so nothing else can be said of its training.
 void check_conflicts(const Recipe& recipe, const std::string& name) {
   const auto refuse = [&](const char* key, const std::vector<std::string>& patterns, const char* way_out) {
@@ -175,13 +187,14 @@ void check_conflicts(const Recipe& recipe, const std::string& name) {
 std::vector<Adapter> choose_adapters(const Graph& imported, const Recipe& recipe) {
   const std::vector<Candidate> candidates = candidates_of(imported);
   const std::vector<bool> chosen = targets_of(imported, recipe, candidates);
+  const std::vector<std::string> modules = modules_of(candidates, chosen);
   std::vector<Adapter> adapters;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (not chosen[i]) continue;
     const std::string& name = candidates[i].input->name;
     check_rank(imported, candidates[i], recipe.lora.rank);
     check_conflicts(recipe, name);
-    const std::string module = "base_model.model." + module_of(candidates[i]) + (is_multiplied(candidates[i]) ? ".lora_" : ".lora_embedding_"), end = is_multiplied(candidates[i]) ? ".weight" : "";
+    const std::string module = "base_model.model." + modules[i] + (is_multiplied(candidates[i]) ? ".lora_" : ".lora_embedding_"), end = is_multiplied(candidates[i]) ? ".weight" : "";
     const Adapter& made = adapters.emplace_back(Adapter{.weight = name,
                                                         .a = name + kAdapterA,
                                                         .b = name + kAdapterB,

@@ -11,6 +11,7 @@
 #include "formats/safetensors.h"
 #include "runtime/plan/plan.h"
 #include "runtime/train/export_onnx.h"
+#include "tests/frontend/test_model.h"
 #include "tests/support/tools/run_folders.h"
 #include "tests/support/tools/run_tool.h"
 #include "tests/support/tools/small_files.h"
@@ -85,6 +86,21 @@ TEST_F(TrainedAdapters, GiveTheSameModelWhenTheyAreReadAgain) {
   run("hone-run predict plain.hone --data x=x.npy --out plain.npy");
   expect_near(read_npy(folder_ / "plain.npy"), wanted, 1e-5);
   EXPECT_THAT(run("hone-run eval alone.hone --data x=x.npy,y=y.npy --weights adapters.safetensors").out, HasSubstr("loss"));
+}
+
+/// "a.weight" and "a/kernel" would both be module a.
+TEST_F(TrainedAdapters, OfModulesWithOneNameAreCalledAsTheirWeights) {
+  TestModel model;
+  model.input("x", {"N", 4}).initializer("a.weight", wavy({4, 4})).initializer("a/kernel", wavy({4, 3})).output("logits");
+  model.node("MatMul", {"x", "a.weight"}, {"hidden"});
+  model.node("MatMul", {"hidden", "a/kernel"}, {"logits"});
+  save_model(model.proto, folder_ / "twice.onnx");
+  run("hone-compile twice.onnx -r train.toml --set model.dropout.after=[\"*\"] --set lora.targets=[\"a*\"] --set lora.export=separate -o twice.hone");
+  train("twice", "--epochs 1 --out adapters.safetensors");
+  const Tensors saved = tensors("adapters.safetensors");
+  EXPECT_EQ(saved.size(), 4U);
+  EXPECT_TRUE(saved.contains("base_model.model.a.weight.lora_A.weight"));
+  EXPECT_TRUE(saved.contains("base_model.model.a/kernel.lora_B.weight"));
 }
 
 TEST_F(TrainedAdapters, TakeWithThemWhatElseWasTrained) {
