@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -79,10 +81,10 @@ void add_measured(Json& description, const plan::Plan& plan, const std::string& 
       if (not measured[i]) continue;
       one["steps"][i]["measured_us"] = measured[i]->microseconds;
       one["steps"][i]["runs"] = measured[i]->runs;
-      if (measured[i]->start) one["steps"][i]["start_us"] = *measured[i]->start;
+      if (measured[i]->span) one["steps"][i]["start_us"] = measured[i]->span->start, one["steps"][i]["run_us"] = measured[i]->span->length;
     }
   }
-  description["trace"] = shown(path);
+  description["trace"] = {{"file", shown(path)}, {"steps", std::ranges::count_if(measured, [](const auto& step) { return step.has_value(); })}};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/diag.h"
 #include "base/text.h"
@@ -56,11 +57,10 @@ class Track {
   Track(const plan::Entry& entry, const std::vector<Event>& events) : sums_(entry.steps.size()) {
     std::map<std::pair<std::string, std::string>, std::vector<std::uint32_t>> numbers;
     for (std::uint32_t i = 0; i < entry.steps.size(); ++i) {
-      const std::string name = printable(name_of(entry.steps[i]), kLongestName);
-      numbers[{name, printable(entry.steps[i].origin, kLongestName)}].push_back(i);
-      numbers[{name, ""}].push_back(i);
+      const std::string name = printable(name_of(entry.steps[i]), kLongestName), &origin = entry.steps[i].origin;
+      for (const std::string& known : std::set<std::string>{"", origin, printable(origin, kLongestName)}) numbers[{name, known}].push_back(i);
     }
-    std::map<std::uint32_t, double> starts;
+    std::map<std::uint32_t, MeasuredStep::Span> spans;
     double begin = 0;
     std::int64_t last = -1;
     for (const Event& event : events) {
@@ -68,29 +68,29 @@ class Track {
       if (found == numbers.end()) continue;
       auto next = std::ranges::upper_bound(found->second, last, std::less(), [](std::uint32_t step) { return static_cast<std::int64_t>(step); });
       if (next == found->second.end()) {
-        keep_longest(starts);
+        keep_longest(spans);
         next = found->second.begin();
       }
-      if (starts.empty()) begin = event.begin;
+      if (spans.empty()) begin = event.begin;
       last = *next;
-      starts[*next] = event.begin - begin;
+      spans[*next] = {event.begin - begin, event.duration};
       sums_[*next].microseconds += event.duration;
       ++sums_[*next].runs;
       ++matched_;
     }
-    keep_longest(starts);
+    keep_longest(spans);
   }
   const std::vector<MeasuredStep>& sums() const { return sums_; }
-  const std::map<std::uint32_t, double>& starts() const { return starts_; }
+  const std::map<std::uint32_t, MeasuredStep::Span>& spans() const { return spans_; }
   std::size_t matched() const { return matched_; }
 
  private:
-  void keep_longest(std::map<std::uint32_t, double>& starts) {
-    if (starts.size() >= starts_.size()) starts_ = std::move(starts);  // of equals the last: the first runs of a process are slow
-    starts.clear();
+  void keep_longest(std::map<std::uint32_t, MeasuredStep::Span>& spans) {
+    if (spans.size() >= spans_.size()) spans_ = std::move(spans);  // of equals the last: the first runs of a process are slow
+    spans.clear();
   }
   std::vector<MeasuredStep> sums_;
-  std::map<std::uint32_t, double> starts_;
+  std::map<std::uint32_t, MeasuredStep::Span> spans_;
   std::size_t matched_ = 0;
 };
 
@@ -112,13 +112,13 @@ std::vector<std::optional<MeasuredStep>> measured_steps(std::string_view text, c
       const MeasuredStep& sum = track.sums()[i];
       if (sum.runs == 0) continue;
       const double mean = sum.microseconds / static_cast<double>(sum.runs);
-      if (not measured[i] or measured[i]->microseconds < mean) measured[i] = MeasuredStep{.microseconds = mean, .runs = sum.runs, .start = {}};
+      if (not measured[i] or measured[i]->microseconds < mean) measured[i] = MeasuredStep{.microseconds = mean, .runs = sum.runs, .span = {}};
     }
     if (track.matched() > 0 and (not longest or track.matched() > longest->matched())) longest = std::move(track);
   }
   if (not longest) refuse(path, fmt::format("none of its events is a step of {}", entry.name));
-  for (const auto& [step, start] : longest->starts())
-    if (measured[step]) measured[step]->start = start;
+  for (const auto& [step, span] : longest->spans())
+    if (measured[step]) measured[step]->span = span;
   return measured;
 }
 

@@ -12,7 +12,10 @@ namespace hone {
 struct MeasuredStep {
   double microseconds = 0;      ///< of one run, on average; of the slowest thread
   std::int64_t runs = 0;
-  std::optional<double> start;  ///< microseconds since the entry began, in one of its runs
+  struct Span {
+    double start = 0, length = 0;  ///< microseconds; since the entry began
+  };
+  std::optional<Span> span;  ///< in one run of the entry, the same for all steps
 };
 
 /// `text` is Chrome's trace format: events of phase "X" with name, ts and dur, and args.origin where several steps have one name. By step of the entry; nothing for those that are not in it.

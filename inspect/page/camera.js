@@ -26,6 +26,7 @@ class Camera {
     if (width === 0 || height === 0) return;
     this.canvas.width = width * ratio; this.canvas.height = height * ratio;
     if (!this.placed) { this.placed = true; this.fit(); }
+    else if (this.fits) this.fit();  // who sees all goes on seeing all
     this.redraw();
   }
   redraw() {
@@ -44,9 +45,10 @@ class Camera {
 
   /// `left`: what is kept free beside it.
   setWorld(width, height, left = 0) { this.world = { width, height, left }; if (this.placed) this.fit(); }
-  fit(animate = false) { this.show({ x: -this.world.left, y: 0, width: this.world.width + this.world.left, height: this.world.height }, animate); }
+  fit(animate = false) { this.show({ x: -this.world.left, y: 0, width: this.world.width + this.world.left, height: this.world.height }, animate, true); }
   /// Moves so that the rectangle fills the canvas.
-  show(r, animate = true) {
+  show(r, animate = true, fits = false) {
+    this.fits = fits;
     const margin = this.view.horizontal ? 1 : 0.94;
     const scale = Math.min(this.view.mostScale || 1e9, margin * (this.view.horizontal ? this.width / Math.max(r.width, 1e-9) : Math.min(this.width / r.width, this.height / r.height)));
     const target = { scale, x: r.x + r.width / 2 - this.width / 2 / scale, y: this.view.horizontal ? 0 : r.y + r.height / 2 - this.height / 2 / scale };
@@ -66,6 +68,7 @@ class Camera {
   }
   changed() { if (this.view.moved) this.view.moved(this); }
   zoom(factor, px, py) {
+    this.fits = false;
     const [wx, wy] = this.toWorld(px, py), least = 0.5 * Math.min(this.width / this.world.width, this.view.horizontal ? Infinity : this.height / this.world.height);
     this.scale = Math.max(least, Math.min(this.view.mostScale || 1e9, this.scale * factor));
     this.x = wx - px / this.scale;
@@ -73,6 +76,7 @@ class Camera {
     this.redraw(); this.changed();
   }
   pan(dx, dy) {
+    this.fits = false;
     this.x -= dx / this.scale;
     if (!this.view.horizontal) this.y -= dy / this.scale;
     this.redraw(); this.changed();

@@ -66,6 +66,7 @@ function aboutStep(id) {
     ]),
     listOf(step.nodes.length > 1 ? `${step.nodes.length} nodes became this kernel` : 'Node', step.nodes.map(n => () => nodeLink(n)), 10),
     model.kernels.has(step.name) ? [el('h4', {}, 'Pseudo-code'), el('pre', {}, model.kernels.get(step.name))] : null,
+    (step.bodies || []).map(body => listOf(`Steps of the body, ${step.trips === null || step.trips === undefined ? 'as often as the data say' : step.trips + ' times'}`, body.steps.map(s => () => [el('code', {}, s.name), ' ', el('span', { class: 'muted' }, visibleName(s.origin)), model.kernels.has(s.name) ? el('pre', {}, model.kernels.get(s.name)) : null]), 12)),
     named.length ? listOf('Its buffers', named) : [listOf('Reads', step.reads.map(b => () => bufferLine(b))), listOf('Writes', step.writes.map(b => () => bufferLine(b)))],
   ];
 }

@@ -71,17 +71,15 @@ class Page {
     crumbs.replaceChildren(whole, ...path.flatMap(b => [el('span', { class: 'sep' }, '/'), el('button', { type: 'button', onclick: () => picture.open(b) }, b.kind === kinds.lane ? partNames[b.part] : b.title)]));
   }
   makeSchedule(box) {
-    const note = model.measured ? 'Times are measured.' : 'Times are estimated: --trace FILE brings measured ones.';
+    const note = howTimed();
     const canvasBox = el('div', { class: 'canvasbox', id: 'gantt' });
     box.append(el('div', { class: 'bar' }, el('span', {}, `${model.entry.name}: ${model.steps.length} steps, ${timeText(model.total)}`), el('span', { class: 'muted' }, note)), canvasBox);
     return { pictures: [new GanttView(canvasBox, target => this.select(target))] };
   }
   makeMemory(box) {
-    const roles = role => model.program.persistents.filter(p => p.role === role).reduce((sum, p) => sum + p.bytes, 0);
-    const always = [['weights', roles('weight')], ['states', roles('state')], ['constants', roles('constant')]].filter(([, bytes]) => bytes > 0).map(([name, bytes]) => `${name} ${bytesText(bytes)}`).join(', ');
     const canvasBox = el('div', { class: 'canvasbox', id: 'memory' });
     const names = el('div', { class: 'legend' }, Object.values(categories).map(([name, part]) => el('span', { class: 'p-' + part }, name)));
-    box.append(el('div', { class: 'bar' }, el('span', {}, `Arena ${bytesText(model.entry.memory.arena_bytes)}`), el('span', { class: 'muted' }, `besides, all the time: ${always}`), el('div', { class: 'space' }), names), canvasBox);
+    box.append(el('div', { class: 'bar' }, el('span', {}, `Arena ${bytesText(model.entry.memory.arena_bytes)}`), el('span', { class: 'muted' }, 'for what lives within a step; below: what stays from step to step'), el('div', { class: 'space' }), names), canvasBox);
     return { pictures: [new MemoryView(canvasBox, target => this.select(target))] };
   }
 

@@ -46,7 +46,7 @@ function headline() {
 }
 
 const card = (title, note, ...content) => el('section', { class: 'card' }, el('h2', {}, title), el('p', { class: 'note' }, note), content);
-const howTimed = () => model.measured ? 'Measured, from the trace.' : 'Estimated from arithmetic and memory traffic; --trace FILE brings measured times.';
+const howTimed = () => model.measured ? (description.trace.steps < model.steps.length ? `Measured; the trace has ${description.trace.steps} of ${model.steps.length} steps.` : 'Measured, from the trace.') : 'Estimated from arithmetic and memory traffic; --trace FILE brings measured times.';
 
 function partsCard() {
   const times = partOrder.concat('other').map(part => [part, model.steps.filter(s => laneOf(s) === part).reduce((sum, s) => sum + model.timeOf(s), 0)]).filter(([, time]) => time > 0);

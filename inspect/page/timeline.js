@@ -12,7 +12,7 @@ class GanttView {
     this.horizontal = true; this.label = 'schedule';
     this.select = select; this.selected = new Set();
     this.lanes = partOrder.concat('other').filter(part => model.steps.some(s => laneOf(s) === part));
-    this.bars = model.steps.map(step => ({ step, start: model.starts[step.id], length: model.timeOf(step), lane: this.lanes.indexOf(laneOf(step)) }));
+    this.bars = model.steps.map(step => ({ step, start: model.starts[step.id], length: step.run_us !== undefined ? step.run_us : model.timeOf(step), lane: this.lanes.indexOf(laneOf(step)) }));
     this.span = Math.max(...this.bars.map(b => b.start + b.length), 1e-9);
     this.head = 26;
     this.mostScale = 400;
@@ -51,7 +51,7 @@ class GanttView {
       context.restore();
     }
     for (let lane = 0; lane < this.lanes.length; ++lane) {
-      const [y] = this.rowOf(lane, camera), time = this.bars.filter(b => b.lane === lane).reduce((sum, b) => sum + b.length, 0);
+      const [y] = this.rowOf(lane, camera), time = this.bars.filter(b => b.lane === lane).reduce((sum, b) => sum + model.timeOf(b.step), 0);
       context.fillStyle = colours(this.lanes[lane]).ink; context.textAlign = 'left';
       context.font = `600 11.5px ${sans}`;
       context.fillText(`${partNames[this.lanes[lane]] || 'other'}  ${timeText(time)}`, 12, y + 11);
@@ -91,7 +91,7 @@ class MemoryView {
     this.camera = new Camera(box, this);
     this.camera.setWorld(model.steps.length, 1);
   }
-  area(camera) { return { top: 150, bottom: camera.height - 30 }; }
+  area(camera) { return { top: 150, bottom: camera.height - 74 }; }
   yOf(offset, camera) { const { top, bottom } = this.area(camera); return bottom - (bottom - top) * offset / Math.max(1, this.memory.arena_bytes); }
   draw(context, camera) {
     const { top, bottom } = this.area(camera), peak = this.memory.peak_step;
@@ -99,6 +99,7 @@ class MemoryView {
     context.fillStyle = palette.sunk;
     context.fillRect(0, 34, camera.width, 84); context.fillRect(0, top, camera.width, bottom - top);
     this.drawLive(context, camera);
+    this.drawAlways(context, camera, bottom + 32);
     for (const b of this.rects) {
       const x = camera.toScreenX(b.first_step), right = camera.toScreenX(b.last_step + 1);
       if (right < 0 || x > camera.width) continue;
@@ -120,6 +121,20 @@ class MemoryView {
     context.font = `11px ${sans}`; context.fillStyle = palette.muted; context.textAlign = 'left';
     context.fillText('bytes alive', 12, 46); context.fillText('offset in the arena', 12, top + 12);
     for (const t of ticks(camera.x, camera.x + camera.width / camera.scale, camera.width / 90)) if (Number.isInteger(t) && t >= 0 && t < model.steps.length) { context.textAlign = 'center'; context.fillText('step ' + t, camera.toScreenX(t + 0.5), bottom + 14); }
+  }
+  /// What is in memory besides, all the time: weights, states and constants, by their shares.
+  drawAlways(context, camera, top) {
+    const roles = [['weight', 'weights', 'forward'], ['state', 'states: moments, statistics, counters', 'update'], ['constant', 'constants', 'other']];
+    const parts = roles.map(([role, name, part]) => [name, part, model.program.persistents.filter(p => p.role === role).reduce((sum, p) => sum + p.bytes, 0)]).filter(([, , bytes]) => bytes > 0);
+    const all = parts.reduce((sum, [, , bytes]) => sum + bytes, 0);
+    let x = 0;
+    for (const [name, part, bytes] of parts) {
+      const width = camera.width * bytes / all, c = colours(part);
+      context.fillStyle = c.fill; context.fillRect(x, top, width - 2, 30);
+      context.fillStyle = c.ink; context.textAlign = 'left'; context.font = `11px ${sans}`;
+      context.fillText(fitted(context, `${name} ${bytesText(bytes)}`, width - 18), x + 8, top + 16);
+      x += width;
+    }
   }
   drawLive(context, camera) {
     const live = this.memory.live, base = 118, height = 78;

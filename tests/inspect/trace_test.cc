@@ -28,7 +28,8 @@ TEST(Trace, GivesTheMeanOfTheRunsOfEachStep) {
   EXPECT_EQ(measured[0]->microseconds, 15);
   EXPECT_EQ(measured[0]->runs, 2);
   EXPECT_EQ(measured[1]->microseconds, 5);
-  EXPECT_EQ(measured[1]->start, 40) << "in the last run";
+  EXPECT_EQ(measured[1]->span->start, 40) << "in the last run";
+  EXPECT_EQ(measured[1]->span->length, 6);
   EXPECT_FALSE(measured[2]);
 }
 
@@ -42,6 +43,12 @@ TEST(Trace, TellsStepsOfOneKernelApartByTheirOrigin) {
   const auto measured = measured_steps(trace({event("a", "y", 0, 0, 2), event("a", "x", 1, 0, 1)}), "t", entry_of({kernel("a", "x"), kernel("a", "y")}));
   EXPECT_EQ(measured[0]->microseconds, 1);
   EXPECT_EQ(measured[1]->microseconds, 2);
+}
+
+TEST(Trace, KnowsOriginsWithQuotes) {
+  const auto measured = measured_steps(trace({event("a", R"(at node \"x\")", 0, 0, 2), event("a", R"(at node \\\"y\\\")", 0, 5, 3)}), "t", entry_of({kernel("a", R"(at node "y")"), kernel("a", R"(at node "x")")}));
+  EXPECT_EQ(measured[0]->microseconds, 3) << "as messages write it";
+  EXPECT_EQ(measured[1]->microseconds, 2) << "as it is";
 }
 
 TEST(Trace, OfSeveralThreadsTheSlowestCounts) {
