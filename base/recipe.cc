@@ -39,12 +39,12 @@ std::vector<std::string> key_names() {
   return names;
 }
 
-/// "Possible here: a, b, c"; with the names of other versions after it when there are any.
+/// "this version has a, b, c"
 std::string kinds_note(std::string_view key) {
-  std::vector<std::string> here;
+  std::vector<std::string> names;
   for (const RecipeKind& kind : recipe_kinds())
-    if (kind.key == key and kind.here) here.emplace_back(kind.name);
-  return "this version has " + join(here, ", ");
+    if (kind.key == key) names.emplace_back(kind.name);
+  return "this version has " + join(names, ", ");
 }
 
 /// One pass over what the user set: everything wrong with it is in `diags`, what is right is in `recipe`.
@@ -141,11 +141,7 @@ bool Reader::check_kind(const std::string& name, const std::string& kind) {
   std::vector<std::string> all;
   for (const RecipeKind& known : recipe_kinds()) {
     if (known.key != name) continue;
-    if (known.name == kind and known.here) return true;
-    if (known.name == kind) {
-      error(Code::kRecipeValue, name, fmt::format("{} = {} is not yet in this version", name, quoted(kind)), {kinds_note(name)});
-      return false;
-    }
+    if (known.name == kind) return true;
     all.emplace_back(known.name);
   }
   if (all.empty()) return true;  // a text of the user's own

@@ -18,7 +18,6 @@ namespace hone {
 struct RecipeKind {
   std::string_view key;  ///< "loss.kind"
   std::string_view name;
-  bool here = true;  ///< false: the name is known, but not yet in this version
 };
 std::span<const RecipeKind> recipe_kinds();
 
