@@ -47,7 +47,7 @@ class Trace {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::size_t kSpansOfATrack = std::size_t{1} << 16;
-  static constexpr const char* kStep = "step";  ///< the phase that is a step of training: a trace begins with a whole one
+  static constexpr char kStep[] = "step";  ///< the phase that is a step of training: a trace begins with a whole one. An array: literals of the same text may lie in different places
 
   /// Each track keeps its last `spans`.
   explicit Trace(std::size_t spans = kSpansOfATrack) : capacity_(spans), start_(Clock::now()) {}
