@@ -10,8 +10,6 @@ namespace hone {
 
 namespace {
 
-std::string name_of(const Graph& graph, const Node& node) { return node.loc.node.empty() ? graph.value(node.results[0]).name : node.loc.node; }
-
 class Counter {
  public:
   explicit Counter(const Graph& graph) : graph_(graph), carried_(graph.value_count()) {
@@ -51,7 +49,7 @@ class Counter {
   }
 
   void add_to_layer(const Node& node, std::int64_t parameters) {
-    const std::string name = name_of(graph_, node);
+    const std::string name = layer_of(graph_, node);
     if (layers_.list.empty() or layers_.list.back().node != name or layers_.list.back().ops.empty()) layers_.list.push_back({name, {}, {}, 0});
     Layer& layer = layers_.list.back();
     if (std::ranges::find(layer.ops, node.op->name) == layer.ops.end()) layer.ops.emplace_back(node.op->name);
@@ -66,6 +64,8 @@ class Counter {
 };
 
 }  // namespace
+
+std::string layer_of(const Graph& graph, const Node& node) { return node.loc.node.empty() and not node.results.empty() ? graph.value(node.results[0]).name : node.loc.node; }
 
 Layers layers_of(const Graph& graph) { return Counter(graph).take(); }
 

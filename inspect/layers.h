@@ -9,9 +9,12 @@
 
 namespace hone {
 
+/// Of what a node belongs to: Loc::node, or where it has no such name, its result's.
+std::string layer_of(const Graph& graph, const Node& node);
+
 /// A node of the model, with all that import made of it.
 struct Layer {
-  std::string node;                ///< Loc::node; of an input and of what has no such name the value's
+  std::string node;                ///< layer_of; of an input its name
   std::vector<std::string> ops;    ///< each once; of an input none
   Type type;                       ///< of its last result
   std::int64_t parameters = 0;     ///< counted where they are first read, running statistics included

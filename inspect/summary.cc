@@ -65,7 +65,7 @@ void add_arithmetic(const Graph& graph, const DimBindings& sizes, WorkTable& tab
   for (std::size_t i = 0; i < graph.node_count(); ++i) {
     const Node& node = graph.node(NodeId(i));
     const double flops = flops_of(graph, NodeId(i), sizes).value_or(0);
-    Work& work = table.by_node[node.loc.node.empty() and not node.results.empty() ? graph.value(node.results[0]).name : node.loc.node];
+    Work& work = table.by_node[layer_of(graph, node)];
     if (node.part == Part::kUpdate or node.part == Part::kAllReduce) {
       table.totals.update += flops;
     } else if (node.part == Part::kBackward) {

@@ -10,14 +10,13 @@
 #include "base/diag.h"
 #include "base/text.h"
 #include "runtime/plan/step_name.h"
+#include "runtime/trace.h"
 
 namespace hone {
 
 namespace {
 
 using nlohmann::json;
-
-constexpr std::size_t kLongestName = 1000;  // as the trace has them
 
 struct Event {
   std::string name, origin;
@@ -57,8 +56,8 @@ class Track {
   Track(const plan::Entry& entry, const std::vector<Event>& events) : sums_(entry.steps.size()) {
     std::map<std::pair<std::string, std::string>, std::vector<std::uint32_t>> numbers;
     for (std::uint32_t i = 0; i < entry.steps.size(); ++i) {
-      const std::string name = printable(name_of(entry.steps[i]), kLongestName), &origin = entry.steps[i].origin;
-      for (const std::string& known : std::set<std::string>{"", origin, printable(origin, kLongestName)}) numbers[{name, known}].push_back(i);
+      const std::string name = traced_name(name_of(entry.steps[i])), &origin = entry.steps[i].origin;
+      for (const std::string& known : std::set<std::string>{"", origin, traced_name(origin)}) numbers[{name, known}].push_back(i);
     }
     std::map<std::uint32_t, MeasuredStep::Span> spans;
     double begin = 0;

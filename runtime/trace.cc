@@ -16,13 +16,10 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kLongestName = 1000;  // of what comes from a model
 
-/// As inspect/trace.cc looks for it: names may be no UTF-8, which JSON cannot hold.
-std::string name_text(const std::string& name) { return printable(name, kLongestName); }
-
 /// "backward" of "backward: matmul at node ..."
 std::string part_of(const plan::Step& step) {
   const std::size_t colon = step.origin.find(':');
-  return colon == std::string::npos ? "other" : name_text(step.origin.substr(0, colon));
+  return colon == std::string::npos ? "other" : traced_name(step.origin.substr(0, colon));
 }
 
 /// Perfetto's times are microseconds.
@@ -35,19 +32,21 @@ Json event_of(const TraceSpan& span, std::size_t process, std::size_t thread) {
     event["cat"] = "run";
     return event;
   }
-  event["name"] = name_text(name_of(*span.step));
+  event["name"] = traced_name(name_of(*span.step));
   event["cat"] = part_of(*span.step);
-  Json& arguments = event["args"] = {{"origin", name_text(span.step->origin)}};
+  Json& arguments = event["args"] = {{"origin", traced_name(span.step->origin)}};
   if (span.step->nodes.empty()) return event;
-  for (const std::string& node : span.step->nodes) arguments["nodes"].push_back(name_text(node));
+  for (const std::string& node : span.step->nodes) arguments["nodes"].push_back(traced_name(node));
   return event;
 }
 
 Json name_event(const char* what, std::size_t process, std::size_t thread, const std::string& name) {
-  return {{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", thread}, {"args", {{"name", name_text(name)}}}};
+  return {{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", thread}, {"args", {{"name", traced_name(name)}}}};
 }
 
 }  // namespace
+
+std::string traced_name(const std::string& name) { return printable(name, kLongestName); }
 
 TraceTrack::TraceTrack(const Trace& trace, std::string process, std::string thread, std::size_t capacity)
     : trace_(trace), process_(std::move(process)), thread_(std::move(thread)), spans_(std::max<std::size_t>(capacity, 1)) {}

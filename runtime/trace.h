@@ -11,6 +11,9 @@
 
 namespace hone {
 
+/// A name as traces have it: they may be no UTF-8, which JSON cannot hold, and of any length.
+std::string traced_name(const std::string& name);
+
 namespace plan {
 struct Step;
 }

@@ -232,17 +232,17 @@ void TrainingLoop::log_step(double loss, bool with_norms) {
   last_log_ = Clock::now();
 }
 
-/// What the progress line says of the epoch so far.
-const NamedNumbers& TrainingLoop::shown() {
-  if (scaling_.skipped_steps == 0) return means_.values();
-  shown_ = means_.values();
+/// What the progress line says of the epoch: its values, and how many steps were left out.
+const NamedNumbers& TrainingLoop::shown(const NamedNumbers& values) {
+  if (scaling_.skipped_steps == 0) return values;
+  shown_ = values;
   shown_.emplace_back("skipped_steps", static_cast<double>(scaling_.skipped_steps));
   return shown_;
 }
 
 /// What is asked and kept between two steps. A checkpoint at the end of an epoch can wait for the validation, unless somebody wants the run to stop.
 void TrainingLoop::after_step() {
-  progress_.step(steps_in(state_.batch), shown());
+  progress_.step(steps_in(state_.batch), shown(means_.values()));
   if (options_.stop_requested()) result_.end = TrainResult::End::kStopRequested;
   else if (options_.out_of_time ? options_.out_of_time() : recipe_.train.max_seconds > 0 and seconds_since(begin_) >= recipe_.train.max_seconds) result_.end = TrainResult::End::kOutOfTime;
   if (options_.save_steps > 0 and state_.step % options_.save_steps == 0 and not is_epoch_over()) save();
@@ -253,9 +253,7 @@ void TrainingLoop::end_epoch(bool whole, Clock::time_point begin) {
   const double train_seconds = seconds_since(begin);
   result_.values = means_.values();
   const bool validated = result_.end != TrainResult::End::kStopRequested and add_validation();
-  NamedNumbers said = result_.values;
-  if (scaling_.skipped_steps > 0) said.emplace_back("skipped_steps", static_cast<double>(scaling_.skipped_steps));
-  progress_.end_epoch(steps_in(state_.batch), train_seconds, said);
+  progress_.end_epoch(steps_in(state_.batch), train_seconds, shown(result_.values));
   if (validated) record_epoch(whole, begin);
   last_log_ = Clock::now();
 }

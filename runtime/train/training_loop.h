@@ -92,7 +92,7 @@ class TrainingLoop {
   void find_norms();
   void log_step(double loss, bool with_norms);
   void note_scale(double loss);
-  const NamedNumbers& shown();
+  const NamedNumbers& shown(const NamedNumbers& values);
   void after_step();
   void end_epoch(bool whole, Clock::time_point begin);
   bool add_validation();
