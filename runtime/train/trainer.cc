@@ -141,6 +141,6 @@ NamedTensors Trainer::predict(const Dataset& data) {
 }
 
 void Trainer::save(const std::string& path) { save_trained(recipe_, onnx_model_, session_, path); }
-void Trainer::load(const std::string& path) { load_weights(session_, path); }
+void Trainer::load(const std::string& path) { load_weights(session_, recipe_, path); }
 
 }  // namespace hone

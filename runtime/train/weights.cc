@@ -71,8 +71,15 @@ bool is_added(const plan::Persistent& adapter) { return std::string_view(adapter
 
 bool is_adapter_of_file(std::string_view name) { return name.starts_with(plan::kExportedPrefix) and name.find(".lora_") != std::string_view::npos; }
 
-/// Of a file that holds adapters alone: all of them must be the plan's.
-std::vector<std::pair<std::string, Tensor>> adapters_from(const StoredWeights& stored, const plan::Program& program, std::vector<std::string>* problems) {
+Tensor multiplied(const Tensor& tensor, double factor) {
+  if (factor == 1) return tensor;
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < tensor.element_count(); ++i) values.push_back(tensor.at(i) * factor);
+  return Tensor::of<double>(tensor.shape(), std::span<const double>(values)).cast(tensor.dtype());
+}
+
+/// Of a file that holds adapters alone: all of them must be the plan's, and what they add is multiplied.
+std::vector<std::pair<std::string, Tensor>> adapters_from(const StoredWeights& stored, const plan::Program& program, double factor, std::vector<std::string>* problems) {
   std::vector<std::pair<std::string, Tensor>> values;
   std::set<std::string_view> known;
   for (const plan::Persistent& persistent : program.persistents) {
@@ -80,7 +87,8 @@ std::vector<std::pair<std::string, Tensor>> adapters_from(const StoredWeights& s
     const auto found = stored.find(persistent.exported_as);
     known.insert(persistent.exported_as);
     if (found != stored.end()) {
-      if (auto value = weight_from(found->second, persistent, persistent.exported_as, problems)) values.emplace_back(persistent.name, std::move(*value));
+      if (auto value = weight_from(found->second, persistent, persistent.exported_as, problems))
+        values.emplace_back(persistent.name, plan::is_adapter(persistent) and is_added(persistent) ? multiplied(*value, factor) : std::move(*value));
     } else if (persistent.trained) {
       problems->push_back(fmt::format("{} is missing there", quoted(persistent.exported_as)));
     }
@@ -107,12 +115,12 @@ ReadWeight read_for_others(Session& session) {
   };
 }
 
-void load_weights(Session& session, const std::string& path) {
+void load_weights(Session& session, const Recipe& recipe, const std::string& path) {
   const StoredWeights stored = weights_in(path);
   std::vector<std::string> problems;
   std::vector<std::pair<std::string, Tensor>> values;
   const bool adapters_alone = std::ranges::any_of(stored, [](const auto& weight) { return is_adapter_of_file(weight.first); });
-  if (adapters_alone) values = adapters_from(stored, session.program(), &problems);
+  if (adapters_alone) values = adapters_from(stored, session.program(), adapter_factor(recipe, path), &problems);
   for (const plan::Persistent& persistent : session.program().persistents) {
     if (adapters_alone or not plan::is_of_model(persistent)) continue;
     const auto found = stored.find(persistent.name);
@@ -153,6 +161,13 @@ void save_persistents(const Session& session, const std::function<bool(const pla
 void set_random_seed(Session& session, std::int64_t seed) {
   for (const plan::Persistent& persistent : session.program().persistents)
     if (persistent.role == plan::Persistent::Role::kState and persistent.name == plan::kRandomSeed) session.write(persistent.name, Tensor::scalar(seed));
+}
+
+void forget_accumulated(Session& session) {
+  for (const plan::Persistent& persistent : session.program().persistents) {
+    const bool is_sum = persistent.name.ends_with(plan::kAccumulatedSuffix) or persistent.name == plan::kAccumulatedTargets;
+    if (is_sum and persistent.role == plan::Persistent::Role::kState) session.write(persistent.name, Tensor::zeros(persistent.initial.dtype(), persistent.initial.shape()));
+  }
 }
 
 bool take_averages(Session& session) {

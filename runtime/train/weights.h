@@ -34,8 +34,9 @@ ReadWeight read_for_others(Session& session);
 
 /// Gives the session the weights in `path`: an .onnx file with the plan's names, as save_weights() writes it, a .safetensors file, or a checkpoint's folder. Throws
 /// kPlanMismatch that lists every weight which is missing there or has another shape or kind of type; then nothing has changed.
-/// A file without adapters is of a model that is whole: those of the plan add nothing then. One that holds adapters alone, by PEFT's names, leaves all else as it is.
-void load_weights(Session& session, const std::string& path);
+/// A file without adapters is of a model that is whole: those of the plan add nothing then. One that holds adapters alone, by PEFT's names, leaves all else as it is; they add what they add with
+/// the alpha in adapter_config.json beside it, whatever `recipe`, the plan's, has. Throws what adapter_factor() throws.
+void load_weights(Session& session, const Recipe& recipe, const std::string& path);
 
 /// Writes the session's weights, as read_for_others() gives them, and running statistics, atomically: a name that ends in .safetensors gets them alone, by name; any other the model that came in
 /// (Plan::onnx_model) with them in it. Throws what export_onnx() and write_safetensors() throw.
@@ -51,6 +52,9 @@ void save_persistents(const Session& session, const std::function<bool(const pla
 
 /// What the step's random numbers follow from; a plan begins with the seed that it was compiled with.
 void set_random_seed(Session& session, std::int64_t seed);
+
+/// Forgets the gradients of batches that never made an update: of a group that an error has ended.
+void forget_accumulated(Session& session);
 
 /// Puts the moving averages of weights (plan::kEmaSuffix) in the weights' places. False if there are none.
 bool take_averages(Session& session);

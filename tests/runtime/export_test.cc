@@ -87,7 +87,7 @@ TEST(ExportOnnx, WhatIsWrittenLoadsIntoAnotherSession) {
   Session session(plan, {});
   export_onnx(plan.onnx_model, session, folder / "trained.onnx");
   Session other(plan_with(7), {});
-  load_weights(other, folder / "trained.onnx");
+  load_weights(other, Recipe{}, folder / "trained.onnx");
   EXPECT_EQ(other.read("w").at(0), 0.25);
   EXPECT_EQ(other.read("h").at(0), 1.25);
   EXPECT_EQ(other.read("c").at(1), 2.25);
@@ -104,7 +104,7 @@ TEST(LoadWeights, NamesAllThatDoNotFitAndChangesNothing) {
   save_model(model, folder / "other.onnx");
   Session session(plan_with(7), {});
   try {
-    load_weights(session, folder / "other.onnx");
+    load_weights(session, Recipe{}, folder / "other.onnx");
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), 10);

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "formats/npy.h"
 #include "formats/safetensors.h"
@@ -86,6 +88,52 @@ TEST_F(TrainedAdapters, GiveTheSameModelWhenTheyAreReadAgain) {
   run("hone-run predict plain.hone --data x=x.npy --out plain.npy");
   expect_near(read_npy(folder_ / "plain.npy"), wanted, 1e-5);
   EXPECT_THAT(run("hone-run eval alone.hone --data x=x.npy,y=y.npy --weights adapters.safetensors").out, HasSubstr("loss"));
+}
+
+/// PEFT multiplies by lora_alpha / r, or by lora_alpha over the root of r, of its configuration: a plan with another alpha must do so, too.
+TEST_F(TrainedAdapters, CountAsTheirConfigurationSays) {
+  compile("alone", "--set lora.export=separate");
+  train("alone", "--out adapters.safetensors");
+  const Tensor wanted = prediction("alone", "adapters.safetensors");
+  compile("half", "--set lora.alpha=3");
+  expect_near(prediction("half", "adapters.safetensors"), wanted, 1e-6);
+  const nlohmann::json written = nlohmann::json::parse(folder_.read("adapter_config.json"));
+  const auto with = [&](const char* key, const nlohmann::json& value) {
+    nlohmann::json config = written;
+    config[key] = value;
+    folder_.write("adapter_config.json", config.dump());
+  };
+  with("lora_alpha", 12);
+  compile("double", "--set lora.alpha=12");
+  const Tensor twice = prediction("alone", "adapters.safetensors");
+  std::filesystem::remove(folder_ / "adapter_config.json");
+  expect_near(prediction("double", "adapters.safetensors"), twice, 1e-6);
+  with("use_rslora", true);
+  compile("root", fmt::format("--set lora.alpha={}", 6 * std::sqrt(2)));
+  const Tensor by_root = prediction("alone", "adapters.safetensors");
+  std::filesystem::remove(folder_ / "adapter_config.json");
+  expect_near(prediction("root", "adapters.safetensors"), by_root, 1e-6);
+}
+
+TEST_F(TrainedAdapters, ThatCountOtherwiseAreRefused) {
+  compile("alone", "--set lora.export=separate");
+  train("alone", "--out adapters.safetensors");
+  const nlohmann::json written = nlohmann::json::parse(folder_.read("adapter_config.json"));
+  const std::string command = "hone-run predict alone.hone --data x=x.npy --weights adapters.safetensors --out y.npy";
+  const std::vector<std::tuple<const char*, nlohmann::json, const char*>> wrong = {{"use_dora", true, "use_dora is set"},
+                                                                                   {"alpha_pattern", {{"dense", 4}}, "alpha_pattern gives modules an alpha of their own"},
+                                                                                   {"lora_alpha", "six", "lora_alpha is no number"},
+                                                                                   {"peft_type", "IA3", "peft_type is not LORA"}};
+  for (const auto& [key, value, said] : wrong) {
+    nlohmann::json config = written;
+    config[key] = value;
+    folder_.write("adapter_config.json", config.dump());
+    EXPECT_THAT(refusal(command), AllOf(HasSubstr("adapter_config.json"), HasSubstr(said)));
+  }
+  for (const std::string& damaged : {std::string("{"), std::string("[1]"), std::string(100'000, '[')}) {
+    folder_.write("adapter_config.json", damaged);
+    EXPECT_THAT(refusal(command), HasSubstr("is no configuration of adapters"));
+  }
 }
 
 /// "a.weight" and "a/kernel" would both be module a.

@@ -73,7 +73,7 @@ Job::Job(const Arguments& arguments, Communicator* processes)
     if (const std::string unused = unused_driver(plan); not unused.empty())
       print_message(fmt::format("note: there is a device for {} here, and the plan has no program for it: compile the model with --target cpu,{}", unused, unused));
   plan.programs.clear();  // the session has what it needs of them
-  if (not arguments.weights.empty()) load_weights(session, arguments.weights);
+  if (not arguments.weights.empty()) load_weights(session, plan.recipe_json.empty() ? Recipe{} : recipe_from_json(plan.recipe_json), arguments.weights);
 }
 
 void Job::trace_replicas(Trace& trace) {
