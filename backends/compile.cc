@@ -165,7 +165,7 @@ void add_parts(std::vector<plan::Entry>& entries, const Recipe& recipe) {
   if (norms == nullptr) return;
   std::vector<plan::Entry> parts = {without_exchanges(*norms, plan::kTrainStepNorms), without_norms(*norms, plan::replica_entry(plan::kTrainStep)),
                                     without_norms(*plan::find(entries, plan::idle_entry(plan::kTrainStepNorms)), plan::idle_entry(plan::kTrainStep))};
-  if (recipe.train.gradient_accumulation_steps == 1 and not recipe.model.sync_batch_norm) parts.push_back(shard_of(*norms, plan::kShardStep));
+  if (not recipe.model.sync_batch_norm) parts.push_back(shard_of(*norms, plan::kShardStep));
   std::ranges::move(parts, std::back_inserter(entries));
 }
 

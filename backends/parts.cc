@@ -42,8 +42,9 @@ std::vector<bool> needed_steps(const Entry& entry, std::vector<bool> needed, con
 }
 
 enum class Feeds : std::uint8_t {
-  kAll,   ///< sizes follow from their shapes
-  kRead,  ///< those that a step or a result reads; so nothing is left to be equal to sizes of the others
+  kAll,
+  kReadOrSized,  ///< those that a step or a result reads, and those from whose shapes sizes follow
+  kRead,         ///< those that a step or a result reads; so nothing is left to be equal to sizes of the others
 };
 
 /// The entry with those steps and results, and the buffers that they use.
@@ -71,16 +72,18 @@ Entry with_steps(const Entry& entry, std::string name, const std::vector<bool>& 
     numbers[i] = static_cast<std::uint32_t>(part.buffers.size());
     if (used[i]) part.buffers.push_back(entry.buffers[i]);
   }
-  if (feeds == Feeds::kAll) {
-    part.feeds = entry.feeds;
-    part.equations = entry.equations;
-  }
+  if (feeds == Feeds::kAll) part.feeds = entry.feeds;
+  if (feeds != Feeds::kRead) part.equations = entry.equations;
+  std::vector<bool> is_fed(entry.feeds.size());
   for (Buffer& buffer : part.buffers) {
     if (buffer.storage == Buffer::Storage::kView) buffer.index = numbers[buffer.index];
     if (feeds == Feeds::kAll or buffer.storage != Buffer::Storage::kFeed) continue;
+    is_fed[buffer.index] = true;
     part.feeds.push_back(entry.feeds[buffer.index]);
     buffer.index = static_cast<std::uint32_t>(part.feeds.size() - 1);
   }
+  for (std::size_t i = 0; i < entry.feeds.size() and feeds == Feeds::kReadOrSized; ++i)
+    if (not is_fed[i] and std::ranges::any_of(entry.feeds[i].shape, [](const Dim& dim) { return not dim.is_constant(); })) part.feeds.push_back(entry.feeds[i]);
   for (Step& step : part.steps) renumber(step, [&](std::uint64_t buffer) { return numbers[buffer]; });
   for (plan::Result& result : part.results) result.buffer = numbers[result.buffer];
   find_live_ranges(part);
@@ -137,7 +140,7 @@ Entry shard_of(const Entry& entry, std::string name) {
     result_stays.push_back(not after.buffers[plan::root_of(entry, result.buffer)]);
     if (result_stays.back()) needed[plan::root_of(entry, result.buffer)] = true;
   }
-  Entry shard = with_steps(entry, std::move(name), needed_steps(entry, std::move(needed), may_stay), result_stays);
+  Entry shard = with_steps(entry, std::move(name), needed_steps(entry, std::move(needed), may_stay), result_stays, Feeds::kReadOrSized);  // no learning rate: nothing is updated
   for (Step& step : shard.steps)
     if (auto* exchange = std::get_if<plan::AllReduceStep>(&step.what)) exchange->collects = true;
   return shard;

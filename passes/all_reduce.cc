@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ir/ops/ops.h"
 #include "passes/passes.h"
 
 namespace hone {
 
 namespace {
-constexpr std::int64_t kLossBucket = 0, kStatisticsBucket = 1, kFirstBucket = 2;
+constexpr std::int64_t kLossBucket = 0, kStatisticsBucket = 1, kObjectiveBucket = 2;  // the last for what is left of the objective when the loss has gone alone
 constexpr std::int64_t kBucketBytes = 25 << 20;  // large enough that latency does not count, small enough to start while the backward pass goes on
 
 /// Replaces the values by their sums over all replicas, which travel together.
@@ -20,11 +22,20 @@ void exchange(Builder& builder, std::span<ValueId* const> values, std::int64_t b
 
 }  // namespace
 
-void all_reduce_gradients(Graph& graph, Objective& objective, std::span<const TrainedWeight> weights, std::vector<ValueId>& gradients, DType wire) {
+void all_reduce_loss(Graph& graph, Objective& objective) {
   Builder builder(graph);
-  std::vector<ValueId*> sums = {&objective.loss_sum, &objective.target_count};
+  ValueId* const loss = &objective.loss_sum;
+  exchange(builder, {&loss, 1}, kLossBucket, "loss of all replicas");
+}
+
+void all_reduce_gradients(Graph& graph, Objective& objective, LossIs loss, std::span<const TrainedWeight> weights, std::vector<ValueId>& gradients, DType wire) {
+  Builder builder(graph);
+  std::vector<ValueId*> sums = {&objective.target_count};
+  if (loss == LossIs::kOwn) sums.insert(sums.begin(), &objective.loss_sum);
   if (objective.overflows.valid()) sums.push_back(&objective.overflows);
-  exchange(builder, sums, kLossBucket, "loss of all replicas");
+  std::int64_t bucket = loss == LossIs::kOwn ? kLossBucket : kObjectiveBucket;
+  exchange(builder, sums, bucket, loss == LossIs::kOwn ? "loss of all replicas" : "targets of all replicas");
+  bucket = std::max(bucket, kStatisticsBucket) + 1;
   const auto travels_as = [&](std::size_t i, DType from, DType to) {
     if (not gradients[i].valid() or graph.type(gradients[i]).dtype != from or from == to) return;
     const Builder::Scope scope(builder, Loc{.derived = "gradients of all replicas"}, Part::kAllReduce);
@@ -33,7 +44,7 @@ void all_reduce_gradients(Graph& graph, Objective& objective, std::span<const Tr
   const std::vector<ValueId> own = gradients;
   for (std::size_t i = 0; i < gradients.size(); ++i) travels_as(i, DType::kF32, wire);
   // The last weights' gradients are ready first.
-  std::int64_t bucket = kFirstBucket, bytes = 0;
+  std::int64_t bytes = 0;
   std::vector<ValueId*> together;
   const auto flush = [&] {
     if (not together.empty()) exchange(builder, together, bucket++, "gradients of all replicas");

@@ -111,10 +111,14 @@ enum class Accumulated : std::uint8_t { kKept, kUsed /* by an update: the next s
 /// Adds to the gradient sums and the target count those of the batches since the last update, which lie in the states WEIGHT/accumulated and accumulated_targets.
 void accumulate_gradients(Graph& graph, Objective& objective, std::span<const TrainedWeight> weights, std::vector<ValueId>& gradients, Accumulated what);
 
+/// Sums the batch's loss over the replicas, and nothing else of the objective: an all_reduce node in a bucket of its own. Where several batches make an update, each is judged by its loss, and
+/// the rest is the update's: what shards collect of a bucket is added up until it is exchanged.
+void all_reduce_loss(Graph& graph, Objective& objective);
+enum class LossIs : std::uint8_t { kOwn, kAllReduced };
 /// Sums gradients and what the objective holds over the replicas: all_reduce nodes, in buckets in the order in which gradients become ready.
-/// gradients[i] is that of weights[i]; no gradients at all leave the objective. Gradients of f32 travel as `wire`: each replica's is rounded, and so is the sum; what is
+/// gradients[i] is that of weights[i]. Gradients of f32 travel as `wire`: each replica's is rounded, and so is the sum; what is
 /// added up is f32. That of a replica that is alone is rounded, too: how many there are changes no step's meaning.
-void all_reduce_gradients(Graph& graph, Objective& objective, std::span<const TrainedWeight> weights, std::vector<ValueId>& gradients, DType wire);
+void all_reduce_gradients(Graph& graph, Objective& objective, LossIs loss, std::span<const TrainedWeight> weights, std::vector<ValueId>& gradients, DType wire);
 /// Has a replica a part of the batch?
 enum class HasSamples : std::uint8_t { kNo, kYes };
 /// Running statistics, which each replica moves by its own batch, become their means over the replicas that have samples. For a graph whose only other aliases are integers.

@@ -118,10 +118,11 @@ Graph build_training(const Differentiated& step, const Recipe& recipe, bool grad
   Objective objective = step.objective;
   std::vector<ValueId> gradients = step.gradients;
   average_running_statistics(graph, step.has_samples);                                 // because each replica moves them by its own batch
-  if (recipe.train.gradient_accumulation_steps > 1)
-    accumulate_gradients(graph, objective, step.weights, gradients, Accumulated::kUsed);  // because each replica adds up its own
+  const bool accumulates = recipe.train.gradient_accumulation_steps > 1;
+  if (accumulates) all_reduce_loss(graph, objective);                                  // because it is this batch's, and the rest is the update's
+  if (accumulates) accumulate_gradients(graph, objective, step.weights, gradients, Accumulated::kUsed);  // because each replica adds up its own
   if (scales_loss(recipe)) objective.overflows = count_overflows(graph, gradients);    // because where one replica's are not finite no replica updates
-  all_reduce_gradients(graph, objective, step.weights, gradients, wire_type(recipe));  // because the optimizer needs the sum over all replicas
+  all_reduce_gradients(graph, objective, accumulates ? LossIs::kAllReduced : LossIs::kOwn, step.weights, gradients, wire_type(recipe));  // because the optimizer needs the sum over all replicas
   const std::size_t first_update = graph.aliases().size();
   attach_optimizer(graph, objective, step.weights, gradients, recipe, {.gradient_norms = gradient_norms});
   if (scales_loss(recipe)) update_unless_overflow(graph, objective, recipe, first_update);  // because all updates must be there, and no sums of batches
@@ -137,9 +138,8 @@ Graph build_accumulation(const Differentiated& step) {
   Objective objective = step.objective;
   std::vector<ValueId> gradients = step.gradients;
   average_running_statistics(graph, step.has_samples);                                 // as in the step that updates
+  all_reduce_loss(graph, objective);                                                   // because a loss that is not finite stops all replicas
   accumulate_gradients(graph, objective, step.weights, gradients, Accumulated::kKept);
-  std::vector<ValueId> none;
-  all_reduce_gradients(graph, objective, {}, none, DType::kF32);                       // because a loss that is not finite stops all replicas
   update_if_finite(graph, objective.loss_sum);                                         // because all sums must be there
   (void)expand(graph);                                                                 // because layers were kept for their gradients
   return graph;

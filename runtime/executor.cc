@@ -224,8 +224,8 @@ void Executor::execute(BoundHost& step) {
 void Executor::execute(BoundExchange& step) {
   if (state_.device != nullptr) return execute_on_device(step);
   for (std::size_t i = 0; i < step.buffers.size(); ++i) step.tensors[i].data = pointers_[step.buffers[i]];
-  if (step.collects) return state_.collected[step.bucket].add(step.tensors);
-  if (state_.shards > 0 and step.operation != plan::AllReduceStep::Operation::kAllGather) state_.collected[step.bucket].take(state_.shards, step.tensors);
+  if (step.collects) return state_.collected.add(step.bucket, step.tensors);
+  if (state_.collected.is_used() and step.operation != plan::AllReduceStep::Operation::kAllGather) state_.collected.take(step.bucket, step.tensors);
   state_.exchanges.begin(step);
 }
 

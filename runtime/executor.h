@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/collective/tree_sum.h"
+#include "runtime/collective/collected.h"
 #include "runtime/device/host_memory.h"
 #include "runtime/device/team.h"
 #include "runtime/device_work.h"
@@ -36,8 +36,7 @@ struct HostState {
   WorkMemory arena;                     ///< as large as the largest binding so far
   Exchanges exchanges;                   ///< with the other replicas
   int replica = 0, replicas = 1;         ///< which of them this is
-  std::size_t shards = 0;                ///< of this replica, each of which collects what is then exchanged; 0: what is exchanged lies in the buffers
-  std::map<std::int64_t, TreeSum> collected;  ///< by bucket
+  Collected collected;                   ///< by this replica's shards; unused: what is exchanged lies in the buffers
   std::vector<TraceTrack*> tracks;       ///< of the team's threads, where a trace is wanted; else none
 };
 

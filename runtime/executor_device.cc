@@ -87,8 +87,8 @@ void Executor::execute_on_device(BoundExchange& step) {
     contents.push_back(device.read(pointer(step.buffers[i]), current_->buffers[step.buffers[i]].bytes));
     step.tensors[i].data = contents.back().data();
   }
-  if (step.collects) return state_.collected[step.bucket].add(step.tensors);
-  if (state_.shards > 0 and step.operation != plan::AllReduceStep::Operation::kAllGather) state_.collected[step.bucket].take(state_.shards, step.tensors);
+  if (step.collects) return state_.collected.add(step.bucket, step.tensors);
+  if (state_.collected.is_used() and step.operation != plan::AllReduceStep::Operation::kAllGather) state_.collected.take(step.bucket, step.tensors);
   state_.exchanges.begin(step);
   state_.exchanges.end_begun();
   for (std::size_t i = 0; i < step.buffers.size(); ++i) device.write(pointer(step.buffers[i]), contents[i].data(), contents[i].size());

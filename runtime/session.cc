@@ -111,7 +111,7 @@ struct Session::Impl {
   std::map<std::size_t, Tensor> wholes;   // of states that are held in parts, until a step updates them: all of them
 
   explicit Impl(const SessionOptions& options)
-      : state{.team = Team(thread_count(options.threads)), .device = nullptr, .code = {}, .kernels = {}, .persistent_memory = {}, .persistents = {}, .arena = {}, .exchanges = Exchanges(options.communicator), .shards = static_cast<std::size_t>(options.shards), .collected = {}},
+      : state{.team = Team(thread_count(options.threads)), .device = nullptr, .code = {}, .kernels = {}, .persistent_memory = {}, .persistents = {}, .arena = {}, .exchanges = Exchanges(options.communicator)},
         shares_optimizer(options.shard_optimizer) {
     if (options.communicator == nullptr) return;
     state.replica = options.communicator->rank();
@@ -176,6 +176,7 @@ Session::Session(const plan::Plan& plan, SessionOptions options) {
   if (device and options.shard_optimizer)
     throw Error(Code::kUsage, fmt::format("replicas on {} do not share the optimizer's work yet", device->driver->name), {}, {"leave --shard-optimizer out"});
   impl_ = std::make_unique<Impl>(options);
+  impl_->state.collected = Collected(static_cast<std::size_t>(options.shards), program.find(plan::kAccumulateStep) != nullptr ? Collected::Over::kBatches : Collected::Over::kOneBatch);
   if (device) {
     impl_->state.device = std::make_unique<DeviceWork>(device->driver->open(device->number));
     impl_->state.device->device().load(program);
@@ -213,6 +214,8 @@ void Session::run(std::string_view entry, std::span<const std::pair<std::string,
     impl_->state.collected.clear();  // which is of a step that will never be whole
     throw;
   }
+  if (entry == plan::kShardStep) impl_->state.collected.end_shard();
+  else impl_->state.collected.end_batch();
   impl_->last = &executor;
 }
 

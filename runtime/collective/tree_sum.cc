@@ -169,3 +169,35 @@ void TreeSum::take(std::size_t terms, std::span<const ExchangedTensor> to) {
 }
 
 }  // namespace hone
+void ShardSums::add(std::size_t shard, std::span<const ExchangedTensor> term) {
+  if (shards_.size() <= shard) shards_.resize(shard + 1);
+  Shard& sum = shards_[shard];
+  sum.elements.resize(term.size());
+  for (std::size_t i = 0; i < term.size(); ++i)
+    with_element(term[i].dtype, [&]<typename Stored>(Stored) {
+      using T = typename SummedAs<Stored>::Type;
+      sum.elements[i].resize(static_cast<std::size_t>(term[i].count) * sizeof(T));
+      const auto* const from = static_cast<const Stored*>(term[i].data);
+      T* const to = reinterpret_cast<T*>(sum.elements[i].data());
+      if (sum.is_empty) return widen(from, term[i].count, to);
+      if constexpr (std::is_same_v<T, Stored>) hone::add(to, from, term[i].count, to);
+      else std::transform(from, from + term[i].count, to, to, [](Stored element, T before) { return before + widened(element); });
+    });
+  sum.is_empty = false;
+}
+
+void ShardSums::take(std::size_t shards, std::span<const ExchangedTensor> to) {
+  HONE_CHECK(shards_.size() <= shards, "more shards have collected than there should be");
+  for (Shard& shard : shards_) {
+    for (std::size_t i = 0; i < to.size(); ++i)
+      with_element(to[i].dtype, [&]<typename T>(T) {
+        const auto count = static_cast<std::size_t>(to[i].count);
+        if (shard.is_empty) std::memset(to[i].data, 0, count * sizeof(T));
+        else narrow(reinterpret_cast<const typename SummedAs<T>::Type*>(shard.elements[i].data()), to[i].count, static_cast<T*>(to[i].data));
+      });
+    tree_.add(to);
+    shard.is_empty = true;
+  }
+  tree_.take(shards, to);
+}
+

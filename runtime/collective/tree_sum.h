@@ -38,3 +38,21 @@ class TreeSum {
 };
 
 }  // namespace hone
+/// Terms of shards that come batch by batch: each shard's are added up in the order of the batches, and their sums in the tree. So bits do not depend on how shards are spread, as with TreeSum.
+/// It keeps a sum for every shard, and their memory for the next time.
+class ShardSums {
+ public:
+  /// All terms have the same types and numbers of elements.
+  void add(std::size_t shard, std::span<const ExchangedTensor> term);
+  /// Writes the sum of so many shards, of which those without terms are zeros, and begins anew. What a shard adds to it is rounded to the tensors' types, as if it travelled.
+  void take(std::size_t shards, std::span<const ExchangedTensor> to);
+
+ private:
+  struct Shard {
+    bool is_empty = true;
+    std::vector<std::vector<std::byte>> elements;  // by tensor
+  };
+  std::vector<Shard> shards_;
+  TreeSum tree_;
+};
+

@@ -217,8 +217,8 @@ inline constexpr const char* kTrainStep = "train_step";
 /// for the learning rate) and results as train_step.
 inline constexpr const char* kAccumulateStep = "accumulate_step";
 inline constexpr const char* kTrainStepNorms = "train_step_norms";  ///< the same, with a grad_norm result per trained weight
-/// Gradients of one of a replica's shards, which are collected for the idle_step that follows. Feeds and results as train_step. Not there with gradient accumulation, and not where
-/// batch normalization exchanges its statistics.
+/// Gradients of one of a replica's shards, which are collected for the idle_step that follows, or, over several batches, for that behind idle_accumulate_steps: what is collected stays until it is
+/// exchanged. Feeds and results as train_step. Not there where batch normalization exchanges its statistics.
 inline constexpr const char* kShardStep = "shard_step";
 /// What several replicas call in place of kTrainStep, kTrainStepNorms, kAccumulateStep: "replica_step", "replica_step_norms", "replica_accumulate_step". Those without samples in a
 /// batch call "idle_step" and so on: the same exchanges, to which they bring zeros or what their shards have collected, and the same update.

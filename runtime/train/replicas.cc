@@ -33,7 +33,7 @@ int checked_shards(const plan::Plan& plan, int shards, int replicas) {
   for (const plan::Program& program : plan.programs)
     if (program.find(plan::kTrainStep) != nullptr and program.find(plan::kShardStep) == nullptr)
       throw Error(Code::kPlanEntry, "the plan has no step for a shard", {},
-                  {"gradients that are accumulated over batches, and batch normalization over all replicas (model.sync_batch_norm), cannot be cut into shards: compile it without, or leave --shards out"});
+                  {"batch normalization over all replicas (model.sync_batch_norm) cannot be cut into shards: compile it without, or leave --shards out"});
   if (replicas > 1 and each > 1 and rounds_sums(plan))
     refuse("with train.exchange_precision = \"bf16\" a replica's sum of several shards would be rounded on its way to the others, so bits would depend on the number of replicas",
            fmt::format("take one shard for each replica (--shards {}), or compile with train.exchange_precision = \"f32\"", replicas));

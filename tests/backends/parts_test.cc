@@ -58,13 +58,17 @@ TEST(Parts, WithoutNormsTheRestStays) {
 }
 
 TEST(Parts, AShardCollectsAndChangesNoState) {
-  const plan::Entry part = shard_of(step(), "shard_step");
+  plan::Entry whole = step();
+  whole.feeds.push_back({.name = "unread", .dtype = DType::kF32, .shape = {Dim::symbol("N")}});
+  const plan::Entry part = shard_of(whole, "shard_step");
   EXPECT_EQ(origins(part), (Names{"backward", "exchange"}));
   EXPECT_TRUE(std::get<plan::AllReduceStep>(part.steps[1].what).collects);
   EXPECT_EQ(names(part), (Names{"x", "w", "gradient", "loss", "w/gradient"}));
   ASSERT_EQ(part.results.size(), 1u);
   EXPECT_EQ(part.results[0].name, plan::kLossSum);
-  EXPECT_EQ(part.feeds.size(), 2u) << "sizes follow from all feeds";
+  ASSERT_EQ(part.feeds.size(), 2u);
+  EXPECT_EQ(part.feeds[0].name, "x");
+  EXPECT_EQ(part.feeds[1].name, "unread") << "sizes follow from it; of the learning rate nothing does";
 }
 
 TEST(Parts, DataThatNobodyReadsAreNotFed) {
