@@ -42,8 +42,8 @@ std::unique_ptr<MpiCommunicator> connect_with_mpi(const MpiOptions& options);
 /// MPI was started here and has not come to a clean end: leave by _Exit.
 bool mpi_is_unfinished();
 
-/// Open MPI 4.1 ends the process by `_exit`, without a word of its ranks, when a TCP connection breaks while it writes. A program that defines `_exit` itself gets that call and asks here: when a
-/// call of MPI is under way, says which replica cannot be reached, as MpiOptions::when_stuck does, and returns the exit code to leave with by _Exit; else returns `status`.
+/// Open MPI 4.1 ends the process by `_exit`, without a word of its ranks, when a TCP connection breaks while it writes, and when it finds no way to another process as it starts. A program that
+/// defines `_exit` itself gets that call and asks here: when MPI starts, or a call of it is under way, says which replica cannot be reached, as MpiOptions::when_stuck does, and returns the exit code to leave with by _Exit; else returns `status`.
 int exit_code_where_mpi_ends(int status) noexcept;
 
 }  // namespace hone

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -17,6 +18,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "runtime/collective/mpi_launch.h"
 #include "runtime/collective/mpi_peers.h"
 
 namespace hone {
@@ -55,7 +57,13 @@ std::string machine() {
 }
 
 std::atomic<bool> is_open = false, was_opened = false;
-std::atomic<MpiPeers*> the_peers = nullptr;  // for a program's _exit, which gets no argument of ours
+// For a program's _exit, which gets no argument of ours:
+std::atomic<MpiPeers*> the_peers = nullptr;
+std::atomic<MpiPeers*> the_starting = nullptr;  // within MPI_Init, which ends the process itself where it finds no way to another
+
+extern "C" void end_of_a_start() {
+  if (the_starting != nullptr) std::_Exit(exit_code_where_mpi_ends(EXIT_FAILURE));
+}
 
 /// Runs `call` in a thread of its own, since MPI has calls that may never return. Nothing, and the thread stays behind, where it does not return in time.
 std::optional<int> result_within(std::chrono::steady_clock::duration timeout, std::function<int()> call) {
@@ -72,10 +80,11 @@ bool has_mpi() { return true; }
 bool mpi_is_unfinished() { return is_open; }
 
 int exit_code_where_mpi_ends(int status) noexcept {
-  MpiPeers* const peers = the_peers;
-  if (peers == nullptr or not peers->is_in_call()) return status;
+  MpiPeers *const peers = the_peers, *const starting = the_starting.exchange(nullptr);
+  if (starting == nullptr and (peers == nullptr or not peers->is_in_call())) return status;
   try {
-    peers->is_ended_by_mpi();
+    if (starting != nullptr) starting->cannot_start();
+    else peers->is_ended_by_mpi();
   } catch (...) {  // no memory: MPI itself has said something
   }
   return exit_code(Code::kPeer);
@@ -96,11 +105,14 @@ void MpiPeers::start_mpi() {
   is_open = true;
   struct sigaction action {};
   if (sigaction(SIGPIPE, nullptr, &action) == 0 and action.sa_handler == SIG_DFL) signal(SIGPIPE, SIG_IGN);  // MPI writes to peers that have gone: no reason to end without a word
+  std::atexit(end_of_a_start);  // another way of MPI to end the process
+  the_starting = this;
   const std::optional<int> result = result_within(timeout_, [&mpi = mpi_] {
     int given = 0;
     const int started = mpi.Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &given);
     return started == MPI_SUCCESS and given < MPI_THREAD_SERIALIZED ? MPI_ERR_OTHER : started;
   });
+  the_starting = nullptr;
   const double seconds = std::chrono::duration<double>(timeout_).count();
   if (not result)
     throw Error(Code::kPeer, fmt::format("MPI did not start within {}: a replica has not come, or its machine cannot be reached", human_duration(seconds)), {},
@@ -113,6 +125,13 @@ void MpiPeers::start_mpi() {
   peers_ = std::make_unique<Peer[]>(static_cast<std::size_t>(size_));
   waits_.resize(static_cast<std::size_t>(size_));
   failures_.resize(static_cast<std::size_t>(size_));
+}
+
+void MpiPeers::cannot_start() const {
+  const LaunchedRank own = launched_rank().value_or(LaunchedRank{});
+  const Error error(Code::kPeer, fmt::format("MPI cannot start on rank {} of {}: it finds no way to another replica, or to its machine", own.rank, own.size), {},
+                    {"Open MPI's own messages say more", "look at the machines' names and firewalls, and at the interfaces and ports that it was told to use (--mca btl_tcp_if_include, btl_tcp_port_min_v4, ...)"});
+  say(error);
 }
 
 /// All learn who the others are, and whether they are the same Hone.

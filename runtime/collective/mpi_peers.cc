@@ -254,13 +254,13 @@ void MpiPeers::look_who_is_gone() {
 /// The other thread is within MPI for good, and what it has written before is seen.
 void MpiPeers::is_stuck() {
   if (not failure_) failure_ = nobody_came_to(culprits());
-  say_failure();
+  say(error());
   std::_Exit(exit_code(Code::kPeer));
 }
 
-void MpiPeers::say_failure() {
-  when_stuck_(error());
-  std::fputs((std::string(error().what()) + "\n").c_str(), stderr);
+void MpiPeers::say(const Error& error) const {
+  when_stuck_(error);
+  std::fputs((std::string(error.what()) + "\n").c_str(), stderr);
 }
 
 /// It does not say which connection broke: a process that is gone within a moment is to blame, else any to which something was being sent.
@@ -268,7 +268,7 @@ void MpiPeers::is_ended_by_mpi() {
   const auto someone_is_gone = [&] { return std::any_of(&peers_[0], &peers_[size_], [](const Peer& peer) { return peer.gone != 0; }); };
   for (const auto end = steady_clock::now() + kLateNews; not failure_ and not someone_is_gone() and steady_clock::now() < end; std::this_thread::sleep_for(5ms)) look_who_is_gone();
   if (not failure_) failure_ = unreachable(culprits(), "a connection broke during a write, and MPI ends this process");
-  say_failure();
+  say(error());
 }
 
 /// Names this one, too: who hears of it cannot know which of the two is cut off from the others.

@@ -56,6 +56,8 @@ class MpiPeers {
   void fail(const char* why) noexcept;
   /// In the thread whose call it is: MPI ends the process, and none of its functions can be called any more. Returns where no call is under way, or when all is said.
   void is_ended_by_mpi();
+  /// The same, while it starts.
+  void cannot_start() const;
   bool is_in_call() const { return watch_.is_in_call(); }
   /// The clean end, after a last meeting of all.
   void finish();
@@ -115,7 +117,7 @@ class MpiPeers {
   std::string names_of(const std::vector<int>& ranks, std::string_view between) const;
   void look_who_is_gone();
   void is_stuck();
-  void say_failure();
+  void say(const Error& error) const;
   [[noreturn]] void nobody_came();
   [[noreturn]] void connection_broke(int peer, int problem);
   void spread(const std::vector<int>& blamed);
