@@ -3,35 +3,23 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <mutex>
-#include <string>
 #include <vector>
 
 #include "base/check.h"
 #include "base/diag.h"
+#include "runtime/collective/thread_meeting.h"
 #include "runtime/collective/tree_sum.h"
-#include "runtime/device/barrier.h"
-#include "runtime/device/cpu.h"
 #include "runtime/device/team.h"
 
 namespace hone {
 
 struct ThreadCommunicators::Shared {
-  explicit Shared(int replicas) : size(replicas), tensors(static_cast<std::size_t>(replicas)) {}
+  explicit Shared(int replicas) : size(replicas), meeting(replicas), tensors(static_cast<std::size_t>(replicas)) {}
 
-  /// Throws kPeer when a replica has failed.
-  void meet() {
-    if (not barrier.is_abandoned()) barrier.wait(size, waiting);
-    if (not barrier.is_abandoned()) return;
-    const std::lock_guard lock(mutex);
-    throw Error(Code::kPeer, failure, {}, {"the other replicas cannot go on without it"});
-  }
+  void meet() { meeting.meet(); }
 
   const int size;
-  const Barrier::Waiting waiting = size > usable_cores() ? Barrier::Waiting::kSleeping : Barrier::Waiting::kSpinning;
-  Barrier barrier;
-  std::mutex mutex;  // of `failure`
-  std::string failure;
+  ThreadMeeting meeting;
   std::vector<std::span<const ExchangedTensor>> tensors;  // by rank, between two meetings
   std::vector<std::unique_ptr<Member>> members;
 };
@@ -72,11 +60,7 @@ class ThreadCommunicators::Member : public Communicator {
   void barrier() override { shared_.meet(); }
 
   void fail(const char* why) noexcept override {
-    {
-      const std::lock_guard lock(shared_.mutex);
-      if (shared_.failure.empty()) shared_.failure = fmt::format("replica {} has failed: {}", rank_, why);
-    }
-    shared_.barrier.abandon();
+    shared_.meeting.fail(Error(Code::kPeer, fmt::format("replica {} has failed: {}", rank_, why), {}, {"the other replicas cannot go on without it"}));
   }
 
  private:
@@ -115,6 +99,7 @@ ThreadCommunicators::ThreadCommunicators(int size) : shared_(std::make_unique<Sh
 }
 ThreadCommunicators::~ThreadCommunicators() = default;
 int ThreadCommunicators::size() const { return shared_->size; }
+void ThreadCommunicators::renew() { shared_->meeting.renew(); }
 Communicator& ThreadCommunicators::of(int rank) { return *shared_->members.at(static_cast<std::size_t>(rank)); }
 
 }  // namespace hone

@@ -17,6 +17,8 @@ class ThreadCommunicators {
   int size() const;
   /// For one thread at a time; lives as long as this.
   Communicator& of(int rank);
+  /// After a failure, when all calls have come back: from now on they exchange again.
+  void renew();
 
  private:
   struct Shared;

@@ -36,8 +36,6 @@ template <>
 struct SummedAs<Bf16> {
   using Type = float;
 };
-DType summed_as(DType dtype) { return dtype == DType::kBF16 ? DType::kF32 : dtype; }
-
 template <typename T>
 void widen(const T* from, std::int64_t count, typename SummedAs<T>::Type* to) {
   if constexpr (std::is_same_v<T, Bf16>) std::transform(from, from + count, to, widened);
@@ -75,7 +73,8 @@ void add(const T* a, const T* b, std::int64_t count, T* sum) {
   for (; i < count; ++i) sum[i] = a[i] + b[i];
 }
 
-template <typename T>
+/// `To` is T, or what it is added up as.
+template <typename T, typename To = T>
 void sum_blocks(std::span<const void* const> terms, RangePiece range, std::span<void* const> sums) {
   using Sum = typename SummedAs<T>::Type;
   constexpr bool kWidens = not std::is_same_v<Sum, T>;
@@ -111,7 +110,7 @@ void sum_blocks(std::span<const void* const> terms, RangePiece range, std::span<
       while (used > 1 and parts[used - 2].terms == parts[used - 1].terms) merge_last();
     }
     while (used > 1) merge_last();
-    for (void* sum : sums) narrow(parts[0].elements, count, static_cast<T*>(sum) + at);
+    for (void* sum : sums) narrow(parts[0].elements, count, static_cast<To*>(sum) + at);
   }
 }
 
@@ -120,6 +119,17 @@ void sum_blocks(std::span<const void* const> terms, RangePiece range, std::span<
 void sum_in_tree(DType dtype, std::span<const void* const> terms, RangePiece range, std::span<void* const> sums) {
   HONE_CHECK(not terms.empty(), "a sum without terms");
   with_element(dtype, [&]<typename T>(T) { sum_blocks<T>(terms, range, sums); });
+}
+
+DType summed_as(DType dtype) { return dtype == DType::kBF16 ? DType::kF32 : dtype; }
+
+void sum_unrounded(DType dtype, std::span<const void* const> terms, RangePiece range, void* sum) {
+  HONE_CHECK(not terms.empty(), "a sum without terms");
+  with_element(dtype, [&]<typename T>(T) { sum_blocks<T, typename SummedAs<T>::Type>(terms, range, {&sum, 1}); });
+}
+
+void round_sums(DType dtype, const void* sums, std::int64_t count, void* to) {
+  with_element(dtype, [&]<typename T>(T) { narrow(static_cast<const typename SummedAs<T>::Type*>(sums), count, static_cast<T*>(to)); });
 }
 
 void TreeSum::merge_last() {
@@ -168,7 +178,6 @@ void TreeSum::take(std::size_t terms, std::span<const ExchangedTensor> to) {
   used_ = terms_ = 0;
 }
 
-}  // namespace hone
 void ShardSums::add(std::size_t shard, std::span<const ExchangedTensor> term) {
   if (shards_.size() <= shard) shards_.resize(shard + 1);
   Shard& sum = shards_[shard];
@@ -201,3 +210,4 @@ void ShardSums::take(std::size_t shards, std::span<const ExchangedTensor> to) {
   tree_.take(shards, to);
 }
 
+}  // namespace hone

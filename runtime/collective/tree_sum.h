@@ -16,6 +16,13 @@ namespace hone {
 /// themselves; no other elements are read or written.
 void sum_in_tree(DType dtype, std::span<const void* const> terms, RangePiece range, std::span<void* const> sums);
 
+/// What elements of a type are added up as: f32 for bf16.
+DType summed_as(DType dtype);
+/// The same sum as it is added up, before it is rounded: elements of summed_as(dtype).
+void sum_unrounded(DType dtype, std::span<const void* const> terms, RangePiece range, void* sum);
+/// Such sums as elements of the type.
+void round_sums(DType dtype, const void* sums, std::int64_t count, void* to);
+
 /// The same sum, of terms that come one after the other. It keeps as many as the tree has levels, and their memory for the next sum.
 class TreeSum {
  public:
@@ -37,7 +44,6 @@ class TreeSum {
   std::size_t used_ = 0, terms_ = 0;
 };
 
-}  // namespace hone
 /// Terms of shards that come batch by batch: each shard's are added up in the order of the batches, and their sums in the tree. So bits do not depend on how shards are spread, as with TreeSum.
 /// It keeps a sum for every shard, and their memory for the next time.
 class ShardSums {
@@ -56,3 +62,4 @@ class ShardSums {
   TreeSum tree_;
 };
 
+}  // namespace hone

@@ -13,6 +13,11 @@ namespace hone {
 
 using NamedViews = std::vector<std::pair<std::string, TensorView>>;
 
+/// Samples [begin, end) of a batch.
+struct BatchPart {
+  std::int64_t begin = 0, end = 0;
+};
+
 /// Batches of an epoch, one after the other, each fed to an entry by name. What an epoch holds is a function of its number, so that it can be entered anywhere.
 class BatchSource {
  public:

@@ -34,7 +34,7 @@ std::size_t batch_bytes(const BoundArrays& arrays, std::int64_t batch_size) {
 }  // namespace
 
 BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, ShuffleOptions shuffle, GatherOptions how)
-    : arrays_(arrays), shuffle_(arrays.pre_batched() ? ShuffleOptions{.shuffle = false} : shuffle), sample_order_(arrays.length(), shuffle_) {
+    : arrays_(arrays), shuffle_(arrays.pre_batched() ? ShuffleOptions{.shuffle = false} : shuffle), part_(arrays.pre_batched() ? nullptr : std::move(how.part)), sample_order_(arrays.length(), shuffle_) {
   const std::int64_t fixed = std::max<std::int64_t>(arrays.fixed_batch(), 1);
   if (arrays.fixed_batch() > 0) batch_size = checked_multiply<std::int64_t>(fixed, how.replicas, "the batch of all replicas");
   sample_count_ = arrays.length() / fixed * fixed;  // of the fixed sizes only whole ones can be fed
@@ -120,12 +120,14 @@ bool BatchReader::next() {
 void BatchReader::gather(std::int64_t begin, Slot& slot) {
   slot.samples.resize(static_cast<std::size_t>(size_at(begin)));
   sample_order_.copy(begin, slot.samples);
-  const auto rows = static_cast<std::int64_t>(slot.samples.size());
-  if (team_ == nullptr) return gather_rows(0, rows, slot, slot.scratch[0]);
+  const auto samples = static_cast<std::int64_t>(slot.samples.size());
+  const BatchPart part = part_ ? part_(samples) : BatchPart{.begin = 0, .end = samples};
+  const std::int64_t rows = part.end - part.begin;
+  if (team_ == nullptr) return gather_rows(part.begin, part.end, slot, slot.scratch[0]);
   const Team::InUse in_use(*team_);
   team_->run([&](const Team::Member& member) {
     const DenormalsKept kept;
-    gather_rows(rows * member.number() / member.count(), rows * (member.number() + 1) / member.count(), slot, slot.scratch[static_cast<std::size_t>(member.number())]);
+    gather_rows(part.begin + rows * member.number() / member.count(), part.begin + rows * (member.number() + 1) / member.count(), slot, slot.scratch[static_cast<std::size_t>(member.number())]);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -27,6 +28,7 @@ struct GatherOptions {
   Ahead ahead = Ahead::kIfStreamed;
   int replicas = 1;  ///< that share a batch: of a batch size that the model has fixed, each gets one
   int threads = 1;  ///< that gather a batch together, the caller's among them; those of the session that takes it: they are there anyway, and it lies where they work on it
+  std::function<BatchPart(std::int64_t samples)> part = {};  ///< what is wanted of a batch of so many samples, if not all: the rest of it is not read, and feeds are as large, with anything there. Slices of pre-batched data are read whole
 };
 
 /// Goes through arrays in the order of an epoch, batch after batch; the last one may be smaller. Pre-batched data are fed slice by slice, in order.
@@ -70,6 +72,7 @@ class BatchReader : public BatchSource {
   std::int64_t sample_count_ = 0;
   std::int64_t samples_each_ = 1;
   ShuffleOptions shuffle_;
+  std::function<BatchPart(std::int64_t)> part_;  // null: all
   SampleOrder sample_order_;
   std::int64_t begin_ = 0, size_ = 0;
   Slot in_use_, next_;

@@ -37,8 +37,7 @@ std::int64_t samples_at_a_time(const plan::Feed& feed, const TensorView& view, s
   return feed.shape[0].is_constant() and feed.shape[0].value() > 0 ? feed.shape[0].value() : 0;
 }
 
-/// Piece i of `count` things that are dealt out among `pieces`.
-std::int64_t piece_begin(std::int64_t count, std::int64_t pieces, std::int64_t i) { return count / pieces * i + std::min(i, count % pieces); }
+bool is_empty(const BatchPart& part) { return part.begin == part.end; }
 
 template <typename T>
 void add_elements(const void* from, std::span<double> to) {
@@ -69,23 +68,20 @@ void ReplicaRunner::deal_out(const plan::Entry& entry, const NamedViews& feeds) 
     at_a_time = each;
     break;
   }
-  const std::int64_t each = std::max(replicas_.shards_each(), 1), parts = replicas_.total() * each, units = samples / at_a_time;
-  if (batch_symbol_.empty() and units > parts)
+  const int each = std::max(replicas_.shards_each(), 1), parts = replicas_.total() * each;
+  if (batch_symbol_.empty() and samples / at_a_time > parts)
     throw Error(Code::kDataShape, fmt::format("the model takes {} samples at a time; {} are fed to {} replicas", at_a_time, samples, parts), {}, {"feed that many to each replica at most"});
   for (int local = 0; local < replicas_.local(); ++local) {
     Work& work = work_[static_cast<std::size_t>(local)];
     work.parts.clear();
     work.feeds.clear();
-    for (std::int64_t i = 0; i < each; ++i) {
-      const std::int64_t number = (replicas_.first() + local) * each + i;
-      work.parts.push_back({piece_begin(units, parts, number) * at_a_time, piece_begin(units, parts, number + 1) * at_a_time});
-    }
-    for (const Part& part : work.parts) work.feeds.push_back(feeds_of(entry, feeds, part));
+    for (int i = 0; i < each; ++i) work.parts.push_back(replicas_.part_of(samples, at_a_time, local, i));
+    for (const BatchPart& part : work.parts) work.feeds.push_back(feeds_of(entry, feeds, part));
   }
 }
 
 /// Part of every feed that has samples, and the others whole.
-NamedViews ReplicaRunner::feeds_of(const plan::Entry& entry, const NamedViews& feeds, const Part& part) const {
+NamedViews ReplicaRunner::feeds_of(const plan::Entry& entry, const NamedViews& feeds, const BatchPart& part) const {
   NamedViews own;
   for (const auto& [name, view] : feeds) {
     TensorView piece = view;
@@ -148,7 +144,7 @@ void ReplicaRunner::run_replica(int local, const plan::Entry& entry) {
   const bool exchanges = session.has_entry(exchanging), in_shards = exchanges and replicas_.shards_each() > 0;
   bool is_done = false;  // its exchange, and so its update
   for (std::size_t i = 0; i < work.parts.size(); ++i) {
-    if (work.parts[i].is_empty()) continue;
+    if (is_empty(work.parts[i])) continue;
     const std::string& step = in_shards ? plan::kShardStep : exchanges ? exchanging : entry.name;
     run_part(local, step, taken_by(session.entry(step), work.feeds[i]));
     is_done = not in_shards;
@@ -239,6 +235,10 @@ void ReplicaRunner::run_step(const plan::Entry& entry, const NamedViews& feeds) 
       throw;
     }
   });
+  if (std::ranges::any_of(errors, [](const std::exception_ptr& error) { return error != nullptr; })) {
+    replicas_.renew();
+    weights_are_shared_ = false;
+  }
   std::exception_ptr of_others;
   for (const std::exception_ptr& error : errors) {
     if (error == nullptr) continue;
@@ -280,7 +280,7 @@ std::vector<std::string> ReplicaRunner::find_not_finite(std::string_view name, c
     Session& session = replicas_.session(local);
     const Work& work = work_[static_cast<std::size_t>(local)];
     for (std::size_t i = 0; i < work.parts.size(); ++i) {
-      if (work.parts[i].is_empty()) continue;
+      if (is_empty(work.parts[i])) continue;
       const NotFiniteReport report = session.find_not_finite(plan::kShardStep, taken_by(session.entry(plan::kShardStep), work.feeds[i]));
       if (report.first_nan or report.first_infinity) return sentences(report);
     }

@@ -13,8 +13,8 @@
 
 namespace hone {
 
-/// A batch's samples go to the shards of all replicas (without shards: to the replicas) in their order, as equally many to each as can be, the first ones getting one more. A model
-/// that takes a fixed number of samples gets so many at a time; what has no samples goes to the first one. Every process gives the same batch, and takes its own part of it.
+/// A batch's samples go to the replicas as Replicas::part_of() says. A model that takes a fixed number of samples gets so many at a time; what has no samples goes to the first one. Every process
+/// gives a batch of the same size, of which it needs its own part alone.
 class ReplicaRunner : public StepRunner {
  public:
   /// `batch_symbol` is the plan's.
@@ -45,19 +45,14 @@ class ReplicaRunner : public StepRunner {
   void save(const KeepState& keep) override;
 
  private:
-  /// Samples [begin, end) of the batch.
-  struct Part {
-    std::int64_t begin = 0, end = 0;
-    bool is_empty() const { return begin == end; }
-  };
   /// What one local replica does.
   struct Work {
-    std::vector<Part> parts;       ///< one for each shard
+    std::vector<BatchPart> parts;       ///< one for each shard
     std::vector<NamedViews> feeds; ///< of each part
     std::vector<double> sums;      ///< of what its steps have reported
   };
   void deal_out(const plan::Entry& entry, const NamedViews& feeds);
-  NamedViews feeds_of(const plan::Entry& entry, const NamedViews& feeds, const Part& part) const;
+  NamedViews feeds_of(const plan::Entry& entry, const NamedViews& feeds, const BatchPart& part) const;
   void run_replica(int local, const plan::Entry& entry);
   void run_part(int local, const std::string& entry, const NamedViews& feeds);
   void run_step(const plan::Entry& entry, const NamedViews& feeds);

@@ -61,8 +61,7 @@ int checked_shares(const plan::Plan& plan, bool shared, int replicas) {
 Replicas::Replicas(const plan::Plan& plan, ReplicaOptions replicas, SessionOptions options) : processes_(replicas.processes), threads_(std::max(replicas.local, 1)) {
   if (replicas.local < 1 or replicas.shards < 0)
     throw Error(Code::kUsage, fmt::format("{} replicas and {} shards are asked for", replicas.local, replicas.shards), {}, {"one replica or more, and 0 shards or more"});
-  if (replicas.local > 1 and processes() > 1)
-    throw Error(Code::kUsage, fmt::format("{} processes of {} replicas each", processes(), replicas.local), {}, {"a process has one replica: start more processes instead"});
+  if (replicas.local > 1 and processes() > 1) nested_ = std::make_unique<NestedCommunicators>(*processes_, replicas.local);
   shards_each_ = checked_shards(plan, replicas.shards, replicas.local * processes());
   optimizer_shares_ = checked_shares(plan, replicas.shard_optimizer, replicas.local * processes());
   const int threads = options.threads;
@@ -77,7 +76,18 @@ Replicas::Replicas(const plan::Plan& plan, ReplicaOptions replicas, SessionOptio
   }
 }
 
+BatchPart Replicas::part_of(std::int64_t samples, std::int64_t at_a_time, int local, int shard) const {
+  const std::int64_t units = samples / at_a_time, each = std::max(shards_each_, 1), parts = total() * each, number = (first() + local) * each + shard;
+  const auto begin = [&](std::int64_t part) { return (units / parts * part + std::min(part, units % parts)) * at_a_time; };
+  return {.begin = begin(number), .end = begin(number + 1)};
+}
+
+BatchPart Replicas::part_here(std::int64_t samples, std::int64_t at_a_time) const {
+  return {.begin = part_of(samples, at_a_time, 0, 0).begin, .end = part_of(samples, at_a_time, local() - 1, std::max(shards_each_, 1) - 1).end};
+}
+
 Communicator* Replicas::communicator(int local) {
+  if (nested_ != nullptr) return &nested_->of(local);
   if (processes() > 1) return processes_;
   return threads_.size() > 1 ? &threads_.of(local) : nullptr;
 }
@@ -85,6 +95,8 @@ Communicator* Replicas::communicator(int local) {
 void Replicas::fail(int local, const char* why) noexcept {
   if (Communicator* all = communicator(local)) all->fail(why);
 }
+
+void Replicas::renew() { threads_.renew(); }
 
 void Replicas::share_weights() {
   Session& first = session();
@@ -139,7 +151,8 @@ std::vector<std::byte> Replicas::gathered_bytes(const plan::Persistent& persiste
   for (const Session& each : sessions_) each.copy_part(persistent.name, whole);
   if (processes() > 1) {
     const ExchangedTensor tensor = {persistent.initial.dtype(), persistent.initial.element_count(), whole.data()};
-    processes_->all_gather({&tensor, 1});
+    if (nested_ != nullptr) nested_->all_gather_of_process({&tensor, 1});
+    else processes_->all_gather({&tensor, 1});
   }
   return whole;
 }

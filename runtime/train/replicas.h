@@ -1,12 +1,15 @@
 // The replicas of one process: sessions of the same plan, each with its own weights, states, memory and threads, that exchange what their steps say.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/collective/communicator.h"
+#include "runtime/collective/nested_communicators.h"
 #include "runtime/collective/thread_communicators.h"
+#include "runtime/data/batch_source.h"
 #include "runtime/plan/plan.h"
 #include "runtime/session.h"
 
@@ -27,7 +30,7 @@ struct ReplicaOptions {
 class Replicas {
  public:
   /// `options.threads` are shared out among the replicas of this process, at least one to each; with shards each computes with threads / shards of them, or with one if none
-  /// are asked for, so that it is the same however they are spread. Throws what Session throws; kUsage for numbers of replicas and shards that do not go together, and for one that
+  /// are asked for, so that it is the same however they are spread. Throws what Session and NestedCommunicators throw; kUsage for numbers of replicas and shards that do not go together, and for one that
   /// is to share the optimizer's work with nobody; kPlanEntry for a plan that cannot be trained so.
   Replicas(const plan::Plan& plan, ReplicaOptions replicas, SessionOptions options);
 
@@ -41,6 +44,11 @@ class Replicas {
   int shards_each() const { return shards_each_; }
   /// How many share the optimizer's work; 1: each does all of it.
   int optimizer_shares() const { return optimizer_shares_; }
+  /// A batch's samples go to the shards of all replicas (without shards: to the replicas) in their order, `at_a_time` together, as equally many to each as can be, the first ones getting one more.
+  /// Those of shard `shard` of a local replica.
+  BatchPart part_of(std::int64_t samples, std::int64_t at_a_time, int local, int shard) const;
+  /// Those of all replicas of this process.
+  BatchPart part_here(std::int64_t samples, std::int64_t at_a_time) const;
   /// They compute as one alone does: nothing is exchanged.
   bool is_alone() const { return total() == 1 and shards_each_ == 0; }
 
@@ -50,6 +58,8 @@ class Replicas {
   Communicator* between_processes() { return processes_; }
   /// A local replica fails: nobody waits for it.
   void fail(int local, const char* why) noexcept;
+  /// When all local replicas have come back from steps that failed: they may try again, unless there are several processes. Their weights may differ.
+  void renew();
 
   /// All local replicas get the weights and states of the first one, and that of the first process.
   void share_weights();
@@ -65,7 +75,8 @@ class Replicas {
   Tensor value_of_first(const std::string& state);
 
   Communicator* processes_;
-  ThreadCommunicators threads_;
+  ThreadCommunicators threads_;                   // where there is one process
+  std::unique_ptr<NestedCommunicators> nested_;  // where several have several replicas each
   int shards_each_ = 0, optimizer_shares_ = 1;
   std::vector<Session> sessions_;
 };

@@ -84,6 +84,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   changes.file = "the options of fit";
   const Recipe recipe = change_at_run_time(recipe_, changes);
   set_random_seed(session_, recipe.train.seed);
+  forget_accumulated(session_);
   DatasetBatches source = batches(*entries.step, train, "the data to train on");
   std::optional<DatasetBatches> valid;
   if (options.valid) valid.emplace(*entries.evaluate, *options.valid, BindOptions{.flag = "the data to validate on", .batch_symbol = batch_symbol_, .pre_batched = false, .scale = recipe.data.scale});

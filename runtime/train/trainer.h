@@ -51,7 +51,7 @@ class Trainer {
   Recipe& recipe() { return recipe_; }
 
   /// Trains on batches: tensors by input name, "x" for the only input, "y" for the target. An epoch is a pass over the data set, whose order follows from its own seeds.
-  /// At the end the weights are moving averages where the recipe asks for them. Throws what TrainingLoop, Checkpoints and DatasetBatches throw; kUsage for options that make no
+  /// At the end the weights are moving averages where the recipe asks for them. After an error they are those of the last step, and it may be called again, unless several processes train together. Throws what TrainingLoop, Checkpoints and DatasetBatches throw; kUsage for options that make no
   /// sense and a run_dir that holds another run's checkpoints.
   TrainResult fit(const Dataset& train, FitOptions options = {});
 

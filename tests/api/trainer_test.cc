@@ -1,4 +1,5 @@
 // Trainer: fit, evaluate and predict on data sets, and going on after a stop.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,6 +58,24 @@ TEST(Trainer, ReplicasThatShareTheOptimizersWorkHoldTheirPartOfIt) {
   EXPECT_GT(moments, 0);
   const auto held = [](Trainer& trainer) { return trainer.session().memory("eval_step").persistent; };
   EXPECT_NEAR(static_cast<double>(held(plain) - held(shared)), 0.75 * static_cast<double>(moments), 128.0 * static_cast<double>(plain.session().program().persistents.size()));
+}
+
+/// One replica finds a class that is none, in the second batch; the other one waits for it in vain.
+TEST(Trainer, ReplicasGoOnAfterAnError) {
+  for (const std::int64_t group : {1, 2}) {
+    const plan::Plan plan = test::compiled(test::kLoss + fmt::format("[optimizer]\nkind = \"adam\"\n[train]\nepochs = 2\ngradient_accumulation_steps = {}\n", group));
+    Trainer after_error(plan, one_thread(), {.local = 2}), without(plan, one_thread(), {.local = 2});
+    Batch wrong(0, 16);
+    std::vector<std::int64_t> classes(16, 1);
+    classes[14] = 99;
+    wrong.target = Tensor::of<std::int64_t>({16}, std::span<const std::int64_t>(classes));
+    test::expect_error(Code::kDataRange, "99", [&] { after_error.fit(Dataset::from_tensor_slices({{"x", wrong.x}, {"y", wrong.target}}).batch(8), {.quiet = true}); });
+    classes[14] = 1;
+    const Tensor right = Tensor::of<std::int64_t>({16}, std::span<const std::int64_t>(classes));
+    if (group == 1) without.fit(Dataset::from_tensor_slices({{"x", wrong.x}, {"y", right}}).batch(8), {.steps = 1, .quiet = true});  // what was done before the error
+    for (Trainer* trainer : {&after_error, &without}) trainer->fit(samples().batch(8), {.quiet = true});
+    EXPECT_EQ(weights(after_error), weights(without)) << "batches in a group: " << group;
+  }
 }
 
 TEST(Trainer, FitsEvaluatesAndPredicts) {

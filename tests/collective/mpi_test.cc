@@ -24,7 +24,7 @@ struct Job {
 
   Launch launch(const TempFolder& folder) const {
     std::vector<std::string> worker = {std::string(HONE_BIN_DIR) + "/mpi_worker", what, folder.path()};
-    if (what != "conform" and what != "part") worker.push_back(fmt::format("{}", kTimeout));
+    if (not what.starts_with("conform") and what != "part") worker.push_back(fmt::format("{}", kTimeout));
     return {.size = size, .program = std::move(worker), .transport = transport, .options = options};
   }
 };
@@ -62,6 +62,7 @@ TEST_F(Mpi, ConformsInOneReplica) { conform({.size = 1, .what = "conform"}); }
 TEST_F(Mpi, ConformsInTwoReplicas) { conform({.size = 2, .what = "conform"}); }
 TEST_F(Mpi, ConformsInThreeReplicas) { conform({.size = 3, .what = "conform"}); }
 TEST_F(Mpi, ConformsInFourReplicas) { conform({.size = 4, .what = "conform"}); }
+TEST_F(Mpi, ConformsInTwoReplicasOfEachOfThreeProcesses) { conform({.size = 3, .what = "conform_nested"}); }
 TEST_F(Mpi, ConformsOverTcp) { conform({.size = 3, .what = "conform", .transport = "tcp"}); }
 /// As in containers, which forbid a process to read another's memory.
 TEST_F(Mpi, ConformsWithoutReadingOthersMemory) { conform({.size = 3, .what = "conform", .options = {"--mca", "btl_vader_single_copy_mechanism", "none"}}); }

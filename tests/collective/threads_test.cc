@@ -1,32 +1,35 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "runtime/collective/nested_communicators.h"
 #include "runtime/collective/thread_communicators.h"
 #include "runtime/collective/tree_sum.h"
 #include "tests/collective/conformance.h"
+#include "tests/support/temp_folder.h"
 
 namespace hone::test {
 namespace {
 
-class ThreadDriver : public testing::TestWithParam<int> {};
-
-TEST_P(ThreadDriver, Conform) {
-  const int size = GetParam();
-  ThreadCommunicators communicators(size);
-  for (const ConformanceCase& each : conformance_cases()) {
+/// Runs the cases in a thread for each rank.
+void expect_conform(int size, const std::function<Communicator&(int rank)>& of, std::span<const ConformanceCase> cases = conformance_cases()) {
+  for (const ConformanceCase& each : cases) {
     SCOPED_TRACE(each.name);
     std::vector<std::string> wrong(static_cast<std::size_t>(size));
     std::vector<std::thread> threads;
     for (int rank = 0; rank < size; ++rank)
       threads.emplace_back([&, rank] {
         try {
-          wrong[static_cast<std::size_t>(rank)] = each.run(communicators.of(rank));
+          wrong[static_cast<std::size_t>(rank)] = each.run(of(rank));
         } catch (const std::exception& error) {
           wrong[static_cast<std::size_t>(rank)] = error.what();
-          communicators.of(rank).fail(error.what());
+          of(rank).fail(error.what());
         }
       });
     for (std::thread& thread : threads) thread.join();
@@ -34,7 +37,79 @@ TEST_P(ThreadDriver, Conform) {
   }
 }
 
+class ThreadDriver : public testing::TestWithParam<int> {};
+
+TEST_P(ThreadDriver, Conform) {
+  ThreadCommunicators communicators(GetParam());
+  expect_conform(GetParam(), [&](int rank) -> Communicator& { return communicators.of(rank); });
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, ThreadDriver, testing::Values(1, 2, 3, 4, 5, 8, 13));
+
+TEST(ThreadCommunicators, ExchangeAgainWhenTheyAreRenewedAfterAFailure) {
+  ThreadCommunicators communicators(3);
+  const auto of = [&](int rank) -> Communicator& { return communicators.of(rank); };
+  for (int round = 0; round < 2; ++round) {
+    expect_conform(3, of, conformance_cases().first(1));
+    expect_conform(3, of, conformance_cases().last(1));  // a failure
+    communicators.renew();
+  }
+}
+
+/// So many "processes" of so many replicas each.
+class NestedDriver : public testing::TestWithParam<std::pair<int, int>> {};
+
+TEST_P(NestedDriver, Conform) {
+  const auto [processes, local] = GetParam();
+  ThreadCommunicators between(processes);
+  std::vector<std::unique_ptr<NestedCommunicators>> nested;
+  for (int process = 0; process < processes; ++process) nested.push_back(std::make_unique<NestedCommunicators>(between.of(process), local));
+  expect_conform(processes * local, [&, each = local](int rank) -> Communicator& { return nested[static_cast<std::size_t>(rank / each)]->of(rank % each); });
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, NestedDriver, testing::Values(std::pair(1, 2), std::pair(2, 1), std::pair(2, 2), std::pair(3, 2), std::pair(2, 4)),
+                         [](const auto& info) { return std::to_string(info.param.first) + "x" + std::to_string(info.param.second); });
+
+TEST(NestedCommunicators, RefusesANumberWhoseSumIsNoPartOfTheTree) {
+  ThreadCommunicators between(2);
+  expect_error(Code::kUsage, "several processes of 3 replicas each", [&] { NestedCommunicators(between.of(0), 3); });
+}
+
+/// Batches leave the last shards without samples.
+TEST(ShardSums, OfSeveralBatchesDoNotDependOnHowShardsAreSpread) {
+  constexpr std::size_t kElements = 1500, kShards = 8, kBatches = 3;
+  const auto term = [](std::size_t shard, std::size_t batch) {
+    std::vector<float> values(kElements);
+    for (std::size_t i = 0; i < kElements; ++i) values[i] = static_cast<float>((shard * 7919 + batch * 31 + i * 104'729) % 9973) * (shard % 3 == 0 ? 1e-4f : 10.f);
+    return values;
+  };
+  const auto sum = [&](std::size_t each) {
+    std::vector<std::vector<float>> devices;
+    for (std::size_t first = 0; first < kShards; first += each) {
+      ShardSums sums;
+      for (std::size_t batch = 0; batch < kBatches; ++batch)
+        for (std::size_t shard = first; shard < std::min(first + each, kShards - batch); ++shard) {
+          std::vector<float> values = term(shard, batch);
+          const ExchangedTensor tensor = {DType::kF32, kElements, values.data()};
+          sums.add(shard - first, {&tensor, 1});
+        }
+      const ExchangedTensor to = {DType::kF32, kElements, devices.emplace_back(kElements, 1.f).data()};
+      sums.take(each, {&to, 1});
+    }
+    std::vector<const void*> terms;
+    for (const auto& device : devices) terms.push_back(device.data());
+    std::vector<float> result(kElements);
+    void* const to = result.data();
+    sum_in_tree(DType::kF32, terms, {0, kElements}, {&to, 1});
+    return result;
+  };
+  const std::vector<float> want = sum(1);
+  for (const std::size_t each : {2, 4, 8}) EXPECT_EQ(sum(each), want) << each << " on a device";
+  double exact = 0;
+  for (std::size_t batch = 0; batch < kBatches; ++batch)
+    for (std::size_t shard = 0; shard < kShards - batch; ++shard) exact += term(shard, batch)[7];
+  EXPECT_NEAR(want[7], exact, 1e-5 * exact);
+}
 
 /// Terms that come one after the other on some devices, and are then summed over those, are summed as if each had a device of its own.
 TEST(TreeSum, DoesNotDependOnHowTermsAreSpread) {

@@ -46,6 +46,38 @@ TEST_F(TrainedByRanks, InShardsIsTheSameBitsAsInOneProcess) {
   }
 }
 
+/// Two replicas in each of two processes: what four of one process learn, and four processes.
+TEST_F(TrainedByRanks, OfSeveralReplicasIsTheSameBitsAsInOneProcess) {
+  for (const auto& [name, flags] : {std::pair("plain", ""), {"shared", " --shard-optimizer"}, {"shards", " --shards 8"}}) {
+    const auto called = [name = std::string(name)](const char* where) { return name + where; };
+    const std::string training = std::string("--quiet --epochs 2") + flags;
+    run_well(folder().path(), TrainedModel::command(called("threads"), training + " --virtual 4"));
+    run(called("nested"), 2, training + " --virtual 2");
+    EXPECT_TRUE(model(called("nested")) == model(called("threads"))) << name;
+    for (const char* file : {"model", "optimizer"}) {
+      const std::string path = fmt::format("/checkpoint-000010/{}.safetensors", file);
+      EXPECT_TRUE(folder().read(called("nested") + path) == folder().read(called("threads") + path)) << name << ", " << file;
+    }
+  }
+  const Ranks talks(folder(), "talks", {.size = 2}, TrainedModel::command("talks", "--epochs 1 --virtual 2"));
+  talks.expect_all_well();
+  EXPECT_THAT(talks.said(0), HasSubstr("4 replicas in 2 processes of 2 logical devices: 16 samples a step, 4 for each"));
+}
+
+TEST_F(TrainedByRanks, OfReplicasThatAreNotEquallyManyIsRefused) {
+  const auto command = [](int replicas) { return TrainedModel::command("run", fmt::format("--quiet --virtual {}", replicas)); };
+  const Ranks three(folder(), "three", {.size = 2}, command(3));
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(three.exit_code(rank), 2);
+    EXPECT_THAT(three.said(rank), HasSubstr("several processes of 3 replicas each"));
+  }
+  const Ranks other(folder(), "other", {.size = 3}, command(2), {{1, command(4)}});
+  for (const int rank : {0, 1, 2}) {
+    EXPECT_EQ(other.exit_code(rank), 9);
+    EXPECT_THAT(other.said(rank), HasSubstr("rank 1 of 3 has another command line"));
+  }
+}
+
 TEST_F(TrainedByRanks, InShardsIsTheSameBitsBetweenMachines) {
   const TwoMachines machines(folder());
   if (const std::string why = machines.why_not(); not why.empty()) GTEST_SKIP() << why;
@@ -112,6 +144,17 @@ TEST_F(TrainedByRanks, NamesOneThatIsKilledAndGoesOnAsIfItWereNot) {
   }
   Ranks(folder(), "run", {.size = 3}, command("run") + " --resume").expect_all_well();
   EXPECT_TRUE(model("run") == model("whole"));
+}
+
+/// Where there is no interface, or no port, Open MPI ends the processes itself.
+TEST_F(TrainedByRanks, SayThatTheyFindNoWayToEachOther) {
+  for (const auto& [option, value] : {std::pair("btl_tcp_if_include", "no_interface0"), {"btl_tcp_port_min_v4", "1"}}) {
+    const Ranks ranks(folder(), option, {.size = 2, .transport = "tcp", .options = {"--mca", option, value, "--mca", "btl_tcp_port_range_v4", "1"}}, TrainedModel::command("run", "--quiet"));
+    for (const int rank : {0, 1}) {
+      EXPECT_EQ(ranks.exit_code(rank), 9) << option;
+      EXPECT_THAT(ranks.said(rank), AllOf(HasSubstr(fmt::format("error[HN-0801]: MPI cannot start on rank {} of 2: it finds no way to another replica", rank)), HasSubstr("btl_tcp_if_include")));
+    }
+  }
 }
 
 TEST_F(TrainedByRanks, NamesOneThatHasAnotherPlan) {

@@ -329,6 +329,30 @@ TEST(BatchReader, LastBatchIsSmallerAndMemoryIsUsedAgain) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(*memory.begin()) % 64, 0u);
 }
 
+/// A process that takes the last third of a batch.
+TEST(BatchReader, ReadsThePartThatIsWanted) {
+  const BoundArrays data(classifier(), pair_of(counted("x.npy", {8, 4}), array<std::int64_t>("y.npy", {8}, {0, 1, 2, 0, 1, 2, 0, 1})), options());
+  const auto part = [](std::int64_t samples) { return BatchPart{.begin = samples * 2 / 3, .end = samples}; };
+  for (const int threads : {1, 2})
+    for (const Ahead ahead : {Ahead::kNever, Ahead::kAlways}) {
+      BatchReader whole(data, 3, {.shuffle = true, .seed = 4}), last(data, 3, {.shuffle = true, .seed = 4}, {.ahead = ahead, .threads = threads, .part = part});
+      whole.start_epoch(0);
+      last.start_epoch(0);
+      while (whole.next()) {
+        ASSERT_TRUE(last.next());
+        EXPECT_EQ(last.feeds()[0].second.shape, whole.feeds()[0].second.shape);
+        const auto wanted = values_of<float>(whole.feeds()[0].second), got = values_of<float>(last.feeds()[0].second);
+        const auto begin = part(whole.size()).begin * 4;
+        for (std::int64_t i = 0; i < whole.size() * 4; ++i) {
+          const auto at = static_cast<std::size_t>(i);
+          if (i >= begin) EXPECT_EQ(got[at], wanted[at]);
+          else if (whole.size() == 3) EXPECT_EQ(got[at], 0) << "read, though nobody wanted it";
+        }
+      }
+      EXPECT_FALSE(last.next());
+    }
+}
+
 TEST(BatchReader, EpochIsEnteredAtAnyBatch) {
   const BoundArrays data(classifier(), pair_of(counted("x.npy", {5, 4}), array<std::int64_t>("y.npy", {5}, {0, 1, 2, 0, 1})), options());
   for (const Ahead ahead : {Ahead::kNever, Ahead::kAlways}) {

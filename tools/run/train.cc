@@ -197,8 +197,8 @@ std::uint64_t hash_of_data(const BoundArrays& data) {
 }
 
 /// All processes of a run must have the same before the first step: they exchange nothing but gradients.
-void require_same_job(Communicator& processes, const Arguments& arguments, const Recipe& recipe, const BoundArrays& data, std::int64_t batch) {
-  const std::string how = fmt::format("{} {} {} {} {} {} {} {} {} {}", batch, arguments.no_shuffle, arguments.pre_batched, arguments.steps, arguments.limit, arguments.shards, arguments.check_every, arguments.save_steps, arguments.log_grad_norms, arguments.shard_optimizer);
+void require_same_job(Communicator& processes, const Job& job, const Arguments& arguments, const Recipe& recipe, const BoundArrays& data, std::int64_t batch) {
+  const std::string how = fmt::format("{} {} {} {} {} {} {} {} {} {} {}", job.replicas.local(), batch, arguments.no_shuffle, arguments.pre_batched, arguments.steps, arguments.limit, arguments.shards, arguments.check_every, arguments.save_steps, arguments.log_grad_norms, arguments.shard_optimizer);
   const MappedFile plan(arguments.plan);
   require_same(processes, std::array<std::pair<std::string, std::uint64_t>, 4>{
                               std::pair("another plan", hash_of(plan.bytes())), {"another recipe", hash_of(to_json(recipe))}, {"other data", hash_of_data(data)}, {"another command line", hash_of(how)}});
@@ -207,7 +207,9 @@ void require_same_job(Communicator& processes, const Arguments& arguments, const
 void say_replicas(Progress& progress, const Job& job, const Arguments& arguments, std::int64_t batch) {
   const int replicas = job.replicas.total();
   if (replicas == 1) return;
-  const std::string where = job.replicas.processes() > 1 ? fmt::format("{} processes", replicas) : fmt::format("{} logical devices", replicas);
+  const std::string where = job.replicas.processes() == 1 ? fmt::format("{} logical devices", replicas)
+                            : job.replicas.local() == 1   ? fmt::format("{} processes", replicas)
+                                                          : fmt::format("{} processes of {} logical devices", job.replicas.processes(), job.replicas.local());
   if (arguments.pre_batched and job.plan.batch_symbol.empty()) progress.say(fmt::format("{} replicas in {}: the model's sizes are fixed, so each batch of the data goes to one of them, and the others wait", replicas, where));
   else if (arguments.pre_batched) progress.say(fmt::format("{} replicas in {}: each batch of the data is split among them", replicas, where));
   else progress.say(fmt::format("{} replicas in {}: {} samples a step, {} for each", replicas, where, batch, batch % replicas == 0 ? std::to_string(batch / replicas) : fmt::format("{} or {}", batch / replicas, batch / replicas + 1)));
@@ -240,7 +242,7 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   std::optional<BoundArrays> valid;
   if (not valid_sources.empty()) valid = open_data(job, recipe, *entries.evaluate, "--valid", valid_sources, arguments.pre_batched);
   const std::int64_t batch = global_batch(job, recipe, arguments, data.fixed_batch());
-  if (processes != nullptr) require_same_job(*processes, arguments, recipe, data, batch);
+  if (processes != nullptr) require_same_job(*processes, job, arguments, recipe, data, batch);
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_replicas(progress, job, arguments, batch);
   progress.set_batch_size(arguments.pre_batched ? 0 : batch * (entries.accumulate == nullptr ? 1 : recipe.train.gradient_accumulation_steps));
@@ -251,7 +253,9 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   for (const std::string& file : {arguments.out, arguments.trace})
     if (not file.empty()) AtomicFile writable(file);  // better refused now than after the last epoch
 
-  const GatherOptions gather = {.replicas = job.replicas.total(), .threads = job.replicas.is_alone() ? job.session.threads() : 1};
+  GatherOptions gather = {.replicas = job.replicas.total(), .threads = job.replicas.is_alone() ? job.session.threads() : 1};
+  if (processes != nullptr)
+    gather.part = [&replicas = job.replicas, at_a_time = std::max<std::int64_t>(data.fixed_batch(), 1)](std::int64_t samples) { return replicas.part_here(samples, at_a_time); };
   BatchReader batches(data, batch, {.shuffle = not arguments.no_shuffle, .buffer = recipe.data.shuffle_buffer, .seed = recipe.train.seed}, gather);
   std::optional<BatchReader> validation;
   if (valid or arguments.dry_run) validation.emplace(valid ? *valid : data, batch, ShuffleOptions{.shuffle = false}, gather);

@@ -1,6 +1,7 @@
 // One replica of a test, started by mpirun: mpi_worker WHAT FOLDER [TIMEOUT_MS [VERSION]]. What it has to say goes to FOLDER/said.RANK, its exit code to FOLDER/exit.RANK: mpirun's own exit
 // code is one for all. WHAT is
 //   conform                                every case of conformance.h
+//   conform_nested                         the same, of two replicas in each process
 //   part                                   meet the others, and part from them
 //   all_reduce, small, broadcast, barrier  over and over, until an Error comes. FOLDER/ready.RANK, with the process's number, says that it may be killed or stopped
 //   fail                                   the same, and replica 1 fails
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -20,6 +22,7 @@
 
 #include "base/diag.h"
 #include "runtime/collective/mpi_communicator.h"
+#include "runtime/collective/nested_communicators.h"
 #include "tests/collective/conformance.h"
 
 namespace hone::test {
@@ -64,6 +67,15 @@ int conform(Communicator& all, const std::string& folder) {
   return wrong == 0 ? 0 : 1;
 }
 
+int conform_nested(Communicator& processes, const std::string& folder) {
+  NestedCommunicators nested(processes, 2);
+  int wrong[2] = {};
+  std::thread second([&] { wrong[1] = conform(nested.of(1), folder); });
+  wrong[0] = conform(nested.of(0), folder);
+  second.join();
+  return std::max(wrong[0], wrong[1]);
+}
+
 /// Until an Error comes. The numbers are small, so that sums are exact.
 void repeat(Communicator& all, const Arguments& arguments) {
   const std::int64_t count = arguments.what == "small" ? 10 : 1'000'000;
@@ -98,6 +110,7 @@ int run(const Arguments& arguments, int rank) {
                                        std::_Exit(error.exit_code());
                                      }});
   if (arguments.what == "conform") return conform(*all, arguments.folder);
+  if (arguments.what == "conform_nested") return conform_nested(*all, arguments.folder);
   if (arguments.what == "part") return 0;
   repeat(*all, arguments);
   return 0;

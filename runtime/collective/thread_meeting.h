@@ -1,0 +1,31 @@
+// Where the replicas of one process wait for each other, until one of them fails.
+#pragma once
+
+#include <mutex>
+#include <optional>
+
+#include "base/diag.h"
+#include "runtime/device/barrier.h"
+
+namespace hone {
+
+class ThreadMeeting {
+ public:
+  explicit ThreadMeeting(int size);
+
+  int size() const { return size_; }
+  /// Returns when all have called it; what they wrote before is then seen. Throws the first failure, then and ever after.
+  void meet();
+  void fail(const Error& failure) noexcept;
+  /// Forgets failures. Nobody is in meet(), and all that were have come back.
+  void renew();
+
+ private:
+  const int size_;
+  const Barrier::Waiting waiting_;
+  std::optional<Barrier> barrier_;
+  std::mutex mutex_;  // of `failure_`
+  std::optional<Error> failure_;
+};
+
+}  // namespace hone
