@@ -34,10 +34,10 @@ class Budgeted {
   Budgeted(const plan::Program& program, const std::string& batch_symbol, const MemoryBudget& budget) : program_(program), batch_symbol_(batch_symbol), budget_(budget) {}
 
   std::optional<Need> need(std::int64_t batch) const {
-    const auto planned = planned_memory(program_, batch_symbol_, batch, budget_.among);
+    const auto planned = planned_memory(program_, batch_symbol_, batch, budget_.calls);
     if (not planned) return std::nullopt;
     Need need{.planned = *planned};
-    for (const plan::Entry* entry : training_entries(program_, budget_.among)) need.scratch = std::max(need.scratch, library_scratch(*entry, sizes_for(batch_symbol_, batch)));
+    for (const plan::Entry* entry : called_entries(program_, budget_.calls)) need.scratch = std::max(need.scratch, library_scratch(*entry, sizes_for(batch_symbol_, batch)));
     return need;
   }
   bool fits(std::int64_t batch) const { return need(batch)->bytes() <= budget_.bytes; }
@@ -61,7 +61,7 @@ class Budgeted {
       ways_out.push_back(fitting > 0 ? fmt::format("a batch of {} fits: --batch {}, or --batch auto for the largest that does", fitting, fitting) : "not even one sample fits");
     }
     ways_out.push_back(fmt::format("hone-compile --memory-limit BYTES --batch {} makes a plan that keeps less for the backward pass", batch));
-    ways_out.emplace_back(budget_.among.shares > 1 ? "more replicas hold smaller parts of the optimizer's states each" : "--shard-optimizer with several replicas divides the optimizer's states among them");
+    ways_out.emplace_back(budget_.calls.shares > 1 ? "more replicas hold smaller parts of the optimizer's states each" : "--shard-optimizer with several replicas divides the optimizer's states among them");
     throw Error(Code::kMemory, fmt::format("a training step of batch {} takes {}, and there is {}", batch, need_text(*need(batch)), budget_.source), {}, std::move(ways_out));
   }
 

@@ -12,15 +12,15 @@ namespace hone {
 /// What one replica may take.
 struct MemoryBudget {
   std::int64_t bytes = 0;
-  AmongReplicas among = {};
+  RunCalls calls = {};
   std::string source;  ///< "--memory-limit 2 GiB", for errors
 };
 
-/// The largest batch of a training step that fits, and at most `most`. Counts weights, states, activations, gradients and the scratch of library calls.
+/// The largest batch that fits, whatever the run calls, and at most `most`. Counts weights, states, activations, gradients and the scratch of library calls.
 /// Throws Error kMemory where not even one sample fits, saying what that takes; kUsage where the batch is fixed or sizes are known only when running.
 std::int64_t largest_batch(const plan::Program& program, const std::string& batch_symbol, const MemoryBudget& budget, std::int64_t most);
 
-/// Throws Error kMemory if a training step of that batch does not fit: what is needed, what there is, and ways out. Says nothing where sizes are known only when running.
+/// Throws Error kMemory if what the run calls does not fit with that batch: what is needed, what there is, and ways out. Says nothing where sizes are known only when running.
 void require_fits(const plan::Program& program, const std::string& batch_symbol, const MemoryBudget& budget, std::int64_t batch);
 
 }  // namespace hone

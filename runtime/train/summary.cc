@@ -124,29 +124,32 @@ std::string memory_text(const SummaryOptions& options) {
 
 }  // namespace
 
-std::vector<const plan::Entry*> training_entries(const plan::Program& program, AmongReplicas among) {
+std::vector<const plan::Entry*> called_entries(const plan::Program& program, RunCalls calls) {
+  std::vector<const char*> names = {plan::kTrainStep, plan::kAccumulateStep};
+  if (calls.norms) names.push_back(plan::kTrainStepNorms);
+  if (calls.evaluates) names.push_back(plan::kEvalStep);
   std::vector<const plan::Entry*> entries;
-  for (const char* name : {plan::kTrainStep, plan::kAccumulateStep}) {
+  for (const char* name : names) {
     const plan::Entry* entry = program.find(name);
-    if (among.replicas > 1)  // a model's own training has no others
+    if (calls.replicas > 1)  // a model's own training has no others, and an evaluation exchanges nothing
       if (const plan::Entry* exchanging = program.find(plan::replica_entry(name))) entry = exchanging;
-    if (among.shares > 1 and entry != nullptr)
+    if (calls.shares > 1 and entry != nullptr)
       if (const plan::Entry* sharded = program.find(plan::sharded_entry(entry->name))) entry = sharded;
     if (entry != nullptr) entries.push_back(entry);
   }
   return entries;
 }
 
-std::optional<PlannedMemory> planned_memory(const plan::Program& program, const std::string& batch_symbol, std::int64_t batch_size, AmongReplicas among) {
-  const std::vector<const plan::Entry*> entries = training_entries(program, among);
-  if (entries.empty()) return std::nullopt;
+std::optional<PlannedMemory> planned_memory(const plan::Program& program, const std::string& batch_symbol, std::int64_t batch_size, RunCalls calls) {
+  if (program.find(plan::kTrainStep) == nullptr) return std::nullopt;
+  const std::vector<const plan::Entry*> entries = called_entries(program, calls);
   PlannedMemory planned;
   for (const plan::Entry* entry : entries) {
     const auto arena = arena_size(*entry, sizes_for(batch_symbol, batch_size));
     if (not arena) return std::nullopt;
     planned.arena = std::max(planned.arena, arena->bytes);
   }
-  for (const plan::Persistent& persistent : program.persistents) planned.persistent += held_bytes(persistent, among.shares);
+  for (const plan::Persistent& persistent : program.persistents) planned.persistent += held_bytes(persistent, calls.shares);
   return planned;
 }
 

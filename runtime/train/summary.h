@@ -13,17 +13,19 @@ namespace hone {
 /// Bytes that training is planned to take, library scratch left out.
 struct PlannedMemory {
   std::int64_t persistent = 0;  ///< weights, states, constants; of states in parts the largest part
-  std::int64_t arena = 0;       ///< activations, gradients, temporaries of a training step
+  std::int64_t arena = 0;       ///< activations, gradients, temporaries
 };
-/// Among how many replicas one trains: those run other steps, which keep gradients until they are exchanged.
-struct AmongReplicas {
+/// What a run calls. Among several replicas steps are others, which keep gradients until they are exchanged.
+struct RunCalls {
   int replicas = 1;
-  int shares = 1;  ///< that share the optimizer's work
+  int shares = 1;          ///< that share the optimizer's work
+  bool norms = false;      ///< of gradients, which are then whole
+  bool evaluates = false;  ///< with batches of the same size
 };
-/// The entries that such a replica trains with, as far as the program has them: the step, and that which adds gradients up.
-std::vector<const plan::Entry*> training_entries(const plan::Program& program, AmongReplicas among);
-/// Of one replica, for full batches of its own. Nothing for a program that does not train, or where sizes are not known before the data are.
-std::optional<PlannedMemory> planned_memory(const plan::Program& program, const std::string& batch_symbol, std::int64_t batch_size, AmongReplicas among = {});
+/// The entries that a replica of such a run calls, as far as the program has them: the step, that which adds gradients up, that which evaluates.
+std::vector<const plan::Entry*> called_entries(const plan::Program& program, RunCalls calls);
+/// Of one replica, for full batches of its own: what the entry takes that takes most. Nothing for a program that does not train, or where sizes are not known before the data are.
+std::optional<PlannedMemory> planned_memory(const plan::Program& program, const std::string& batch_symbol, std::int64_t batch_size, RunCalls calls = {});
 
 /// "4.81 MiB (611 KiB of weights and states, 4.21 MiB of activations and gradients)"
 std::string planned_text(const PlannedMemory& memory);

@@ -76,6 +76,24 @@ TEST(Summary, SaysNothingOfMemoryThatIsNotKnownBefore) {
   EXPECT_FALSE(planned_memory(program, "N", 32));
 }
 
+/// Memory is planned for whatever the run calls: an evaluation may take more than a step that makes activations again.
+TEST(Summary, CountsWhatTakesMostOfWhatARunCalls) {
+  plan::Program program = small_program();
+  const auto add = [&](const char* name, std::int64_t width) {
+    plan::Entry entry = program.entries[0];
+    entry.name = name;
+    entry.buffers[0].shape = {Dim::symbol("N"), Dim(width)};
+    program.entries.push_back(entry);
+  };
+  add(plan::kAccumulateStep, 300);
+  add(plan::kEvalStep, 1000);
+  add(plan::kTrainStepNorms, 2000);
+  const auto arena = [&](RunCalls calls) { return planned_memory(program, "N", 32, calls)->arena; };
+  EXPECT_EQ(arena({}), 32 * 300 * 4);
+  EXPECT_EQ(arena({.evaluates = true}), 32 * 1000 * 4);
+  EXPECT_EQ(arena({.norms = true, .evaluates = true}), 32 * 2000 * 4);
+}
+
 TEST(Summary, LongListsAreShortenedInTheMiddle) {
   plan::Program program;
   for (int i = 0; i < 100; ++i) program.persistents.push_back(tensor("layer_" + std::to_string(i), Persistent::Role::kWeight, {10}, true, true));

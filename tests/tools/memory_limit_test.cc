@@ -7,9 +7,9 @@
 #include "frontend/builder.h"
 #include "frontend/onnx/export.h"
 #include "runtime/library/arena.h"
-#include "runtime/session.h"
 #include "tests/support/tools/run_tool.h"
 #include "tests/support/tools/small_files.h"
+#include "tests/tools/limited_plan.h"
 
 namespace hone::test {
 namespace {
@@ -18,13 +18,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int kBatch = 12;
-
-/// The number behind `before` in `text`.
-std::int64_t number_behind(const std::string& text, const std::string& before) {
-  const std::size_t at = text.find(before);
-  EXPECT_NE(at, std::string::npos) << "no " << quoted(before) << " in:\n" << text;
-  return at == std::string::npos ? 0 : std::stoll(text.substr(at + before.size()));
-}
 
 /// A chain of layers whose activations take far more than the weights do.
 void write_deep_net(const TempFolder& folder) {
@@ -49,22 +42,7 @@ class MemoryLimit : public testing::TestWithParam<std::string> {
   }
   std::int64_t persistent() const { return persistent_bytes(plan::load(folder_ / "whole.hone").programs[0].persistents); }
 
-  /// What `train_step` takes of its arena when it runs.
-  std::int64_t measured_arena(const std::string& name) const {
-    const plan::Plan plan = plan::load(folder_ / (name + ".hone"));
-    Session session(plan, {.device = "cpu", .threads = 1});
-    const plan::Entry& entry = session.entry(plan::kTrainStep);
-    std::vector<Tensor> fed;
-    for (const plan::Feed& feed : entry.feeds) {
-      std::vector<std::int64_t> shape;
-      for (const Dim& dim : feed.shape) shape.push_back(dim.is_constant() ? dim.value() : kBatch);
-      fed.push_back(Tensor::zeros(feed.dtype, shape));
-    }
-    std::vector<std::pair<std::string, TensorView>> views;
-    for (std::size_t i = 0; i < fed.size(); ++i) views.emplace_back(entry.feeds[i].name, fed[i]);
-    session.run(plan::kTrainStep, views);
-    return session.memory(plan::kTrainStep).arena;
-  }
+  std::int64_t measured_arena(const std::string& name) const { return measured_arena_of_step(folder_ / (name + ".hone"), kBatch); }
   /// The least limit that the compiler says is enough.
   std::int64_t least_limit() const {
     const ToolRun refused = run_tool(folder_.path(), compile("none", fmt::format("--memory-limit {}", persistent() + 64)));

@@ -18,6 +18,11 @@
 
 namespace hone {
 
+/// A dry run evaluates on what it trains with.
+RunCalls calls_of(const Job& job, const Arguments& arguments) {
+  return {.replicas = job.replicas.total(), .shares = job.replicas.optimizer_shares(), .norms = arguments.log_grad_norms, .evaluates = not arguments.valid.empty() or arguments.dry_run};
+}
+
 namespace {
 
 constexpr std::int64_t kMostReplicas = 1024;
@@ -38,7 +43,7 @@ int replicas_here(const Arguments& a) {
 
 /// What each replica may take: --memory-limit, or its share of most of what the machine has left.
 MemoryBudget budget_for(const Job& job, const Arguments& arguments) {
-  MemoryBudget budget{.bytes = 0, .among = {.replicas = job.replicas.total(), .shares = job.replicas.optimizer_shares()}, .source = "--memory-limit " + arguments.memory_limit};
+  MemoryBudget budget{.bytes = 0, .calls = calls_of(job, arguments), .source = "--memory-limit " + arguments.memory_limit};
   if (arguments.memory_limit.empty()) {
     constexpr double kOfWhatIsLeft = 0.8;  // data, code and other programs want some, too
     budget.bytes = static_cast<std::int64_t>(static_cast<double>(available_memory_bytes()) * kOfWhatIsLeft) / replicas_here(arguments);

@@ -14,6 +14,7 @@
 #include "runtime/train/means.h"
 #include "runtime/train/progress.h"
 #include "runtime/train/replicas.h"
+#include "runtime/train/summary.h"
 
 namespace hone {
 
@@ -45,6 +46,9 @@ struct Job {
   /// Puts what the replicas of this process run on tracks of `trace`, which outlives the job.
   void trace_replicas(Trace& trace);
 };
+
+/// What a run of the command line's calls of the plan.
+RunCalls calls_of(const Job& job, const Arguments& arguments);
 
 /// Writes a finished trace.
 void write_trace(const Trace& trace, const std::string& path);

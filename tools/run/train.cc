@@ -87,14 +87,14 @@ std::optional<TrainState> state_of_first(Communicator& processes, const std::opt
   return state_from_json(text, "the first process");
 }
 
-std::optional<PlannedMemory> planned_for(const Job& job, std::int64_t batch_size) {
-  return planned_memory(job.session.program(), job.plan.batch_symbol, batch_size, {.replicas = job.replicas.total(), .shares = job.replicas.optimizer_shares()});
+std::optional<PlannedMemory> planned_for(const Job& job, const Arguments& arguments, std::int64_t batch_size) {
+  return planned_memory(job.session.program(), job.plan.batch_symbol, batch_size, calls_of(job, arguments));
 }
 
 void say_summary(Progress& progress, const Job& job, const Arguments& arguments, std::int64_t batch_size) {
   progress.say(model_summary(job.session.program(), {.model_name = job.plan.model_name,
                                                      .batch_size = batch_size,
-                                                     .planned = planned_for(job, batch_size),
+                                                     .planned = planned_for(job, arguments, batch_size),
                                                      .all_weights = arguments.verbose,
                                                      .optimizer_shares = job.replicas.optimizer_shares(),
                                                      .columns = progress.columns()}));
@@ -134,7 +134,7 @@ void say_report(Progress& progress, const Job& job, const Arguments& arguments, 
                                 .seconds = result.seconds,
                                 .best = best_of_run(arguments, progress),
                                 .peak_bytes = peak_memory_bytes(),
-                                .planned = planned_for(job, batch_size),
+                                .planned = planned_for(job, arguments, batch_size),
                                 .run_dir = arguments.run_dir}));
 }
 
