@@ -28,6 +28,8 @@ std::map<std::uint32_t, std::uint32_t> output_axes(const Graph& graph) {
         if (const auto view = views.find(node.operands[i])) axes.try_emplace(view->weight.index, is_transposed(node, i, *view) == (i == 1) ? 0 : 1);
     } else if (*node.op == op::conv) {
       axes.try_emplace(node.operands[1].index, 0);
+    } else if (*node.op == op::conv_input_grad) {  // a model's own: a transposed convolution
+      axes.try_emplace(node.operands[1].index, 1);
     } else if (*node.op == op::gather and node.attrs[kAxis] == 0) {
       axes.try_emplace(node.operands[0].index, 0);
     }

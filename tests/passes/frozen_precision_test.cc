@@ -37,6 +37,17 @@ TEST(FrozenPrecision, ReadersReadThemWidened) {
   EXPECT_EQ(narrowed("int8", {"w"}), "matmul(add(matmul(x, w), b), mul(cast(v){to=f32}, reshape(v/int8_scale){shape=[4,1]})){tb=true}") << "of a transposed matrix rows are the outputs";
 }
 
+/// A filter [inputs, outputs, extents]: outputs 0 and 1 have scales 0.01 and 0.02.
+TEST(FrozenPrecision, OfTransposedConvolutionsHasAScaleForEachOutput) {
+  Graph graph = small_graph("input %x: f32[N,2,3], weight %w: f32[2,2,1] = [1.27, 2, -1, 2.54]", "%y = conv_input_grad(%x, %w) {strides=[1], dilations=[1], pads_begin=[0], pads_end=[0], groups=1, spatial=[3]}");
+  (void)narrow_frozen_weights(graph, recipe_with("int8"), {});
+  verify(graph);
+  EXPECT_THAT(expression(graph), HasSubstr("mul(cast(w){to=f32}, reshape(w/int8_scale){shape=[1,2,1]})"));
+  const GraphResults results = interpret(graph, {{"x", Tensor::of<float>({1, 2, 3}, std::vector<float>{1, 0, 0, 1, 0, 0})}}, Precision::kFloat);
+  EXPECT_NEAR(results["y"].at(0), 0.27, 1e-6);
+  EXPECT_NEAR(results["y"].at(3), 4.54, 1e-6);
+}
+
 TEST(FrozenPrecision, GivesWhatTheRoundedWeightsGive) {
   Graph graph = small_graph(kInputs, "%y = matmul(%x, %w)");
   (void)narrow_frozen_weights(graph, recipe_with("int8"), {});
