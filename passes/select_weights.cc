@@ -77,8 +77,11 @@ std::vector<TrainedWeight> select_weights(Graph& graph, const Recipe& recipe) {
     any = any or std::any_of(weights.begin(), weights.end(), [&](const TrainedWeight& weight) { return glob_match(pattern.name, weight.name); });
     if (not any) nothing_matches("model.train_only", text, candidates);
   }
+  const auto is_constant = [&](const std::string& pattern) {  // a buffer, say: it is not trained anyway
+    return std::any_of(graph.inputs().begin(), graph.inputs().end(), [&](const Input& input) { return input.data and not input.name.empty() and matches_name(pattern, input.name); });
+  };
   for (const std::string& pattern : recipe.model.freeze) {
-    if (std::none_of(candidates.begin(), candidates.end(), [&](const Input* input) { return matches_name(pattern, input->name); }))
+    if (not is_constant(pattern) and std::none_of(candidates.begin(), candidates.end(), [&](const Input* input) { return matches_name(pattern, input->name); }))
       nothing_matches("model.freeze", pattern, candidates);
     std::erase_if(weights, [&](const TrainedWeight& weight) { return matches_name(pattern, weight.name); });
   }

@@ -151,8 +151,9 @@ Imported import_parts(ModelProto given, const std::string& file_name, const std:
     const std::int64_t opset = opset_of(given, file);
     make_dense(given, folder, file, diags);
     const bool own_training = options.own_training and given.training_info_size() > 0;
+    Roles told;
     try {
-      if (not own_training) mend_weights(given, file_name, folder, options.mend, diags);  // its algorithm names the weights as they are
+      if (not own_training) told = mend_weights(given, file_name, folder, options.mend, diags);  // its algorithm names the weights as they are
     } catch (const Error& error) { diags.append(error); }
     ModelProto bound;
     if (not options.bind.empty()) bind_inputs(bound = given, options.bind, file);
@@ -165,7 +166,7 @@ Imported import_parts(ModelProto given, const std::string& file_name, const std:
       common.error(Code::kBadGraph, "the model has no outputs", file, {"name what it computes in graph.output, or export it again"});
     std::optional<TrainingInfo> training;
     if (own_training) training = read_training_info(model, file, common);
-    const Roles roles = training ? training->roles : Roles();
+    const Roles roles = training ? training->roles : told;
     const Initializers initializers = read_initializers(model.graph(), folder, file, common);
     FileImport import(model, folder, file_name, opset, symbols);
     imported.graph = import.run(model.graph(), initializers, roles, common, diags);

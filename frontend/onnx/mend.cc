@@ -20,13 +20,6 @@ bool all_elements_equal(const Tensor& tensor) {
   return bytes.size() < 2 * element or std::memcmp(bytes.data(), bytes.data() + element, bytes.size() - element) == 0;
 }
 
-std::string name_and_rest(const std::vector<std::string>& names) {
-  constexpr std::size_t kMostNamed = 6;
-  const std::size_t named = std::min(names.size(), kMostNamed);
-  const std::string list = quoted_list(std::span(names).first(named));
-  return named == names.size() ? list : fmt::format("{} and {} more", list, names.size() - named);
-}
-
 // --- Names that Identity nodes give to weights ---
 
 struct Alias {
@@ -68,14 +61,14 @@ void keep_aliases_apart(MendModel& m) {
     const auto values = m.values(weight);
     if (not values) continue;
     if (tied or (not all_elements_equal(*values) and is_embedding_and_head(m, weight, aliases))) {
-      m.warn(fmt::format("the weight {} also goes by the names {}: they are trained as one", quoted(weight), name_and_rest(names)), {});
+      m.warn(fmt::format("the weight {} also goes by the names {}: they are trained as one", quoted(weight), list_of(names)), {});
       continue;
     }
     for (const Alias& alias : aliases) {
       m.copy_weight(weight, alias.name);
       m.remove_node(alias.node);
     }
-    m.warn(fmt::format("the weight {} also goes by the names {}: each of them is trained as a weight of its own", quoted(weight), name_and_rest(names)),
+    m.warn(fmt::format("the weight {} also goes by the names {}: each of them is trained as a weight of its own", quoted(weight), list_of(names)),
            {"exporters merge weights that are equal when they export, such as those of a fresh model",
             fmt::format("if they are one weight, say so: [model] tie = [{}]", quoted(weight))});
   }
@@ -136,7 +129,7 @@ void keep_layers_apart(MendModel& m) {
       for (const Reader& reader : places[i].readers) m.redirect(reader, names.back());
     }
     m.warn(fmt::format("the weight {} has equal elements only and is read by {} layers: it is trained apart for each, as {} too", quoted(weight), places.size(),
-                       name_and_rest(names)),
+                       list_of(names)),
            {"exporters merge weights that are equal when they export, such as the scales of a fresh model",
             fmt::format("if it is one weight, say so: [model] tie = [{}]", quoted(weight))});
   }
@@ -189,17 +182,63 @@ void name_folded(MendModel& m) {
     if ((node.op_type() == "Conv" or node.op_type() == "ConvTranspose") and node.output_size() > 0 and is_folded(m, node)) convolutions.push_back(m.loc(node).node);
   if (convolutions.empty()) return;
   m.warn(fmt::format("batch normalization is folded into {} convolution{}: {}; they train as plain ones", convolutions.size(), convolutions.size() == 1 ? "" : "s",
-                     name_and_rest(convolutions)),
+                     list_of(convolutions)),
          {"to train with batch statistics, export the model in training mode (PyTorch: training=TrainingMode.PRESERVE, do_constant_folding=False)"});
+}
+
+// --- What the exporter says that initializers are ---
+
+/// Would it be taken for a weight?
+bool looks_like_weight(const TensorProto& tensor) {
+  const auto dtype = dtype_of_onnx(tensor.data_type());
+  const std::int64_t most = tensor.dims_size() == 0 ? 0 : *std::max_element(tensor.dims().begin(), tensor.dims().end());
+  return dtype and is_float(*dtype) and info(*dtype).bits >= 16 and most > 1;
+}
+
+/// PyTorch's older exporter makes initializers of a module's parameters and buffers, and nodes of constants; what it folds it calls "onnx::Mul_12".
+bool is_scalar_of_module(const MendModel& m, const TensorProto& tensor) {
+  return m.is_from_pytorch() and not m.program().is_recorded() and tensor.dims_size() == 0 and tensor.data_type() == TensorProto::FLOAT and
+         tensor.name().find("::") == std::string::npos and not tensor.name().starts_with("/");
+}
+
+Roles told_roles(const MendModel& m) {
+  Roles roles;
+  std::vector<std::string> constants, scalars;
+  for (const TensorProto& tensor : m.graph().initializer()) {
+    const std::string& name = tensor.name();
+    const Origin origin = m.program().origin_of(name);
+    const auto dtype = dtype_of_onnx(tensor.data_type());
+    if (origin == Origin::kParameter and dtype and is_float(*dtype) and info(*dtype).bits >= 16) roles.emplace(name, Role::kWeight);
+    const bool statistic = m.is_read_by(name, "BatchNormalization", 3) or m.is_read_by(name, "BatchNormalization", 4);  // moved by the forward pass
+    if (is_scalar_of_module(m, tensor)) {
+      roles.emplace(name, Role::kWeight);
+      scalars.push_back(name);
+    }
+    if (origin != Origin::kConstant or statistic or m.is_trained_by_name(name) or not looks_like_weight(tensor)) continue;
+    roles.emplace(name, Role::kConstant);
+    constants.push_back(name);
+  }
+  if (not scalars.empty())
+    m.warn(fmt::format("taken for {} of one number, as PyTorch keeps temperatures and gates, and trained: {}", scalars.size() == 1 ? "a parameter" : "parameters", list_of(scalars)),
+           {"if it is a buffer, say so: model.freeze"});
+  if (not constants.empty())
+    m.warn(fmt::format("by the exporter's account {} no parameter{} of the model: {}; not trained", constants.size() == 1 ? "this is" : "these are", constants.size() == 1 ? "" : "s",
+                       list_of(constants)),
+           {"they are buffers and constants, as PyTorch calls them; model.train_only may name them to train them"});
+  return roles;
 }
 
 }  // namespace
 
-void mend_weights(ModelProto& model, const std::string& file, const std::string& folder, const MendOptions& options, Diags& diags) {
+Roles mend_weights(ModelProto& model, const std::string& file, const std::string& folder, const MendOptions& options, Diags& diags) {
   if (options.new_head.classes > 0) replace_head(model, options.new_head, diags);
-  MendModel m(model, file, folder, options.tie, diags);
+  MendModel m(model, file, folder, options, diags);
   m.check_patterns();
   keep_aliases_apart(m);
+  m.finish();
+  restore_biases(m);
+  m.finish();
+  keep_parameters_apart(m);
   m.finish();
   keep_layers_apart(m);
   m.finish();
@@ -208,6 +247,7 @@ void mend_weights(ModelProto& model, const std::string& file, const std::string&
   if (options.fill_weights) fill_weights(m);
   m.finish();
   name_folded(m);
+  return told_roles(m);
 }
 
 }  // namespace hone::onnx

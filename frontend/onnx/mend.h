@@ -9,12 +9,15 @@
 #include "base/recipe.h"
 #include "formats/onnx.pb.h"
 #include "frontend/onnx/new_head.h"
+#include "frontend/onnx/values.h"
 
 namespace hone::onnx {
 
 struct MendOptions {
   /// Weights, by name pattern, that are one although the file or Hone has several of them: equal ones, also transposed.
   std::vector<std::string> tie;
+  /// The recipe's model.train_only. Two weights that it names are two, whatever they look like, and what it names is a weight.
+  std::vector<std::string> train_only = {};
   /// Weights that the file makes by ConstantOfShape become initializers, so that they can be drawn afresh and trained.
   bool fill_weights = false;
   /// A fresh last layer.
@@ -23,6 +26,7 @@ struct MendOptions {
 /// What a recipe asks for.
 inline MendOptions mend_options(const Recipe& recipe) {
   return {.tie = recipe.model.tie,
+          .train_only = recipe.model.train_only,
           .fill_weights = recipe.model.initialize != "keep",
           .new_head = {.classes = recipe.model.new_head_classes, .output = recipe.model.output, .seed = static_cast<std::uint64_t>(recipe.train.seed)}};
 }
@@ -30,13 +34,16 @@ inline MendOptions mend_options(const Recipe& recipe) {
 /// Changes the main graph, each change with a warning:
 ///  - A name that an Identity node gives to a weight becomes a weight of its own: exporters merge initializers of equal value, such as the
 ///    scales of a fresh model. An embedding and the head that shares it stay one.
+///  - A weight that nodes read as different parameters, by the record that PyTorch's exporter leaves, becomes one for each.
 ///  - A weight whose elements are all equal and that norms, biases, or scales of several layers read becomes one for each layer: others are merged
 ///    without leaving their names. Weights with different elements stay shared.
-///  - Weights that `tie` names and that are equal, or transposes of each other, become one; without it, transposes get a warning.
+///  - Weights that `tie` names and that are equal, or transposes of each other, become one; so does an embedding and the transpose of it that a product reads,
+///    and a copy that was folded out of another weight, unless `train_only` names both. Other transposes get a warning.
 ///  - With `new_head`, the last layer is replaced (frontend/onnx/new_head.h).
 ///  - With `fill_weights`, ConstantOfShape nodes where models keep weights become initializers.
 /// Convolutions that batch normalization was folded into are named by a warning. `file` is what messages call the model, `folder` where its external data are.
-/// Weights that cannot be read are left to the importer to report.
-void mend_weights(ModelProto& model, const std::string& file, const std::string& folder, const MendOptions& options, Diags& diags);
+/// Weights that cannot be read are left to the importer to report. Returns what initializers are whose looks deceive: by the exporter's own account,
+/// parameters of one element, and buffers and constants that look like weights, which get a warning unless `train_only` names them.
+Roles mend_weights(ModelProto& model, const std::string& file, const std::string& folder, const MendOptions& options, Diags& diags);
 
 }  // namespace hone::onnx

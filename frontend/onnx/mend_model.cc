@@ -18,8 +18,8 @@ bool is_float_tensor(const TensorProto& tensor) {
 
 }  // namespace
 
-MendModel::MendModel(ModelProto& model, const std::string& file, const std::string& folder, const std::vector<std::string>& tie, Diags& diags)
-    : model_(model), graph_(*model.mutable_graph()), folder_(folder), tie_(tie), diags_(diags), locations_(graph_.node(), file) {
+MendModel::MendModel(ModelProto& model, const std::string& file, const std::string& folder, const MendOptions& options, Diags& diags)
+    : model_(model), graph_(*model.mutable_graph()), folder_(folder), options_(options), diags_(diags), locations_(graph_.node(), file), program_(graph_) {
   index();
 }
 
@@ -38,7 +38,7 @@ void MendModel::index() {
 std::vector<std::string> MendModel::weights() const {
   std::vector<std::string> names;
   for (const TensorProto& tensor : graph_.initializer())
-    if (is_float_tensor(tensor)) names.push_back(tensor.name());
+    if (is_weight(tensor.name())) names.push_back(tensor.name());
   return names;
 }
 
@@ -49,7 +49,7 @@ const TensorProto* MendModel::initializer(const std::string& name) const {
 
 bool MendModel::is_weight(const std::string& name) const {
   const TensorProto* tensor = initializer(name);
-  return tensor != nullptr and is_float_tensor(*tensor);
+  return tensor != nullptr and is_float_tensor(*tensor) and program_.origin_of(name) != Origin::kConstant;
 }
 
 std::optional<Tensor> MendModel::values(const std::string& name) const {
@@ -79,15 +79,15 @@ bool MendModel::is_read_outside(const std::string& name) const {
 }
 
 const std::string* MendModel::tie_pattern(const std::string& name) const {
-  const auto found = std::find_if(tie_.begin(), tie_.end(), [&](const std::string& pattern) { return matches_name(pattern, name); });
-  return found == tie_.end() ? nullptr : &*found;
+  const auto found = std::find_if(options_.tie.begin(), options_.tie.end(), [&](const std::string& pattern) { return matches_name(pattern, name); });
+  return found == options_.tie.end() ? nullptr : &*found;
 }
 
 void MendModel::check_patterns() const {
   std::vector<std::string> names = weights();
   for (const NodeProto& node : graph_.node())
     if (node.op_type() == "Identity" and node.input_size() == 1 and node.output_size() == 1 and is_weight(node.input(0))) names.push_back(node.output(0));
-  for (const std::string& pattern : tie_)
+  for (const std::string& pattern : options_.tie)
     if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return matches_name(pattern, name); }))
       refuse_pattern("model.tie", pattern, "weight of the model", "the model's weights", names);
 }
@@ -96,6 +96,12 @@ void MendModel::copy_weight(const std::string& from, const std::string& name) {
   TensorProto copy = *initializer(from);
   copy.set_name(name);
   add_weight(std::move(copy));
+  program_.add(name, program_.origin_of(from), program_.parameters_in(from));
+}
+
+void MendModel::copy_as(const std::string& from, const std::string& name, const std::string& parameter) {
+  copy_weight(from, name);
+  program_.add(name, Origin::kParameter, {parameter});
 }
 
 void MendModel::add_weight(TensorProto weight) {
@@ -109,6 +115,12 @@ void MendModel::add_weight(TensorProto weight) {
   }
   taken_.insert(weight.name());
   *graph_.add_initializer() = std::move(weight);
+}
+
+void MendModel::add_operand(int node, TensorProto weight, const std::string& parameter) {
+  graph_.mutable_node(node)->add_input(weight.name());
+  program_.add(weight.name(), Origin::kParameter, {parameter});
+  add_weight(std::move(weight));
 }
 
 void MendModel::derive_weight(const std::string& weight, const std::string& from, std::string_view op_type) {
@@ -137,6 +149,13 @@ void MendModel::finish() {
     removed_.clear();
   }
   index();
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostNamed = 6;
+  const std::size_t named = std::min(names.size(), kMostNamed);
+  const std::string list = quoted_list(std::span(names).first(named));
+  return named == names.size() ? list : fmt::format("{} and {} more", list, names.size() - named);
 }
 
 }  // namespace hone::onnx

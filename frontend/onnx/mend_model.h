@@ -1,6 +1,7 @@
 // The model while its weights are mended (frontend/onnx/mend.h): who reads which weight, and the few changes that are made.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include "formats/onnx_file.h"
+#include "frontend/onnx/exported_program.h"
+#include "frontend/onnx/mend.h"
 #include "frontend/onnx/order.h"
 #include "frontend/onnx/readers.h"
 
@@ -17,12 +20,15 @@ namespace hone::onnx {
 
 class MendModel {
  public:
-  MendModel(ModelProto& model, const std::string& file, const std::string& folder, const std::vector<std::string>& tie, Diags& diags);
+  MendModel(ModelProto& model, const std::string& file, const std::string& folder, const MendOptions& options, Diags& diags);
 
   const GraphProto& graph() const { return graph_; }
   Loc loc(const NodeProto& node) const { return locations_.of(node); }
 
-  /// Names of the float initializers of rank 1 or more, in the file's order.
+  /// What the exporter says of the initializers.
+  const ExportedProgram& program() const { return program_; }
+  bool is_from_pytorch() const { return model_.producer_name() == "pytorch"; }
+  /// Names of the float initializers of rank 1 or more that may be weights, in the file's order: constants by the exporter's own account are none.
   std::vector<std::string> weights() const;
   bool is_weight(const std::string& name) const;
   const TensorProto* initializer(const std::string& name) const;
@@ -36,11 +42,18 @@ class MendModel {
   /// The pattern of the recipe's model.tie that `name` matches, or nullptr.
   const std::string* tie_pattern(const std::string& name) const;
   bool is_tied_by_name(const std::string& name) const { return tie_pattern(name) != nullptr; }
+  /// Does the recipe name it as one of the weights to train?
+  bool is_trained_by_name(const std::string& name) const { return std::find(options_.train_only.begin(), options_.train_only.end(), name) != options_.train_only.end(); }
   /// Throws kRecipeModel for a pattern that matches no weight and no alias of one.
   void check_patterns() const;
 
+  /// The copy is what `from` is by the exporter's account.
   void copy_weight(const std::string& from, const std::string& name);
+  /// The copy is the parameter of that name.
+  void copy_as(const std::string& from, const std::string& name, const std::string& parameter);
   void add_weight(TensorProto weight);
+  /// `weight`, the parameter of that name, becomes a further operand of a node.
+  void add_operand(int node, TensorProto weight, const std::string& parameter);
   /// `weight` becomes the result of a node over `from`: Identity, or Transpose.
   void derive_weight(const std::string& weight, const std::string& from, std::string_view op_type);
   void redirect(const Reader& reader, const std::string& name);
@@ -48,7 +61,7 @@ class MendModel {
   /// Positions of nodes hold until here; then the nodes to remove are gone, and readers() is up to date.
   void finish();
 
-  void warn(std::string message, std::vector<std::string> notes) { diags_.warn(Code::kModelWarning, std::move(message), locations_.file(), std::move(notes)); }
+  void warn(std::string message, std::vector<std::string> notes) const { diags_.warn(Code::kModelWarning, std::move(message), locations_.file(), std::move(notes)); }
 
  private:
   void index();
@@ -56,9 +69,10 @@ class MendModel {
   ModelProto& model_;
   GraphProto& graph_;
   const std::string& folder_;
-  const std::vector<std::string>& tie_;
+  const MendOptions& options_;
   Diags& diags_;
   Locations locations_;
+  ExportedProgram program_;
   std::unordered_map<std::string, std::vector<Reader>> readers_;
   std::unordered_map<std::string, const TensorProto*> initializers_;
   std::set<std::string, std::less<>> taken_;
@@ -66,6 +80,12 @@ class MendModel {
   std::vector<NodeProto> added_;  ///< go in front
 };
 
+/// At most six names in quotes, and how many more there are.
+std::string list_of(const std::vector<std::string>& names);
+/// Biases that the exporter left out because they were zero become weights again, where its record names them.
+void restore_biases(MendModel& m);
+/// Weights that nodes read as different parameters become one for each of them, where the exporter left a record of what was what.
+void keep_parameters_apart(MendModel& m);
 /// Makes equal weights one where the recipe says so, and warns of transposes that look like a tied pair.
 void tie_equal(MendModel& m);
 /// ConstantOfShape nodes where models keep weights become initializers.

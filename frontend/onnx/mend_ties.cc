@@ -63,7 +63,19 @@ std::string ends_of(const Tensor& tensor) {
   return ends;
 }
 
-/// Ties `name` to `first` when they are one and the recipe says so. True when `name` is done with.
+bool is_table_and_head(const MendModel& m, const std::string& table, const std::string& head) {
+  return m.is_read_by(table, "Gather", 0) and (m.is_read_by(head, "MatMul", 1) or m.is_read_by(head, "Gemm", 1));
+}
+
+/// Copies of one weight, by what it is used for or by the exporter's account, and the recipe does not say that they are two.
+bool is_copy(const MendModel& m, const std::string& first, const std::string& name) {
+  if (m.is_trained_by_name(first) and m.is_trained_by_name(name)) return false;
+  const std::set<std::string>& in_first = m.program().parameters_in(first);
+  const bool folded = in_first.size() == 1 and in_first == m.program().parameters_in(name);
+  return folded or is_table_and_head(m, first, name) or is_table_and_head(m, name, first);
+}
+
+/// Ties `name` to `first` when they are one. True when `name` is done with.
 bool tie(MendModel& m, const std::string& first, const std::string& name) {
   const auto a = m.values(first), b = m.values(name);
   if (not a or not b) return false;
@@ -71,9 +83,12 @@ bool tie(MendModel& m, const std::string& first, const std::string& name) {
   if (not equal and not transposed) return false;
   const std::string *left = m.tie_pattern(first), *right = m.tie_pattern(name);
   const bool constant = all_elements_equal(*a);  // equal by chance: both must be named
-  if (constant ? left != nullptr and left == right : left != nullptr or right != nullptr) {
+  const bool asked = constant ? left != nullptr and left == right : left != nullptr or right != nullptr;
+  const bool copy = not asked and transposed and not constant and is_copy(m, first, name);
+  if (asked or copy) {
     m.derive_weight(name, first, equal ? "Identity" : "Transpose");
-    m.warn(fmt::format("the weight {} is {}{}: they are trained as one", quoted(name), equal ? "" : "the transpose of ", quoted(first)), {});
+    m.warn(fmt::format("the weight {} is {}{}: they are trained as one", quoted(name), equal ? "" : "the transpose of ", quoted(first)),
+           copy ? std::vector{fmt::format("if they are two weights, name both in model.train_only: [{}, {}, ...]", quoted(first), quoted(name))} : std::vector<std::string>{});
     return true;
   }
   if (transposed and not constant)

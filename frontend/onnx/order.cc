@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
+#include "frontend/onnx/exported_program.h"
 
 namespace hone::onnx {
 
@@ -174,19 +175,13 @@ class Connections {
   std::set<std::string_view> reported_;
 };
 
-std::string metadata(const NodeProto& node, std::string_view key) {
-  for (const StringStringEntryProto& entry : node.metadata_props())
-    if (entry.key() == key) return entry.value();
-  return {};
-}
-
 /// PyTorch's exporter leaves "['', 'encoder', 'encoder.0', 'linear']": modules from the outside in, then the node; others "encoder/encoder.0: Linear/linear:
 /// aten.linear".
 std::string layer_from_metadata(const NodeProto& node) {
-  const std::string scopes = metadata(node, "pkg.torch.onnx.name_scopes");
+  const std::string scopes = metadata_of(node, "pkg.torch.onnx.name_scopes");
   std::vector<std::string> quotes = split(scopes, '\'');  // every second piece stands in quotes
   if (quotes.size() >= 5) return quotes[quotes.size() - 4];
-  const std::vector<std::string> levels = split(metadata(node, "namespace"), '/');
+  const std::vector<std::string> levels = split(metadata_of(node, "namespace"), '/');
   return levels.size() < 2 ? "" : std::string(trim(split(levels[levels.size() - 2], ':')[0]));
 }
 

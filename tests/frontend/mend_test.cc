@@ -153,11 +153,22 @@ TestModel with_head(bool same) {
   return model;
 }
 
-TEST(MendTies, ATransposedCopyIsWorthAWarning) {
+TEST(MendTies, AnEmbeddingAndItsTransposedCopyAreOne) {
   const onnx::Imported imported = with_head(true).import();
-  EXPECT_EQ(weights_of(imported).size(), 2U);
-  EXPECT_THAT(warnings_of(imported), HasSubstr("the weight \"head\" is the transpose of \"table\""));
+  EXPECT_THAT(weights_of(imported), ElementsAre("table"));
+  EXPECT_THAT(warnings_of(imported), HasSubstr("the weight \"head\" is the transpose of \"table\": they are trained as one"));
+  EXPECT_THAT(warnings_of(imported), HasSubstr("name both in model.train_only"));
   EXPECT_THAT(with_head(false).import().warnings, IsEmpty());
+  EXPECT_EQ(weights_of(with_head(true).import({.mend = {.train_only = {"table", "head"}}})).size(), 2U) << "the recipe says that they are two";
+}
+
+TEST(MendTies, AnyOtherTransposeIsWorthAWarning) {
+  TestModel model;
+  model.input("x", {"N", 2}).initializer("v", f32({2, 2}, {1, 2, 3, 4})).initializer("w", f32({2, 2}, {1, 3, 2, 4})).output("y");
+  model.node("MatMul", {"x", "v"}, {"h"});
+  model.node("MatMul", {"h", "w"}, {"y"});
+  EXPECT_EQ(weights_of(model.import()).size(), 2U);
+  EXPECT_THAT(warnings_of(model.import()), HasSubstr("the weight \"w\" is the transpose of \"v\": they look like one"));
 }
 
 TEST(MendTies, TheRecipeMakesItOne) {

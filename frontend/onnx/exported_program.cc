@@ -1,0 +1,117 @@
+#include "frontend/onnx/exported_program.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace hone::onnx {
+
+namespace {
+
+constexpr std::string_view kSignature = "pkg.torch.export.ExportedProgram.graph_signature";
+constexpr std::string_view kKind = "pkg.torch.export.graph_signature.InputSpec.kind";
+constexpr std::string_view kParameterKind = "PARAMETER";
+constexpr std::string_view kProgramInput = "pkg.torch.onnx.original_node_name";
+constexpr std::string_view kFoldedFrom = "pkg.onnxscript.optimizer.folded_from";
+constexpr std::string_view kCall = "pkg.torch.onnx.fx_node";
+
+bool is_constant_kind(std::string_view kind) { return kind == "BUFFER" or kind == "CONSTANT_TENSOR"; }
+
+/// The strings of a list as Python prints it: "['a', "it's"]".
+std::vector<std::string> python_strings(std::string_view list) {
+  std::vector<std::string> strings;
+  for (std::size_t at = list.find_first_of("'\""); at != std::string_view::npos; at = list.find_first_of("'\"", at)) {
+    const std::size_t end = list.find(list[at], at + 1);
+    if (end == std::string_view::npos) break;
+    strings.emplace_back(list.substr(at + 1, end - at - 1));
+    at = end + 1;
+  }
+  return strings;
+}
+
+/// Names behind a "%", as an FX graph prints its values.
+std::vector<std::string> value_names(std::string_view call) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+  std::vector<std::string> names;
+  for (std::size_t at = call.find('%'); at != std::string_view::npos; at = call.find('%', at)) {
+    const std::size_t end = std::min(call.find_first_not_of(kLetters, ++at), call.size());
+    names.emplace_back(call.substr(at, end - at));
+  }
+  return names;
+}
+
+}  // namespace
+
+ExportedProgram::ExportedProgram(const GraphProto& graph) {
+  read_signature(metadata_of(graph, kSignature));
+  if (names_.empty()) return;
+  std::set<std::string_view> initializers;
+  for (const TensorProto& tensor : graph.initializer()) initializers.insert(tensor.name());
+  for (const ValueInfoProto& info : graph.value_info()) {
+    if (not initializers.contains(info.name())) continue;
+    Account account = account_of(info);
+    found_.insert(account.parameters.begin(), account.parameters.end());
+    if (account.origin != Origin::kUnknown) accounts_.emplace(info.name(), std::move(account));
+  }
+}
+
+/// Lines such as "p_fc_weight: PARAMETER target='fc.weight'" and "b_pe: BUFFER target='pe' persistent=True".
+void ExportedProgram::read_signature(std::string_view signature) {
+  for (const std::string& line : split(signature, '\n')) {
+    const std::size_t colon = line.find(": "), target = line.find(" target='"), first = target + std::string_view(" target='").size(), end = line.rfind('\'');
+    if (colon == std::string::npos or target == std::string::npos or colon >= target or end <= first) continue;
+    const std::string kind = line.substr(colon + 2, target - colon - 2), name = line.substr(first, end - first);
+    if (is_constant_kind(kind)) constants_.insert(name);
+    if (kind != kParameterKind) continue;
+    parameters_.emplace(line.substr(0, colon), name);
+    names_.insert(name);
+  }
+}
+
+ExportedProgram::Account ExportedProgram::account_of(const ValueInfoProto& info) const {
+  const std::string kind = metadata_of(info, kKind);
+  const auto program_input = parameters_.find(metadata_of(info, kProgramInput));
+  if (kind == kParameterKind) return {Origin::kParameter, {program_input == parameters_.end() ? info.name() : program_input->second}};
+  if (is_constant_kind(kind)) return {Origin::kConstant, {}};
+  const std::string folded = metadata_of(info, kFoldedFrom);
+  if (folded.empty()) return {};
+  Account account{Origin::kConstant, {}};
+  for (std::string& name : python_strings(folded)) {
+    if (names_.contains(name)) account.parameters.insert(std::move(name));
+    else if (may_hide_parameters(name)) account.origin = Origin::kUnknown;
+  }
+  if (not account.parameters.empty()) account.origin = Origin::kParameter;
+  return account;
+}
+
+/// Names of a module's tensors have dots, those of a program's values have none. What has one and is no buffer was made out of parameters while optimizing, such
+/// as a convolution's weight with a normalization folded into it, or the bias that this gave it.
+bool ExportedProgram::may_hide_parameters(const std::string& name) const {
+  return (name.find('.') != std::string::npos and not constants_.contains(name)) or name.ends_with("_bias");
+}
+
+Origin ExportedProgram::origin_of(const std::string& initializer) const {
+  const auto found = accounts_.find(initializer);
+  return found == accounts_.end() ? Origin::kUnknown : found->second.origin;
+}
+
+const std::set<std::string>& ExportedProgram::parameters_in(const std::string& initializer) const {
+  static const std::set<std::string> kNone;
+  const auto found = accounts_.find(initializer);
+  return found == accounts_.end() ? kNone : found->second.parameters;
+}
+
+std::set<std::string> ExportedProgram::parameters_of(const NodeProto& node) const {
+  std::set<std::string> parameters;
+  if (parameters_.empty()) return parameters;
+  for (const std::string& name : value_names(metadata_of(node, kCall)))
+    if (const auto found = parameters_.find(name); found != parameters_.end()) parameters.insert(found->second);
+  return parameters;
+}
+
+void ExportedProgram::add(const std::string& initializer, Origin origin, std::set<std::string> parameters) {
+  found_.insert(parameters.begin(), parameters.end());
+  accounts_[initializer] = {origin, std::move(parameters)};
+}
+
+}  // namespace hone::onnx

@@ -1,0 +1,143 @@
+// Weights that were merged with their names lost, told apart by the exporter's record of which parameters each call took.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "frontend/onnx/mend_model.h"
+
+namespace hone::onnx {
+
+namespace {
+
+/// Readers of one weight whose calls share parameters: a tied weight goes by one parameter in all of its calls.
+struct Use {
+  std::set<std::string> parameters;
+  std::vector<Reader> readers;
+};
+
+bool share_any(const std::set<std::string>& a, const std::set<std::string>& b) {
+  return std::any_of(a.begin(), a.end(), [&](const std::string& name) { return b.contains(name); });
+}
+
+/// Readers that the exporter says nothing about are in no use.
+std::vector<Use> uses_of(const MendModel& m, const std::string& weight) {
+  std::vector<Use> uses;
+  for (const Reader& reader : m.readers(weight)) {
+    if (reader.node < 0) continue;
+    Use use{m.program().parameters_of(m.graph().node(reader.node)), {reader}};
+    if (use.parameters.empty()) continue;
+    for (auto other = uses.begin(); other != uses.end();) {
+      if (not share_any(use.parameters, other->parameters)) {
+        ++other;
+        continue;
+      }
+      use.parameters.insert(other->parameters.begin(), other->parameters.end());
+      use.readers.insert(use.readers.end(), other->readers.begin(), other->readers.end());
+      other = uses.erase(other);
+    }
+    uses.push_back(std::move(use));
+  }
+  return uses;
+}
+
+std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+
+/// The parameter of a use that the file has nowhere, so that it must be what was merged; one that is called as `own` is in its module comes first. "" if there is none.
+std::string merged_parameter(const MendModel& m, const Use& use, const std::string& own) {
+  std::string merged;
+  for (const std::string& parameter : use.parameters) {
+    if (m.program().is_in_file(parameter)) continue;
+    if (last_part(parameter) == last_part(own)) return parameter;
+    if (merged.empty()) merged = parameter;
+  }
+  return merged;
+}
+
+struct Parted {
+  std::vector<std::string> weights, copies;
+};
+
+void keep_apart(MendModel& m, const std::string& weight, Parted& parted) {
+  const std::set<std::string>& in_it = m.program().parameters_in(weight);
+  if (in_it.size() != 1 or m.is_tied_by_name(weight)) return;
+  const std::string own = *in_it.begin();
+  const std::vector<Use> uses = uses_of(m, weight);
+  // Unless some call takes the weight's own parameter directly, what the calls take says nothing about it.
+  if (uses.size() < 2 or std::none_of(uses.begin(), uses.end(), [&](const Use& use) { return use.parameters.contains(own); })) return;
+  const std::size_t before = parted.copies.size();
+  for (const Use& use : uses) {
+    if (use.parameters.contains(own)) continue;
+    const std::string parameter = merged_parameter(m, use, own);
+    if (parameter.empty()) continue;
+    std::string name = weight == own and m.is_free(parameter) ? parameter : fmt::format("{}@{}", weight, parameter);
+    if (not m.is_free(name)) name += fmt::format(":{}", use.readers[0].node);
+    m.copy_as(weight, name, parameter);
+    for (const Reader& reader : use.readers) m.redirect(reader, name);
+    parted.copies.push_back(std::move(name));
+  }
+  if (parted.copies.size() > before) parted.weights.push_back(weight);
+}
+
+// --- Biases that were left out because they were zero ---
+
+/// Elements of the bias of a convolution or Gemm; 0 where its weight does not say.
+std::int64_t bias_extent(const NodeProto& node, const TensorProto& weight) {
+  std::int64_t group = 1, transposed = 0;
+  for (const AttributeProto& attribute : node.attribute()) {
+    if (attribute.name() == "group") group = attribute.i();
+    if (attribute.name() == "transB") transposed = attribute.i();
+  }
+  if (weight.dims_size() < 2) return 0;
+  if (node.op_type() == "Conv") return weight.dims(0);
+  if (node.op_type() == "Gemm") return weight.dims(transposed != 0 ? 0 : 1);
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;  // hostile numbers do not multiply
+  return group > 0 and group <= kMost and weight.dims(1) <= kMost ? group * weight.dims(1) : 0;
+}
+
+bool may_lack_bias(const NodeProto& node) {
+  return (node.op_type() == "Conv" or node.op_type() == "ConvTranspose" or node.op_type() == "Gemm") and node.domain().empty() and node.input_size() == 2;
+}
+
+/// The bias that the node's call took and the file has nowhere, or "".
+std::string lost_bias(const MendModel& m, const NodeProto& node) {
+  for (const std::string& parameter : m.program().parameters_of(node))
+    if (last_part(parameter).ends_with("bias") and not m.program().is_in_file(parameter) and m.is_free(parameter)) return parameter;
+  return "";
+}
+
+}  // namespace
+
+void restore_biases(MendModel& m) {
+  std::vector<std::string> restored;
+  for (int i = 0; i < m.graph().node_size(); ++i) {
+    const NodeProto& node = m.graph().node(i);
+    if (not may_lack_bias(node) or not m.is_weight(node.input(1))) continue;
+    const TensorProto& weight = *m.initializer(node.input(1));
+    const std::int64_t extent = bias_extent(node, weight);
+    const std::string name = lost_bias(m, node);
+    constexpr std::int64_t kMost = std::int64_t{1} << 24;
+    if (name.empty() or extent <= 0 or extent > kMost or weight.data_type() != TensorProto::FLOAT) continue;
+    TensorProto bias;
+    store_tensor(&bias, Tensor::zeros(DType::kF32, {extent}));
+    bias.set_name(name);
+    m.add_operand(i, std::move(bias), name);
+    restored.push_back(name);
+  }
+  if (not restored.empty())
+    m.warn(fmt::format("the exporter left out {} bias{} that {} zero, by its own record: {}; restored and trained", restored.size(), restored.size() == 1 ? "" : "es",
+                       restored.size() == 1 ? "was" : "were", list_of(restored)),
+           {});
+}
+
+void keep_parameters_apart(MendModel& m) {
+  Parted parted;
+  for (const std::string& weight : m.weights())
+    if (m.readers(weight).size() > 1) keep_apart(m, weight, parted);
+  if (parted.weights.empty()) return;
+  m.warn(fmt::format("{} stood for several parameters each that were equal when exported: they are trained apart, as {} too", list_of(parted.weights), list_of(parted.copies)),
+         {"the exporter merged them, and its record of what each node was tells which is which",
+          fmt::format("if they are one weight, say so: [model] tie = [{}]", quoted(parted.weights[0]))});
+}
+
+}  // namespace hone::onnx

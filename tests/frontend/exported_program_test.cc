@@ -1,0 +1,187 @@
+// What is made of the record that PyTorch's exporter (torch.export) leaves in a file: small models with the metadata as it writes them.
+#include <gmock/gmock.h>
+
+#include "frontend/onnx/exported_program.h"
+#include "tests/frontend/test_model.h"
+
+namespace hone::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::UnorderedElementsAre;
+
+constexpr const char* kKindKey = "pkg.torch.export.graph_signature.InputSpec.kind";
+constexpr const char* kFoldedKey = "pkg.onnxscript.optimizer.folded_from";
+
+template <typename Proto>
+void set_metadata(Proto& proto, const std::string& key, const std::string& value) {
+  auto& entry = *proto.add_metadata_props();
+  entry.set_key(key);
+  entry.set_value(value);
+}
+
+/// A model with a record: `parameters`, `buffers` are names in the module.
+struct RecordedModel : TestModel {
+  RecordedModel(const std::vector<std::string>& parameters, const std::vector<std::string>& buffers = {}) {
+    std::string text = "\n# inputs\n";
+    for (const std::string& name : parameters) text += fx_name(name) + ": PARAMETER target='" + name + "'\n";
+    for (const std::string& name : buffers) text += "b_" + name + ": BUFFER target='" + name + "' persistent=True\n";
+    set_metadata(*proto.mutable_graph(), "pkg.torch.export.ExportedProgram.graph_signature", text + "x: USER_INPUT\n\n# outputs\ny: USER_OUTPUT\n");
+  }
+  static std::string fx_name(std::string name) {
+    std::replace(name.begin(), name.end(), '.', '_');
+    return "p_" + name;
+  }
+  RecordedModel& recorded(const std::string& name, const Tensor& value, const std::string& key, const std::string& text) {
+    initializer(name, value);
+    auto& info = *proto.mutable_graph()->add_value_info();
+    info.set_name(name);
+    set_metadata(info, key, text);
+    return *this;
+  }
+  RecordedModel& parameter(const std::string& name, const Tensor& value) { return recorded(name, value, kKindKey, "PARAMETER"); }
+  /// The call that the last node was.
+  void call(const std::string& arguments) { set_metadata(last().proto(), "pkg.torch.onnx.fx_node", "%linear : [num_users=1] = call_function[target=aten.linear](args = (" + arguments + "), kwargs = {})"); }
+};
+
+std::vector<std::string> trained(const onnx::Imported& imported) {
+  std::vector<std::string> names;
+  for (const Input& input : imported.graph.inputs())
+    if (input.role == Role::kWeight) names.push_back(input.name);
+  return names;
+}
+
+std::string warnings(const onnx::Imported& imported) {
+  std::string text;
+  for (const Diag& warning : imported.warnings) text += to_string(warning) + "\n";
+  return text;
+}
+
+/// y = x * scale + table.
+RecordedModel scaled_and_shifted(const std::string& kind) {
+  RecordedModel model({"scale"}, {"table"});
+  model.input("x", {"N", 2}).output("y");
+  model.parameter("scale", f32({}, {2})).recorded("table", f32({2}, {1, 2}), kKindKey, kind);
+  model.node("Mul", {"x", "scale"}, {"h"});
+  model.node("Add", {"h", "table"}, {"y"});
+  return model;
+}
+
+TEST(ExportedProgram, BuffersAreConstantsAndScalarParametersWeights) {
+  const onnx::Imported imported = scaled_and_shifted("BUFFER").import();
+  EXPECT_THAT(trained(imported), ElementsAre("scale"));
+  EXPECT_THAT(warnings(imported), HasSubstr("by the exporter's account this is no parameter of the model: \"table\"; not trained"));
+  EXPECT_THAT(trained(scaled_and_shifted("CONSTANT_TENSOR").import()), ElementsAre("scale"));
+  EXPECT_THAT(trained(scaled_and_shifted("something new").import()), UnorderedElementsAre("scale", "table")) << "what is not understood says nothing";
+}
+
+TEST(ExportedProgram, WhatTheRecipeNamesIsAWeight) {
+  const onnx::Imported imported = scaled_and_shifted("BUFFER").import({.mend = {.train_only = {"table"}}});
+  EXPECT_THAT(trained(imported), UnorderedElementsAre("scale", "table"));
+  EXPECT_THAT(imported.warnings, IsEmpty());
+}
+
+/// y = x + c, where c was folded from `from`.
+std::vector<std::string> trained_if_folded_from(const std::string& from) {
+  RecordedModel model({"fc.weight", "cls"}, {"pe"});
+  model.input("x", {"N", 2}).output("y");
+  model.recorded("c", f32({2}, {1, 2}), kFoldedKey, from);
+  model.node("Add", {"x", "c"}, {"y"});
+  return trained(model.import());
+}
+
+TEST(ExportedProgram, WhatWasFoldedIsAWeightIfAParameterIsInIt) {
+  EXPECT_THAT(trained_if_folded_from("['val_1', 'zeros']"), IsEmpty());
+  EXPECT_THAT(trained_if_folded_from("['pe', 'val_1']"), IsEmpty());
+  EXPECT_THAT(trained_if_folded_from("['cls', 'val_1']"), ElementsAre("c"));
+  EXPECT_THAT(trained_if_folded_from("[\"fc.weight\"]"), ElementsAre("c"));
+  EXPECT_THAT(trained_if_folded_from("['fc.weight_bias', 'val_1']"), ElementsAre("c")) << "made out of parameters by an optimizer, not recorded";
+  EXPECT_THAT(trained_if_folded_from("['old.name']"), ElementsAre("c"));
+  EXPECT_THAT(trained_if_folded_from("['unfinished"), IsEmpty());
+  EXPECT_THAT(trained_if_folded_from(""), ElementsAre("c"));
+}
+
+/// Two linear layers whose weights were equal, so that the file has one; `second` is what the second one's call took.
+RecordedModel merged(const std::string& second, const std::string& name = "a.weight", const Tensor& weight = wavy({2, 2})) {
+  RecordedModel model({"a.weight", "a.bias", "b.weight", "b.bias"});
+  model.input("x", {"N", 2}).output("y");
+  if (name == "a.weight") model.parameter(name, weight);
+  else model.recorded(name, weight, kFoldedKey, "['a.weight']");
+  model.parameter("a.bias", f32({2}, {1, 2})).parameter("b.bias", f32({2}, {3, 4}));
+  model.node("Gemm", {"x", name, "a.bias"}, {"h"}).set("transB", name == "a.weight" ? 1 : 0);
+  model.call("%x, %p_a_weight, %p_a_bias");
+  model.node("Gemm", {"h", name, "b.bias"}, {"y"}).set("transB", name == "a.weight" ? 1 : 0);
+  model.call(second);
+  return model;
+}
+
+TEST(ExportedProgram, EqualParametersThatWereMergedAreApart) {
+  const onnx::Imported imported = merged("%h, %p_b_weight, %p_b_bias").import();
+  EXPECT_THAT(trained(imported), UnorderedElementsAre("a.weight", "a.bias", "b.weight", "b.bias")) << "under the names that they had";
+  EXPECT_THAT(warnings(imported), HasSubstr("\"a.weight\" stood for several parameters each that were equal when exported: they are trained apart, as \"b.weight\" too"));
+  EXPECT_EQ(imported.model.graph().node(1).input(1), "b.weight");
+  EXPECT_THAT(trained(merged("%h, %p_b_weight, %p_b_bias", "val_9").import()), UnorderedElementsAre("val_9", "val_9@b.weight", "a.bias", "b.bias"));
+}
+
+TEST(ExportedProgram, TiedParametersStayOne) {
+  EXPECT_THAT(trained(merged("%h, %p_a_weight, %p_b_bias").import()), UnorderedElementsAre("a.weight", "a.bias", "b.bias"));
+  EXPECT_THAT(trained(merged("%h, %permute, %p_b_bias").import()), UnorderedElementsAre("a.weight", "a.bias", "b.bias")) << "b.bias is in the file: nothing was merged";
+  EXPECT_THAT(trained(merged("%h").import()), UnorderedElementsAre("a.weight", "a.bias", "b.bias")) << "the call says nothing";
+  EXPECT_THAT(trained(merged("%h, %p_b_weight, %p_b_bias").import({.mend = {.tie = {"a.weight"}}})), UnorderedElementsAre("a.weight", "a.bias", "b.bias"));
+}
+
+TEST(ExportedProgram, ACopyFoldedOutOfAWeightIsOneWithIt) {
+  RecordedModel model({"w"});
+  model.input("x", {"N", 2}).output("y");
+  model.parameter("w", f32({2, 2}, {1, 2, 3, 4})).recorded("val_1", f32({2, 2}, {1, 3, 2, 4}), kFoldedKey, "['w']");
+  model.node("MatMul", {"x", "w"}, {"h"});
+  model.node("MatMul", {"h", "val_1"}, {"y"});
+  EXPECT_THAT(trained(model.import()), ElementsAre("w"));
+}
+
+/// A layer without a bias, whose call took one.
+RecordedModel without_bias(const std::string& op, const Tensor& weight) {
+  RecordedModel model({"fc.weight", "fc.bias"});
+  model.input("x", op == "Gemm" ? std::vector<Extent>{"N", 2} : std::vector<Extent>{"N", 2, 4}).output("y");
+  model.parameter("fc.weight", weight);
+  model.node(op, {"x", "fc.weight"}, {"y"});
+  model.call("%x, %p_fc_weight, %p_fc_bias");
+  return model;
+}
+
+TEST(ExportedProgram, ZeroBiasesThatWereLeftOutComeBack) {
+  for (const auto& [op, weight] : {std::pair{"Gemm", wavy({2, 3})}, {"Conv", wavy({3, 2, 1})}, {"ConvTranspose", wavy({2, 3, 1})}}) {
+    const onnx::Imported imported = without_bias(op, weight).import();
+    EXPECT_THAT(trained(imported), ElementsAre("fc.weight", "fc.bias")) << op;
+    EXPECT_THAT(warnings(imported), HasSubstr("the exporter left out 1 bias that was zero, by its own record: \"fc.bias\"")) << op;
+    const auto& bias = imported.model.graph().initializer(1);
+    EXPECT_EQ(bias.dims(0), 3) << op;
+  }
+}
+
+TEST(ExportedProgram, WithoutARecordNothingChanges) {
+  RecordedModel model({});
+  model.input("x", {"N", 2}).output("y");
+  model.recorded("c", f32({2}, {1, 2}), kKindKey, "BUFFER").recorded("d", f32({2}, {1, 2}), kFoldedKey, "['zeros']");
+  model.node("Add", {"x", "c"}, {"h"});
+  model.node("Mul", {"h", "d"}, {"y"});
+  EXPECT_THAT(trained(model.import()), UnorderedElementsAre("c", "d"));
+}
+
+TEST(ExportedProgram, HostileRecordsDoNoHarm) {
+  for (const std::string& text : {std::string("p: PARAMETER target='"), std::string("'''': PARAMETER target="), std::string(100000, '\''), std::string("a: PARAMETER target=''\n"),
+                                  std::string("p_w: PARAMETER target='x'\n")}) {
+    TestModel model;
+    set_metadata(*model.proto.mutable_graph(), "pkg.torch.export.ExportedProgram.graph_signature", text);
+    model.input("x", {"N", 2}).initializer("w", wavy({2, 2})).output("y");
+    model.node("Gemm", {"x", "w"}, {"y"});
+    set_metadata(model.last().proto(), "pkg.torch.onnx.fx_node", "%%%p_w, %p_bias, %");
+    EXPECT_THAT(trained(model.import()), Not(IsEmpty())) << text.substr(0, 40);
+  }
+}
+
+}  // namespace
+}  // namespace hone::test
