@@ -47,12 +47,14 @@ class DimEvaluator {
     if (info(expr.op).operands != 2 or is_float(kernel_.exprs[expr.operands[0]].dtype)) return std::nullopt;
     const auto a = (*this)(expr.operands[0]), b = (*this)(expr.operands[1]);
     if (not a or not b) return std::nullopt;
-    const Dim difference = *a - *b;
-    const auto compare = [&](auto test) { return difference.is_constant() ? std::optional(Dim(test(difference.value()))) : std::nullopt; };
+    const auto compare = [&](auto test) {
+      const Dim difference = *a - *b;
+      return difference.is_constant() ? std::optional(Dim(test(difference.value()))) : std::nullopt;
+    };
     const bool both = a->is_constant() and b->is_constant();
     switch (expr.op) {
       case ScalarOp::kAdd: return *a + *b;
-      case ScalarOp::kSub: return difference;
+      case ScalarOp::kSub: return *a - *b;
       case ScalarOp::kMul: return *a * *b;
       case ScalarOp::kDiv:  // truncates; sizes are not negative, numbers may be
         if (b->is_constant(0)) return std::nullopt;
@@ -63,7 +65,7 @@ class DimEvaluator {
       case ScalarOp::kMax: return max(*a, *b);
       case ScalarOp::kMin: return min(*a, *b);
       case ScalarOp::kEq:
-        if (not difference.is_constant() and ((is_negative(*a) and not b->may_be_negative()) or (is_negative(*b) and not a->may_be_negative()))) return Dim(0);  // a size is never -1
+        if ((is_negative(*a) and not b->may_be_negative()) or (is_negative(*b) and not a->may_be_negative())) return Dim(0);  // a size is never -1
         return compare([](std::int64_t d) { return d == 0; });
       case ScalarOp::kNe: return compare([](std::int64_t d) { return d != 0; });
       case ScalarOp::kLt:
@@ -120,7 +122,10 @@ std::optional<std::vector<Dim>> known_contents(const Tensor& tensor) {
   return contents;
 }
 
-std::optional<std::vector<Dim>> fold_known(const Graph& graph, NodeId id) {
+namespace {
+
+/// Throws kTooLarge where sizes overflow.
+std::optional<std::vector<Dim>> contents_of(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   if (node.op->scalar == nullptr and node.op->compute == nullptr) return std::nullopt;
   const Value& result = graph.value(node.results[0]);
@@ -142,6 +147,14 @@ std::optional<std::vector<Dim>> fold_known(const Graph& graph, NodeId id) {
     contents.push_back(*value);
   }
   return contents;
+}
+
+}  // namespace
+
+std::optional<std::vector<Dim>> fold_known(const Graph& graph, NodeId id) {
+  try {
+    return contents_of(graph, id);
+  } catch (const Error&) { return std::nullopt; }  // integers that are no sizes may wrap around: a logarithm of 0 made an integer, with something added
 }
 
 }  // namespace hone

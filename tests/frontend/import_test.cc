@@ -286,5 +286,16 @@ TEST(Import, NotesOutputsThatAreDeclaredWrongly) {
   EXPECT_THAT(imported.warnings[0].message, HasSubstr("output \"y\" is f32[N,6], and the file declares it as FLOAT[other,7]"));
 }
 
+TEST(ImportKnownContents, ThatOverflowAreNoSizes) {
+  // T5's buckets of distances: a logarithm of 0 becomes the smallest integer, to which numbers are added.
+  TestModel model;
+  model.input("x", {"N", 2}).initializer("least", ints({INT64_MIN, 3})).initializer("more", ints({-16, 16})).initializer("fewer", ints({16, 16})).output("y");
+  model.node("Add", {"least", "more"}, {"wrapped"});
+  model.node("Min", {"wrapped", "fewer"}, {"buckets"});
+  model.node("Cast", {"buckets"}, {"values"}).set("to", static_cast<std::int64_t>(onnx::TensorProto::FLOAT));
+  model.node("Mul", {"x", "values"}, {"y"});
+  EXPECT_EQ(values_of(model.y(f32({1, 2}, {0, 1})))[1], 16.0);
+}
+
 }  // namespace
 }  // namespace hone::test
