@@ -92,7 +92,7 @@ class Run {
   std::vector<RecordedMemory> memory() {
     std::vector<RecordedMemory> list;
     for (const plan::Entry& entry : session_->program().entries) {
-      if (entry.name.starts_with("replica_") or entry.name.starts_with("idle_") or entry.name == plan::kShardStep) continue;
+      if (entry.name.starts_with("replica_") or entry.name.starts_with("idle_") or plan::is_sharded(entry.name) or entry.name == plan::kShardStep) continue;  // nobody runs them alone
       run(entry.name, batch(0));
       DimBindings sizes;
       for (const plan::Feed& feed : entry.feeds)
