@@ -200,8 +200,7 @@ void ShardSums::take(std::size_t shards, std::span<const ExchangedTensor> to) {
   for (Shard& shard : shards_) {
     for (std::size_t i = 0; i < to.size(); ++i)
       with_element(to[i].dtype, [&]<typename T>(T) {
-        const auto count = static_cast<std::size_t>(to[i].count);
-        if (shard.is_empty) std::memset(to[i].data, 0, count * sizeof(T));
+        if (shard.is_empty) std::fill_n(static_cast<T*>(to[i].data), to[i].count, T{});
         else narrow(reinterpret_cast<const typename SummedAs<T>::Type*>(shard.elements[i].data()), to[i].count, static_cast<T*>(to[i].data));
       });
     tree_.add(to);
