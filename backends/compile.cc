@@ -288,9 +288,24 @@ std::vector<const Backend*> backends_of(const CompileOptions& options) {
   return backends;
 }
 
+/// Constants that are too large for the text are called as what holds them (backends/step_nodes.h), so that who reads the text finds them.
+void name_constants(Graph& graph, const PersistentSet& persistents) {
+  Builder builder(graph);
+  for (const Input& input : graph.inputs())
+    if (input.role == Role::kConstant and input.data and not is_printed(*input.data)) {
+      const std::string held = persistents.name_of_constant(graph, input);
+      builder.set_name(builder.val(input.value), held.empty() ? fmt::format("{}{}", kUnreadConstant, input.value.index) : held);
+    }
+  (void)Rewriter::in_bodies(graph, [&](Graph& body) { return name_constants(body, persistents), Changed::kYes; });  // depth is limited by import and parser
+}
+
 /// The graphs and kernels as text, for who looks at the plan.
 void add_texts(std::map<std::string, std::string>& texts, const std::vector<EntryGraph>& graphs, const Scheduled& scheduled) {
-  for (const EntryGraph& entry : graphs) texts[entry.name] = print(entry.graph);
+  for (const EntryGraph& entry : graphs) {
+    Graph shown = entry.graph.clone();
+    name_constants(shown, scheduled.persistents);
+    texts[entry.name] = print(shown);
+  }
   std::string& kernels = texts["kernels"];
   for (const Kernel* kernel : scheduled.kernel_pointers()) kernels += print(*kernel) + "\n";
   for (const auto& [entry, nodes] : scheduled.nodes) texts[step_nodes_stage(entry)] = to_text(nodes);
@@ -325,8 +340,8 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
     const std::vector<EntryGraph> graphs = prepared_entries(wanted, *backend, recipe, options.passes, compiled.training, told == nullptr ? nullptr : &told->log());
     if (told != nullptr) told->prepared(graphs.front(), *backend, options.passes);
     Scheduled scheduled = schedule_all(model.graph, recipe, own_training, options, *backend, graphs);
-    plan.programs.push_back(program_of(scheduled, *backend, compiled.training, options));
     if (backend == backends.front()) add_texts(plan.graphs, graphs, scheduled);
+    plan.programs.push_back(program_of(scheduled, *backend, compiled.training, options));
     if (told != nullptr) told->scheduled(*plan.programs.back().find(graphs.front().name), plan.programs.back().persistents, batch_symbol_of(model.graph), recipe.data.batch_size);
     if (options.explain and not story) compiled.why += explain(*backend, graphs, recipe, options.passes) + explain_weights(scheduled.panels) + explain_shares(scheduled.shares);
     if (options.explain and not story and scheduled.limited) compiled.why += explain_limit(*scheduled.limited);

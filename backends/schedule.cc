@@ -23,11 +23,16 @@ namespace hone {
 
 using plan::Buffer;
 
+namespace {
+
+std::string key_of_constant(const Graph& graph, const Input& input) { return fmt::format("{} {:016x}", to_string(graph.type(input.value)), hash_of(input.data->bytes())); }
+
+}  // namespace
+
 std::uint32_t PersistentSet::add(const Graph& graph, const Input& input) {
   HONE_CHECK(input.data.has_value(), fmt::format("\"{}\" has no data to start from", input.name));
   if (input.role == Role::kConstant) {
-    const std::string key = fmt::format("{} {:016x}", to_string(graph.type(input.value)), hash_of(input.data->bytes()));
-    const auto [found, is_new] = constants_.try_emplace(key, static_cast<std::uint32_t>(persistents_.size()));
+    const auto [found, is_new] = constants_.try_emplace(key_of_constant(graph, input), static_cast<std::uint32_t>(persistents_.size()));
     if (is_new) persistents_.push_back({"", plan::Persistent::Role::kConstant, false, false, *input.data});  // named by take(), when no more weights come
     return found->second;
   }
@@ -45,6 +50,11 @@ void PersistentSet::name_constants() {
     do persistent.name = fmt::format("constant {}", ++number);
     while (by_name_.contains(persistent.name));  // a model may call its weights so
   }
+}
+
+std::string PersistentSet::name_of_constant(const Graph& graph, const Input& input) const {
+  const auto found = constants_.find(key_of_constant(graph, input));
+  return found == constants_.end() ? "" : persistents_[found->second].name;
 }
 
 namespace {

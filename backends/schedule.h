@@ -24,6 +24,8 @@ class PersistentSet {
   /// Gives constants names that no weight and no state has: when all of those are there. take() does it, too.
   void name_constants();
   std::vector<plan::Persistent> take() && { return name_constants(), std::move(persistents_); }
+  /// The name of the persistent that holds the constant `input`; "" if there is none.
+  std::string name_of_constant(const Graph& graph, const Input& input) const;
   const std::vector<plan::Persistent>& all() const { return persistents_; }
   std::vector<plan::Persistent>& all() { return persistents_; }
 

@@ -38,6 +38,44 @@ std::string place_of(const Graph& graph, const Node& node) {
   return fmt::format("{} {} {} {}", node.op->name, to_string(node.part), to_string(node.loc), node.results.empty() ? "" : to_string(graph.type(node.results[0])));
 }
 
+/// What outputs and aliases of one name come from, and what that comes from: pairs of nodes that are of one op, as far up as that goes. Several nodes of one place, such as the last of each weight's
+/// update, are told apart so.
+class ByResults {
+ public:
+  ByResults(const Graph& graph, const Graph& scheduled, std::vector<NodeId>& same, std::vector<bool>& found) : graph_(graph), scheduled_(scheduled), same_(same), found_(found) {}
+
+  void run() {
+    for (const Output& output : scheduled_.outputs())
+      if (const Output* other = graph_.find_output(output.name)) open_.emplace_back(other->value, output.value);
+    for (const Alias& alias : scheduled_.aliases())
+      for (const Alias& other : graph_.aliases())
+        if (graph_.input_of(other.state)->name == scheduled_.input_of(alias.state)->name) open_.emplace_back(other.value, alias.value);
+    while (not open_.empty()) {
+      const auto [ours, theirs] = open_.back();
+      open_.pop_back();
+      match(ours, theirs);
+    }
+  }
+
+ private:
+  void match(ValueId ours, ValueId theirs) {
+    if (not ours.valid() or not theirs.valid()) return;
+    const NodeId our_node = graph_.value(ours).producer, their_node = scheduled_.value(theirs).producer;
+    if (not our_node.valid() or not their_node.valid()) return;
+    const Node &one = graph_.node(our_node), &other = scheduled_.node(their_node);
+    if (one.op->collective) return open_.emplace_back(one.operands[graph_.value(ours).result], theirs), void();
+    if (found_[our_node.index] or same_[their_node.index].valid() or *one.op != *other.op or one.operands.size() != other.operands.size()) return;
+    same_[their_node.index] = our_node;
+    found_[our_node.index] = true;
+    for (std::size_t i = 0; i < one.operands.size(); ++i) open_.emplace_back(one.operands[i], other.operands[i]);
+  }
+
+  const Graph &graph_, &scheduled_;
+  std::vector<NodeId>& same_;
+  std::vector<bool>& found_;
+  std::vector<std::pair<ValueId, ValueId>> open_;
+};
+
 /// By node of `scheduled`, the node of `graph` that it is.
 std::vector<NodeId> correspondence(const Graph& graph, const Graph& scheduled) {
   const std::vector<std::uint64_t> theirs = meanings(graph), ours = meanings(scheduled);
@@ -56,6 +94,7 @@ std::vector<NodeId> correspondence(const Graph& graph, const Graph& scheduled) {
     const auto at = by_meaning.find(ours[node.results[0].index]);
     if (at != by_meaning.end()) found[(same[i] = at->second).index] = true;
   }
+  ByResults(graph, scheduled, same, found).run();
   for (std::size_t i = graph.node_count(); i-- > 0;)
     if (not found[i]) by_place[place_of(graph, graph.node(NodeId(i)))].push_back(NodeId(i));
   for (std::size_t i = 0; i < scheduled.node_count(); ++i) {

@@ -16,12 +16,16 @@ namespace hone {
 using StepNodes = std::vector<std::vector<NodeId>>;
 
 /// The same steps in terms of `graph`, of which `scheduled` is a version: in another order, without exchanges, with nodes that are worked out twice. Nodes correspond when they compute the
-/// same from the same inputs, and else when they are of one op and come from one place.
+/// same from the same inputs, else when they are of one op and the same results come from them in the same way, and else when they are of one op and come from one place.
 /// A node that is not there any more belongs to the step of those that read it, if that is one step.
 StepNodes same_nodes(const Graph& graph, const Graph& scheduled, const StepNodes& nodes);
 
 /// Of the steps that were, or repeat, those numbered in `step_before`.
 StepNodes nodes_again(const StepNodes& nodes, std::span<const std::optional<std::uint32_t>> step_before);
+
+/// In the text of a plan's graphs, constants that are too large to be written are called as the persistent that holds them; or so, with a number behind it, where no step reads what is in
+/// them: a choice that is known to fall on the other operand. They may hold anything.
+inline constexpr const char* kUnreadConstant = "unread constant ";
 
 /// The stage of a plan that holds the step nodes of `entry`: "train_step.nodes".
 std::string step_nodes_stage(std::string_view entry);

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/checked.h"
 #include "base/diag.h"
+#include "base/dim_parts.h"
 
 namespace hone {
 
@@ -441,6 +442,27 @@ Dim min(Dim a, Dim b) {
   const Dim difference = a - b;
   if (difference.is_constant()) return difference.value() <= 0 ? a : b;
   return a.text() < b.text() ? make_atom(DimKind::kMin, a, b) : make_atom(DimKind::kMin, b, a);
+}
+
+DimParts parts_of(const Dim& dim) {
+  using Kind = DimParts::Kind;
+  if (dim.is_constant()) return {.kind = Kind::kNumber, .number = dim.value()};
+  const DimNode& node = *DimNode::node_of(dim);
+  switch (node.kind) {
+    case DimKind::kSymbol: return {.kind = Kind::kSymbol, .symbol = node.text};
+    case DimKind::kFloorDiv: return {.kind = Kind::kFloorDiv, .a = node.a, .b = node.b};
+    case DimKind::kMod: return {.kind = Kind::kMod, .a = node.a, .b = node.b};
+    case DimKind::kMax: return {.kind = Kind::kMax, .a = node.a, .b = node.b};
+    case DimKind::kMin: return {.kind = Kind::kMin, .a = node.a, .b = node.b};
+    case DimKind::kPolynomial: break;
+  }
+  DimParts parts{.kind = Kind::kSum, .number = node.polynomial.constant};
+  for (const Term& term : node.polynomial.terms) {
+    DimParts::Term& part = parts.terms.emplace_back();
+    part.factor = term.coefficient;
+    for (const DimNode* atom : term.atoms) part.atoms.push_back(DimNode::dim_of(atom));
+  }
+  return parts;
 }
 
 Dim element_count(const Shape& shape) {

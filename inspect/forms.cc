@@ -25,7 +25,7 @@ constexpr Form kForms[] = {
     {"svg", "a graph as a picture: modules are boxes, the parts of the training step lie below each other", svg_form},
     {"html", "a page with everything: graph, kernels, schedule, memory; one file that loads nothing", [](const Contents& contents, const DescribeOptions& options) { return to_html(describe(contents, options)); }},
     {"json", "all that is known, as docs/dump_json.md says", [](const Contents& contents, const DescribeOptions& options) { return to_text(describe(contents, options)); }},
-    {"onnx", "a plan's model with its training (TrainingInfoProto), a graph of ordinary nodes", nullptr},  // what is lost is said besides: onnx_form()
+    {"onnx", "a plan's model with its training (TrainingInfoProto); with --stage train_step one step of it, or another stage, as a model that any runtime runs", nullptr},  // what is to be said besides: onnx_form()
 };
 
 }  // namespace

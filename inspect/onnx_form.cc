@@ -1,12 +1,21 @@
 // Files as ONNX.
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "backends/step_nodes.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "frontend/onnx/export.h"
+#include "frontend/onnx/export_step.h"
 #include "frontend/onnx/export_training.h"
+#include "inspect/describe.h"
 #include "inspect/forms.h"
+#include "ir/print.h"
+#include "ir/rewriter.h"
 #include "passes/pipeline.h"
+#include "runtime/plan/step_name.h"
 #include "runtime/train/export_onnx.h"
 
 namespace hone {
@@ -35,11 +44,87 @@ onnx::ModelProto model_of(const plan::Plan& plan, const std::string& folder, std
   return model;
 }
 
+using Initials = std::map<std::string, const Tensor*, std::less<>>;
+
+/// Gives the graph the data that its text leaves out: of weights and states by their names, of constants by those of the values.
+void add_data(Graph& graph, const Initials& initials) {
+  Builder builder(graph);
+  std::vector<std::pair<ValueId, Tensor>> found_data;
+  for (const Input& input : graph.inputs()) {
+    if (input.role == Role::kInput or (input.role == Role::kConstant and input.data)) continue;
+    const std::string& name = input.role == Role::kConstant ? graph.value(input.value).name : input.name;
+    const auto found = initials.find(name);
+    const Type& type = graph.type(input.value);
+    if (found != initials.end() and found->second->dtype() == type.dtype and shape_of(found->second->shape()) == type.shape) found_data.emplace_back(input.value, *found->second);
+    else if (name.starts_with(kUnreadConstant) and is_constant(type.shape)) found_data.emplace_back(input.value, Tensor::zeros(type.dtype, constant_shape(type.shape)));
+    else if (not input.data)
+      throw Error(Code::kPlanFormat, fmt::format("the plan has no data of {} {}", to_string(input.role), quoted(name)), {}, {"compile the model again: older plans do not say where large constants are"});
+  }
+  for (auto& [value, tensor] : found_data) builder.set_input_data(value, std::move(tensor));
+  (void)Rewriter::in_bodies(graph, [&](Graph& body) { return add_data(body, initials), Changed::kYes; });  // the parser limits the depth
+}
+
+/// What is fed by the training loop rather than from data can be left out: a first step's learning rate, and the whole batch's first sample.
+void add_defaults(Graph& graph, const plan::Entry& entry, const Recipe& recipe) {
+  Builder builder(graph);
+  for (const plan::Feed& feed : entry.feeds) {
+    const Input* input = graph.find_input(feed.name);
+    if (input == nullptr) continue;
+    if (feed.kind == plan::Feed::Kind::kLearningRate) builder.set_input_data(input->value, Tensor::scalar(recipe.optimizer.learning_rate).cast(feed.dtype));
+    if (feed.kind == plan::Feed::Kind::kFirstSample) builder.set_input_data(input->value, Tensor::zeros(feed.dtype, {}));
+  }
+}
+
+/// What a training step's sums come to: the loss that hone-run prints.
+void add_loss(Graph& graph) {
+  const Output *sum = graph.find_output(plan::kLossSum), *count = graph.find_output(plan::kTargetCount);
+  if (sum == nullptr or count == nullptr or graph.find_output("loss") != nullptr) return;
+  Builder builder(graph);
+  const Builder::Scope scope(builder, {}, Part::kLoss);
+  const Val total = builder.val(sum->value);
+  builder.output("loss", total / cast(builder.val(count->value), total.dtype()));
+}
+
+/// The steps of the stage's entry that do the work of several nodes, and those that are one kernel. Text of a plan may be anything.
+std::vector<onnx::NodeGroup> groups_of(const plan::Plan& plan, const plan::Entry& entry) {
+  const auto found = plan.graphs.find(step_nodes_stage(entry.name));
+  if (found == plan.graphs.end()) return {};
+  const Json steps = Json::parse(found->second, nullptr, false);
+  if (not steps.is_array() or steps.size() != entry.steps.size()) return {};
+  std::vector<onnx::NodeGroup> groups;
+  for (std::size_t i = 0; i < entry.steps.size(); ++i) {
+    onnx::NodeGroup group{.name = name_of(entry.steps[i]), .origin = entry.steps[i].origin, .nodes = {}};
+    for (const Json& node : steps[i])
+      if (node.is_number_unsigned()) group.nodes.emplace_back(node.get<std::size_t>());
+    if (not group.nodes.empty()) groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+/// A stage as a model that runs.
+onnx::ModelProto model_of_stage(const Contents& contents, const std::string& stage) {
+  const plan::Plan& plan = *contents.plan;
+  const plan::Program& program = plan.programs.at(0);
+  Graph graph = graph_of(contents, stage);
+  Initials initials;
+  for (const plan::Persistent& persistent : program.persistents) initials.emplace(persistent.name, &persistent.initial);
+  add_data(graph, initials);
+  const plan::Entry* entry = program.find(stage);
+  if (entry == nullptr) return onnx::export_step(std::move(graph));
+  add_defaults(graph, *entry, plan.recipe_json.empty() ? Recipe{} : recipe_from_json(plan.recipe_json));
+  add_loss(graph);
+  return onnx::export_step(std::move(graph), groups_of(plan, *entry));
+}
+
 }  // namespace
 
-std::string onnx_form(const Contents& contents, std::vector<std::string>& lost) {
-  if (contents.plan) return model_of(*contents.plan, folder_of(contents.path), lost).SerializeAsString();
-  if (contents.graph) return onnx::export_model(*contents.graph).SerializeAsString();
+std::string onnx_form(const Contents& contents, const std::string& stage, std::vector<std::string>& notes) {
+  if (contents.plan and not stage.empty()) return model_of_stage(contents, stage).SerializeAsString();
+  if (contents.plan) {
+    if (contents.plan->graphs.contains(plan::kTrainStep)) notes.emplace_back("this is the model with its training beside it (TrainingInfoProto); --stage train_step writes one step of the training, which any runtime can run");
+    return model_of(*contents.plan, folder_of(contents.path), notes).SerializeAsString();
+  }
+  if (contents.graph) return onnx::export_step(contents.graph->clone()).SerializeAsString();
   throw Error(Code::kUsage, contents.model ? "--as onnx: the file is ONNX already" : "--as onnx: the file holds tensors, and no graph", {}, {"it is for .hone and .hir files"});
 }
 

@@ -24,7 +24,7 @@ std::string element_text(const Tensor& tensor, std::int64_t i) {
 }
 
 std::string data_text(const Input& input, const Type& type) {
-  const bool shown = input.data and input.data->element_count() <= kMostPrinted and is_constant(type.shape) and input.data->dtype() == type.dtype and
+  const bool shown = input.data and is_printed(*input.data) and is_constant(type.shape) and input.data->dtype() == type.dtype and
                      shape_of(input.data->shape()) == type.shape;
   if (not shown) return input.role == Role::kInput and not input.data ? "" : " = elided";
   if (type.shape.empty()) return " = " + element_text(*input.data, 0);
@@ -149,6 +149,8 @@ class GraphPrinter {
 };
 
 }  // namespace
+
+bool is_printed(const Tensor& data) { return data.element_count() <= kMostPrinted; }
 
 std::string print(const Graph& graph) {
   GraphPrinter printer(graph, 0);

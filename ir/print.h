@@ -29,6 +29,9 @@ namespace hone {
 /// Never throws, so that a broken graph can be shown: an id that is no value is written %?.
 std::string print(const Graph& graph);
 
+/// Are the data of an input written in full?
+bool is_printed(const Tensor& data);
+
 /// The line of `node` with `lines` lines before and after it, marked by "> ".
 std::string print_around(const Graph& graph, NodeId node, std::size_t lines = 5);
 

@@ -36,9 +36,9 @@ int run(const Arguments& arguments) {
     const auto limit = arguments.memory_limit.empty() ? std::nullopt : std::optional(bytes_of_flag("--memory-limit", arguments.memory_limit, "2GiB"));
     print_data(summary_text(contents, options, limit));
   } else if (form.name == "onnx") {
-    std::vector<std::string> lost;
-    print_data(onnx_form(contents, lost));
-    for (const std::string& line : lost) print_message("note: " + line);
+    std::vector<std::string> notes;
+    print_data(onnx_form(contents, options.stage, notes));
+    for (const std::string& line : notes) print_message("note: " + line);
   } else {
     print_data(form.write(contents, options));
   }

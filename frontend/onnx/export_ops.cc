@@ -1,10 +1,13 @@
 // The ONNX forms of our ops.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
-#include "frontend/onnx/exporter.h"
+#include "frontend/onnx/export_kernel.h"
+#include "frontend/onnx/export_rows.h"
 #include "ir/ops/ops.h"
 
 namespace hone::onnx {
@@ -75,42 +78,6 @@ bool write_one_hot(Exporter& e, const Node& node) {
   return true;
 }
 
-bool set_pads(NodeProto& proto, const Node& node) {
-  Ints pads;
-  for (const auto* side : {&node.attrs[kPadsBegin], &node.attrs[kPadsEnd]})
-    for (const Dim& pad : *side) {
-      if (not pad.is_constant()) return false;
-      pads.push_back(pad.value());
-    }
-  set(proto, "pads", pads);
-  set(proto, "strides", node.attrs[kStrides]);
-  return true;
-}
-
-bool write_conv(Exporter& e, const Node& node) {
-  NodeProto& proto = plain(e, node, "Conv");
-  set(proto, "dilations", node.attrs[kDilations]);
-  set(proto, "group", node.attrs[kGroups]);
-  set(proto, "kernel_shape", constant_shape(Shape(e.graph.type(node.operands[1]).shape.begin() + 2, e.graph.type(node.operands[1]).shape.end())));
-  return set_pads(proto, node);
-}
-
-bool write_pool(Exporter& e, const Node& node, std::string_view type) {
-  const Shape& x = e.graph.type(node.operands[0]).shape;
-  for (std::size_t i = 0; i < node.attrs[kKernel].size(); ++i) {
-    const Dim window = (node.attrs[kKernel][i] - 1) * node.attrs[kDilations][i] + 1;
-    if (floordiv(x[i + 2] + node.attrs[kPadsBegin][i] + node.attrs[kPadsEnd][i] - window, node.attrs[kStrides][i]) + 1 != node.attrs[kSpatial][i]) return false;
-  }
-  NodeProto& proto = plain(e, node, type);
-  set(proto, "kernel_shape", node.attrs[kKernel]);
-  if (node.attrs[kCountPads]) set(proto, "count_include_pad", std::int64_t{1});
-  return set_pads(proto, node);
-}
-
-bool write_max_pool(Exporter& e, const Node& node) { return write_pool(e, node, "MaxPool"); }
-
-bool write_avg_pool(Exporter& e, const Node& node) { return write_pool(e, node, "AveragePool"); }
-
 bool write_batch_norm(Exporter& e, const Node& node) {
   NodeProto& proto = plain(e, node, "BatchNormalization");
   set(proto, "epsilon", node.attrs[kEpsilon]);
@@ -120,6 +87,7 @@ bool write_batch_norm(Exporter& e, const Node& node) {
 
 /// Where the axes are an attribute until opset `last_with_attribute`.
 bool write_reduce(Exporter& e, const Node& node, std::string_view type, std::int64_t last_with_attribute) {
+  if (node.attrs[kAxes].empty()) return plain(e, node, "Identity"), true;  // to ONNX no axes are all axes
   const bool axes_are_input = e.opset > last_with_attribute;
   std::vector<std::string> inputs = operands(e, node);
   if (axes_are_input) inputs.push_back(e.ints(node.attrs[kAxes], e.name(node.results[0]) + "_axes"));
@@ -177,7 +145,7 @@ bool write_slice(Exporter& e, const Node& node) {
 /// x (1 + erf(x / sqrt 2)) / 2: Gelu itself came with opset 20.
 bool write_gelu(Exporter& e, const Node& node) {
   if (node.attrs[kTanhForm]) return false;
-  const DType dtype = e.graph.type(node.results[0]).dtype;
+  const DType dtype = info(e.graph.type(node.results[0]).dtype).arithmetic;
   const std::string x = e.name(node.operands[0]), hint = e.name(node.results[0]);
   const auto number = [&](double value) { return e.constant(Tensor::scalar(value).cast(dtype), hint + "_constant"); };
   const auto of = [&](std::string_view type, const std::vector<std::string>& inputs) { return e.value(type, inputs, fmt::format("{}_{}", hint, type), node); };
@@ -186,69 +154,95 @@ bool write_gelu(Exporter& e, const Node& node) {
   return true;
 }
 
-/// A loop over slices. Its body must not ask for the position, and nothing may read the states between the steps: Scan has neither.
-bool write_scan(Exporter& e, const Node& node) {
-  const auto states = static_cast<std::size_t>(node.attrs[kStates]), scanned = static_cast<std::size_t>(node.attrs[kScanned]);
-  const Graph& graph = *node.bodies[0];
-  const std::vector<std::uint32_t> uses = count_uses(e.graph), inner_uses = count_uses(graph);
-  for (std::size_t i = states; i < 2 * states; ++i)
-    if (uses[node.results[i].index] != 0) return false;
-  std::vector<ValueId> given;
-  for (const Input& input : graph.inputs())
-    if (input.role == Role::kInput) given.push_back(input.value);
-  if (scanned == 0 or inner_uses[given[0].index] != 0) return false;
-  std::vector<std::string> inputs, outputs;
-  for (std::size_t i = 0; i < states + scanned; ++i) inputs.push_back(e.name(node.operands[i]));
-  for (std::size_t i = 0; i < node.results.size(); ++i)
-    if (i < states or i >= 2 * states) outputs.push_back(e.name(node.results[i]));
-  NodeProto& proto = e.node("Scan", inputs, outputs, node);
-  set(proto, "num_scan_inputs", static_cast<std::int64_t>(scanned));
-  if (node.attrs[kReverse]) {
-    set(proto, "scan_input_directions", Ints(scanned, 1));
-    set(proto, "scan_output_directions", Ints(outputs.size() - states, 1));
+/// Padding with zeros; nothing is dropped, and no zeros go between the elements.
+bool write_pad(Exporter& e, const Node& node) {
+  const Shape &x = e.graph.type(node.operands[0]).shape, &starts = node.attrs[kStarts], &extents = node.attrs[kSizes];
+  Ints pads, ends;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const Dim end = extents[i] - starts[i] - x[i];
+    if (node.attrs[kSteps][i] != 1 or not starts[i].is_constant() or not end.is_constant() or starts[i].value() < 0 or end.value() < 0) return false;
+    pads.push_back(starts[i].value());
+    ends.push_back(end.value());
   }
-  AttributeProto& attribute = *proto.add_attribute();
-  attribute.set_name("body");
-  attribute.set_type(AttributeProto::GRAPH);
-  GraphProto& body = *attribute.mutable_g();
-  body.set_name(e.fresh(graph.name.empty() ? "body" : graph.name));
-  Exporter inside(graph, body, e);
-  for (std::size_t i = 0; i < node.operands.size(); ++i) {
-    if (i < states + scanned) write_value_info(*body.add_input(), inside.name(given[1 + i]), graph.type(given[1 + i]));
-    else inside.rename(given[1 + i], e.name(node.operands[i]));  // bodies see the values around them
-  }
-  for (const Input& input : graph.inputs())
-    if (input.data) inside.initializer(input.value, *input.data);
-  inside.name_outputs();
-  for (const Node& each : graph.nodes())
-    if (not inside.write(each)) return false;
-  inside.write_outputs();
+  pads.insert(pads.end(), ends.begin(), ends.end());
+  const std::string y = e.name(node.results[0]);
+  e.node("Pad", {e.name(node.operands[0]), e.ints(pads, y + "_pads")}, {y}, node);
   return true;
 }
+
+/// A running sum; other recurrences have no operator.
+bool write_linear_recurrence(Exporter& e, const Node& node) {
+  if (node.operands.size() > 1 and node.operands[1].valid()) return false;
+  const std::string y = e.name(node.results[0]);
+  NodeProto& proto = e.node("CumSum", {e.name(node.operands[0]), e.constant(Tensor::scalar(node.attrs[kAxis]), y + "_axis")}, {y}, node);
+  if (node.attrs[kReverse]) set(proto, "reverse", std::int64_t{1});
+  return true;
+}
+
+bool write_arg_top_k(Exporter& e, const Node& node) {
+  const std::string y = e.name(node.results[0]), count = e.sizes(node.attrs[kSizes], y + "_count", node);
+  if (count.empty()) return false;
+  NodeProto& proto = e.node("TopK", {e.name(node.operands[0]), count}, {e.fresh(y + "_values"), y}, node);
+  set(proto, "axis", node.attrs[kAxis]);
+  set(proto, "largest", static_cast<std::int64_t>(not node.attrs[kSmallest]));
+  return true;
+}
+
+/// What replicas exchange is there already; elements that become sizes stay what they are.
+bool write_identities(Exporter& e, const Node& node) {
+  for (std::size_t i = 0; i < node.results.size(); ++i) e.node("Identity", {e.name(node.operands[i])}, {e.name(node.results[i])}, node);
+  return true;
+}
+
+/// ONNX's bounds are scalars.
+bool write_clip(Exporter& e, const Node& node) {
+  for (std::size_t i = 1; i < node.operands.size(); ++i)
+    if (node.operands[i].valid() and not e.graph.type(node.operands[i]).shape.empty()) return false;
+  plain(e, node, "Clip");
+  return true;
+}
+
+bool write_gather(Exporter& e, const Node& node) {
+  const DType index = e.graph.type(node.operands[1]).dtype;
+  if (e.formulas == Formulas::kWritten and index != DType::kI64 and index != DType::kI32) return false;
+  set(plain(e, node, "Gather"), "axis", node.attrs[kAxis]);
+  return true;
+}
+
+/// What an operator of ONNX asks of element types.
+enum class Types : std::uint8_t {
+  kAny,      ///< it moves elements, or looks after their types itself
+  kNumbers,  ///< common runtimes have it for f32, f64, i32 and i64; storage types are widened before it
+};
 
 struct Row {
   const OpDef* op;
   Write write;
+  Types types = Types::kNumbers;
 };
 constexpr Row kRows[] = {
     {&op::matmul, write_matmul},
-    {&op::reshape, write_reshape},
+    {&op::reshape, write_reshape, Types::kAny},
     {&op::conv, write_conv},
+    {&op::conv_input_grad, write_conv_input_grad},
+    {&op::conv_weight_grad, write_conv_weight_grad},
     {&op::max_pool, write_max_pool},
     {&op::avg_pool, write_avg_pool},
     {&op::batch_norm, write_batch_norm},
     {&op::layer_norm, write_layer_norm},
     {&op::dropout, write_dropout},
-    {&op::transpose, [](Exporter& e, const Node& node) { return set(plain(e, node, "Transpose"), "perm", node.attrs[kPerm]), true; }},
-    {&op::concat, [](Exporter& e, const Node& node) { return with_axis(e, node, "Concat"); }},
-    {&op::gather, [](Exporter& e, const Node& node) { return with_axis(e, node, "Gather"); }},
+    {&op::transpose, [](Exporter& e, const Node& node) { return set(plain(e, node, "Transpose"), "perm", node.attrs[kPerm]), true; }, Types::kAny},
+    {&op::concat, [](Exporter& e, const Node& node) { return with_axis(e, node, "Concat"); }, Types::kAny},
+    {&op::gather, write_gather, Types::kAny},
     {&op::softmax, [](Exporter& e, const Node& node) { return with_axis(e, node, "Softmax"); }},
     {&op::log_softmax, [](Exporter& e, const Node& node) { return with_axis(e, node, "LogSoftmax"); }},
     {&op::reduce_mean, [](Exporter& e, const Node& node) { return write_reduce(e, node, "ReduceMean", 17); }},
     {&op::reduce_max, [](Exporter& e, const Node& node) { return write_reduce(e, node, "ReduceMax", 17); }},
+    {&op::reduce_min, [](Exporter& e, const Node& node) { return write_reduce(e, node, "ReduceMin", 17); }},
+    {&op::reduce_prod, [](Exporter& e, const Node& node) { return write_reduce(e, node, "ReduceProd", 17); }},
     {&op::reduce_sum, [](Exporter& e, const Node& node) { return write_reduce(e, node, "ReduceSum", 12); }},
     {&op::cast,
-     [](Exporter& e, const Node& node) { return set(plain(e, node, "Cast"), "to", static_cast<std::int64_t>(onnx_of_dtype(node.attrs[kTo]))), true; }},
+     [](Exporter& e, const Node& node) { return set(plain(e, node, "Cast"), "to", static_cast<std::int64_t>(onnx_of_dtype(node.attrs[kTo]))), true; }, Types::kAny},
     {&op::argmax,
      [](Exporter& e, const Node& node) {
        NodeProto& proto = plain(e, node, "ArgMax");
@@ -257,12 +251,19 @@ constexpr Row kRows[] = {
        return true;
      }},
     {&op::broadcast_to, write_broadcast},
-    {&op::slice, write_slice},
+    {&op::slice, write_slice, Types::kAny},
+    {&op::pad, write_pad},
     {&op::gelu, write_gelu},
-    {&op::scan, write_scan},
-    {&op::sizes, write_sizes},
-    {&op::one_hot, write_one_hot},
-    {&op::clip, [](Exporter& e, const Node& node) { return plain(e, node, "Clip"), true; }},
+    {&op::scan, write_scan, Types::kAny},
+    {&op::while_trips, write_while, Types::kAny},
+    {&op::branch, write_branch, Types::kAny},
+    {&op::all_reduce, write_identities, Types::kAny},
+    {&op::read_sizes, write_identities, Types::kAny},
+    {&op::sizes, write_sizes, Types::kAny},
+    {&op::one_hot, write_one_hot, Types::kAny},
+    {&op::linear_recurrence, write_linear_recurrence},
+    {&op::arg_top_k, write_arg_top_k},
+    {&op::clip, write_clip},
     {&op::pow, [](Exporter& e, const Node& node) { return plain(e, node, "Pow"), true; }},
     {&op::maximum, [](Exporter& e, const Node& node) { return plain(e, node, "Max"), true; }},
     {&op::minimum, [](Exporter& e, const Node& node) { return plain(e, node, "Min"), true; }},
@@ -270,12 +271,52 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-bool write_node(Exporter& e, const Node& node) {
-  for (const Row& row : kRows)
-    if (*row.op == *node.op) return row.write(e, node);
+namespace {
+
+bool is_number(DType dtype) { return dtype == DType::kF32 or dtype == DType::kF64 or dtype == DType::kI32 or dtype == DType::kI64; }
+
+/// Writes the row's operators between casts from and to what is only stored.
+bool write_widened(Exporter& e, const Node& node, Write write) {
+  std::map<ValueId, std::string> names;
+  const auto stand_in = [&](ValueId value, const std::string& name) {
+    if (names.try_emplace(value, e.name(value)).second) e.rename(value, name);
+  };
+  for (const ValueId operand : node.operands)
+    if (operand.valid() and is_storage_only(e.graph.type(operand).dtype) and not names.contains(operand))
+      stand_in(operand, e.cast(e.name(operand), info(e.graph.type(operand).dtype).arithmetic, e.name(operand) + "_wide", node));
+  for (const ValueId result : node.results)
+    if (is_storage_only(e.graph.type(result).dtype)) stand_in(result, e.fresh(e.name(result) + "_wide"));
+  const bool done = write(e, node);
+  for (auto& [value, name] : names) {
+    const std::string wide = e.name(value);
+    e.rename(value, name);
+    if (done and std::ranges::find(node.results, value) != node.results.end())
+      set(e.node("Cast", {wide}, {name}, node), "to", static_cast<std::int64_t>(onnx_of_dtype(e.graph.type(value).dtype)));
+  }
+  return done;
+}
+
+/// By the op's row, or the operator of its entry.
+bool write_operator(Exporter& e, const Node& node) {
+  const auto all = [&](const auto& is_good) {
+    const auto good = [&](ValueId value) { return not value.valid() or is_good(e.graph.type(value).dtype); };
+    return std::ranges::all_of(node.operands, good) and std::ranges::all_of(node.results, good);
+  };
+  const bool any = e.formulas == Formulas::kRefused;
+  for (const Row& row : kRows) {
+    if (*row.op != *node.op) continue;
+    if (any or row.types == Types::kAny) return row.write(e, node);
+    return all([](DType dtype) { return is_number(info(dtype).arithmetic); }) and write_widened(e, node, row.write);
+  }
   if (node.op->onnx.empty() or not node.op->attrs.empty()) return false;
+  if (not any and not all([](DType dtype) { return dtype == DType::kF32 or dtype == DType::kI32 or dtype == DType::kI64 or dtype == DType::kBool; })) return false;
+  if (not any and *node.op == op::where and e.graph.type(node.results[0]).dtype == DType::kBool) return false;
   plain(e, node, node.op->onnx);
   return true;
 }
+
+}  // namespace
+
+bool write_node(Exporter& e, const Node& node) { return write_operator(e, node) or (e.formulas == Formulas::kWritten and write_formula(e, node)); }
 
 }  // namespace hone::onnx

@@ -87,7 +87,7 @@ class TrainingExporter {
  public:
   TrainingExporter(const ModelProto& model, const Graph& forward, const Graph& step, std::int64_t opset, double learning_rate)
       : step_(step), learning_rate_(learning_rate), given_(names_in_model(model.graph(), forward, step)),
-        exporter_(step, *info_.mutable_algorithm(), opset, names_in(model.graph()), given_) {}
+        exporter_(step, *info_.mutable_algorithm(), opset, Formulas::kRefused, names_in(model.graph()), given_) {}
 
   TrainingInfoProto run() {
     info_.mutable_algorithm()->set_name("training");

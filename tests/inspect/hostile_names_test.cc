@@ -11,6 +11,8 @@
 
 #include "base/text.h"
 #include "formats/npy.h"
+#include "formats/onnx_file.h"
+#include "frontend/onnx/export_step.h"
 #include "inspect/clean_text.h"
 #include "inspect/diff.h"
 #include "inspect/forms.h"
@@ -165,6 +167,15 @@ void expect_training_holds() {
   for (const std::string& name : hostile_names()) EXPECT_NE(trained.model->graph.find_input(name), nullptr) << quoted(name);
 }
 
+void expect_onnx_holds() {
+  std::vector<std::string> notes;
+  const std::string bytes = onnx_form(hostile().plan, plan::kTrainStep, notes);
+  const onnx::Imported read = onnx::import_model(parse_model(std::as_bytes(std::span(bytes)), "step.onnx"), "step.onnx", ".");
+  for (const std::string& name : hostile_names()) EXPECT_NE(read.graph.find_input(name), nullptr) << quoted(name);
+  for (const plan::Persistent& persistent : hostile().plan.plan->programs[0].persistents)
+    if (persistent.trained) EXPECT_NE(read.graph.find_output(onnx::kNewPrefix + persistent.name), nullptr) << quoted(persistent.name);
+}
+
 /// One test, because ctest runs each in a process of its own, and the plan takes seconds to make.
 TEST(HostileNames, CannotBreakAnyForm) {
   expect_names_reach_the_graph();
@@ -173,6 +184,7 @@ TEST(HostileNames, CannotBreakAnyForm) {
   expect_dot_holds();
   expect_svg_holds();
   expect_html_holds();
+  expect_onnx_holds();
   expect_terminals_hold();
   expect_generated_code_holds();
   expect_training_holds();

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""A training step written as ONNX must be a valid model that ONNX Runtime runs with the loss, the gradients and the updates of hone-run.
+
+usage: onnx_step_test.py --bin BUILD_BIN_DIR MODEL_DIR_OR_LIGHT_MODEL...
+Each model is compiled as its recorded run says (a folder with golden.json and train.npz), or from fresh weights (light_NAME.onnx). `hone-dump PLAN --as onnx --stage train_step` writes the step,
+within 5 s of processor time; onnx.checker looks at it; ONNX Runtime runs it on the first batch, and hone-run does the same step. One line a model; exit 0 when all agree, 77 (skipped) when
+none of the models is here.
+
+Losses agree within 1e-4. Optimizer states, and the weights of a plain gradient descent, agree within 1e-3 of the largest change of any tensor of their kind: a wrong gradient shows there. Other
+optimizers divide by the gradient's own size, so that rounding decides where it is 0 but for rounding (a bias before a normalization): of their weights 99 in 100 agree within 1e-2.
+"""
+import argparse
+import collections
+import glob
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime
+
+from onnxruntime_test import recipe
+
+LOSS_TOLERANCE = 1e-4
+STATE_TOLERANCE = 1e-3
+WEIGHT_TOLERANCE = 1e-2
+MOST_OUTLIERS = 0.01
+MOST_SECONDS = 5
+NEW = "new:"
+DTYPES = {"F64": np.float64, "F32": np.float32, "I64": np.int64, "I32": np.int32, "BOOL": np.bool_}
+LIGHT = '[model]\ninitialize = "he_normal"\n[loss]\nkind = "{loss}"\nclass_axis = 1\n[optimizer]\nkind = "sgd"\nlearning_rate = 0.01\n'
+
+
+def run(*command, stdout=subprocess.PIPE):
+    done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, timeout=900)
+    if done.returncode:
+        raise RuntimeError(f"{os.path.basename(command[0])} exits with {done.returncode}: {done.stderr.decode(errors='replace').strip()[:500]}")
+
+
+def safetensors(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])
+    header.pop("__metadata__", None)
+    return {name: np.frombuffer(data[start + one["data_offsets"][0]:start + one["data_offsets"][1]], DTYPES[one["dtype"]]).reshape(one["shape"]) for name, one in header.items()}
+
+
+def recipe_of(model):
+    """The model's file and the recipe's text."""
+    if os.path.isdir(model):
+        with open(f"{model}/golden.json") as file:
+            return f"{model}/model.onnx", recipe(json.load(file))
+    return model, LIGHT.format(loss="softmax_cross_entropy" if "densenet121" in model else "cross_entropy")  # all others end in Softmax
+
+
+def first_batch(model, inputs):
+    """Values by name for the inputs that must be fed."""
+    if os.path.isdir(model):
+        data = np.load(f"{model}/train.npz")
+        return {one.name: data[one.name][0] for one in inputs}
+    batch = {}
+    for one in inputs:
+        values = np.sin(0.37 * (np.arange(np.prod(one.shape, dtype=np.int64)) % 1009)) if "float" in one.type else np.full(np.prod(one.shape, dtype=np.int64), 7)
+        batch[one.name] = values.reshape(one.shape).astype(np.float32 if "float" in one.type else np.int64)
+    return batch
+
+
+def step_by_hone(tool, plan, batch, work):
+    """The loss, and all weights and states after a step."""
+    paths = []
+    for number, (name, array) in enumerate(batch.items()):
+        np.save(f"{work}/in{number}.npy", array[np.newaxis])
+        paths.append(f"{name}={work}/in{number}.npy")
+    run(tool("hone-run"), "train", plan, "--train", ",".join(paths), "--pre-batched", "--quiet", "--steps", "1", "--save-steps", "1", "--log-every", "1", "--run-dir", f"{work}/run")
+    with open(f"{work}/run/metrics.jsonl") as file:
+        losses = [line["loss"] for line in map(json.loads, file) if line["kind"] == "step"]
+    checkpoint = sorted(glob.glob(f"{work}/run/checkpoint-*"))[0]
+    return losses[0], {**safetensors(f"{checkpoint}/model.safetensors"), **safetensors(f"{checkpoint}/optimizer.safetensors")}
+
+
+def compare(before, theirs, ours, is_descent):
+    """A sentence for each kind of tensor that differs too much: weights, or states of one name."""
+    kinds = collections.defaultdict(list)
+    for name, value in theirs.items():
+        old, new = before[name].astype(np.float64), ours[name].astype(np.float64)
+        if value.shape != new.shape:
+            return [f"{name} is {value.shape}, expected {new.shape}"]
+        of, _, kind = name.rpartition("/")
+        kinds["/" + kind if of in ours else "weights"].append((name, np.abs(value.astype(np.float64) - new), np.abs(new - old)))
+    problems = []
+    for kind, tensors in kinds.items():
+        scale = max((change.max(initial=0) for _, _, change in tensors), default=0) or 1
+        if kind == "weights" and not is_descent:
+            count = sum(apart.size for _, apart, _ in tensors)
+            far = sum(int((apart > WEIGHT_TOLERANCE * scale).sum()) for _, apart, _ in tensors)
+            if far > MOST_OUTLIERS * count:
+                problems.append(f"{far} of {count} weights differ by more than {WEIGHT_TOLERANCE} of the largest step")
+            continue
+        name, worst = max(((name, apart.max(initial=0)) for name, apart, _ in tensors), key=lambda one: one[1])
+        if not worst <= STATE_TOLERANCE * scale:
+            problems.append(f"{name} differs by {worst / scale:.2g} of the largest change of {kind}")
+    return problems
+
+
+def seconds_of_children():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def check(tool, model):
+    """A line about the model. Raises RuntimeError if anything is wrong."""
+    file, text = recipe_of(model)
+    with tempfile.TemporaryDirectory() as work:
+        with open(f"{work}/train.toml", "w") as recipe_file:
+            recipe_file.write(text)
+        plan, step = f"{work}/plan.hone", f"{work}/step.onnx"
+        run(tool("hone-compile"), file, "-r", f"{work}/train.toml", "-o", plan)
+        before = seconds_of_children()
+        with open(step, "wb") as out:
+            run(tool("hone-dump"), plan, "--as", "onnx", "--stage", "train_step", stdout=out)
+        seconds = seconds_of_children() - before
+        if seconds > MOST_SECONDS:
+            raise RuntimeError(f"hone-dump took {seconds:.1f} s")
+        onnx.checker.check_model(step, full_check=True)
+        proto = onnx.load(step)
+        initial = {one.name: onnx.numpy_helper.to_array(one) for one in proto.graph.initializer}
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 3
+        session = onnxruntime.InferenceSession(step, options, providers=["CPUExecutionProvider"])
+        batch = first_batch(model, session.get_inputs())
+        outputs = dict(zip([one.name for one in session.get_outputs()], session.run(None, batch)))
+        loss, states = step_by_hone(tool, plan, batch, work)
+        found = float(outputs["loss"])
+        if not abs(found - loss) <= LOSS_TOLERANCE * abs(loss):
+            raise RuntimeError(f"the loss is {found:.9g}, hone-run's is {loss:.9g}")
+        theirs = {name[len(NEW):]: value for name, value in outputs.items() if name.startswith(NEW)}
+        problems = compare(initial, theirs, states, is_descent='kind = "sgd"' in text)
+        if not theirs or problems:
+            raise RuntimeError("; ".join(problems) or "no weight is updated")
+        fused = sum(node.domain != "" for node in proto.graph.node)
+        return f"loss {found:.7g} and {loss:.7g}, {len(theirs)} weights and states, {len(proto.graph.node)} nodes, {fused} of them functions, {seconds:.2f} s"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("models", nargs="+")
+    arguments = parser.parse_args()
+    models = [model for model in arguments.models if os.path.exists(f"{model}/train.npz") or os.path.isfile(model)]
+    if not models:
+        print("skipped: the models are not here")
+        return 77
+    failures = 0
+    for model in models:
+        name = os.path.basename(model)
+        try:
+            print(f"ok   {name:28s} {check(lambda tool: os.path.join(arguments.bin, tool), model)}", flush=True)
+        except Exception as problem:  # one bad model does not hide the others
+            failures += 1
+            print(f"FAIL {name:28s} {problem}", flush=True)
+    print(f"{len(models) - failures} of {len(models)} agree with ONNX Runtime {onnxruntime.__version__}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
