@@ -135,6 +135,7 @@ std::set<std::string> called(const std::vector<plan::Entry>& entries) {
   for (const plan::Entry& entry : entries)
     for (const plan::Step& step : entry.steps) {
       if (const auto* call = std::get_if<plan::KernelStep>(&step.what)) symbols.insert(call->symbol);
+      else if (const auto* library = std::get_if<plan::LibraryStep>(&step.what); library != nullptr and library->own_kernel) symbols.insert(library->own_kernel->symbol);
       else if (const auto* region = std::get_if<plan::RegionStep>(&step.what)) symbols.merge(called(region->bodies));  // the verifier limits the depth
     }
   return symbols;

@@ -25,8 +25,11 @@ void renumber(plan::Step& step, Number number) {
     for (auto& buffer : buffers)
       if (static_cast<std::int64_t>(buffer) != -1) buffer = number(static_cast<std::uint64_t>(buffer));
   };
+  const auto own = [&](std::optional<plan::KernelStep>& kernel) {
+    if (kernel) all(kernel->buffers);
+  };
   if (auto* kernel = std::get_if<plan::KernelStep>(&step.what)) all(kernel->buffers);
-  else if (auto* library = std::get_if<plan::LibraryStep>(&step.what)) all(library->operands), all(library->results);
+  else if (auto* library = std::get_if<plan::LibraryStep>(&step.what)) all(library->operands), all(library->results), own(library->own_kernel);
   else if (auto* host = std::get_if<plan::HostStep>(&step.what)) all(host->operands), all(host->results);
   else if (auto* copy = std::get_if<plan::CopyStep>(&step.what)) one(copy->from), one(copy->to);
   else if (auto* reduce = std::get_if<plan::AllReduceStep>(&step.what)) all(reduce->buffers);

@@ -18,6 +18,7 @@
 #include "ir/kernel/scalar_math.h"
 #include "ir/op.h"
 #include "ir/ops/ops.h"
+#include "runtime/library/rows.h"
 
 namespace hone {
 
@@ -171,14 +172,17 @@ class Scheduler {
 
   /// `values` are what the kernel's buffers hold.
   void add_kernel_step(Kernel kernel, const std::vector<ValueId>& values, const Node& node) {
-    const std::vector<KernelBuffer> buffers = kernel.buffers;
     const KernelCost cost = cost_of(kernel);
+    add_step(kernel_step(std::move(kernel), values), node, cost);
+  }
+  plan::KernelStep kernel_step(Kernel kernel, const std::vector<ValueId>& values) {
+    const std::vector<KernelBuffer> buffers = kernel.buffers;
     const KernelCall call = kernels_.add(std::move(kernel));
     plan::KernelStep step{call.symbol, {}, call.sizes, call.range, call.work};
     const auto is_written = [&](std::uint32_t i) { return buffers[i].access == Access::kWrite; };
     step.read_only = static_cast<std::uint32_t>(std::ranges::find_if(call.buffers, is_written) - call.buffers.begin());
     for (const std::uint32_t i : call.buffers) step.buffers.push_back(buffer_of(values[i]));
-    add_step(std::move(step), node, cost);
+    return step;
   }
 
   void place_library_call(NodeId id) {
@@ -191,7 +195,14 @@ class Scheduler {
       step.results.push_back(buffer_of(node.results[i]));
       if (i > 0) entry_.buffers[step.results.back()].opaque = true;
     }
-    add_step(std::move(step), node, cost_of(kernel_of(graph_, id)));
+    Kernel kernel = kernel_of(graph_, id);
+    const KernelCost cost = cost_of(kernel);
+    if (not find_library_row(step.row)->device_library.empty()) {
+      std::vector<ValueId> values = node.operands;
+      values.insert(values.end(), node.results.begin(), node.results.end());
+      step.own_kernel = kernel_step(std::move(kernel), values);
+    }
+    add_step(std::move(step), node, cost);
   }
 
   void place_read(const Node& node) {

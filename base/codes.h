@@ -55,7 +55,9 @@ namespace hone {
   /* 07xx: memory, exit 6 */                                            \
   X(kMemory,            701)  /* does not fit into memory or a limit */ \
   /* 08xx: collective or peer, exit 9 */                                \
-  X(kPeer,              801)  /* another replica failed, or did not come */
+  X(kPeer,              801)  /* another replica failed, or did not come */ \
+  /* 09xx: a device that breaks, exit 11 */                             \
+  X(kDeviceLost,        901)  /* a device that failed while it worked */
 // clang-format on
 
 enum class Code : std::uint16_t {
@@ -67,7 +69,7 @@ enum class Code : std::uint16_t {
 /// "HN-0107"
 std::string to_string(Code code);
 
-/// The process exit code of INTERFACE.md: 2 usage, 3 model, 4 data, 5 recipe, 6 memory, 7 file I/O, 8 numeric, 9 peer, 10 plan.
+/// The process exit code of INTERFACE.md: 2 usage, 3 model, 4 data, 5 recipe, 6 memory, 7 file I/O, 8 numeric, 9 peer, 10 plan, 11 a lost device.
 int exit_code(Code code);
 
 }  // namespace hone

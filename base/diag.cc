@@ -10,7 +10,7 @@ namespace hone {
 std::string to_string(Code code) { return fmt::format("HN-{:04}", static_cast<int>(code)); }
 
 int exit_code(Code code) {
-  constexpr int kExitCodeOfHundred[] = {2, 3, 5, 4, 7, 10, 8, 6, 9};
+  constexpr int kExitCodeOfHundred[] = {2, 3, 5, 4, 7, 10, 8, 6, 9, 11};
   const auto hundred = static_cast<std::size_t>(code) / 100;
   HONE_CHECK(hundred < std::size(kExitCodeOfHundred), "error code without an exit code: " + to_string(code));
   return kExitCodeOfHundred[hundred];

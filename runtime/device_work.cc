@@ -17,6 +17,7 @@ void DeviceWork::run(const BoundKernel& kernel) {
   device_->launch(compute_, {.kernel = kernel.on_device,
                              .buffers = kernel.arguments,
                              .bytes = kernel.bytes,
+                             .skipped = kernel.skipped,
                              .read_only = kernel.read_only,
                              .sizes = kernel.sizes,
                              .begin = kernel.begin,
@@ -25,6 +26,38 @@ void DeviceWork::run(const BoundKernel& kernel) {
 
 void DeviceWork::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes > 0 and to != from) device_->copy(compute_, to, from, bytes);
+}
+
+void DeviceWork::connect(std::unique_ptr<DeviceCommunicator> communicator) {
+  exchange_ = device_->make_stream();
+  computed_ = device_->make_event();
+  communicator_ = std::move(communicator);
+}
+
+void DeviceWork::begin_exchange(plan::AllReduceStep::Operation operation, std::span<const ExchangedTensor> tensors) {
+  device_->record(computed_, compute_);
+  device_->wait(exchange_, computed_);
+  switch (operation) {
+    case plan::AllReduceStep::Operation::kAllReduce: communicator_->all_reduce(exchange_, tensors); break;
+    case plan::AllReduceStep::Operation::kReduceScatter: communicator_->reduce_scatter(exchange_, tensors); break;
+    case plan::AllReduceStep::Operation::kAllGather: communicator_->all_gather(exchange_, tensors); break;
+  }
+  if (begun_ == exchanged_.size()) exchanged_.push_back(device_->make_event());
+  device_->record(exchanged_[begun_++], exchange_);
+}
+
+void DeviceWork::wait_for_exchanges(std::size_t count) {
+  if (const std::size_t last = std::min(count, begun_); last > 0) device_->wait(compute_, exchanged_[last - 1]);
+}
+
+void DeviceWork::end_exchanges() {
+  wait_for_exchanges(begun_);
+  begun_ = 0;
+}
+
+void DeviceWork::synchronize(Stream stream) {
+  if (communicator_ != nullptr) communicator_->synchronize(stream);
+  else device_->synchronize(stream);
 }
 
 void DeviceWork::feed(std::byte* to, const void* from, std::size_t bytes) {
@@ -38,7 +71,7 @@ void DeviceWork::end_of_feeds() {
 
 void DeviceWork::read(void* to, const std::byte* from, std::size_t bytes) {
   device_->copy_out(compute_, to, from, bytes);
-  device_->synchronize(compute_);
+  synchronize(compute_);
 }
 
 std::vector<std::byte> DeviceWork::read(const std::byte* from, std::size_t bytes) {
@@ -49,12 +82,12 @@ std::vector<std::byte> DeviceWork::read(const std::byte* from, std::size_t bytes
 
 void DeviceWork::write(std::byte* to, const void* from, std::size_t bytes) {
   device_->copy_in(compute_, to, from, bytes);
-  device_->synchronize(compute_);
+  synchronize(compute_);
 }
 
 void DeviceWork::finish() {
   device_->synchronize(copies_);
-  device_->synchronize(compute_);
+  synchronize(compute_);
 }
 
 const std::byte* DeviceWork::numbers(std::int64_t count) {

@@ -21,6 +21,17 @@ class DeviceWork {
   // In the stream that computes, in order.
   void run(const BoundKernel& kernel);
   void copy(std::byte* to, const std::byte* from, std::size_t bytes);
+  void call(DeviceCall& call, std::span<const std::byte* const> operands, std::span<std::byte* const> results, std::byte* scratch) { call.put(compute_, operands, results, scratch); }
+
+  /// From now on exchanges go from device to device, in a stream of their own.
+  void connect(std::unique_ptr<DeviceCommunicator> communicator);
+  bool exchanges() const { return communicator_ != nullptr; }
+  /// Begins an exchange of what was computed until now; the tensors stay as they are until it has ended.
+  void begin_exchange(plan::AllReduceStep::Operation operation, std::span<const ExchangedTensor> tensors);
+  /// What computes from now on waits for the first `count` of those begun since the last end_exchanges().
+  void wait_for_exchanges(std::size_t count);
+  /// ... for all of them.
+  void end_exchanges();
 
   /// Brings what the caller feeds to the device while nothing computes; what computes from now on waits for it. The caller's memory must hold still until finish().
   void feed(std::byte* to, const void* from, std::size_t bytes);
@@ -52,16 +63,23 @@ class DeviceWork {
 
   /// What comes from now on is written down and not done, until it is made a CapturedSteps.
   void begin_capture() { device_->begin_capture(compute_); }
-  /// Grows whenever memory moves: what was captured before is of no use.
+  /// Grows whenever memory moves, or calls of libraries go: what was captured before is of no use.
   std::uint64_t memory_moved() const { return moved_; }
   void note_memory_moved() { ++moved_; }
 
  private:
   friend class CapturedSteps;
 
+  void synchronize(Stream stream);
+
   std::unique_ptr<Device> device_;
+  std::unique_ptr<DeviceCommunicator> communicator_;
   Stream compute_, copies_;
+  Stream exchange_ = {};  ///< where there is a communicator
   Event fed_;
+  Event computed_ = {};           ///< what is exchanged next
+  std::vector<Event> exchanged_;  ///< by number since the last end_exchanges()
+  std::size_t begun_ = 0;
   std::vector<DeviceMemory> number_tables_;  // the last one is the longest; others may be read by what was captured
   std::int64_t number_count_ = 0;
   std::vector<DeviceMemory> words_;

@@ -89,7 +89,10 @@ BoundSegment& Executor::keep(std::size_t segment, std::unique_ptr<BoundSegment> 
   auto& bindings = bindings_[segment];
   if (arguments_.size() < bound->most_pointers) arguments_.resize(bound->most_pointers);
   bindings.insert(bindings.begin(), std::move(bound));
-  if (bindings.size() > kKeptBindings) bindings.pop_back();
+  if (bindings.size() > kKeptBindings) {
+    if (state_.device != nullptr) state_.device->note_memory_moved();  // what was captured may be calls of a body's binding that goes
+    bindings.pop_back();
+  }
   return *bindings[0];
 }
 
@@ -109,7 +112,7 @@ void Executor::run_segments(BoundSegment& first) {
     else if (not state_.tracks.empty()) execute_traced(*bound);
     else
       for (BoundStep& step : bound->steps) std::visit([this](auto& what) { execute(what); }, step);
-    state_.exchanges.end_all();
+    end_exchanges();
     if (segment + 1 == segments_.size()) return;
     bound = &bind(segment + 1, read_sizes(std::get<plan::ReadSizesStep>(entry_.steps[segments_[segment].end - 1].what), *bound));
   }
@@ -184,7 +187,7 @@ void Executor::execute_watched(BoundSegment& bound) {
     if (std::holds_alternative<BoundWait>(bound.steps[i])) continue;
     look(bound.step_numbers[i], [&] {
       std::visit([this](auto& what) { execute(what); }, bound.steps[i]);
-      state_.exchanges.end_all();
+      end_exchanges();
     });
   }
 }
@@ -205,6 +208,7 @@ void Executor::execute_traced(BoundSegment& bound) {
 }
 
 void Executor::execute(const BoundLibrary& step) {
+  if (step.on_device != nullptr) return execute_on_device(step);
   const std::size_t operand_count = step.operands.size();
   for (std::size_t i = 0; i < operand_count; ++i) arguments_[i] = step.operands[i] < 0 ? nullptr : pointers_[static_cast<std::size_t>(step.operands[i])];
   for (std::size_t i = 0; i < step.results.size(); ++i) arguments_[operand_count + i] = pointers_[step.results[i]];

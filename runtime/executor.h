@@ -33,6 +33,7 @@ struct HostState {
   KernelTable kernels;
   WorkMemory persistent_memory;
   std::vector<std::byte*> persistents;  ///< in the program's order; of one in parts where all of it would begin
+  std::vector<Held> held;               ///< of each
   WorkMemory arena;                     ///< as large as the largest binding so far
   Exchanges exchanges;                   ///< with the other replicas
   int replica = 0, replicas = 1;         ///< which of them this is
@@ -87,12 +88,29 @@ class Executor {
   void execute(const BoundLibrary& step);
   void execute(BoundHost& step);
   void execute(BoundExchange& step);
-  void execute(const BoundWait& step) { state_.exchanges.end(step.exchanges); }
+  void execute(const BoundWait& step) {
+    if (device_exchanges()) state_.device->wait_for_exchanges(step.exchanges);
+    else state_.exchanges.end(step.exchanges);
+  }
+  void end_exchanges() {
+    if (device_exchanges()) state_.device->end_exchanges();
+    else state_.exchanges.end_all();
+  }
   void execute(BoundRegion& step);
   void run_scan(BoundRegion& step);
   void run_while(BoundRegion& step);
   void run_branch(BoundRegion& step);
-  Worker worker() const { return {.threads = state_.team.threads(), .replica = state_.replica, .replicas = state_.replicas}; }
+  Worker worker() const {
+    return {.threads = state_.team.threads(),
+            .replica = state_.replica,
+            .replicas = state_.replicas,
+            .device = state_.device == nullptr ? nullptr : &state_.device->device(),
+            .held = state_.held,
+            .device_exchanges = device_exchanges(),
+            .in_body = shared_arena_ == nullptr};
+  }
+  /// From device to device, where no shards are collected on the host.
+  bool device_exchanges() const { return state_.device != nullptr and state_.device->exchanges() and not state_.collected.is_used(); }
   void copy(void* to, const void* from, std::size_t bytes);
   bool holds(const std::byte* condition) const;
   const void* number(std::int64_t& value) const;
@@ -101,6 +119,7 @@ class Executor {
   void feed_device(const BoundSegment& bound);
   void run_steps_on_device(BoundSegment& bound);
   void execute_on_device(const KernelRun& run);
+  void execute_on_device(const BoundLibrary& step);
   void execute_on_device(BoundHost& step);
   void execute_on_device(BoundExchange& step);
   TensorView read_from_device(const BoundSegment& bound, std::uint32_t buffer, std::vector<std::byte>& content) const;

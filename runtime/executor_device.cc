@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/diag.h"
+#include "runtime/collective/agreement.h"
 #include "runtime/executor.h"
 
 namespace hone {
@@ -38,6 +40,7 @@ void Executor::run_steps_on_device(BoundSegment& bound) {
   DeviceWork& device = *state_.device;
   const auto run_all = [&] {
     for (BoundStep& step : bound.steps) std::visit([this](auto& what) { execute(what); }, step);
+    end_exchanges();  // so that they are part of what is captured
   };
   const bool is_body = shared_arena_ == nullptr;
   if (is_body or bound.on_host_between) return run_all();
@@ -57,6 +60,14 @@ void Executor::run_steps_on_device(BoundSegment& bound) {
 
 void Executor::execute_on_device(const KernelRun& run) {
   for (const BoundKernel& kernel : run.kernels) state_.device->run(kernel);
+}
+
+void Executor::execute_on_device(const BoundLibrary& step) {
+  std::vector<const std::byte*> operands;
+  std::vector<std::byte*> results;
+  for (const std::int64_t operand : step.operands) operands.push_back(operand < 0 ? nullptr : pointer(operand));
+  for (const std::uint32_t result : step.results) results.push_back(pointer(result));
+  state_.device->call(*step.on_device, operands, results, scratch_);
 }
 
 /// Between copies to the host and back.
@@ -79,9 +90,15 @@ void Executor::execute_on_device(BoundHost& step) {
     if (step.result_buffers[i] >= 0) device.write(pointer(step.result_buffers[i]), contents[step.operands.size() + i].data(), contents[step.operands.size() + i].size());
 }
 
-/// Through the host, which has the communicator; so the sums are those of replicas on the host.
+/// From device to device; or through the host, whose sums are those of replicas on the host.
 void Executor::execute_on_device(BoundExchange& step) {
   DeviceWork& device = *state_.device;
+  if (device_exchanges() and not step.collects) {
+    for (std::size_t i = 0; i < step.buffers.size(); ++i) step.tensors[i].data = pointer(step.buffers[i]);
+    try {
+      return device.begin_exchange(step.operation, step.tensors);
+    } catch (const Error& error) { throw with_note(error, step.name); }
+  }
   std::vector<std::vector<std::byte>> contents;
   for (std::size_t i = 0; i < step.buffers.size(); ++i) {
     contents.push_back(device.read(pointer(step.buffers[i]), current_->buffers[step.buffers[i]].bytes));

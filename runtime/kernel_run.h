@@ -26,7 +26,8 @@ struct BoundKernel {
   std::int64_t begin = 0, range = 0;  ///< the first point, and how many
   std::int64_t work = 0;           ///< scalar operations, roughly
   std::uint32_t step = 0;          ///< among the entry's
-  std::vector<std::size_t> bytes;  ///< of each buffer, on a device
+  std::vector<std::size_t> bytes;    ///< of each buffer that are there, on a device
+  std::vector<std::size_t> skipped;  ///< and that would be in front of them: of what is held in parts, which is counted from where all of it would begin
   std::vector<void*> arguments;    ///< where the buffers lie; the executor's to fill in
   std::vector<RangePiece> pieces;  ///< of the range, by thread; from share_out()
   bool waits = false;              ///< for all that the other threads did before

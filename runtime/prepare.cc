@@ -15,6 +15,7 @@
 #include "base/tensor.h"
 #include "base/text.h"
 #include "runtime/device/host_memory.h"
+#include "runtime/library/arena.h"
 #include "runtime/library/step_spec.h"
 
 namespace hone {
@@ -43,11 +44,14 @@ void copy_bytes(void* const* buffers, const std::int64_t*, std::int64_t begin, s
 std::size_t aligned(std::size_t bytes, std::string_view what) { return checked_add(bytes, kTensorAlignment - 1, what) / kTensorAlignment * kTensorAlignment; }
 
 /// Is there a step for which a device must wait for the host? How often a loop runs is known before, whether a branch or another iteration is taken is not.
-bool needs_host(std::span<const plan::Step> steps) {
-  return std::ranges::any_of(steps, [](const plan::Step& step) {
+bool needs_host(std::span<const plan::Step> steps, const Worker& worker) {
+  return std::ranges::any_of(steps, [&](const plan::Step& step) {
     const auto* region = std::get_if<plan::RegionStep>(&step.what);
-    if (region == nullptr) return not std::holds_alternative<plan::KernelStep>(step.what) and not std::holds_alternative<plan::CopyStep>(step.what);
-    return region->kind != plan::RegionStep::Kind::kScan or std::ranges::any_of(region->bodies, [](const plan::Entry& body) { return needs_host(body.steps); });  // plan::check limits the depth
+    const auto* exchange = std::get_if<plan::AllReduceStep>(&step.what);
+    const bool is_work = std::holds_alternative<plan::KernelStep>(step.what) or std::holds_alternative<plan::LibraryStep>(step.what) or std::holds_alternative<plan::CopyStep>(step.what);
+    if (exchange != nullptr) return exchange->collects or not worker.device_exchanges;
+    if (region == nullptr) return not is_work;
+    return region->kind != plan::RegionStep::Kind::kScan or std::ranges::any_of(region->bodies, [&](const plan::Entry& body) { return needs_host(body.steps, worker); });  // plan::check limits the depth
   });
 }
 
@@ -58,7 +62,7 @@ class Preparer {
 
   std::unique_ptr<BoundSegment> prepare() {
     bound_->sizes = sizes_;
-    bound_->on_host_between = needs_host(std::span(entry_.steps).subspan(segment_.first, segment_.end - segment_.first));
+    bound_->on_host_between = needs_host(std::span(entry_.steps).subspan(segment_.first, segment_.end - segment_.first), worker_);
     bound_->buffers.resize(entry_.buffers.size());
     if (segment_.first == 0)
       for (const plan::Feed& feed : entry_.feeds) bound_->feed_shapes.push_back(evaluate(feed.shape, sizes_));
@@ -158,13 +162,20 @@ class Preparer {
     kernel.step = static_cast<std::uint32_t>(number_);
     kernel.arguments.resize(kernel.buffers.size());
     if (kernel.on_device != nullptr)
-      for (const std::uint32_t buffer : kernel.buffers) kernel.bytes.push_back(bound_->buffers[buffer].bytes);
+      for (const std::uint32_t buffer : kernel.buffers) {
+        const plan::Buffer& root = entry_.buffers[bound_->buffers[buffer].root];
+        const bool is_persistent = root.storage == plan::Buffer::Storage::kPersistent;
+        const Held there = is_persistent ? worker_.held[root.index] : Held{0, bound_->buffers[buffer].bytes};
+        kernel.bytes.push_back(there.size());
+        kernel.skipped.push_back(there.begin);
+      }
     if (bound_->steps.empty() or not std::holds_alternative<KernelRun>(bound_->steps.back())) bound_->steps.emplace_back(KernelRun{});
     std::get<KernelRun>(bound_->steps.back()).kernels.push_back(std::move(kernel));
   }
 
   void add_step(const plan::LibraryStep& step, const std::string& origin) {
     const LibrarySpec spec = library_spec(step, sizes_, [this](std::uint32_t buffer) { return bound_->buffers[buffer].type; });
+    if (worker_.device != nullptr) return add_on_device(step, spec, origin);
     const bool on_one_thread = multiplications(*find_library_row(step.row), spec) < kLibraryWorkWorthThreads;
     BoundLibrary library{
         .call = make_call(step.row, spec, on_one_thread, origin), .on_one_thread = on_one_thread, .operands = step.operands, .results = step.results};
@@ -172,6 +183,28 @@ class Preparer {
     scratch_bytes_ = std::max(scratch_bytes_, library.call->description().scratch_bytes);
     bound_->most_pointers = std::max(bound_->most_pointers, step.operands.size() + step.results.size());
     bound_->steps.emplace_back(std::move(library));
+  }
+
+  /// By the device's library, or else by the program's own kernel.
+  void add_on_device(const plan::LibraryStep& step, const LibrarySpec& spec, const std::string& origin) {
+    const LibraryRow& row = *find_library_row(step.row);
+    std::unique_ptr<DeviceCall> call;
+    if (not has_empty_tensor(row, spec) and is_aligned_for_libraries(step) and worker_.device->why_no_library(row).empty()) call = worker_.device->make_call(row, spec);
+    if (call == nullptr) return add_step(*step.own_kernel, origin);
+    scratch_bytes_ = std::max(scratch_bytes_, call->scratch_bytes());
+    bound_->steps.emplace_back(BoundLibrary{.on_device = std::move(call), .operands = step.operands, .results = step.results});
+  }
+
+  /// A slice of what a loop scans or stacks lies wherever the slices before it end.
+  bool is_aligned_for_libraries(const plan::LibraryStep& step) const {
+    if (not worker_.in_body) return true;
+    const auto is_outside = [this](std::uint32_t buffer) {
+      const std::uint32_t root = bound_->buffers[buffer].root;
+      return entry_.buffers[root].storage == plan::Buffer::Storage::kFeed or
+             std::ranges::any_of(entry_.results, [&](const plan::Result& result) { return bound_->buffers[result.buffer].root == root; });
+    };
+    const auto fits = [&](std::int64_t buffer) { return buffer < 0 or not is_outside(static_cast<std::uint32_t>(buffer)) or bound_->buffers[static_cast<std::size_t>(buffer)].bytes % kLibraryAlignment == 0; };
+    return std::ranges::all_of(step.operands, fits) and std::ranges::all_of(step.results, fits);
   }
 
   static std::unique_ptr<LibraryCall> make_call(const std::string& row, const LibrarySpec& spec, bool on_one_thread, const std::string& origin) {
@@ -297,8 +330,9 @@ class Preparer {
     const plan::Placement placement = plan::place_buffers(intervals);
     for (std::size_t i = 0; i < numbers.size(); ++i) bound_->placed.emplace_back(numbers[i], static_cast<std::size_t>(placement.offsets[i]));
     for (std::size_t i = 0; i < loops.size(); ++i) loops[i]->states_offset = static_cast<std::size_t>(placement.offsets[numbers.size() + i]);
-    const auto scratch = checked_cast<std::int64_t>(aligned(scratch_bytes_, "library scratch"), "library scratch");
-    bound_->scratch_offset = static_cast<std::size_t>(placement.total);
+    const std::int64_t gap = worker_.device == nullptr or scratch_bytes_ == 0 ? 0 : (kDeviceScratchAlignment - placement.total % kDeviceScratchAlignment) % kDeviceScratchAlignment;
+    const std::int64_t scratch = checked_add(gap, checked_cast<std::int64_t>(aligned(scratch_bytes_, "library scratch"), "library scratch"), "library scratch");
+    bound_->scratch_offset = static_cast<std::size_t>(placement.total + gap);
     bound_->memory_bytes = static_cast<std::size_t>(checked_add(placement.total, scratch, "the arena"));
     bound_->report.arena += placement.total;
     bound_->report.lower_bound = placement.lower_bound;
@@ -366,7 +400,13 @@ void check_entry(const plan::Entry& entry, const LoadedCode& code, Device* devic
       else loaded.on_device = device->find(kernel->symbol);
       if (not loaded.is_there()) missing("kernel", kernel->symbol, step);
     } else if (const auto* library = std::get_if<plan::LibraryStep>(&step.what)) {
-      if (device != nullptr or find_library_row(library->row) == nullptr) missing("library row", library->row, step);  // all rows so far are the host's
+      const LibraryRow* row = find_library_row(library->row);
+      if (row == nullptr or row->device_library.empty() != (device == nullptr)) missing("library row", library->row, step);
+      if (device == nullptr) continue;
+      if (not library->own_kernel) missing("kernel", "in place of " + library->row, step);
+      LoadedKernel& loaded = kernels[library->own_kernel->symbol];
+      if (not loaded.is_there()) loaded.on_device = device->find(library->own_kernel->symbol);
+      if (not loaded.is_there()) missing("kernel", library->own_kernel->symbol, step);
     } else if (const auto* host = std::get_if<plan::HostStep>(&step.what)) {
       if (find_host_function(host->function) == nullptr) missing("host function", host->function, step);
     } else if (const auto* region = std::get_if<plan::RegionStep>(&step.what)) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -35,8 +36,10 @@ struct BoundBuffer {
   std::uint32_t root = 0;  ///< the buffer whose memory it is: itself, or what it is a view of
 };
 
+/// A call of the host's library, or of the device's.
 struct BoundLibrary {
-  std::unique_ptr<LibraryCall> call;
+  std::unique_ptr<LibraryCall> call = nullptr;
+  std::unique_ptr<DeviceCall> on_device = nullptr;
   bool on_one_thread = false;          ///< made for one, and to be run on one
   std::vector<std::int64_t> operands;  ///< -1: absent
   std::vector<std::uint32_t> results;
@@ -105,10 +108,20 @@ struct Segment {
 /// A segment ends behind each ReadSizesStep. At least one.
 std::vector<Segment> segments_of(const plan::Entry& entry);
 
+/// What a session holds of a persistent: bytes [begin, end) of all of it.
+struct Held {
+  std::size_t begin = 0, end = 0;
+  std::size_t size() const { return end - begin; }
+};
+
 /// What a segment is prepared for: so many threads, or a device, and a replica among others.
 struct Worker {
   int threads = 1;
   int replica = 0, replicas = 1;
+  Device* device = nullptr;
+  std::span<const Held> held = {};  ///< by persistent
+  bool device_exchanges = false;  ///< the device exchanges with others', without the host
+  bool in_body = false;  ///< of a loop or a branch: feeds and results may be slices that lie anywhere
 };
 
 /// For a team of so many threads, which is in use. The entry has passed plan::check, its rows, host functions and kernels exist (check_steps).

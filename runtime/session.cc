@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "base/check.h"
 #include "base/checked.h"
@@ -14,6 +16,7 @@
 #include "runtime/device/cpu.h"
 #include "runtime/device/drivers.h"
 #include "runtime/executor.h"
+#include "runtime/library/rows.h"
 #include "runtime/not_finite.h"
 
 namespace hone {
@@ -32,12 +35,6 @@ const plan::Program& program_for(const plan::Plan& plan, std::string_view target
   throw Error(Code::kPlanMismatch, fmt::format("the plan has no program for {}, only for {}", target, targets.empty() ? "nothing" : printable(join(targets, ", "))), {},
               {fmt::format("compile the model with --target {}", target == "cpu" ? "cpu" : fmt::format("cpu,{}", target))});
 }
-
-/// What a session holds of a persistent: bytes [begin, end) of all of it.
-struct Held {
-  std::size_t begin = 0, end = 0;
-  std::size_t size() const { return end - begin; }
-};
 
 Held held_of(const plan::Persistent& persistent, bool in_parts, const HostState& state) {
   if (not in_parts) return {0, persistent.initial.byte_count()};
@@ -65,10 +62,10 @@ std::byte* origin_of(std::byte* place, Held held) { return reinterpret_cast<std:
 std::byte* place_of(std::byte* origin, Held held) { return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(origin) + held.begin); }
 
 /// Places what is held of the persistents one after the other, copies their initial contents, and lets go of these: zeros of the same type stand for them.
-void initialize_persistents(plan::Program& program, const std::vector<Held>& held, HostState& state) {
+void initialize_persistents(plan::Program& program, HostState& state) {
   std::vector<std::size_t> offsets;
   std::size_t total = 0;
-  for (const Held& each : held) {
+  for (const Held& each : state.held) {
     const std::size_t lead = each.begin % kTensorAlignment;  // all of it would begin at an aligned address
     offsets.push_back(checked_add(total, lead, "the weights"));
     total = checked_add(offsets.back(), each.size() + kTensorAlignment - 1, "the weights") / kTensorAlignment * kTensorAlignment;
@@ -76,9 +73,9 @@ void initialize_persistents(plan::Program& program, const std::vector<Held>& hel
   state.persistent_memory = WorkMemory(total, "the memory for weights and optimizer state", state.device.get());
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     std::byte* const place = state.persistent_memory.data() + offsets[i];
-    state.persistents.push_back(origin_of(place, held[i]));
+    state.persistents.push_back(origin_of(place, state.held[i]));
     Tensor& initial = program.persistents[i].initial;
-    put(program.persistents[i], initial, held[i], place, state.device.get());
+    put(program.persistents[i], initial, state.held[i], place, state.device.get());
     initial = Tensor::zeros(initial.dtype(), initial.shape());
   }
 }
@@ -94,6 +91,37 @@ bool touches_parts(const plan::Program& program, const plan::Entry& entry) {
   return false;
 }
 
+void count_calls(std::span<const plan::Step> steps, std::map<std::string, std::size_t>& calls) {
+  for (const plan::Step& step : steps) {
+    if (const auto* library = std::get_if<plan::LibraryStep>(&step.what)) ++calls[library->row];
+    else if (const auto* region = std::get_if<plan::RegionStep>(&step.what))
+      for (const plan::Entry& body : region->bodies) count_calls(body.steps, calls);  // plan::check limits the depth
+  }
+}
+
+/// Of those that the program would call, in its longest entry: what is missing, and what that means.
+std::vector<std::string> libraries_left_out(const plan::Program& program, const Device& device) {
+  std::map<std::string, std::size_t> most;
+  for (const plan::Entry& entry : program.entries) {
+    std::map<std::string, std::size_t> calls;
+    count_calls(entry.steps, calls);
+    for (const auto& [row, count] : calls) most[row] = std::max(most[row], count);
+  }
+  std::map<std::string, std::pair<std::string, std::size_t>> missing;  // by library: why, and how many of its calls
+  for (const auto& [name, count] : most) {
+    const LibraryRow& row = *find_library_row(name);  // check_steps
+    std::string why = device.why_no_library(row);
+    if (why.empty()) continue;
+    auto& [reason, calls] = missing[std::string(row.device_library)];
+    reason = std::move(why);
+    calls += count;
+  }
+  std::vector<std::string> notes;
+  for (const auto& [library, what] : missing)
+    notes.push_back(fmt::format("{} calls no {}: {}; {} of its calls a step are done by the plan's own kernels, which are slower", device.name(), library, what.first, what.second));
+  return notes;
+}
+
 void check_replica(const SessionOptions& options) {
   if (options.shard_optimizer and options.communicator == nullptr)
     throw Error(Code::kUsage, "a session is to share the optimizer's work, and has no communicator to others", {}, {"give SessionOptions::communicator, or leave shard_optimizer out"});
@@ -107,23 +135,25 @@ struct Session::Impl {
   std::vector<std::unique_ptr<Executor>> executors;
   const Executor* last = nullptr;  // whose results can be read
   const bool shares_optimizer;
-  std::vector<Held> held;                 // by persistent
+  Communicator* const communicator;
+  std::vector<std::string> notes;
   std::map<std::size_t, Tensor> wholes;   // of states that are held in parts, until a step updates them: all of them
 
   explicit Impl(const SessionOptions& options)
-      : state{.team = Team(thread_count(options.threads)), .device = nullptr, .code = {}, .kernels = {}, .persistent_memory = {}, .persistents = {}, .arena = {}, .exchanges = Exchanges(options.communicator)},
-        shares_optimizer(options.shard_optimizer) {
+      : state{.team = Team(thread_count(options.threads)), .device = nullptr, .code = {}, .kernels = {}, .persistent_memory = {}, .persistents = {}, .held = {}, .arena = {}, .exchanges = Exchanges(options.communicator)},
+        shares_optimizer(options.shard_optimizer),
+        communicator(options.communicator) {
     if (options.communicator == nullptr) return;
     state.replica = options.communicator->rank();
     state.replicas = options.communicator->size();
   }
 
   bool holds_part(std::size_t number) const { return shares_optimizer and program.persistents[number].in_parts; }
-  std::byte* place(std::size_t number) const { return place_of(state.persistents[number], held[number]); }
+  std::byte* place(std::size_t number) const { return place_of(state.persistents[number], state.held[number]); }
   /// What lies in memory of a persistent. `copy` keeps it, where that is not the host's.
   std::span<const std::byte> lies(std::size_t number, std::vector<std::byte>& copy) const {
-    if (state.device == nullptr) return {place(number), held[number].size()};
-    copy = state.device->read(place(number), held[number].size());
+    if (state.device == nullptr) return {place(number), state.held[number].size()};
+    copy = state.device->read(place(number), state.held[number].size());
     return copy;
   }
   Tensor plain(std::size_t number, const std::byte* whole) const {
@@ -173,21 +203,65 @@ Session::Session(const plan::Plan& plan, SessionOptions options) {
   check_replica(options);
   plan::check(plan);
   const plan::Program& program = program_for(plan, device ? device->driver->name : "cpu");
-  if (device and options.shard_optimizer)
-    throw Error(Code::kUsage, fmt::format("replicas on {} do not share the optimizer's work yet", device->driver->name), {}, {"leave --shard-optimizer out"});
   impl_ = std::make_unique<Impl>(options);
   impl_->state.collected = Collected(static_cast<std::size_t>(options.shards), program.find(plan::kAccumulateStep) != nullptr ? Collected::Over::kBatches : Collected::Over::kOneBatch);
   if (device) {
     impl_->state.device = std::make_unique<DeviceWork>(device->driver->open(device->number));
+    impl_->state.device->device().limit_memory(options.memory_limit);
     impl_->state.device->device().load(program);
   } else {
     impl_->state.code = load_code(program);
   }
   impl_->program = {.target = program.target, .code = {}, .persistents = program.persistents, .entries = program.entries};  // the code is loaded now
   impl_->state.kernels = check_steps(impl_->program, impl_->state.code, device ? &impl_->state.device->device() : nullptr);
-  for (std::size_t i = 0; i < impl_->program.persistents.size(); ++i) impl_->held.push_back(held_of(impl_->program.persistents[i], impl_->holds_part(i), impl_->state));
-  initialize_persistents(impl_->program, impl_->held, impl_->state);
+  if (device) impl_->notes = libraries_left_out(impl_->program, impl_->state.device->device());
+  for (std::size_t i = 0; i < impl_->program.persistents.size(); ++i) impl_->state.held.push_back(held_of(impl_->program.persistents[i], impl_->holds_part(i), impl_->state));
+  initialize_persistents(impl_->program, impl_->state);
   for (const plan::Entry& entry : impl_->program.entries) impl_->executors.push_back(std::make_unique<Executor>(entry, impl_->state, &impl_->state.arena));
+}
+
+namespace {
+
+/// Of one replica, for all to see.
+struct Hardware {
+  std::int32_t can_exchange = 0;
+  std::array<std::int32_t, 15> name = {};  ///< the first characters of Device::hardware()
+};
+
+/// Everybody's, by rank.
+std::vector<Hardware> hardware_of_all(const Hardware& own, Communicator& replicas) {
+  std::vector<Hardware> all(static_cast<std::size_t>(replicas.size()));
+  all[static_cast<std::size_t>(replicas.rank())] = own;  // the sum of one and zeros
+  const ExchangedTensor tensor = {DType::kI32, static_cast<std::int64_t>(all.size() * sizeof(Hardware) / sizeof(std::int32_t)), all.data()};
+  replicas.all_reduce({&tensor, 1});
+  return all;
+}
+
+}  // namespace
+
+void Session::connect_devices() {
+  Communicator* const replicas = impl_->communicator;
+  if (replicas == nullptr or replicas->size() == 1) return;
+  DeviceWork* const device = impl_->state.device.get();
+  Hardware own;
+  std::string why = device == nullptr ? "" : device->device().why_no_exchange();
+  if (device != nullptr) {
+    own.can_exchange = why.empty() ? 1 : 0;
+    const std::string name = device->device().hardware();
+    std::memcpy(own.name.data(), name.data(), std::min(name.size(), sizeof(own.name)));
+  }
+  const std::vector<Hardware> all = hardware_of_all(own, *replicas);
+  std::set<std::array<std::int32_t, 15>> different;
+  for (const Hardware& each : all) different.insert(each.name);
+  const bool all_can = std::ranges::all_of(all, [](const Hardware& each) { return each.can_exchange == 1; });
+  if (all_can and different.size() == all.size()) {
+    auto communicator = device->device().connect(*replicas);
+    HONE_CHECK(communicator != nullptr, "a device that can exchange has no way to");
+    return device->connect(std::move(communicator));
+  }
+  if (device == nullptr) return;
+  if (why.empty()) why = all_can ? "several replicas share a device" : "another replica's cannot";
+  impl_->notes.push_back(fmt::format("gradients go through the host's memory, not from device to device: {}", why));
 }
 
 Session::~Session() = default;
@@ -199,6 +273,9 @@ int Session::thread_count(int asked) {
   if (asked < 0) throw Error(Code::kUsage, fmt::format("{} threads are asked for", asked), {}, {"0 takes as many as there are cores"});
   return asked == 0 ? usable_cores() : asked;
 }
+
+const std::vector<std::string>& Session::notes() const { return impl_->notes; }
+std::optional<std::uint64_t> Session::free_device_memory() const { return impl_->state.device == nullptr ? std::nullopt : std::optional(impl_->state.device->device().available_memory()); }
 
 int Session::threads() const { return impl_->state.team.threads(); }
 bool Session::has_entry(std::string_view entry) const { return impl_->find(entry) != nullptr; }
@@ -275,7 +352,7 @@ void Session::copy_part(std::string_view state, std::span<std::byte> whole) cons
   const std::size_t number = impl_->persistent_number(state);
   HONE_CHECK(whole.size() == impl_->program.persistents[number].initial.byte_count(), "a state of another size");
   std::vector<std::byte> copy;
-  std::ranges::copy(impl_->lies(number, copy), whole.begin() + static_cast<std::ptrdiff_t>(impl_->held[number].begin));
+  std::ranges::copy(impl_->lies(number, copy), whole.begin() + static_cast<std::ptrdiff_t>(impl_->state.held[number].begin));
 }
 
 void Session::keep_whole(std::string_view state, std::span<const std::byte> whole) {
@@ -300,7 +377,7 @@ void Session::write(std::string_view persistent, const Tensor& value) {
     throw Error(Code::kPlanMismatch, fmt::format("{} is {}{}, but {}{} is given", quoted(persistent), to_string(like.dtype()), shape_text(like.shape()),
                                                  to_string(value.dtype()), shape_text(value.shape())), {},
                 {"a weight keeps the type and shape that it was compiled with"});
-  put(impl_->program.persistents[number], value, impl_->held[number], impl_->place(number), impl_->state.device.get());
+  put(impl_->program.persistents[number], value, impl_->state.held[number], impl_->place(number), impl_->state.device.get());
   if (impl_->holds_part(number)) impl_->wholes.insert_or_assign(number, value);
 }
 

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ struct SessionOptions {
   int shards = 0;                        ///< that this replica collects before it exchanges their sum; 0: it exchanges what a step has
   /// This replica updates its part of the weights, and holds its part of the states that are in parts: of the entries that update those of the name sharded_entry() can be run.
   bool shard_optimizer = false;
+  /// Bytes that it may take of its device's memory; 0: what the device has. The host's memory is nobody's to divide.
+  std::uint64_t memory_limit = 0;
 };
 
 struct NotFiniteReport;  // runtime/not_finite.h
@@ -62,6 +65,12 @@ class Session {
   const plan::Program& program() const;
   /// That compute, the caller's among them.
   int threads() const;
+  /// Lets devices exchange without the host, if all replicas have one that can, each of its own hardware. Called by all of them at once, before the first run; what came of it is in notes(). Throws Error kPeer.
+  void connect_devices();
+  /// What a person should know of how the plan runs here: libraries of the device that are not there, for which the program's own code stands in.
+  const std::vector<std::string>& notes() const;
+  /// Bytes that its device can still give it; nothing on the host.
+  std::optional<std::uint64_t> free_device_memory() const;
   /// How many `SessionOptions::threads` stands for. Throws Error kUsage for less than 0.
   static int thread_count(int asked);
   bool has_entry(std::string_view entry) const;

@@ -243,6 +243,7 @@ Tool make_tool(Arguments& a) {
                           {"--shard-optimizer", "", "each replica updates its part of the weights, and holds that part of the optimizer's states alone: the same weights, bit by bit", &a.shard_optimizer},
                           {"--collective-timeout", "T", "how long replicas in other processes are waited for: 60s, 500ms", &a.collective_timeout},
                           {"--memory-limit", "BYTES", "what each replica may take, 4GiB for example: a batch that does not fit is refused before the start", &a.memory_limit},
+                          {"--memory-growth", "", "take a device's memory when it is needed: a batch is not refused before the start", &a.memory_growth},
                           {"--check-every", "K", "compare the weights of all processes every so many steps, and before each save; 0: only at the start", &a.check_every},
                           {"--trace", "FILE.json", "when each thread ran what in the last steps, for ui.perfetto.dev", &a.trace},
                           {"--dry-run", "", "one step, one evaluation, one save, one resume, then stop; nothing is left", &a.dry_run},
@@ -275,8 +276,7 @@ Tool make_tool(Arguments& a) {
                         [&a] { return call_plan(a); }},
                        {"bench", "time training steps", with(with(with(common, devices), benching), looks), [&a] { return bench_plan(a); }},
                        {"devices", "what is here and can be used", {looks[1]}, [&a] { return show_devices(a); }}},
-          .not_yet = {{"--memory-growth", "a step's memory is placed before the start, and nothing grows"},
-                      {"--deterministic", "it is the only way of working here"}}};
+          .not_yet = {{"--deterministic", "it is the only way of working here"}}};
 }
 
 }  // namespace

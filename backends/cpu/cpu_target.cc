@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "backends/cpu/own_kernels.h"
+#include "backends/library_rows.h"
 #include "backends/llvm/emit.h"
 #include "ir/ops/ops.h"
 #include "ir/ops/window.h"
@@ -10,9 +11,6 @@
 namespace hone {
 
 namespace {
-
-/// "" the row fits, else why not.
-using Accepts = std::string (*)(const Graph&, const Node&);
 
 /// The first operand is data in every row here; later ones have its type, or are positions.
 std::string all_f32(const Graph& graph, const Node& node) {
@@ -27,25 +25,13 @@ std::string all_f32_or_bf16(const Graph& graph, const Node& node) {
 }
 
 std::string accepts_matmul(const Graph& graph, const Node& node) {
-  const Shape &a = graph.type(node.operands[0]).shape, &b = graph.type(node.operands[1]).shape;
-  const std::size_t rank = std::max(a.size(), b.size());
-  for (std::size_t i = 2; i < rank; ++i) {  // leading axes, from the last
-    const bool has_a = i < a.size(), has_b = i < b.size();
-    if (has_a and has_b and a[a.size() - 1 - i] != b[b.size() - 1 - i] and not a[a.size() - 1 - i].is_constant(1) and not b[b.size() - 1 - i].is_constant(1))
-      return "leading axes whose extents are not known to be equal";
-  }
-  if (rank > 6) return "more than 6 axes";
-  return all_f32_or_bf16(graph, node);
+  const std::string why = fits_matmul(graph, node);
+  return why.empty() ? all_f32_or_bf16(graph, node) : why;
 }
 
 std::string accepts_conv(const Graph& graph, const Node& node) {
-  const std::size_t spatial = node.attrs[kStrides].size();
-  if (spatial < 1 or spatial > 3) return fmt::format("{} spatial axes: the row has 1 to 3", spatial);
-  for (const Dim& pad : node.attrs[kPadsBegin])
-    if (pad.is_constant() and pad.value() < 0) return "a negative pad";
-  for (const Dim& pad : node.attrs[kPadsEnd])
-    if (pad.is_constant() and pad.value() < 0) return "a negative pad";
-  return all_f32_or_bf16(graph, node);
+  const std::string why = fits_conv(node);
+  return why.empty() ? all_f32_or_bf16(graph, node) : why;
 }
 
 /// Pooling of x to y: windows must not hang over the padded input (ONNX's ceil_mode), nor leave gaps in themselves.
@@ -89,13 +75,7 @@ std::string accepts_avg_pool_grad(const Graph& graph, const Node& node) {
   return why.empty() ? all_f32(graph, node) : why;
 }
 
-struct Row {
-  const OpDef* op;
-  std::string_view row;
-  Accepts accepts;
-};
-
-constexpr Row kRows[] = {
+constexpr TargetRow kCpuRows[] = {
     {&op::matmul, "onednn.matmul", accepts_matmul},
     {&op::conv, "onednn.conv", accepts_conv},
     {&op::conv_input_grad, "onednn.conv_input_grad", accepts_conv},
@@ -108,18 +88,7 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-RowChoice CpuTarget::choose_row(const Graph& graph, NodeId id) const {
-  const Node& node = graph.node(id);
-  std::string reasons = "no library row for this op";
-  for (const Row& row : kRows) {
-    if (*row.op != *node.op) continue;
-    reasons = row.accepts(graph, node);
-    if (reasons.empty()) reasons = better_as_kernel(graph, node);
-    if (reasons.empty()) return {std::string(row.row), ""};
-    reasons = fmt::format("{}: {}", row.row, reasons);
-  }
-  return {"", reasons};
-}
+RowChoice CpuTarget::choose_row(const Graph& graph, NodeId node) const { return choose_among(kCpuRows, graph, node, better_as_kernel); }
 
 TargetCode CpuTarget::emit(std::span<const Kernel* const> kernels, const CodeLevels& levels) const {
   std::vector<EmitOptions> processors;

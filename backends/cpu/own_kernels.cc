@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "backends/library_rows.h"
 #include "ir/op.h"
 #include "ir/ops/ops.h"
 #include "ir/ops/window.h"
@@ -13,16 +14,6 @@
 namespace hone {
 
 namespace {
-
-/// Products of bf16 are the library's wherever it has something to multiply: its instructions take 16 to 32 times as many terms at once as f32's.
-std::string better_narrow_product(const Graph& graph, const Node& node) {
-  constexpr std::int64_t kFewProducts = 1 << 16, kTypicalSize = 64;
-  if (*node.op != op::matmul) return "";
-  const Shape& a = graph.type(node.operands[0]).shape;
-  const Dim inner = a[a.size() - (node.attrs[kTransA] ? 2 : 1)];
-  const std::int64_t products = (element_count(graph.type(node.results[0]).shape) * inner).guess(kTypicalSize);
-  return products < kFewProducts ? fmt::format("{} products take less time than a call", products) : "";
-}
 
 std::string better_matmul(const Graph& graph, const Node& node) {
   // Where b is transposed, all that one tile's columns need of it is packed; else what they need for all of the sum shares the second level cache with the rows'.
@@ -72,7 +63,8 @@ std::string better_pool(const Graph& graph, const Node& node) {
 }  // namespace
 
 std::string better_as_kernel(const Graph& graph, const Node& node) {
-  if (not node.operands.empty() and graph.type(node.operands[0]).dtype == DType::kBF16) return better_narrow_product(graph, node);
+  if (not node.operands.empty() and graph.type(node.operands[0]).dtype == DType::kBF16)
+    return *node.op == op::matmul ? too_few_products(graph, node) : "";  // else the library's, whose instructions take 16 to 32 times as many terms at once as f32's
   if (*node.op == op::matmul) return better_matmul(graph, node);
   if (*node.op == op::conv or *node.op == op::conv_input_grad or *node.op == op::conv_weight_grad) return better_conv(graph, node);
   if (*node.op == op::max_pool or *node.op == op::max_pool_grad) return better_pool(graph, node);

@@ -1,11 +1,14 @@
 #include "backends/cuda/cuda_target.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "backends/cuda/ptxas.h"
+#include "backends/library_rows.h"
 #include "backends/llvm/emit.h"
 #include "base/parallel.h"
-#include "ir/op.h"
+#include "ir/ops/ops.h"
 
 namespace hone {
 
@@ -19,9 +22,34 @@ std::vector<std::byte> bytes_of(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
+/// Sums are f32 whatever is multiplied; a GPU's f64 is for kernels.
+std::string is_narrow_enough(const Graph& graph, const Node& node) {
+  const DType dtype = graph.type(node.operands[0]).dtype;
+  const bool fits = dtype == DType::kF32 or dtype == DType::kBF16 or dtype == DType::kF16;
+  return fits ? "" : fmt::format("{} operands: the row is for f32, bf16 and f16", to_string(dtype));
+}
+
+std::string accepts_matmul(const Graph& graph, const Node& node) {
+  const std::string why = fits_matmul(graph, node);
+  return why.empty() ? is_narrow_enough(graph, node) : why;
+}
+
+std::string accepts_conv(const Graph& graph, const Node& node) {
+  const std::string why = fits_conv(node);
+  return why.empty() ? is_narrow_enough(graph, node) : why;
+}
+
+/// Each with the program's own kernel beside it, for where the library is not there or does not take the sizes (plan::LibraryStep::own_kernel).
+constexpr TargetRow kCudaRows[] = {
+    {&op::matmul, "cublaslt.matmul", accepts_matmul},
+    {&op::conv, "cudnn.conv", accepts_conv},
+    {&op::conv_input_grad, "cudnn.conv_input_grad", accepts_conv},
+    {&op::conv_weight_grad, "cudnn.conv_weight_grad", accepts_conv},
+};
+
 }  // namespace
 
-RowChoice CudaTarget::choose_row(const Graph&, NodeId) const { return {"", "no library row for this target"}; }
+RowChoice CudaTarget::choose_row(const Graph& graph, NodeId node) const { return choose_among(kCudaRows, graph, node, too_few_products); }
 
 TargetCode CudaTarget::emit(std::span<const Kernel* const> kernels, const CodeLevels& levels) const {
   const std::optional<std::string> ptxas = find_ptxas();

@@ -1,4 +1,4 @@
-// NVIDIA's GPUs, and their program played by the host. Every node becomes a generated kernel; library rows have their place in choose_row, behind the same table for both.
+// NVIDIA's GPUs, and their program played by the host. Products and convolutions are calls of cuBLASLt and cuDNN, with kernels of the same meaning beside them; every other node becomes a generated kernel.
 #pragma once
 
 #include "backends/backend.h"

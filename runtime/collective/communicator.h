@@ -1,6 +1,7 @@
 // Communicator: what replicas exchange. Each replica has one; all call the same functions in the same order, with tensors of the same types and sizes.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -43,6 +44,11 @@ class Communicator {
   virtual void broadcast(std::span<const ExchangedTensor> tensors, int root) = 0;
   /// Returns when all replicas have called it.
   virtual void barrier() = 0;
+
+  /// How long to wait for others, where this does not wait itself.
+  virtual std::chrono::milliseconds timeout() const { return std::chrono::minutes(5); }
+  /// Throws Error kPeer if it is known by now that another replica has failed. Waits for nobody.
+  virtual void check_peers() {}
 
   /// Do its functions mostly wait, so that another thread had better call them while this one computes?
   virtual bool mostly_waits() const { return false; }

@@ -36,6 +36,7 @@ class Connected final : public MpiCommunicator {
   ~Connected() override;
 
   int rank() const override { return peers_.rank(); }
+  std::chrono::milliseconds timeout() const override { return peers_.timeout(); }
   int size() const override { return peers_.size(); }
   bool is_broken() const override { return peers_.is_broken(); }
   bool mostly_waits() const override { return true; }

@@ -59,6 +59,7 @@ class MpiPeers {
   /// The same, while it starts.
   void cannot_start() const;
   bool is_in_call() const { return watch_.is_in_call(); }
+  std::chrono::milliseconds timeout() const { return std::chrono::duration_cast<std::chrono::milliseconds>(timeout_); }
   /// The clean end, after a last meeting of all.
   void finish();
 

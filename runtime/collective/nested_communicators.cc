@@ -160,6 +160,8 @@ class NestedCommunicators::Member : public Communicator {
   }
 
   /// The first replica may be on its way through a call, which ends in time.
+  std::chrono::milliseconds timeout() const override { return shared_.between.timeout(); }
+  void check_peers() override { shared_.meeting.check(); }
   void fail(const char* why) noexcept override {
     const std::string what = fmt::format("replica {} has failed: {}", rank(), why);
     shared_.meeting.fail(Error(Code::kPeer, what, {}, {"the other replicas cannot go on without it"}));

@@ -58,6 +58,7 @@ class ThreadCommunicators::Member : public Communicator {
     shared_.meet();
   }
   void barrier() override { shared_.meet(); }
+  void check_peers() override { shared_.meeting.check(); }
 
   void fail(const char* why) noexcept override {
     shared_.meeting.fail(Error(Code::kPeer, fmt::format("replica {} has failed: {}", rank_, why), {}, {"the other replicas cannot go on without it"}));

@@ -8,6 +8,10 @@ ThreadMeeting::ThreadMeeting(int size) : size_(size), waiting_(size > usable_cor
 
 void ThreadMeeting::meet() {
   if (not barrier_->is_abandoned()) barrier_->wait(size_, waiting_);
+  check();
+}
+
+void ThreadMeeting::check() {
   if (not barrier_->is_abandoned()) return;
   const std::lock_guard lock(mutex_);
   throw Error(*failure_);

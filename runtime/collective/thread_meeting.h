@@ -16,6 +16,8 @@ class ThreadMeeting {
   int size() const { return size_; }
   /// Returns when all have called it; what they wrote before is then seen. Throws the first failure, then and ever after.
   void meet();
+  /// Throws the first failure, if there is one. Waits for nobody.
+  void check();
   void fail(const Error& failure) noexcept;
   /// Forgets failures. Nobody is in meet(), and all that were have come back.
   void renew();

@@ -9,6 +9,7 @@
 
 #include "base/diag.h"
 #include "base/text.h"
+#include "runtime/device/nccl_communicator.h"
 
 namespace hone {
 namespace {
@@ -39,7 +40,7 @@ const std::pair<std::string, std::vector<std::byte>>* choose_gpu_code(const plan
   return best;
 }
 
-CudaDevice::CudaDevice(const cuda::Library& cuda, int number) : cuda_(cuda), number_(number) {
+CudaDevice::CudaDevice(const cuda::Library& cuda, int number, Libraries libraries) : cuda_(cuda), number_(number), libraries_(libraries) {
   check(cuda_.device_get(&device_, number), "cuDeviceGet");
   int major = 0, minor = 0, processors = 0;
   check(cuda_.device_attribute(&major, cuda::kComputeMajor, device_), "cuDeviceGetAttribute");
@@ -48,12 +49,14 @@ CudaDevice::CudaDevice(const cuda::Library& cuda, int number) : cuda_(cuda), num
   capability_ = 10 * major + minor;
   most_blocks_ = std::max(processors, 1) * kBlocksPerProcessor;
   check(cuda_.context_retain(&context_, device_), "cuDevicePrimaryCtxRetain");
+  calls_ = std::make_unique<CudaCalls>([this](Stream stream) { return (void)here(), handle(stream); });
 }
 
 /// Whatever fails now has failed before.
 CudaDevice::~CudaDevice() {
   if (context_ == nullptr) return;
   (void)cuda_.context_use(context_);
+  calls_.reset();
   for (const auto& [id, graph] : graphs_) (void)cuda_.graph_run_destroy(graph);
   for (const cuda::EventHandle event : events_) (void)cuda_.event_destroy(event);
   for (const cuda::StreamHandle stream : streams_) (void)cuda_.stream_destroy(stream);
@@ -63,7 +66,7 @@ CudaDevice::~CudaDevice() {
 
 void CudaDevice::check(cuda::Result result, const char* call) const {
   if (result == 0) return;
-  throw Error(Code::kDevice, fmt::format("{}: {} says {}", name(), call, cuda_.text(result)), {},
+  throw Error(Code::kDeviceLost, fmt::format("{}: {} says {}", name(), call, cuda_.text(result)), {},
               {"what was computed on the device is lost; the last checkpoint is not: go on with --resume", "with CUDA_LAUNCH_BLOCKING=1 in the environment the call that failed is the one that is named"});
 }
 
@@ -126,6 +129,33 @@ const DeviceKernel* CudaDevice::find(const std::string& kernel) {
   if (shape.threads <= 0 or shape.points <= 0) return nullptr;
   known = std::make_unique<DeviceKernel>(DeviceKernel{kernel, function, shape});
   return known.get();
+}
+
+std::string CudaDevice::why_no_library(const LibraryRow& row) const {
+  return libraries_ == Libraries::kLeftOut ? "it is left out (HONE_CUDA=libraries=0)" : CudaCalls::why_not(row.device_library);
+}
+
+/// Its UUID, which no other GPU, nor a part of this one (MIG), has.
+std::string CudaDevice::hardware() const {
+  cuda::Uuid uuid = {};
+  check(cuda_.device_uuid(&uuid, device_), "cuDeviceGetUuid");
+  std::string text;
+  for (const unsigned char byte : uuid.bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+std::string CudaDevice::why_no_exchange() const {
+  std::string why;
+  return nccl::library(&why) == nullptr ? "there is no NCCL: " + why : "";
+}
+
+std::unique_ptr<DeviceCommunicator> CudaDevice::connect(Communicator& replicas) {
+  (void)here();
+  return nccl::connect(*nccl::library(nullptr), replicas, {.use = [this](Stream stream) { return (void)here(), handle(stream); }, .is_done = [this](Stream stream) {
+                                                             const cuda::Result result = here().stream_query(handle(stream));
+                                                             if (result != cuda::kNotReady) check(result, "cuStreamQuery");
+                                                             return result == 0;
+                                                           }});
 }
 
 Stream CudaDevice::make_stream() {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/device/cuda_calls.h"
 #include "runtime/device/cuda_library.h"
 #include "runtime/device/device.h"
 
@@ -13,8 +14,9 @@ namespace hone {
 
 class CudaDevice final : public Device {
  public:
-  /// `cuda` outlives it. Throws Error kDevice.
-  CudaDevice(const cuda::Library& cuda, int number);
+  /// `cuda` outlives it. Without `libraries` programs run their own code in place of calls. Throws Error kDevice.
+  enum class Libraries : std::uint8_t { kUsed, kLeftOut };
+  CudaDevice(const cuda::Library& cuda, int number, Libraries libraries = Libraries::kUsed);
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
@@ -25,6 +27,11 @@ class CudaDevice final : public Device {
   void release(std::byte* memory) noexcept override;
   void load(const plan::Program& program) override;
   const DeviceKernel* find(const std::string& kernel) override;
+  std::string why_no_library(const LibraryRow& row) const override;
+  std::unique_ptr<DeviceCall> make_call(const LibraryRow& row, const LibrarySpec& spec) override { return (void)here(), calls_->make(row, spec); }
+  std::string hardware() const override;
+  std::string why_no_exchange() const override;
+  std::unique_ptr<DeviceCommunicator> connect(Communicator& replicas) override;
   Stream make_stream() override;
   Event make_event() override;
   void record(Event event, Stream stream) override;
@@ -48,6 +55,7 @@ class CudaDevice final : public Device {
 
   const cuda::Library& cuda_;
   const int number_;
+  const Libraries libraries_;
   cuda::DeviceNumber device_ = 0;
   cuda::Context context_ = nullptr;
   int capability_ = 0;  ///< 90 for sm_90
@@ -59,6 +67,7 @@ class CudaDevice final : public Device {
   std::map<StepGraph, cuda::GraphRun> graphs_;
   std::uint32_t next_graph_ = 0;
   std::vector<void*> arguments_;  ///< of a launch
+  std::unique_ptr<CudaCalls> calls_;
 };
 
 /// Which of the program's code a GPU of that compute capability (90 for sm_90) takes: machine code made for just that one, else the PTX of the highest not above it. Null: none.

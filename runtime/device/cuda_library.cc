@@ -1,24 +1,15 @@
 #include "runtime/device/cuda_library.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <mutex>
-
 #include "base/text.h"
+#include "runtime/device/cublaslt.h"
+#include "runtime/device/cudnn.h"
+#include "runtime/device/nccl.h"
+#include "runtime/device/shared_library.h"
 
 namespace hone::cuda {
 namespace {
-
-/// The first of the files that can be opened; null, and what the loader says of the last.
-void* open_first(std::initializer_list<const char*> files, std::string* why) {
-  for (const char* file : files) {
-    if (void* handle = dlopen(file, RTLD_NOW | RTLD_LOCAL)) return handle;
-    const char* message = dlerror();
-    *why = message == nullptr ? file : printable(message);
-  }
-  return nullptr;
-}
 
 struct Loaded {
   std::unique_ptr<Library> library;
@@ -41,31 +32,11 @@ Loaded load() {
   return loaded;
 }
 
-Companion companion(std::string name, std::initializer_list<const char*> files, const char* function, std::size_t oldest, std::string (*version_of)(void* function, std::size_t* number)) {
-  Companion found{.name = std::move(name), .version = {}, .reason = {}};
-  void* handle = open_first(files, &found.reason);
-  if (handle == nullptr) return found;
-  found.reason.clear();
-  void* symbol = dlsym(handle, function);
-  std::size_t number = 0;
-  const std::string version = symbol == nullptr ? "" : version_of(symbol, &number);
-  if (symbol == nullptr) found.reason = fmt::format("it has no {}", function);
-  else if (number < oldest) found.reason = fmt::format("{} is too old", version);
-  else found.version = version;
+template <typename Library>
+Companion companion(std::string name, const Library* (*library)(std::string* why)) {
+  Companion found{.name = std::move(name)};
+  if (const Library* there = library(&found.reason)) found.version = there->version(), found.reason.clear();
   return found;
-}
-
-std::string version_text(std::size_t number) { return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100); }
-
-std::string returned_version(void* function, std::size_t* number) {
-  *number = reinterpret_cast<std::size_t (*)()>(function)();
-  return version_text(*number);
-}
-
-std::string written_version(void* function, std::size_t* number) {
-  int version = 0;
-  if (reinterpret_cast<int (*)(int*)>(function)(&version) == 0) *number = static_cast<std::size_t>(version);
-  return version_text(*number);
 }
 
 }  // namespace
@@ -78,12 +49,13 @@ std::string Library::text(Result error) const {
 }
 
 std::unique_ptr<Library> open_library(const std::string& file, std::string* why) {
-  void* handle = open_first({file.c_str()}, why);
+  const char* const files[] = {file.c_str()};
+  void* const handle = open_shared_library(files, why);
   if (handle == nullptr) return nullptr;
   auto library = std::make_unique<Library>();
-#define HONE_CUDA_FUNCTION(symbol, name, arguments)                                        \
-  library->name = reinterpret_cast<decltype(library->name)>(dlsym(handle, #symbol));       \
-  if (library->name == nullptr) return *why = file + " has no " #symbol, nullptr;
+#define HONE_CUDA_FUNCTION(symbol, name, arguments)                                                     \
+  library->name = reinterpret_cast<decltype(library->name)>(find_function(handle, file, #symbol, why)); \
+  if (library->name == nullptr) return nullptr;
   HONE_CUDA_FUNCTIONS(HONE_CUDA_FUNCTION)
 #undef HONE_CUDA_FUNCTION
   return library;
@@ -117,9 +89,7 @@ std::vector<Gpu> gpus(std::string* why) {
 }
 
 std::vector<Companion> companions() {
-  return {companion("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}, "cublasLtGetVersion", 120000, returned_version),
-          companion("cuDNN", {"libcudnn.so.9"}, "cudnnGetVersion", 90000, returned_version),
-          companion("NCCL", {"libnccl.so.2"}, "ncclGetVersion", 21800, written_version)};
+  return {companion("cuBLASLt", cublaslt::library), companion("cuDNN", cudnn::library), companion("NCCL", nccl::library)};
 }
 
 }  // namespace hone::cuda

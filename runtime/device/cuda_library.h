@@ -21,7 +21,11 @@ using EventHandle = struct OpaqueEvent*;
 using Graph = struct OpaqueGraph*;
 using GraphRun = struct OpaqueGraphRun*;
 
-inline constexpr Result kOutOfMemory = 2;
+struct Uuid {
+  unsigned char bytes[16];
+};
+
+inline constexpr Result kOutOfMemory = 2, kNotReady = 600;
 inline constexpr int kComputeMajor = 75, kComputeMinor = 76, kProcessors = 16;                      // of cuDeviceGetAttribute
 inline constexpr int kErrorLog = 5, kErrorLogBytes = 6;                                              // of cuModuleLoadDataEx
 inline constexpr unsigned kNonBlockingStream = 1, kEventWithoutTime = 2, kRelaxedCapture = 2;
@@ -38,6 +42,7 @@ inline constexpr unsigned kNonBlockingStream = 1, kEventWithoutTime = 2, kRelaxe
   X(cuDeviceGetName, device_name, (char* name, int length, DeviceNumber device))                                                   \
   X(cuDeviceGetAttribute, device_attribute, (int* value, int attribute, DeviceNumber device))                                      \
   X(cuDeviceTotalMem_v2, device_memory, (std::size_t * bytes, DeviceNumber device))                                                \
+  X(cuDeviceGetUuid_v2, device_uuid, (Uuid * uuid, DeviceNumber device))                                                           \
   X(cuDevicePrimaryCtxRetain, context_retain, (Context * context, DeviceNumber device))                                            \
   X(cuDevicePrimaryCtxRelease_v2, context_release, (DeviceNumber device))                                                          \
   X(cuCtxSetCurrent, context_use, (Context context))                                                                               \
@@ -56,6 +61,7 @@ inline constexpr unsigned kNonBlockingStream = 1, kEventWithoutTime = 2, kRelaxe
   X(cuStreamCreate, stream_create, (StreamHandle * stream, unsigned flags))                                                        \
   X(cuStreamDestroy_v2, stream_destroy, (StreamHandle stream))                                                                     \
   X(cuStreamSynchronize, stream_synchronize, (StreamHandle stream))                                                                \
+  X(cuStreamQuery, stream_query, (StreamHandle stream))                                                                            \
   X(cuStreamWaitEvent, stream_wait, (StreamHandle stream, EventHandle event, unsigned flags))                                      \
   X(cuEventCreate, event_create, (EventHandle * event, unsigned flags))                                                            \
   X(cuEventDestroy_v2, event_destroy, (EventHandle event))                                                                         \

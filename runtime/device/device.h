@@ -4,6 +4,8 @@
 // The host is no driver: its executor's kernels run in memory that everybody sees (runtime/kernel_run.h).
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,6 +13,8 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/collective/communicator.h"
+#include "runtime/library/rows.h"
 #include "runtime/plan/launch.h"
 #include "runtime/plan/plan.h"
 
@@ -32,10 +36,44 @@ struct DeviceKernel {
 struct Launch {
   const DeviceKernel* kernel = nullptr;
   std::span<void* const> buffers;            ///< addresses
-  std::span<const std::size_t> bytes;        ///< of each
+  std::span<const std::size_t> bytes;        ///< of each that may be accessed
+  std::span<const std::size_t> skipped = {};  ///< and so many behind the address they begin; none: there
   std::size_t read_only = 0;                 ///< the first so many buffers are only read
   std::span<const std::int64_t> sizes;       ///< by value
   std::int64_t begin = 0, end = 0;
+};
+
+/// A call of a library on a device, made ready for one set of sizes.
+class DeviceCall {
+ public:
+  DeviceCall() = default;
+  virtual ~DeviceCall() = default;
+  DeviceCall(const DeviceCall&) = delete;
+  DeviceCall& operator=(const DeviceCall&) = delete;
+
+  /// Memory that it may overwrite while it runs; at most device_scratch() of what it was made for.
+  virtual std::size_t scratch_bytes() const = 0;
+  /// Puts it into the stream, captured or not. Addresses are the device's, multiples of kLibraryAlignment; null where an operand is absent.
+  virtual void put(Stream stream, std::span<const std::byte* const> operands, std::span<std::byte* const> results, std::byte* scratch) = 0;
+};
+/// Of what libraries read and write: the longest access of a thread.
+inline constexpr std::size_t kLibraryAlignment = 16;
+
+/// What replicas exchange from device to device, without the host (runtime/collective/communicator.h says what each function means). Sums have the order of who forms them.
+class DeviceCommunicator {
+ public:
+  DeviceCommunicator() = default;
+  virtual ~DeviceCommunicator() = default;
+  DeviceCommunicator(const DeviceCommunicator&) = delete;
+  DeviceCommunicator& operator=(const DeviceCommunicator&) = delete;
+
+  // Put it into the stream, captured or not; the tensors lie on the device.
+  virtual void all_reduce(Stream stream, std::span<const ExchangedTensor> tensors) = 0;
+  virtual void reduce_scatter(Stream stream, std::span<const ExchangedTensor> tensors) = 0;
+  virtual void all_gather(Stream stream, std::span<const ExchangedTensor> tensors) = 0;
+
+  /// As the device's, for streams in which exchanges are: throws Error kPeer where another replica does not come in time, or has failed.
+  virtual void synchronize(Stream stream) = 0;
 };
 
 class Device {
@@ -51,10 +89,31 @@ class Device {
   /// Nothing that uses it may be under way.
   virtual void release(std::byte* memory) noexcept = 0;
 
+  // What a session takes goes through these, which keep it to its limit.
+  /// Bytes that may be taken from now on, of what is free; 0: all. Several sessions on one device have a limit each.
+  void limit_memory(std::uint64_t bytes) { limit_ = bytes; }
+  /// Throws Error kMemory with what is needed, what there is and ways out.
+  std::byte* take(std::size_t bytes, std::string_view what);
+  void give_back(std::byte* memory, std::size_t bytes) noexcept;
+  /// Bytes that can still be taken.
+  std::uint64_t available_memory() const;
+
   /// Makes the program's kernels known. Throws Error kPlanMismatch for code that this device cannot run.
   virtual void load(const plan::Program& program) = 0;
   /// Null if the program has none of that name.
   virtual const DeviceKernel* find(const std::string& kernel) = 0;
+
+  /// Why it cannot call the row's library (runtime/library/rows.h); "" if it can.
+  virtual std::string why_no_library(const LibraryRow& row) const { return fmt::format("this device calls no {}", row.device_library); }
+  /// Null if the library does not do that for these sizes: the program has code of its own for it.
+  virtual std::unique_ptr<DeviceCall> make_call(const LibraryRow&, const LibrarySpec&) { return nullptr; }
+
+  /// What tells the hardware apart from others', on this machine and elsewhere: replicas on one and the same cannot exchange as devices do.
+  virtual std::string hardware() const { return name(); }
+  /// Why it can exchange nothing with other devices; "" if it can.
+  virtual std::string why_no_exchange() const { return "this device exchanges nothing with others"; }
+  /// Called by all `replicas` at once, each on hardware of its own that can exchange. They, and the device, outlive it. Throws Error kPeer.
+  virtual std::unique_ptr<DeviceCommunicator> connect(Communicator&) { return nullptr; }
 
   virtual Stream make_stream() = 0;
   virtual Event make_event() = 0;
@@ -62,7 +121,7 @@ class Device {
   virtual void record(Event event, Stream stream) = 0;
   /// What comes into the stream from now on waits for what the event stands for.
   virtual void wait(Stream stream, Event event) = 0;
-  /// Returns when all that is in the stream is done. Throws Error kDevice with what went wrong on the device, which cannot be used afterwards.
+  /// Returns when all that is in the stream is done. Throws Error kDeviceLost with what went wrong on the device, which cannot be used afterwards.
   virtual void synchronize(Stream stream) = 0;
 
   virtual void launch(Stream stream, const Launch& launch) = 0;
@@ -78,13 +137,16 @@ class Device {
   /// Puts all of it into the stream again, with the addresses and sizes that it had.
   virtual void replay(Stream stream, StepGraph graph) = 0;
   virtual void forget(StepGraph graph) noexcept = 0;
+
+ private:
+  std::uint64_t limit_ = 0, taken_ = 0;
 };
 
 /// Memory of a device, or of the host where there is none.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
-  DeviceMemory(Device& device, std::size_t bytes, std::string_view what) : device_(&device), data_(device.allocate(bytes, what)), bytes_(bytes) {}
+  DeviceMemory(Device& device, std::size_t bytes, std::string_view what) : device_(&device), data_(device.take(bytes, what)), bytes_(bytes) {}
   ~DeviceMemory() { release(); }
   DeviceMemory(DeviceMemory&& other) noexcept { swap(other); }
   DeviceMemory& operator=(DeviceMemory&& other) noexcept {
@@ -103,7 +165,7 @@ class DeviceMemory {
     std::swap(bytes_, other.bytes_);
   }
   void release() noexcept {
-    if (device_ != nullptr and data_ != nullptr) device_->release(data_);
+    if (device_ != nullptr and data_ != nullptr) device_->give_back(data_, bytes_);
   }
 
   Device* device_ = nullptr;

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/diag.h"
 #include "base/philox.h"
+#include "base/tensor.h"
 #include "base/text.h"
 #include "runtime/device/team.h"
 
@@ -33,9 +34,10 @@ SimOptions sim_options(std::string_view text, int number) {
     const std::size_t equals = item.find('=');
     const std::string key = item.substr(0, equals);
     const auto value = equals == std::string::npos ? std::nullopt : parse_bytes(item.substr(equals + 1));
-    if (not value or (key != "memory" and key != "lost_after"))
-      throw Error(Code::kUsage, fmt::format("{} is no option of the simulated device", quoted(item)), {}, {"HONE_SIM takes memory=BYTES and lost_after=LAUNCHES, with commas between"});
-    (key == "memory" ? options.memory_bytes : options.lost_after) = *value;
+    if (not value or (key != "memory" and key != "lost_after" and key != "libraries"))
+      throw Error(Code::kUsage, fmt::format("{} is no option of the simulated device", quoted(item)), {}, {"HONE_SIM takes memory=BYTES, lost_after=LAUNCHES and libraries=0, with commas between"});
+    if (key == "libraries") options.has_libraries = *value != 0;
+    else (key == "memory" ? options.memory_bytes : options.lost_after) = *value;
   }
   return options;
 }
@@ -50,7 +52,7 @@ std::uint64_t SimDevice::free_memory() const { return options_.memory_bytes - st
 std::byte* SimDevice::allocate(std::size_t bytes, std::string_view what) {
   if (bytes > free_memory())
     throw Error(Code::kMemory, fmt::format("{} takes {}, and {} has {} of {} left", what, human_bytes(bytes), name(), human_bytes(free_memory()), human_bytes(options_.memory_bytes)), {},
-                {"take a smaller batch, or give the device more memory"});
+                {"take a smaller batch, or --batch auto for the largest that fits", "compile with --memory-limit, so that activations are made again in the backward pass", "give the device more memory: HONE_SIM=memory=BYTES"});
   const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
   HostMemory memory(rounded, what);
   std::memset(memory.data(), kPoison, rounded);
@@ -90,6 +92,81 @@ const DeviceKernel* SimDevice::find(const std::string& kernel) {
   return known.get();
 }
 
+/// What it overwrites of its scratch is all of it, with NaNs: nobody may count on what was there.
+class SimDevice::Call final : public DeviceCall {
+ public:
+  Call(SimDevice& device, const LibraryRow& row, const LibrarySpec& spec) : device_(device), name_(row.name), scratch_bytes_(device_scratch(spec)) {
+    const LibraryOnOneThread one_thread;
+    call_ = row.make(spec);
+    own_scratch_ = HostMemory(call_->description().scratch_bytes, "a simulated library's scratch");
+    for (const auto& operand : spec.operands) operand_bytes_.push_back(operand ? bytes_of(*operand) : 0);
+    for (const TensorType& result : spec.results) result_bytes_.push_back(bytes_of(result));
+  }
+
+  std::size_t scratch_bytes() const override { return scratch_bytes_; }
+  void put(Stream stream, std::span<const std::byte* const> operands, std::span<std::byte* const> results, std::byte* scratch) override {
+    for (const auto* const memory : operands) check_place(memory);
+    for (const auto* const memory : results) check_place(memory);
+    device_.put(stream, [this, stream, operands = std::vector(operands.begin(), operands.end()), results = std::vector(results.begin(), results.end()), scratch] { run(stream, operands, results, scratch); });
+  }
+
+ private:
+  static std::size_t bytes_of(const TensorType& type) { return static_cast<std::size_t>(checked_element_count(type.shape)) * size_of(type.dtype); }
+  void check_place(const std::byte* memory) const { HONE_CHECK(reinterpret_cast<std::uintptr_t>(memory) % kLibraryAlignment == 0, fmt::format("{} is called with memory that does not begin at a multiple of {}", name_, kLibraryAlignment)); }
+
+  void run(Stream stream, const std::vector<const std::byte*>& operands, const std::vector<std::byte*>& results, std::byte* scratch) {
+    ++device_.launches_;
+    device_.check_lost();
+    device_.order_.begin(number(stream), std::string(name_));
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (operands[i] != nullptr) device_.order_.read(operands[i], operand_bytes_[i]);
+    for (std::size_t i = 0; i < results.size(); ++i) device_.order_.write(results[i], result_bytes_[i]);
+    device_.order_.write(scratch, scratch_bytes_);
+    std::memset(scratch, kPoison, scratch_bytes_);
+    const LibraryOnOneThread one_thread;
+    const DenormalsKept as_on_a_gpu;
+    const std::vector<const void*> read(operands.begin(), operands.end());
+    const std::vector<void*> written(results.begin(), results.end());
+    call_->execute(read, written, own_scratch_.data());
+  }
+
+  SimDevice& device_;
+  std::string_view name_;
+  std::size_t scratch_bytes_;
+  std::unique_ptr<LibraryCall> call_;
+  HostMemory own_scratch_;
+  std::vector<std::size_t> operand_bytes_, result_bytes_;
+};
+
+std::string SimDevice::why_no_library(const LibraryRow&) const { return options_.has_libraries ? "" : "it is left out (HONE_SIM=libraries=0)"; }
+std::unique_ptr<DeviceCall> SimDevice::make_call(const LibraryRow& row, const LibrarySpec& spec) { return std::make_unique<Call>(*this, row, spec); }
+
+class SimDevice::Exchange final : public DeviceCommunicator {
+ public:
+  Exchange(SimDevice& device, Communicator& replicas) : device_(device), replicas_(replicas) {}
+
+  void all_reduce(Stream stream, std::span<const ExchangedTensor> tensors) override { put(stream, tensors, &Communicator::all_reduce); }
+  void reduce_scatter(Stream stream, std::span<const ExchangedTensor> tensors) override { put(stream, tensors, &Communicator::reduce_scatter); }
+  void all_gather(Stream stream, std::span<const ExchangedTensor> tensors) override { put(stream, tensors, &Communicator::all_gather); }
+  void synchronize(Stream stream) override { device_.synchronize(stream); }
+
+ private:
+  using Operation = void (Communicator::*)(std::span<const ExchangedTensor> tensors);
+  void put(Stream stream, std::span<const ExchangedTensor> tensors, Operation operation) {
+    device_.put(stream, [this, stream, operation, tensors = std::vector(tensors.begin(), tensors.end())] {
+      device_.check_lost();
+      device_.order_.begin(number(stream), "an exchange");
+      for (const ExchangedTensor& tensor : tensors) device_.order_.write(static_cast<const std::byte*>(tensor.data), tensor.bytes());
+      (replicas_.*operation)(tensors);
+    });
+  }
+
+  SimDevice& device_;
+  Communicator& replicas_;
+};
+
+std::unique_ptr<DeviceCommunicator> SimDevice::connect(Communicator& replicas) { return std::make_unique<Exchange>(*this, replicas); }
+
 Stream SimDevice::make_stream() { return Stream{order_.add_stream()}; }
 Event SimDevice::make_event() { return Event{order_.add_event()}; }
 
@@ -102,7 +179,7 @@ void SimDevice::put(Stream stream, Work work) {
 
 void SimDevice::check_lost() const {
   if (options_.lost_after > 0 and launches_ > options_.lost_after)
-    throw Error(Code::kDevice, fmt::format("{} was lost", name()), {}, {"what was computed on the device is lost; the last checkpoint is not: go on with --resume"});
+    throw Error(Code::kDeviceLost, fmt::format("{} was lost", name()), {}, {"what was computed on the device is lost; the last checkpoint is not: go on with --resume"});
 }
 
 void SimDevice::refuse_capture(const char* what) const { HONE_CHECK(capture_ == nullptr, fmt::format("{} while a graph is captured", what)); }
@@ -140,6 +217,7 @@ void SimDevice::launch(Stream stream, const Launch& launch) {
   OwnLaunch own{.kernel = launch.kernel,
                 .buffers = {launch.buffers.begin(), launch.buffers.end()},
                 .bytes = {launch.bytes.begin(), launch.bytes.end()},
+                .skipped = {launch.skipped.begin(), launch.skipped.end()},
                 .read_only = launch.read_only,
                 .sizes = {launch.sizes.begin(), launch.sizes.end()},
                 .begin = launch.begin,
@@ -152,7 +230,7 @@ void SimDevice::run(Stream stream, const OwnLaunch& launch) {
   check_lost();
   order_.begin(number(stream), launch.kernel->name);
   for (std::size_t i = 0; i < launch.buffers.size(); ++i) {
-    const auto* memory = static_cast<const std::byte*>(launch.buffers[i]);
+    const auto* memory = static_cast<const std::byte*>(launch.buffers[i]) + (launch.skipped.empty() ? 0 : launch.skipped[i]);
     if (i < launch.read_only) order_.read(memory, launch.bytes[i]);
     else order_.write(memory, launch.bytes[i]);
   }

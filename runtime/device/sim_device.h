@@ -24,9 +24,11 @@ struct SimOptions {
   std::uint64_t seed = 0;
   /// The launch after so many is the one at which the device is lost: it and all that come after it fail. 0: it never is.
   std::uint64_t lost_after = 0;
+  /// Are its libraries there? Else programs run their own code in place of them.
+  bool has_libraries = true;
 };
 
-/// Options from text: "memory=64MiB,lost_after=1000". Throws Error kUsage.
+/// Options from text: "memory=64MiB,lost_after=1000,libraries=0". Throws Error kUsage.
 SimOptions sim_options(std::string_view text, int number);
 
 class SimDevice final : public Device {
@@ -39,6 +41,12 @@ class SimDevice final : public Device {
   void release(std::byte* memory) noexcept override;
   void load(const plan::Program& program) override;
   const DeviceKernel* find(const std::string& kernel) override;
+  std::string why_no_library(const LibraryRow& row) const override;
+  /// Done by the host's library, on one thread, so that bits do not depend on how many there are.
+  std::unique_ptr<DeviceCall> make_call(const LibraryRow& row, const LibrarySpec& spec) override;
+  std::string why_no_exchange() const override { return ""; }
+  /// By the replicas' own communicator, as its memory is the host's.
+  std::unique_ptr<DeviceCommunicator> connect(Communicator& replicas) override;
   Stream make_stream() override;
   Event make_event() override;
   void record(Event event, Stream stream) override;
@@ -54,6 +62,8 @@ class SimDevice final : public Device {
   void forget(StepGraph graph) noexcept override;
 
  private:
+  class Call;
+  class Exchange;
   using Work = std::function<void()>;
   /// A copy to the host, which is done when the host has waited for it.
   struct Arrival {
@@ -69,14 +79,14 @@ class SimDevice final : public Device {
   /// Does it, or writes it down.
   void put(Stream stream, Work work);
   void refuse_capture(const char* what) const;
-  /// Throws Error kDevice once the device is lost.
+  /// Throws Error kDeviceLost once the device is lost.
   void check_lost() const;
   bool is_captured(Stream stream) const;
   /// A launch with what it was given by reference.
   struct OwnLaunch {
     const DeviceKernel* kernel;
     std::vector<void*> buffers;
-    std::vector<std::size_t> bytes;
+    std::vector<std::size_t> bytes, skipped;
     std::size_t read_only;
     std::vector<std::int64_t> sizes;
     std::int64_t begin, end;

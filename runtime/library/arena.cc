@@ -97,10 +97,22 @@ std::optional<ArenaSize> arena_size(const plan::Entry& entry, const DimBindings&
 }
 
 std::int64_t library_scratch(const plan::Entry& entry, const DimBindings& sizes) {
+  std::int64_t bytes = 0, bodies = 0;
+  for (const plan::Step& step : entry.steps) {
+    if (const auto* region = std::get_if<plan::RegionStep>(&step.what))
+      for (const plan::Entry& body : region->bodies) bodies = checked_add(bodies, library_scratch(body, sizes), "library scratch");  // plan::check limits the depth
+    if (const auto* library = std::get_if<plan::LibraryStep>(&step.what)) {
+      const bool on_device = not find_library_row(library->row)->device_library.empty();
+      const std::size_t scratch = on_device ? device_scratch(spec_of(entry, *library, sizes)) + kDeviceScratchAlignment : describe(entry, *library, sizes).scratch_bytes;
+      bytes = std::max(bytes, aligned(checked_cast<std::int64_t>(scratch, "library scratch")));
+    }
+  }
+  return bytes + bodies;
+}
+
+std::int64_t fed_bytes(const plan::Entry& entry, const DimBindings& sizes) {
   std::int64_t bytes = 0;
-  for (const plan::Step& step : entry.steps)
-    if (const auto* library = std::get_if<plan::LibraryStep>(&step.what))
-      bytes = std::max(bytes, aligned(checked_cast<std::int64_t>(describe(entry, *library, sizes).scratch_bytes, "library scratch")));
+  for (const plan::Feed& feed : entry.feeds) bytes = checked_add(bytes, aligned(element_count(feed.shape).evaluate(sizes) * static_cast<std::int64_t>(size_of(feed.dtype))), "the feeds");
   return bytes;
 }
 

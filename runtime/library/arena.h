@@ -30,9 +30,15 @@ struct ArenaNeeds {
 std::optional<ArenaNeeds> arena_needs(const plan::Entry& entry, const DimBindings& sizes);
 std::optional<ArenaSize> arena_size(const plan::Entry& entry, const DimBindings& sizes);
 
-/// What the library calls of an entry overwrite while they run, which lies behind the arena: the most that one of them takes, for sizes for which arena_size() tells something. Makes
-/// every call, which takes as long as preparing a run does.
+/// What the library calls of an entry overwrite while they run, which lies behind the arena: the most that one of them takes, and the same for each body of a loop, for sizes for which arena_size() tells something. Makes
+/// every call of the host's libraries, which takes as long as preparing a run does.
 std::int64_t library_scratch(const plan::Entry& entry, const DimBindings& sizes);
+
+/// On a device the scratch begins at a multiple of this, counted from where the arena begins.
+inline constexpr std::int64_t kDeviceScratchAlignment = 256;
+
+/// What the feeds of an entry take on a device, for sizes for which arena_size() tells something.
+std::int64_t fed_bytes(const plan::Entry& entry, const DimBindings& sizes);
 
 /// Of one library step of the entry: multiplications and additions, roughly.
 double library_operations(const plan::Entry& entry, const plan::LibraryStep& step, const DimBindings& sizes);

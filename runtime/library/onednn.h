@@ -88,10 +88,6 @@ struct Window {
 /// wants the padding behind that makes the last window fit exactly: it follows from the extents, and takes the place of pads_end.
 Window window_of(const LibrarySpec& spec, std::span<const std::int64_t> input, std::span<const std::int64_t> kernel, std::span<const std::int64_t> output);
 
-/// The attribute, or `values` if it is absent. Throws InternalError if it is of another length.
-std::vector<std::int64_t> attribute_or(const LibrarySpec& spec, std::string_view name, std::vector<std::int64_t> values);
-std::int64_t attribute_or(const LibrarySpec& spec, std::string_view name, std::int64_t value);
-
 // The rows.
 std::unique_ptr<LibraryCall> create_matmul(const LibrarySpec& spec);
 std::unique_ptr<LibraryCall> create_conv(const LibrarySpec& spec);

@@ -133,15 +133,6 @@ void Chain::execute(std::span<const void* const> operands, std::span<void* const
   }
 }
 
-std::vector<std::int64_t> attribute_or(const LibrarySpec& spec, std::string_view name, std::vector<std::int64_t> values) {
-  const auto found = spec.attributes.find(name);
-  if (found == spec.attributes.end()) return values;
-  HONE_CHECK(found->second.size() == values.size(), fmt::format("attribute {} has {} numbers, not {}", name, found->second.size(), values.size()));
-  return found->second;
-}
-
-std::int64_t attribute_or(const LibrarySpec& spec, std::string_view name, std::int64_t value) { return attribute_or(spec, name, std::vector{value}).front(); }
-
 Window window_of(const LibrarySpec& spec, std::span<const std::int64_t> input, std::span<const std::int64_t> kernel, std::span<const std::int64_t> output) {
   const std::size_t space = input.size();
   HONE_CHECK(space >= 1 and space <= 3 and kernel.size() == space and output.size() == space, "a window over another number of spatial axes");

@@ -7,10 +7,12 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "base/check.h"
+#include "base/checked.h"
 #include "base/diag.h"
 #include "base/tensor.h"
 #include "base/text.h"
 #include "runtime/library/onednn.h"
+#include "runtime/library/widened.h"
 
 namespace hone {
 namespace {
@@ -20,9 +22,7 @@ double elements_of(const LibrarySpec& spec, std::size_t operand) { return elemen
 
 double matmul_operations(const LibrarySpec& spec) {
   const std::vector<std::int64_t>& a = spec.operands[0]->shape;
-  const auto transposed = spec.attributes.find("ta");
-  const bool is_transposed = transposed != spec.attributes.end() and not transposed->second.empty() and transposed->second[0] != 0;
-  return 2 * elements_of(spec.results[0]) * static_cast<double>(a[a.size() - (is_transposed ? 2 : 1)]);
+  return 2 * elements_of(spec.results[0]) * static_cast<double>(a[a.size() - (attribute_or(spec, "ta", 0) != 0 ? 2 : 1)]);
 }
 
 /// Each element of y, or of dy, takes all weights of its channel. `weight`: [O,..].
@@ -97,6 +97,35 @@ constinit const LibraryRow kRows[] = {
      .results = {1, 1},
      .operations = pool_operations,
      .create = onednn::create_avg_pool_grad},
+    // Of devices' libraries. Operands are f32, bf16 or f16, all of one type, and sums f32; a result may be f32 where operands are narrower.
+    {.name = "cublaslt.matmul",
+     .device_library = "cuBLASLt",
+     .doc = "as onednn.matmul, without a bias",
+     .operands = {2, 2},
+     .results = {1, 1},
+     .operations = matmul_operations,
+     .create = create_widened<onednn::create_matmul>},
+    {.name = "cudnn.conv",
+     .device_library = "cuDNN",
+     .doc = "as onednn.conv, without a bias",
+     .operands = {2, 2},
+     .results = {1, 1},
+     .operations = [](const LibrarySpec& spec) { return conv_operations(spec.results[0], *spec.operands[1]); },
+     .create = create_widened<onednn::create_conv>},
+    {.name = "cudnn.conv_input_grad",
+     .device_library = "cuDNN",
+     .doc = "as onednn.conv_input_grad",
+     .operands = {2, 2},
+     .results = {1, 1},
+     .operations = [](const LibrarySpec& spec) { return conv_operations(*spec.operands[0], *spec.operands[1]); },
+     .create = create_widened<onednn::create_conv_input_grad>},
+    {.name = "cudnn.conv_weight_grad",
+     .device_library = "cuDNN",
+     .doc = "as onednn.conv_weight_grad",
+     .operands = {2, 2},
+     .results = {1, 1},
+     .operations = [](const LibrarySpec& spec) { return conv_operations(*spec.operands[1], spec.results[0]); },
+     .create = create_widened<onednn::create_conv_weight_grad>},
 };
 
 std::string text_of(const TensorType& type) { return fmt::format("{}{}", to_string(type.dtype), shape_text(type.shape)); }
@@ -160,6 +189,17 @@ class EmptyCall : public LibraryCall {
   TensorType y_, bias_;
 };
 
+}  // namespace
+
+std::vector<std::int64_t> attribute_or(const LibrarySpec& spec, std::string_view name, std::vector<std::int64_t> values) {
+  const auto found = spec.attributes.find(name);
+  if (found == spec.attributes.end()) return values;
+  HONE_CHECK(found->second.size() == values.size(), fmt::format("attribute {} has {} numbers, not {}", name, found->second.size(), values.size()));
+  return found->second;
+}
+
+std::int64_t attribute_or(const LibrarySpec& spec, std::string_view name, std::int64_t value) { return attribute_or(spec, name, std::vector{value}).front(); }
+
 /// The shape of an opaque tensor means nothing.
 bool has_empty_tensor(const LibraryRow& row, const LibrarySpec& spec) {
   for (std::size_t i = 0; i < spec.operands.size(); ++i)
@@ -169,7 +209,16 @@ bool has_empty_tensor(const LibraryRow& row, const LibrarySpec& spec) {
   return false;
 }
 
-}  // namespace
+/// What the libraries ask for grows with what they work on: partial sums of a result that is cut along k, operands in another layout. Beyond 64 MiB they gain little.
+std::size_t device_scratch(const LibrarySpec& spec) {
+  constexpr std::size_t kTimes = 4, kLeast = std::size_t{1} << 20, kMost = std::size_t{64} << 20;
+  std::size_t bytes = 0;
+  const auto add = [&](const TensorType& type) { bytes = std::min(kMost, checked_add(bytes, checked_multiply(static_cast<std::size_t>(checked_element_count(type.shape)), size_of(type.dtype), "a tensor"), "tensors")); };
+  for (const auto& operand : spec.operands)
+    if (operand) add(*operand);
+  for (const TensorType& result : spec.results) add(result);
+  return std::clamp(kTimes * bytes, kLeast, kMost);
+}
 
 std::unique_ptr<LibraryCall> LibraryRow::make(const LibrarySpec& spec) const {
   try {

@@ -33,6 +33,10 @@ struct LibrarySpec {
   std::vector<TensorType> results;                  ///< of an opaque one the type is ignored
 };
 
+/// The attribute, or `values` if it is absent. Throws InternalError if it is of another length.
+std::vector<std::int64_t> attribute_or(const LibrarySpec& spec, std::string_view name, std::vector<std::int64_t> values);
+std::int64_t attribute_or(const LibrarySpec& spec, std::string_view name, std::int64_t value);
+
 /// Bytes that are the library's to decide.
 struct LibraryDescription {
   std::size_t scratch_bytes = 0;          ///< memory that a call may overwrite while it runs, 64-byte aligned
@@ -58,6 +62,8 @@ class LibraryCall {
 
 struct LibraryRow {
   std::string_view name;
+  /// Of which device's libraries it is a call: then make() plays it on the host, with oneDNN. Empty: it is the host's own.
+  std::string_view device_library = {};
   std::string_view doc;                         ///< operands, results, attributes, meaning
   std::pair<int, int> operands, results;        ///< least and most
   int opaque_operand = -1, opaque_result = -1;  ///< which one has the library's own layout; -1: none
@@ -72,6 +78,11 @@ struct LibraryRow {
   std::unique_ptr<LibraryCall> make(const LibrarySpec& spec) const;
   LibraryDescription describe(const LibrarySpec& spec) const { return make(spec)->description(); }
 };
+
+/// What a call of a device's library may take of scratch. A library that asks for more is not called: so the peak is known when compiling, wherever the plan will run.
+std::size_t device_scratch(const LibrarySpec& spec);
+/// Is an operand or a result without elements?
+bool has_empty_tensor(const LibraryRow& row, const LibrarySpec& spec);
 
 std::span<const LibraryRow> library_rows();
 /// Null if there is none.

@@ -79,16 +79,17 @@ void write_attributes(const std::map<std::string, std::vector<Dim>>& attributes,
   }
 }
 
-void write_what(const KernelStep& step, proto::Step* message) {
-  proto::Kernel& kernel = *message->mutable_kernel();
-  kernel.set_symbol(step.symbol);
-  kernel.mutable_buffers()->Assign(step.buffers.begin(), step.buffers.end());
-  write_dims(step.sizes, kernel.mutable_sizes());
-  kernel.set_range(step.range.text());
-  kernel.set_work(step.work.text());
-  kernel.set_read_only(step.read_only);
-  kernel.set_own_part(step.own_part);
+void write_kernel(const KernelStep& step, proto::Kernel* message) {
+  message->set_symbol(step.symbol);
+  message->mutable_buffers()->Assign(step.buffers.begin(), step.buffers.end());
+  write_dims(step.sizes, message->mutable_sizes());
+  message->set_range(step.range.text());
+  message->set_work(step.work.text());
+  message->set_read_only(step.read_only);
+  message->set_own_part(step.own_part);
 }
+
+void write_what(const KernelStep& step, proto::Step* message) { write_kernel(step, message->mutable_kernel()); }
 
 void write_what(const LibraryStep& step, proto::Step* message) {
   proto::Library& library = *message->mutable_library();
@@ -96,6 +97,7 @@ void write_what(const LibraryStep& step, proto::Step* message) {
   write_attributes(step.attributes, library.mutable_attributes());
   library.mutable_operands()->Assign(step.operands.begin(), step.operands.end());
   library.mutable_results()->Assign(step.results.begin(), step.results.end());
+  if (step.own_kernel) write_kernel(*step.own_kernel, library.mutable_own_kernel());
 }
 
 void write_what(const HostStep& step, proto::Step* message) {
@@ -260,11 +262,16 @@ std::map<std::string, std::vector<Dim>> read_attributes(const google::protobuf::
   return attributes;
 }
 
+KernelStep read_kernel(const proto::Kernel& message) {
+  return {message.symbol(), {message.buffers().begin(), message.buffers().end()}, read_dims(message.sizes()), read_dim(message.range()), read_dim(message.work()), message.read_only(), message.own_part()};
+}
+
 LibraryStep read_library(const proto::Library& message) {
   return {.row = message.row(),
           .attributes = read_attributes(message.attributes()),
           .operands = {message.operands().begin(), message.operands().end()},
-          .results = {message.results().begin(), message.results().end()}};
+          .results = {message.results().begin(), message.results().end()},
+          .own_kernel = message.has_own_kernel() ? std::optional(read_kernel(message.own_kernel())) : std::nullopt};
 }
 
 Entry read_entry(const proto::Entry& message);
@@ -286,13 +293,7 @@ Step read_step(const proto::Step& message) {
   const auto amount = [](const std::string& text) { return text.empty() ? Dim(0) : read_dim(text); };
   Step step{.what = {}, .origin = message.origin(), .nodes = {message.nodes().begin(), message.nodes().end()}, .flops = amount(message.flops()), .bytes = amount(message.bytes_moved())};
   switch (message.what_case()) {
-    case proto::Step::kKernel: {
-      const proto::Kernel& kernel = message.kernel();
-      step.what = KernelStep{
-          kernel.symbol(), {kernel.buffers().begin(), kernel.buffers().end()}, read_dims(kernel.sizes()), read_dim(kernel.range()), read_dim(kernel.work()),
-          kernel.read_only(), kernel.own_part()};
-      break;
-    }
+    case proto::Step::kKernel: step.what = read_kernel(message.kernel()); break;
     case proto::Step::kLibrary: step.what = read_library(message.library()); break;
     case proto::Step::kHost: {
       const proto::Host& host = message.host();

@@ -147,7 +147,18 @@ class EntryChecker {
     check_dim(step.range, "kernel " + quoted(step.symbol));
     check_dim(step.work, "kernel " + quoted(step.symbol));
   }
-  void check_step(const LibraryStep& step) const { check_attributes(step.attributes); }
+  void check_step(const LibraryStep& step) const {
+    check_attributes(step.attributes);
+    if (not step.own_kernel) return;
+    check_step(*step.own_kernel);
+    const auto stands_for = [&](std::uint32_t i) {
+      const std::uint32_t buffer = step.own_kernel->buffers[i];
+      return i >= step.own_kernel->read_only ? std::ranges::find(step.results, buffer) != step.results.end() : std::ranges::find(step.operands, static_cast<std::int64_t>(buffer)) != step.operands.end();
+    };
+    for (std::uint32_t i = 0; i < step.own_kernel->buffers.size(); ++i)
+      if (not stands_for(i)) fail(fmt::format("kernel {}, which stands for the library call at step {}, uses buffer {}, which is not the call's", quoted(step.own_kernel->symbol), step_, step.own_kernel->buffers[i]));
+    if (step.own_kernel->own_part) fail(fmt::format("kernel {}, which stands for the library call at step {}, is over a replica's own part", quoted(step.own_kernel->symbol), step_));
+  }
   void check_step(const HostStep& step) const { check_attributes(step.attributes); }
   void check_step(const CopyStep&) const {}
   void check_step(const AllReduceStep&) const {}

@@ -77,6 +77,9 @@ struct LibraryStep {
   std::map<std::string, std::vector<Dim>> attributes;  ///< strides, pads, ta, groups ...
   std::vector<std::int64_t> operands;                  ///< Entry::buffers; -1 for an absent optional operand
   std::vector<std::uint32_t> results;
+  /// The same by the program's own code, from these operands to these results: what a device runs that has no such library, or one that does not take these sizes. The host's
+  /// libraries are parts of Hone, and need no such thing.
+  std::optional<KernelStep> own_kernel = {};
 };
 
 /// A plain C++ function over whole tensors, by name (ops of meaning `host`).

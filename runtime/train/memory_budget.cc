@@ -18,15 +18,16 @@ namespace {
 struct Need {
   PlannedMemory planned;
   std::int64_t scratch = 0;
+  std::int64_t fed = 0;
 
-  std::int64_t bytes() const { return planned.persistent + planned.arena + scratch; }
+  std::int64_t bytes() const { return planned.persistent + planned.arena + scratch + fed; }
 };
 
 std::string text_of(std::int64_t bytes) { return human_bytes(static_cast<std::uint64_t>(bytes)); }
 
 std::string need_text(const Need& need) {
-  return fmt::format("{} ({} of weights and states, {} of activations and gradients, {} of library scratch)", text_of(need.bytes()), text_of(need.planned.persistent), text_of(need.planned.arena),
-                     text_of(need.scratch));
+  return fmt::format("{} ({} of weights and states, {} of activations and gradients, {} of library scratch{})", text_of(need.bytes()), text_of(need.planned.persistent), text_of(need.planned.arena),
+                     text_of(need.scratch), need.fed > 0 ? fmt::format(", {} of data", text_of(need.fed)) : "");
 }
 
 class Budgeted {
@@ -37,7 +38,10 @@ class Budgeted {
     const auto planned = planned_memory(program_, batch_symbol_, batch, budget_.calls);
     if (not planned) return std::nullopt;
     Need need{.planned = *planned};
-    for (const plan::Entry* entry : called_entries(program_, budget_.calls)) need.scratch = std::max(need.scratch, library_scratch(*entry, sizes_for(batch_symbol_, batch)));
+    for (const plan::Entry* entry : called_entries(program_, budget_.calls)) {
+      need.scratch = std::max(need.scratch, library_scratch(*entry, sizes_for(batch_symbol_, batch)));
+      if (budget_.on_device) need.fed = std::max(need.fed, fed_bytes(*entry, sizes_for(batch_symbol_, batch)));
+    }
     return need;
   }
   bool fits(std::int64_t batch) const { return need(batch)->bytes() <= budget_.bytes; }

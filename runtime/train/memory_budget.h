@@ -14,9 +14,10 @@ struct MemoryBudget {
   std::int64_t bytes = 0;
   RunCalls calls = {};
   std::string source;  ///< "--memory-limit 2 GiB", for errors
+  bool on_device = false;  ///< of memory of its own, where the batch that is fed lies, too
 };
 
-/// The largest batch that fits, whatever the run calls, and at most `most`. Counts weights, states, activations, gradients and the scratch of library calls.
+/// The largest batch that fits, whatever the run calls, and at most `most`. Counts weights, states, activations, gradients, the scratch of library calls and, on devices, what is fed.
 /// Throws Error kMemory where not even one sample fits, saying what that takes; kUsage where the batch is fixed or sizes are known only when running.
 std::int64_t largest_batch(const plan::Program& program, const std::string& batch_symbol, const MemoryBudget& budget, std::int64_t most);
 

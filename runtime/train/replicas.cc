@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <exception>
+#include <thread>
 
 #include "base/diag.h"
 
@@ -74,6 +76,28 @@ Replicas::Replicas(const plan::Plan& plan, ReplicaOptions replicas, SessionOptio
     else if (replicas.local > 1) options.threads = std::max(1, Session::thread_count(threads) / replicas.local);
     sessions_.emplace_back(plan, options);
   }
+  const bool has_devices = std::ranges::any_of(plan.programs, [](const plan::Program& program) { return program.target != "cpu"; });  // the same in all processes
+  if (total() > 1 and has_devices) connect_devices();
+}
+
+/// All of them at once, each in a thread of its own.
+void Replicas::connect_devices() {
+  if (local() == 1) return session().connect_devices();
+  std::vector<std::exception_ptr> failures(sessions_.size());
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < sessions_.size(); ++i)
+      threads.emplace_back([&, i] {
+        try {
+          sessions_[i].connect_devices();
+        } catch (const std::exception& error) {
+          failures[i] = std::current_exception();
+          fail(static_cast<int>(i), error.what());
+        }
+      });
+  }
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
 }
 
 BatchPart Replicas::part_of(std::int64_t samples, std::int64_t at_a_time, int local, int shard) const {

@@ -70,6 +70,7 @@ class Replicas {
 
  private:
   Communicator* communicator(int local);
+  void connect_devices();
   void share_states();
   std::vector<std::byte> gathered_bytes(const plan::Persistent& persistent);
   Tensor value_of_first(const std::string& state);

@@ -221,6 +221,11 @@ const std::vector<Way>& ways() {
       {Code::kNotFinite, kTrain + " --quiet --epochs 5 --set optimizer.learning_rate=1e30", write_mlp_plan},
       {Code::kMemory, kTrain + " --memory-limit 1KiB", write_mlp_plan},
       {Code::kPeer, "", {}, exchange_with_one_that_fails},
+      {Code::kDeviceLost, "HONE_SIM=lost_after=5 " + kTrain + " --device sim",
+       [](const TempFolder& folder) {
+         write_mlp(folder);
+         run_well(folder.path(), "hone-compile mlp.onnx -r train.toml --target sim -o mlp.hone");
+       }},
   };
   return list;
 }

@@ -82,6 +82,8 @@ cuda::Library fake() {
   f.stream_create = [](cuda::StreamHandle* stream, unsigned) { return *stream = handle<cuda::StreamHandle>(++told->streams), 0; };
   f.stream_destroy = [](cuda::StreamHandle) { return --told->streams, 0; };
   f.stream_synchronize = [](cuda::StreamHandle) { return told->next_failure; };
+  f.stream_query = [](cuda::StreamHandle) { return told->next_failure; };
+  f.device_uuid = [](cuda::Uuid* uuid, cuda::DeviceNumber device) { return *uuid = {}, uuid->bytes[15] = static_cast<unsigned char>(device + 10), 0; };
   f.stream_wait = [](cuda::StreamHandle, cuda::EventHandle, unsigned) { return told->next_failure; };
   f.event_create = [](cuda::EventHandle* event, unsigned) { return *event = handle<cuda::EventHandle>(++told->events), 0; };
   f.event_destroy = [](cuda::EventHandle) { return --told->events, 0; };
@@ -158,6 +160,28 @@ TEST_F(CudaDeviceTest, CopiesThereAndBack) {
   EXPECT_TRUE(told_.memory.empty());
 }
 
+TEST_F(CudaDeviceTest, IsToldApartByItsUuid) {
+  EXPECT_EQ(CudaDevice(library_, 0).hardware(), "0000000000000000000000000000000a");
+  EXPECT_NE(CudaDevice(library_, 1).hardware(), CudaDevice(library_, 0).hardware());
+}
+
+TEST_F(CudaDeviceTest, ALimitIsKeptByWhatASessionTakes) {
+  CudaDevice device(library_, 0);
+  device.limit_memory(1024);
+  EXPECT_EQ(device.available_memory(), 1024U);
+  {
+    const DeviceMemory most(device, 900, "weights");
+    EXPECT_EQ(device.available_memory(), 124U);
+    const Diag diag = error_of([&] { (void)DeviceMemory(device, 200, "the memory for one batch"); });
+    EXPECT_EQ(diag.code, Code::kMemory);
+    EXPECT_THAT(diag.message, AllOf(HasSubstr("the memory for one batch takes 200 B"), HasSubstr("1 KiB"), HasSubstr("cuda:0"), HasSubstr("900 B")));
+    EXPECT_EQ(diag.notes.size(), 3U);
+  }
+  EXPECT_EQ(device.available_memory(), 1024U);
+  device.limit_memory(1 << 20);
+  EXPECT_EQ(device.available_memory(), told_.left) << "what the device has";
+}
+
 TEST_F(CudaDeviceTest, GivesBackAllThatItTook) {
   {
     CudaDevice device(library_, 0);
@@ -200,7 +224,7 @@ TEST_F(CudaDeviceTest, ADeviceThatBreaksIsAnErrorOfTheCallThatFindsIt) {
   const Stream stream = device.make_stream();
   told_.next_failure = kIllegalAddress;
   const Diag diag = error_of([&] { device.synchronize(stream); });
-  EXPECT_EQ(diag.code, Code::kDevice);
+  EXPECT_EQ(diag.code, Code::kDeviceLost);
   EXPECT_THAT(diag.message, AllOf(HasSubstr("cuda:0"), HasSubstr("cuStreamSynchronize"), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"), HasSubstr("as the driver puts it")));
   EXPECT_THAT(diag.notes.front(), HasSubstr("checkpoint"));
 }

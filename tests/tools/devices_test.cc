@@ -65,8 +65,8 @@ TEST(RunOnDevices, AfterADeviceWasLostTheRunGoesOnFromItsLastCheckpoint) {
   const std::string saving = " --save-steps 2 --device sim";
   run_well(folder.path(), train("whole") + saving);
   const ToolRun lost = run_tool(folder.path(), "HONE_SIM=lost_after=60 " + train("lost") + saving);
-  EXPECT_EQ(lost.exit, 2);
-  EXPECT_THAT(lost.err, AllOf(HasSubstr("sim:0 was lost"), HasSubstr("--resume")));
+  EXPECT_EQ(lost.exit, 11);
+  EXPECT_THAT(lost.err, AllOf(HasSubstr("HN-0901"), HasSubstr("sim:0 was lost"), HasSubstr("--resume")));
   run_well(folder.path(), train("lost") + saving + " --resume");
   EXPECT_EQ(folder.read("lost.onnx"), folder.read("whole.onnx"));
 }

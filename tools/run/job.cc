@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "runtime/device/drivers.h"
 #include "runtime/device/host_memory.h"
+#include "runtime/library/arena.h"
 #include "runtime/trace.h"
 #include "runtime/train/memory_budget.h"
 #include "runtime/train/replica_runner.h"
@@ -41,16 +42,36 @@ int replicas_here(const Arguments& a) {
   return static_cast<int>(a.replicas > 0 ? a.replicas : devices);
 }
 
-/// What each replica may take: --memory-limit, or its share of most of what the machine has left.
+constexpr const char* kMemoryLimit = "--memory-limit";
+
+/// 0: none.
+std::int64_t limit_of(const Arguments& arguments) { return arguments.memory_limit.empty() ? 0 : bytes_of_flag(kMemoryLimit, arguments.memory_limit, "4GiB"); }
+
+/// What a replica on a device may take: what it has taken, and its share of what is left there. Replicas on one device are dealt out as evenly as can be.
+void set_budget_on_device(MemoryBudget& budget, const Job& job, const Arguments& arguments) {
+  const std::size_t devices = devices_in(arguments.device).size();
+  const auto sharing = static_cast<std::int64_t>((static_cast<std::size_t>(job.replicas.local()) + devices - 1) / devices);
+  const std::int64_t left = checked_cast<std::int64_t>(*job.session.free_device_memory(), "the device's memory") / sharing;
+  budget.bytes = left + persistent_bytes(job.session.program().persistents) / job.replicas.optimizer_shares();
+  budget.source = sharing == 1 ? fmt::format("{} on its device", human_bytes(static_cast<std::uint64_t>(budget.bytes)))
+                               : fmt::format("{} for each of {} replicas on their device", human_bytes(static_cast<std::uint64_t>(budget.bytes)), sharing);
+}
+
+/// What each replica may take: --memory-limit, or its share of its device's memory, or of most of what the machine has left.
 MemoryBudget budget_for(const Job& job, const Arguments& arguments) {
-  MemoryBudget budget{.bytes = 0, .calls = calls_of(job, arguments), .source = "--memory-limit " + arguments.memory_limit};
+  MemoryBudget budget{.bytes = 0, .calls = calls_of(job, arguments), .source = fmt::format("{} {}", kMemoryLimit, arguments.memory_limit)};
+  budget.on_device = job.session.free_device_memory().has_value();
+  if (arguments.memory_limit.empty() and budget.on_device) {
+    set_budget_on_device(budget, job, arguments);
+    return budget;
+  }
   if (arguments.memory_limit.empty()) {
     constexpr double kOfWhatIsLeft = 0.8;  // data, code and other programs want some, too
     budget.bytes = static_cast<std::int64_t>(static_cast<double>(available_memory_bytes()) * kOfWhatIsLeft) / replicas_here(arguments);
     budget.source = fmt::format("{} for each replica, of what the machine has left", human_bytes(static_cast<std::uint64_t>(budget.bytes)));
     return budget;
   }
-  budget.bytes = bytes_of_flag("--memory-limit", arguments.memory_limit, "4GiB");
+  budget.bytes = limit_of(arguments);
   return budget;
 }
 
@@ -71,12 +92,13 @@ std::unique_ptr<StepRunner> runner_for(Job& job) {
 Job::Job(const Arguments& arguments, Communicator* processes)
     : plan(plan::load(arguments.plan)),
       replicas(plan, {.devices = devices_in(arguments.device), .local = replicas_here(arguments), .processes = processes, .shards = static_cast<int>(arguments.shards), .shard_optimizer = arguments.shard_optimizer},
-               {.device = arguments.device, .threads = static_cast<int>(arguments.threads)}),
+               {.device = arguments.device, .threads = static_cast<int>(arguments.threads), .memory_limit = static_cast<std::uint64_t>(limit_of(arguments))}),
       session(replicas.session()),
       runner(runner_for(*this)) {
   if (arguments.device == kAuto)
     if (const std::string unused = unused_driver(plan); not unused.empty())
       print_message(fmt::format("note: there is a device for {} here, and the plan has no program for it: compile the model with --target cpu,{}", unused, unused));
+  for (const std::string& note : session.notes()) print_message("note: " + note);
   plan.programs.clear();  // the session has what it needs of them
   if (not arguments.weights.empty()) load_weights(session, plan.recipe_json.empty() ? Recipe{} : recipe_from_json(plan.recipe_json), arguments.weights);
 }
@@ -101,7 +123,8 @@ std::int64_t global_batch(const Job& job, const Recipe& recipe, const Arguments&
 
 void settle_batch(Recipe& recipe, const Job& job, const Arguments& arguments, std::int64_t most) {
   const bool choose = arguments.batch == kAuto;
-  if (not choose and arguments.memory_limit.empty()) return;
+  const bool is_on_device = job.session.free_device_memory().has_value();
+  if (not choose and arguments.memory_limit.empty() and (not is_on_device or arguments.memory_growth)) return;
   const MemoryBudget budget = budget_for(job, arguments);
   const plan::Program& program = job.session.program();
   const std::int64_t replicas = job.replicas.total(), of_each = arguments.global_batch ? (recipe.data.batch_size + replicas - 1) / replicas : recipe.data.batch_size;

@@ -29,7 +29,7 @@ struct Arguments {
   double seconds = 3, warm_up = 0.2, network = 1.25, latency = 20;
   std::optional<std::int64_t> max_time;
   bool no_shuffle = false, pre_batched = false, global_batch = false, quiet = false, verbose = false, json = false, dry_run = false, log_grad_norms = false, breakdown = false, roofline = false;
-  bool resume = false, keep_best = false, log_histograms = false, shard_optimizer = false;
+  bool resume = false, keep_best = false, log_histograms = false, shard_optimizer = false, memory_growth = false;
 };
 
 /// A plan on its devices, with the weights that were asked for.
@@ -57,8 +57,8 @@ void write_trace(const Trace& trace, const std::string& path);
 /// Throws kUsage for fewer than one a replica.
 std::int64_t global_batch(const Job& job, const Recipe& recipe, const Arguments& arguments, std::int64_t fixed_batch);
 
-/// Settles the batch of training steps before anything runs: with --batch auto it becomes the largest, up to `most`, that fits into --memory-limit, or into most of what the machine has
-/// left; with a number, one that does not fit into --memory-limit is refused. Throws Error kMemory, kUsage.
+/// Settles the batch of training steps before anything runs: with --batch auto it becomes the largest, up to `most`, that fits into --memory-limit, or into what its device has left, or most of what
+/// the machine has; with a number, one that does not fit into --memory-limit or the device is refused, for a device unless --memory-growth leaves that to be seen. Throws Error kMemory, kUsage.
 void settle_batch(Recipe& recipe, const Job& job, const Arguments& arguments, std::int64_t most);
 
 /// The plan's recipe with what the command line changes. Throws kPlanEntry when the plan can only predict, kRecipeKey and kRecipeValue.

@@ -1,0 +1,50 @@
+// The row cublaslt.matmul: what a matrix product is to cuBLASLt, and its call. All but the choice of an algorithm and the call itself goes without a GPU.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/device/cublaslt.h"
+#include "runtime/device/cuda_stream.h"
+
+namespace hone::cublaslt {
+
+/// y[m,n] = sum over k of a * b, for each of `batch` matrices that lie `stride` elements apart (0: the same one), and all of that once for each of `calls`.
+struct Product {
+  DType operands = DType::kF32, result = DType::kF32;
+  std::int64_t m = 1, n = 1, k = 1;
+  bool ta = false, tb = false;  ///< stored [k,m], [n,k]
+  std::int64_t batch = 1, stride_a = 0, stride_b = 0, stride_y = 0;
+  struct Offsets {
+    std::int64_t a = 0, b = 0, y = 0;  ///< in elements
+    friend bool operator==(const Offsets&, const Offsets&) = default;
+  };
+  std::vector<Offsets> calls = {{}};
+};
+
+/// Leading axes that belong together become one: rows of all batches are rows of one matrix where b is the same for all; else the innermost ones are a batch with a stride, and what is left are calls.
+Product product_of(const LibrarySpec& spec);
+
+/// What the library is told of a product. It counts by columns, so it is told of y^T = b^T a^T.
+class Descriptors {
+ public:
+  /// Throws InternalError if the library refuses: the row should not have been chosen.
+  Descriptors(const Library& library, const Product& product);
+  ~Descriptors();
+  Descriptors(const Descriptors&) = delete;
+  Descriptors& operator=(const Descriptors&) = delete;
+
+  MatmulDesc matmul = nullptr;
+  Layout first = nullptr, second = nullptr, result = nullptr;  ///< b, a and y
+
+ private:
+  Layout layout(DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t batch, std::int64_t stride);
+  void check(Status status, const char* call) const;
+
+  const Library& library_;
+};
+
+/// Null if the library has no algorithm for it that takes no more scratch than device_scratch(). Library, handle and what `use` needs outlive it.
+std::unique_ptr<DeviceCall> make_matmul(const Library& library, Handle handle, const LibrarySpec& spec, cuda::UseStream use);
+
+}  // namespace hone::cublaslt

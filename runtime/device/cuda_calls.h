@@ -1,0 +1,37 @@
+// The libraries that a GPU is worked by beside its own kernels: which are there, and their calls.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/device/cuda_stream.h"
+#include "runtime/device/cudnn.h"
+#include "runtime/device/cublaslt.h"
+
+namespace hone {
+
+class CudaCalls {
+ public:
+  /// `use` is of the device for which they are; handles are made when the first call is.
+  explicit CudaCalls(cuda::UseStream use) : use_(std::move(use)) {}
+  /// With the device's context current.
+  ~CudaCalls();
+  CudaCalls(const CudaCalls&) = delete;
+  CudaCalls& operator=(const CudaCalls&) = delete;
+
+  /// "" or why the library of that name is not there.
+  static std::string why_not(std::string_view library);
+  /// Null if the library does not start on this device, or does not take the sizes. With the device's context current.
+  std::unique_ptr<DeviceCall> make(const LibraryRow& row, const LibrarySpec& spec);
+
+ private:
+  friend struct RowMaker;
+
+  cuda::UseStream use_;
+  cublaslt::Handle cublaslt_ = nullptr;
+  cudnn::Handle cudnn_ = nullptr;
+  std::optional<cudnn::Descriptor> properties_;  ///< of the device, for cuDNN
+};
+
+}  // namespace hone

@@ -1,0 +1,50 @@
+// The rows cudnn.conv, cudnn.conv_input_grad and cudnn.conv_weight_grad: what a convolution is to cuDNN, and its call. All but the call itself goes without a GPU, if one is described.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/device/cuda_stream.h"
+#include "runtime/device/cudnn.h"
+
+namespace hone::cudnn {
+
+/// A tensor as the library counts: extents [N,C,s..] or [O,C/groups,k..] of at least two spatial axes, wherever its elements lie.
+struct TensorLayout {
+  DType dtype = DType::kF32;
+  std::vector<std::int64_t> extents, strides;
+};
+
+/// A convolution seen from the forward direction, whichever of its three tensors a row computes.
+struct Convolution {
+  Kind pass = Kind::kForward;  ///< or kInputGradient, kWeightGradient
+  TensorLayout x, weight, y;
+  std::vector<std::int64_t> strides, dilations, pads_begin, pads_end;
+};
+Convolution convolution_of(const LibraryRow& row, const LibrarySpec& spec);
+
+/// The operations that the library is asked for. Throws Refused.
+class OperationGraph {
+ public:
+  OperationGraph(const Library& library, const Convolution& convolution);
+  const Descriptor& graph() const { return graph_; }
+
+ private:
+  std::vector<Descriptor> parts_;  // which the graph names
+  Descriptor graph_;
+};
+
+/// A way of the library's to compute the graph on a device: the first that it recommends of those whose numbers are as they should be, and that takes no more scratch. Operands that are narrow may be
+/// multiplied by tensor cores; f32 is multiplied as it is, term by term: not as TF32, and not by another algorithm. Sums always come in one order.
+struct Plan {
+  Descriptor config, plan;
+  std::size_t scratch = 0;
+};
+/// Throws Refused if there is none. The graph outlives it.
+Plan choose_plan(const Library& library, const OperationGraph& graph, const Descriptor& device, DType operands, std::size_t most_scratch);
+
+/// Null if the library does not do that with so little scratch (device_scratch()), and *why_not (which may be null). Library, handle, `device` and what `use` needs outlive it.
+std::unique_ptr<DeviceCall> make_convolution(const Library& library, Handle handle, const Descriptor& device, const LibraryRow& row, const LibrarySpec& spec, cuda::UseStream use, std::string* why_not);
+
+}  // namespace hone::cudnn

@@ -1,0 +1,175 @@
+// What is declared of NVIDIA's libraries without their headers, against the headers, where they are installed: one that another version changes is found when this is compiled.
+#include <gtest/gtest.h>
+
+#if defined(HONE_CUDA_HEADERS)
+#include <cublasLt.h>
+#include <cuda.h>
+#include <cudnn.h>
+#include <nccl.h>
+#endif
+
+#include <type_traits>
+
+#include "runtime/device/cublaslt.h"
+#include "runtime/device/cuda_library.h"
+#include "runtime/device/cudnn.h"
+#include "runtime/device/nccl.h"
+
+namespace hone {
+namespace {
+
+#if defined(HONE_CUDA_HEADERS)
+
+/// Do two function types pass the same arguments the same way: pointers, and whole numbers of the same size?
+template <typename A, typename B>
+constexpr bool passes_alike() {
+  if constexpr (std::is_pointer_v<A> or std::is_pointer_v<B>) return std::is_pointer_v<A> and std::is_pointer_v<B>;
+  else if constexpr (std::is_void_v<A> or std::is_void_v<B>) return std::is_void_v<A> and std::is_void_v<B>;
+  else if constexpr (std::is_class_v<A> or std::is_class_v<B>) return std::is_class_v<A> and std::is_class_v<B> and sizeof(A) == sizeof(B);
+  else return std::is_floating_point_v<A> == std::is_floating_point_v<B> and sizeof(A) == sizeof(B);
+}
+template <typename A, typename B>
+struct SameAbi : std::false_type {};
+template <typename A, typename... As, typename B, typename... Bs>
+  requires(sizeof...(As) == sizeof...(Bs))
+struct SameAbi<A (*)(As...), B (*)(Bs...)> : std::bool_constant<passes_alike<A, B>() and (passes_alike<As, Bs>() and ...)> {};
+
+#define HONE_CHECK_CUDA(symbol, name, arguments) static_assert(SameAbi<decltype(cuda::Library::name), decltype(&::symbol)>::value, #symbol);
+HONE_CUDA_FUNCTIONS(HONE_CHECK_CUDA)
+#define HONE_CHECK_ABI(library, symbol, name) static_assert(SameAbi<decltype(library::Library::name), decltype(&::symbol)>::value, #symbol);
+#define HONE_CHECK_CUBLASLT(symbol, name, result, arguments) HONE_CHECK_ABI(cublaslt, symbol, name)
+HONE_CUBLASLT_FUNCTIONS(HONE_CHECK_CUBLASLT)
+#define HONE_CHECK_CUDNN(symbol, name, result, arguments) HONE_CHECK_ABI(cudnn, symbol, name)
+HONE_CUDNN_FUNCTIONS(HONE_CHECK_CUDNN)
+#define HONE_CHECK_NCCL(symbol, name, result, arguments) HONE_CHECK_ABI(nccl, symbol, name)
+HONE_NCCL_FUNCTIONS(HONE_CHECK_NCCL)
+
+#define HONE_SAME(ours, theirs) static_assert(static_cast<long long>(ours) == static_cast<long long>(theirs), #theirs)
+
+HONE_SAME(cublaslt::kF32, CUDA_R_32F);
+HONE_SAME(cublaslt::kF16, CUDA_R_16F);
+HONE_SAME(cublaslt::kBF16, CUDA_R_16BF);
+HONE_SAME(cublaslt::kComputeF32, CUBLAS_COMPUTE_32F);
+HONE_SAME(cublaslt::kTransposed, CUBLAS_OP_T);
+HONE_SAME(cublaslt::kDescTransA, CUBLASLT_MATMUL_DESC_TRANSA);
+HONE_SAME(cublaslt::kDescTransB, CUBLASLT_MATMUL_DESC_TRANSB);
+HONE_SAME(cublaslt::kLayoutBatchCount, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
+HONE_SAME(cublaslt::kLayoutBatchStride, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
+HONE_SAME(cublaslt::kMaxWorkspace, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
+HONE_SAME(cublaslt::kReductionSchemes, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK);
+HONE_SAME(cublaslt::kAlignmentA, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
+HONE_SAME(cublaslt::kAlignmentB, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES);
+HONE_SAME(cublaslt::kAlignmentC, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES);
+HONE_SAME(cublaslt::kAlignmentD, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
+HONE_SAME(cublaslt::kReductionInComputeType, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+HONE_SAME(sizeof(cublaslt::Algorithm), sizeof(cublasLtMatmulAlgo_t));
+HONE_SAME(sizeof(cublaslt::Heuristic), sizeof(cublasLtMatmulHeuristicResult_t));
+HONE_SAME(offsetof(cublaslt::Heuristic, workspace), offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
+HONE_SAME(offsetof(cublaslt::Heuristic, status), offsetof(cublasLtMatmulHeuristicResult_t, state));
+
+HONE_SAME(cudnn::Kind::kConvolution, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+HONE_SAME(cudnn::Kind::kEngine, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+HONE_SAME(cudnn::Kind::kEngineConfig, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+HONE_SAME(cudnn::Kind::kHeuristics, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+HONE_SAME(cudnn::Kind::kExecutionPlan, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+HONE_SAME(cudnn::Kind::kForward, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+HONE_SAME(cudnn::Kind::kWeightGradient, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR);
+HONE_SAME(cudnn::Kind::kInputGradient, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR);
+HONE_SAME(cudnn::Kind::kGraph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+HONE_SAME(cudnn::Kind::kVariantPack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+HONE_SAME(cudnn::Kind::kTensor, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+HONE_SAME(cudnn::Kind::kDeviceProperties, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+HONE_SAME(cudnn::Type::kHandle, CUDNN_TYPE_HANDLE);
+HONE_SAME(cudnn::Type::kDataType, CUDNN_TYPE_DATA_TYPE);
+HONE_SAME(cudnn::Type::kInt64, CUDNN_TYPE_INT64);
+HONE_SAME(cudnn::Type::kFloat, CUDNN_TYPE_FLOAT);
+HONE_SAME(cudnn::Type::kPointer, CUDNN_TYPE_VOID_PTR);
+HONE_SAME(cudnn::Type::kConvolutionMode, CUDNN_TYPE_CONVOLUTION_MODE);
+HONE_SAME(cudnn::Type::kHeuristicsMode, CUDNN_TYPE_HEUR_MODE);
+HONE_SAME(cudnn::Type::kNumericalNote, CUDNN_TYPE_NUMERICAL_NOTE);
+HONE_SAME(cudnn::Type::kDescriptor, CUDNN_TYPE_BACKEND_DESCRIPTOR);
+HONE_SAME(cudnn::Type::kChar, CUDNN_TYPE_CHAR);
+HONE_SAME(cudnn::Attribute::kComputeType, CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
+HONE_SAME(cudnn::Attribute::kConvolutionMode, CUDNN_ATTR_CONVOLUTION_CONV_MODE);
+HONE_SAME(cudnn::Attribute::kDilations, CUDNN_ATTR_CONVOLUTION_DILATIONS);
+HONE_SAME(cudnn::Attribute::kStrides, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+HONE_SAME(cudnn::Attribute::kPadsEnd, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
+HONE_SAME(cudnn::Attribute::kPadsBegin, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+HONE_SAME(cudnn::Attribute::kSpatialAxes, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS);
+HONE_SAME(cudnn::Attribute::kHeuristicsMode, CUDNN_ATTR_ENGINEHEUR_MODE);
+HONE_SAME(cudnn::Attribute::kHeuristicsGraph, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+HONE_SAME(cudnn::Attribute::kHeuristicsResults, CUDNN_ATTR_ENGINEHEUR_RESULTS);
+HONE_SAME(cudnn::Attribute::kHeuristicsDevice, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP);
+HONE_SAME(cudnn::Attribute::kConfigEngine, CUDNN_ATTR_ENGINECFG_ENGINE);
+HONE_SAME(cudnn::Attribute::kPlanConfig, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+HONE_SAME(cudnn::Attribute::kPlanWorkspace, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+HONE_SAME(cudnn::Attribute::kPlanDevice, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
+HONE_SAME(cudnn::Attribute::kGraphOperations, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+HONE_SAME(cudnn::Attribute::kTensorAlignment, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+HONE_SAME(cudnn::Attribute::kTensorType, CUDNN_ATTR_TENSOR_DATA_TYPE);
+HONE_SAME(cudnn::Attribute::kTensorExtents, CUDNN_ATTR_TENSOR_DIMENSIONS);
+HONE_SAME(cudnn::Attribute::kTensorStrides, CUDNN_ATTR_TENSOR_STRIDES);
+HONE_SAME(cudnn::Attribute::kTensorId, CUDNN_ATTR_TENSOR_UNIQUE_ID);
+HONE_SAME(cudnn::Attribute::kPackIds, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+HONE_SAME(cudnn::Attribute::kPackPointers, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+HONE_SAME(cudnn::Attribute::kPackWorkspace, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+HONE_SAME(cudnn::Attribute::kEngineNotes, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
+HONE_SAME(cudnn::Attribute::kDeviceHandle, CUDNN_ATTR_DEVICEPROP_HANDLE);
+HONE_SAME(cudnn::Attribute::kDeviceJson, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
+// The six of an operation follow each other: alpha, beta, the window, the weight, x, y.
+HONE_SAME(static_cast<int>(cudnn::Attribute::kForwardAlpha) + 1, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA);
+HONE_SAME(static_cast<int>(cudnn::Attribute::kForwardAlpha) + 2, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
+HONE_SAME(static_cast<int>(cudnn::Attribute::kForwardAlpha) + 3, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W);
+HONE_SAME(static_cast<int>(cudnn::Attribute::kForwardAlpha) + 4, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X);
+HONE_SAME(static_cast<int>(cudnn::Attribute::kForwardAlpha) + 5, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y);
+HONE_SAME(static_cast<int>(cudnn::Attribute::kInputGradientAlpha) + 2, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC);
+HONE_SAME(static_cast<int>(cudnn::Attribute::kInputGradientAlpha) + 3, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W);
+HONE_SAME(static_cast<int>(cudnn::Attribute::kInputGradientAlpha) + 4, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX);
+HONE_SAME(static_cast<int>(cudnn::Attribute::kInputGradientAlpha) + 5, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY);
+HONE_SAME(static_cast<int>(cudnn::Attribute::kWeightGradientAlpha) + 2, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC);
+HONE_SAME(static_cast<int>(cudnn::Attribute::kWeightGradientAlpha) + 3, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW);
+HONE_SAME(static_cast<int>(cudnn::Attribute::kWeightGradientAlpha) + 4, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X);
+HONE_SAME(static_cast<int>(cudnn::Attribute::kWeightGradientAlpha) + 5, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY);
+HONE_SAME(cudnn::kFloat, CUDNN_DATA_FLOAT);
+HONE_SAME(cudnn::kHalf, CUDNN_DATA_HALF);
+HONE_SAME(cudnn::kBFloat16, CUDNN_DATA_BFLOAT16);
+HONE_SAME(cudnn::kCrossCorrelation, CUDNN_CROSS_CORRELATION);
+HONE_SAME(cudnn::kHeuristicsFallback, CUDNN_HEUR_MODE_FALLBACK);
+HONE_SAME(cudnn::kHeuristicsBest, CUDNN_HEUR_MODE_A);
+HONE_SAME(cudnn::Note::kTensorCores, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+HONE_SAME(cudnn::Note::kNarrowsInputs, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+HONE_SAME(cudnn::Note::kNarrowsSums, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+HONE_SAME(cudnn::Note::kFft, CUDNN_NUMERICAL_NOTE_FFT);
+HONE_SAME(cudnn::Note::kNonDeterministic, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+HONE_SAME(cudnn::Note::kWinograd, CUDNN_NUMERICAL_NOTE_WINOGRAD);
+HONE_SAME(cudnn::Note::kWinograd13, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13);
+
+HONE_SAME(nccl::kInProgress, ncclInProgress);
+HONE_SAME(nccl::kSum, ncclSum);
+HONE_SAME(nccl::kU8, ncclUint8);
+HONE_SAME(nccl::kI32, ncclInt32);
+HONE_SAME(nccl::kI64, ncclInt64);
+HONE_SAME(nccl::kF16, ncclFloat16);
+HONE_SAME(nccl::kF32, ncclFloat32);
+HONE_SAME(nccl::kF64, ncclFloat64);
+HONE_SAME(nccl::kBF16, ncclBfloat16);
+HONE_SAME(sizeof(nccl::UniqueId), sizeof(ncclUniqueId));
+HONE_SAME(offsetof(nccl::Config, blocking), offsetof(ncclConfig_t, blocking));
+HONE_SAME(offsetof(nccl::Config, clusters), offsetof(ncclConfig_t, cgaClusterSize));
+HONE_SAME(offsetof(nccl::Config, network), offsetof(ncclConfig_t, netName));
+HONE_SAME(offsetof(nccl::Config, split_share), offsetof(ncclConfig_t, splitShare));
+HONE_SAME(INT_MIN, NCCL_CONFIG_UNDEF_INT);
+
+TEST(CudaAbi, IsThatOfTheHeaders) {
+  const ncclConfig_t theirs = NCCL_CONFIG_INITIALIZER;
+  EXPECT_EQ(theirs.magic, nccl::Config().magic);
+}
+
+#else
+
+TEST(CudaAbi, IsThatOfTheHeaders) { GTEST_SKIP() << "no headers of CUDA, cuDNN and NCCL when this was built: what is declared of their libraries was not compared"; }
+
+#endif
+
+}  // namespace
+}  // namespace hone

@@ -1,0 +1,13 @@
+// cuBLASLt and cuDNN take the products and convolutions of small recorded models.
+#include <gtest/gtest.h>
+
+#include "tests/golden/device_calls.h"
+
+namespace hone::test {
+namespace {
+
+TEST(DeviceCalls, LibrariesTakeProducts) { expect_libraries_take("keras_fashion_mlp"); }
+TEST(DeviceCalls, LibrariesTakeConvolutions) { expect_libraries_take("keras_reuters_cnn"); }
+
+}  // namespace
+}  // namespace hone::test

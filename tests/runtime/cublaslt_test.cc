@@ -1,0 +1,182 @@
+// The row cublaslt.matmul without a GPU: what the library is told describes the product that oneDNN computes, over random shapes; and what the real library's descriptors keep, where it is installed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/diag.h"
+#include "base/float_format.h"
+#include "runtime/device/cublaslt_matmul.h"
+#include "runtime/device/host_memory.h"
+#include "tests/runtime/fake_cublaslt.h"
+#include "tests/runtime/random_tensor.h"
+
+namespace hone::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+cuda::StreamHandle any_stream(Stream) { return nullptr; }
+
+const LibraryRow& row() { return *find_library_row("cublaslt.matmul"); }
+
+struct ProductCase {
+  LibrarySpec spec;
+  bool ta = false, tb = false;
+};
+
+/// Leading axes that are whole, 1 or missing in either operand.
+ProductCase random_product(RandomTensors& random, DType operands, DType result) {
+  std::vector<std::int64_t> y, a, b;
+  for (std::int64_t i = random.between(0, 3); i > 0; --i) {
+    const std::int64_t extent = random.between(1, 3), kind = random.between(0, 3);
+    y.push_back(extent);
+    a.push_back(kind == 1 ? 1 : extent);
+    b.push_back(kind == 2 ? 1 : extent);
+    if (kind == 1 and b.back() == 1) y.back() = 1;
+  }
+  while (not a.empty() and a.front() == 1 and random.flip()) a.erase(a.begin());
+  while (not b.empty() and b.front() == 1 and random.flip()) b.erase(b.begin());
+  const std::int64_t m = random.between(1, 9), n = random.between(1, 9), k = random.between(1, 9);
+  ProductCase made{.ta = random.flip(), .tb = random.flip()};
+  const auto with = [](std::vector<std::int64_t> shape, std::int64_t rows, std::int64_t columns, bool transposed) {
+    shape.push_back(transposed ? columns : rows);
+    shape.push_back(transposed ? rows : columns);
+    return shape;
+  };
+  made.spec.attributes = {{"ta", {made.ta}}, {"tb", {made.tb}}};
+  made.spec.operands = {TensorType{operands, with(a, m, k, made.ta)}, TensorType{operands, with(b, k, n, made.tb)}};
+  made.spec.results = {TensorType{result, with(y, m, n, false)}};
+  return made;
+}
+
+TEST(CublasLt, IsToldOfTheProductThatIsMeant) {
+  RandomTensors random(3);
+  for (int round = 0; round < 300; ++round) {
+    const DType operands = std::array{DType::kF32, DType::kBF16, DType::kF16}[static_cast<std::size_t>(round % 3)];
+    const ProductCase made = random_product(random, operands, random.flip() ? operands : DType::kF32);
+    const auto a = random.numbers(*made.spec.operands[0]), b = random.numbers(*made.spec.operands[1]);
+    FakeCublaslt fake;
+    const cublaslt::Library library = library_of(fake);
+    const std::vector<std::byte> expected = run_on_host(row(), made.spec, {a.data(), b.data()});
+    std::vector<std::byte> found(expected.size(), std::byte{0xff});
+    {
+      const auto call = cublaslt::make_matmul(library, nullptr, made.spec, any_stream);
+      ASSERT_NE(call, nullptr);
+      const std::byte* const operand_pointers[] = {a.data(), b.data()};
+      std::byte* const result_pointers[] = {found.data()};
+      call->put(Stream{0}, operand_pointers, result_pointers, nullptr);
+    }
+    EXPECT_LT(largest_difference(made.spec.results[0], found, expected), made.spec.results[0].dtype == DType::kF32 ? 1e-5 : 0.02) << text_of(made.spec);
+    EXPECT_EQ(fake.alive, 0) << "descriptors are given back";
+  }
+}
+
+LibrarySpec product(std::vector<std::int64_t> a, std::vector<std::int64_t> b, std::vector<std::int64_t> y) {
+  LibrarySpec spec;
+  spec.operands = {TensorType{DType::kF32, std::move(a)}, TensorType{DType::kF32, std::move(b)}};
+  spec.results = {TensorType{DType::kF32, std::move(y)}};
+  return spec;
+}
+
+TEST(CublasLt, RowsOfAllBatchesAreRowsOfOneMatrix) {
+  const cublaslt::Product made = cublaslt::product_of(product({4, 5, 6, 7}, {7, 3}, {4, 5, 6, 3}));
+  EXPECT_EQ(made.m, 4 * 5 * 6);
+  EXPECT_EQ(made.batch, 1);
+  EXPECT_EQ(made.calls.size(), 1U);
+}
+
+TEST(CublasLt, HeadsOfAllSamplesAreOneBatch) {
+  const cublaslt::Product made = cublaslt::product_of(product({4, 5, 6, 7}, {4, 5, 7, 3}, {4, 5, 6, 3}));
+  EXPECT_EQ(made.batch, 20);
+  EXPECT_THAT((std::array{made.stride_a, made.stride_b, made.stride_y}), ElementsAre(42, 21, 18));
+  EXPECT_EQ(made.calls.size(), 1U);
+}
+
+TEST(CublasLt, AxesThatBelongToOneOperandOnlyAreCallsOfTheirOwn) {
+  const cublaslt::Product made = cublaslt::product_of(product({1, 5, 6, 7}, {4, 1, 7, 3}, {4, 5, 6, 3}));
+  EXPECT_EQ(made.m, 5 * 6) << "the inner axis is a's alone: more rows";
+  EXPECT_EQ(made.batch, 4);
+  EXPECT_EQ(made.stride_a, 0);
+  EXPECT_EQ(made.stride_b, 21);
+}
+
+TEST(CublasLt, MayTakeAsMuchScratchAsThePlanKnowsOf) {
+  FakeCublaslt fake;
+  const cublaslt::Library library = library_of(fake);
+  const LibrarySpec spec = product({64, 64}, {64, 64}, {64, 64});
+  fake.wanted_workspace = device_scratch(spec);
+  const auto call = cublaslt::make_matmul(library, nullptr, spec, any_stream);
+  ASSERT_NE(call, nullptr);
+  EXPECT_EQ(call->scratch_bytes(), device_scratch(spec));
+  EXPECT_EQ(fake.allowed_workspace, device_scratch(spec));
+  EXPECT_EQ(fake.alignment, kLibraryAlignment);
+  EXPECT_EQ(fake.reductions, cublaslt::kReductionInComputeType);
+  ++fake.wanted_workspace;
+  EXPECT_EQ(cublaslt::make_matmul(library, nullptr, spec, any_stream), nullptr) << "it would be more than the peak that was told";
+  fake.wanted_workspace = 0, fake.recommended = 0;
+  EXPECT_EQ(cublaslt::make_matmul(library, nullptr, spec, any_stream), nullptr) << "the library has no algorithm: the plan's own kernel does it";
+}
+
+TEST(CublasLt, AProductThatFailsLosesTheDevice) {
+  FakeCublaslt fake;
+  const cublaslt::Library library = library_of(fake);
+  const auto call = cublaslt::make_matmul(library, nullptr, product({2, 2}, {2, 2}, {2, 2}), any_stream);
+  fake.next_failure = 13;
+  const std::byte* const operands[] = {nullptr, nullptr};
+  std::byte* const results[] = {nullptr};
+  try {
+    call->put(Stream{0}, operands, results, nullptr);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diags().front().code, Code::kDeviceLost);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("cublasLtMatmul"), HasSubstr("CUBLAS_STATUS_EXECUTION_FAILED"), HasSubstr("as the library puts it")));
+  }
+}
+
+TEST(CublasLt, ALibraryThatIsNoneIsRefused) {
+  std::string why;
+  const char* const none[] = {"libcublasLt_of_nobody.so"};
+  EXPECT_EQ(cublaslt::open_library(none, &why), nullptr);
+  EXPECT_THAT(why, HasSubstr("libcublasLt_of_nobody"));
+  const char* const other[] = {"libm.so.6"};
+  EXPECT_EQ(cublaslt::open_library(other, &why), nullptr);
+  EXPECT_THAT(why, HasSubstr("cublasLtGetVersion"));
+}
+
+/// What the real library has kept of it; choosing an algorithm needs a GPU.
+TEST(CublasLt, TheRealLibrarysDescriptorsKeepWhatTheyAreTold) {
+  std::string why;
+  const cublaslt::Library* library = cublaslt::library(&why);
+  if (library == nullptr) GTEST_SKIP() << "no cuBLASLt here: " << why;
+  RandomTensors random(4);
+  for (int round = 0; round < 50; ++round) {
+    const ProductCase made = random_product(random, DType::kBF16, DType::kF32);
+    const cublaslt::Product product = cublaslt::product_of(made.spec);
+    const cublaslt::Descriptors descriptors(*library, product);
+    const auto get = [&](cublaslt::Layout layout, int attribute, auto value) {
+      std::size_t written = 0;
+      EXPECT_EQ(library->layout_get(layout, attribute, &value, sizeof(value), &written), 0);
+      EXPECT_EQ(written, sizeof(value));
+      return value;
+    };
+    constexpr int kType = 0, kRows = 2, kColumns = 3, kLeading = 4;
+    EXPECT_EQ(get(descriptors.first, kType, std::uint32_t{}), static_cast<std::uint32_t>(cublaslt::kBF16));
+    EXPECT_EQ(get(descriptors.result, kType, std::uint32_t{}), static_cast<std::uint32_t>(cublaslt::kF32));
+    EXPECT_EQ(get(descriptors.result, kRows, std::uint64_t{}), static_cast<std::uint64_t>(product.n));
+    EXPECT_EQ(get(descriptors.result, kColumns, std::uint64_t{}), static_cast<std::uint64_t>(product.m));
+    EXPECT_EQ(get(descriptors.first, kLeading, std::int64_t{}), product.tb ? product.k : product.n);
+    EXPECT_EQ(get(descriptors.second, kLeading, std::int64_t{}), product.ta ? product.m : product.k);
+    EXPECT_EQ(get(descriptors.second, cublaslt::kLayoutBatchStride, std::int64_t{}), product.stride_a);
+    EXPECT_EQ(get(descriptors.first, cublaslt::kLayoutBatchCount, std::int32_t{}), product.batch);
+    std::int32_t transposed = -1;
+    std::size_t written = 0;
+    EXPECT_EQ(library->desc_get(descriptors.matmul, cublaslt::kDescTransA, &transposed, sizeof(transposed), &written), 0);
+    EXPECT_EQ(transposed, product.tb ? 1 : 0);
+  }
+}
+
+}  // namespace
+}  // namespace hone::test

@@ -1,0 +1,125 @@
+#include "tests/runtime/fake_cublaslt.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/float_format.h"
+
+namespace hone::test {
+
+namespace {
+
+using cublaslt::Heuristic;
+using cublaslt::Layout;
+using cublaslt::MatmulDesc;
+using cublaslt::Preference;
+
+FakeCublaslt* fake = nullptr;
+
+struct FakeDesc {
+  int transposed_first = 0, transposed_second = 0;
+};
+struct FakeLayout {
+  int type = 0;
+  std::int64_t rows = 0, columns = 0, leading = 0, stride = 0;
+  std::int32_t batch = 1;
+};
+
+const FakeLayout& of(Layout layout) { return *reinterpret_cast<FakeLayout*>(layout); }
+const FakeDesc& of(MatmulDesc desc) { return *reinterpret_cast<FakeDesc*>(desc); }
+
+std::size_t width(int type) { return type == cublaslt::kF32 ? 4 : 2; }
+DType narrow(int type) { return type == cublaslt::kF16 ? DType::kF16 : DType::kBF16; }
+double read(const void* data, int type, std::int64_t at) {
+  const auto* element = static_cast<const std::byte*>(data) + static_cast<std::size_t>(at) * width(type);
+  if (type != cublaslt::kF32) return read_storage(narrow(type), element);
+  float value = 0;
+  std::memcpy(&value, element, sizeof(value));
+  return value;
+}
+void write(void* data, int type, std::int64_t at, double value) {
+  auto* element = static_cast<std::byte*>(data) + static_cast<std::size_t>(at) * width(type);
+  if (type != cublaslt::kF32) return write_storage(narrow(type), element, value);
+  const auto number = static_cast<float>(value);
+  std::memcpy(element, &number, sizeof(number));
+}
+
+template <typename Made, typename Handle>
+cublaslt::Status make(Handle* handle, Made made) {
+  ++fake->alive;
+  *handle = reinterpret_cast<Handle>(new Made(made));
+  return 0;
+}
+template <typename Made, typename Handle>
+cublaslt::Status destroy(Handle handle) {
+  --fake->alive;
+  delete reinterpret_cast<Made*>(handle);
+  return 0;
+}
+
+/// d = op(a) op(b), as the library's manual has it.
+void multiply(const FakeDesc& desc, const void* a, const FakeLayout& a_layout, const void* b, const FakeLayout& b_layout, void* d, const FakeLayout& d_layout) {
+  const std::int64_t inner = desc.transposed_first != 0 ? a_layout.rows : a_layout.columns;
+  for (std::int64_t i = 0; i < d_layout.batch; ++i)
+    for (std::int64_t column = 0; column < d_layout.columns; ++column)
+      for (std::int64_t row = 0; row < d_layout.rows; ++row) {
+        double sum = 0;
+        for (std::int64_t k = 0; k < inner; ++k) {
+          const std::int64_t at_a = desc.transposed_first != 0 ? k + row * a_layout.leading : row + k * a_layout.leading;
+          const std::int64_t at_b = desc.transposed_second != 0 ? column + k * b_layout.leading : k + column * b_layout.leading;
+          sum += read(a, a_layout.type, i * a_layout.stride + at_a) * read(b, b_layout.type, i * b_layout.stride + at_b);
+        }
+        write(d, d_layout.type, i * d_layout.stride + row + column * d_layout.leading, sum);
+      }
+}
+
+}  // namespace
+
+cublaslt::Library library_of(FakeCublaslt& of_test) {
+  fake = &of_test;
+  cublaslt::Library f;
+  f.get_version = [] { return std::size_t{130000}; };
+  f.status_name = [](cublaslt::Status) { return "CUBLAS_STATUS_EXECUTION_FAILED"; };
+  f.status_text = [](cublaslt::Status) { return "as the library puts it"; };
+  f.desc_create = [](MatmulDesc* desc, int compute, int scale) { return compute == cublaslt::kComputeF32 and scale == cublaslt::kF32 ? make(desc, FakeDesc{}) : 7; };
+  f.desc_set = [](MatmulDesc desc, int attribute, const void* value, std::size_t) {
+    auto& made = *reinterpret_cast<FakeDesc*>(desc);
+    std::memcpy(attribute == cublaslt::kDescTransA ? &made.transposed_first : &made.transposed_second, value, sizeof(int));
+    return 0;
+  };
+  f.desc_destroy = destroy<FakeDesc, MatmulDesc>;
+  f.layout_create = [](Layout* layout, int type, std::uint64_t rows, std::uint64_t columns, std::int64_t leading) {
+    return make(layout, FakeLayout{.type = type, .rows = static_cast<std::int64_t>(rows), .columns = static_cast<std::int64_t>(columns), .leading = leading});
+  };
+  f.layout_set = [](Layout layout, int attribute, const void* value, std::size_t bytes) {
+    auto& made = *reinterpret_cast<FakeLayout*>(layout);
+    if (attribute == cublaslt::kLayoutBatchCount and bytes == sizeof(made.batch)) return std::memcpy(&made.batch, value, bytes), 0;
+    if (attribute == cublaslt::kLayoutBatchStride and bytes == sizeof(made.stride)) return std::memcpy(&made.stride, value, bytes), 0;
+    return 7;
+  };
+  f.layout_destroy = destroy<FakeLayout, Layout>;
+  f.preference_create = [](Preference* preference) { return make(preference, 0); };
+  f.preference_set = [](Preference, int attribute, const void* value, std::size_t bytes) {
+    if (attribute == cublaslt::kMaxWorkspace and bytes == sizeof(std::uint64_t)) std::memcpy(&fake->allowed_workspace, value, bytes);
+    else if (bytes != sizeof(std::uint32_t)) return 7;
+    else std::memcpy(attribute == cublaslt::kReductionSchemes ? &fake->reductions : &fake->alignment, value, bytes);
+    return 0;
+  };
+  f.preference_destroy = destroy<int, Preference>;
+  f.heuristic = [](cublaslt::Handle, MatmulDesc, Layout, Layout, Layout, Layout, Preference, int wanted, Heuristic* found, int* count) {
+    *count = std::min(wanted, fake->recommended);
+    if (*count > 0) *found = Heuristic{.algorithm = {{42}}, .workspace = fake->wanted_workspace, .status = 0, .waves = 1, .reserved = {}};
+    return 0;
+  };
+  f.matmul = [](cublaslt::Handle, MatmulDesc desc, const void* alpha, const void* a, Layout a_layout, const void* b, Layout b_layout, const void* beta, const void* c, Layout, void* d, Layout d_layout,
+                const cublaslt::Algorithm* algorithm, void*, std::size_t, cuda::StreamHandle) {
+    ++fake->calls;
+    if (fake->next_failure != 0) return fake->next_failure;
+    if (*static_cast<const float*>(alpha) != 1 or *static_cast<const float*>(beta) != 0 or c != d or algorithm->data[0] != 42) return 7;
+    multiply(of(desc), a, of(a_layout), b, of(b_layout), d, of(d_layout));
+    return 0;
+  };
+  return f;
+}
+
+}  // namespace hone::test

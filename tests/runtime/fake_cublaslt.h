@@ -1,0 +1,22 @@
+// A cuBLASLt that multiplies on the host, column by column as the real one counts, and keeps count of what is made and destroyed.
+#pragma once
+
+#include "runtime/device/cublaslt.h"
+
+namespace hone::test {
+
+struct FakeCublaslt {
+  int alive = 0;                      ///< descriptors, layouts, preferences
+  int calls = 0;
+  std::size_t wanted_workspace = 0;   ///< of the algorithm that it recommends
+  std::size_t allowed_workspace = 0;  ///< as it was told
+  std::uint32_t alignment = 0;
+  std::uint32_t reductions = 0;
+  int recommended = 1;                ///< algorithms
+  cublaslt::Status next_failure = 0;  ///< of products
+};
+
+/// Functions that work on `fake`, which outlives them. One at a time.
+cublaslt::Library library_of(FakeCublaslt& fake);
+
+}  // namespace hone::test

@@ -1,0 +1,28 @@
+// A cuDNN whose descriptors keep what they are told, and whose plans convolve on the host by extents and strides. It recommends the engines that a test wants.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/device/cudnn.h"
+
+namespace hone::test {
+
+struct FakeCudnn {
+  struct Engine {
+    std::vector<cudnn::Note> notes;
+    std::int64_t workspace = 0;
+    bool builds = true;
+  };
+  std::vector<Engine> recommended = {{}};  ///< in the better mode of the heuristics
+  std::vector<Engine> fallback;
+  int alive = 0;                           ///< descriptors
+  int calls = 0;
+  int used_engine = -1;                    ///< of the last call: its number among all
+  cudnn::Status next_failure = 0;          ///< of calls
+};
+
+/// Functions that work on `fake`, which outlives them. One at a time.
+cudnn::Library library_of(FakeCudnn& fake);
+
+}  // namespace hone::test

@@ -1,0 +1,141 @@
+// hone-run where a plan's products and convolutions are calls of a device's libraries: they train as the cpu does, with and without the libraries, captured or not, on one device and on several; and what
+// is missing is said.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "frontend/builder.h"
+#include "frontend/onnx/export.h"
+#include "runtime/plan/plan.h"
+#include "tests/support/tools/run_folders.h"
+#include "tests/support/tools/run_tool.h"
+#include "tests/support/tools/small_files.h"
+
+namespace hone::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+double last_loss(const TempFolder& folder, const std::string& run) { return lines_of_kind(folder, run, "epoch").back().at("loss").get<double>(); }
+
+/// Two convolutions and two layers, large enough to be worth a library's call: big.hone for the cpu and for sim, x.npy and y.npy with 24 samples.
+void write_big_plan(const TempFolder& folder, const std::string& set = "") {
+  nn::Model model("big");
+  nn::Value x = nn::relu(nn::conv(model.input("image", {4, 12, 12}), 8, 3));
+  x = nn::relu(nn::conv(x, 8, 3));
+  model.output("logits", nn::dense(nn::relu(nn::dense(nn::flatten(x), 32)), 3));
+  onnx::save(model.graph(), folder / "big.onnx");
+  write_floats(folder, "x.npy", {24, 4, 12, 12});
+  write_classes(folder, "y.npy", 24, 3);
+  write_recipe(folder);
+  run_well(folder.path(), "hone-compile big.onnx -r train.toml --levels x86-64-v3 --target cpu,sim -o big.hone" + set);
+}
+
+std::string train(const std::string& name, const std::string& flags, int batch = 8) {
+  return fmt::format("hone-run train big.hone --train image=x.npy,target=y.npy --no-shuffle --epochs 2 --batch {2} --run-dir {0} --out {0}.onnx {1}", name, flags, batch);
+}
+
+TEST(DeviceLibraries, TrainAsTheCpuDoes) {
+  const TempFolder folder;
+  write_big_plan(folder);
+  run_well(folder.path(), train("cpu", "--device cpu"));
+  const ToolRun with = run_well(folder.path(), train("with", "--device sim"));
+  EXPECT_THAT(with.err, Not(HasSubstr("calls no")));
+  EXPECT_NEAR(last_loss(folder, "with"), last_loss(folder, "cpu"), 1e-5);
+  const ToolRun without = run_well(folder.path(), "HONE_SIM=libraries=0 " + train("without", "--device sim"));
+  EXPECT_THAT(without.err, AllOf(HasSubstr("sim:0 calls no cuBLASLt"), HasSubstr("sim:0 calls no cuDNN"), HasSubstr("own kernels")));
+  EXPECT_NEAR(last_loss(folder, "without"), last_loss(folder, "cpu"), 1e-5);
+}
+
+TEST(DeviceLibraries, NarrowProductsAreTheirs) {
+  const TempFolder folder;
+  for (const char* precision : {"bf16", "f16"}) {
+    write_big_plan(folder, fmt::format(" --set train.precision={}", precision));
+    run_well(folder.path(), train(fmt::format("with_{}", precision), "--device sim"));
+    run_well(folder.path(), "HONE_SIM=libraries=0 " + train(fmt::format("without_{}", precision), "--device sim"));
+    EXPECT_NEAR(last_loss(folder, fmt::format("with_{}", precision)), last_loss(folder, fmt::format("without_{}", precision)), 0.02) << precision;
+  }
+}
+
+/// Every call has a kernel beside it, and the compiler says which nodes are whose.
+TEST(DeviceLibraries, AreChosenWithReasons) {
+  const TempFolder folder;
+  write_big_plan(folder);
+  std::size_t calls = 0;
+  const plan::Plan plan = plan::load(folder / "big.hone");
+  for (const plan::Entry& entry : plan.programs[1].entries)
+    for (const plan::Step& step : entry.steps) {
+      const auto* library = std::get_if<plan::LibraryStep>(&step.what);
+      if (library == nullptr) continue;
+      ++calls;
+      EXPECT_TRUE(library->own_kernel) << library->row;
+    }
+  EXPECT_GT(calls, 10U);
+  const std::string why = run_well(folder.path(), "hone-compile big.onnx -r train.toml --target cuda --levels sm_80 --why -o why.hone").out;
+  for (const char* row : {"cublaslt.matmul", "cudnn.conv, channels last", "cudnn.conv_input_grad", "cudnn.conv_weight_grad"}) EXPECT_THAT(why, HasSubstr(row));
+  EXPECT_THAT(why, HasSubstr("products take less time than a call")) << "the last layer of three is small";
+  const std::string schedule = run_well(folder.path(), "hone-compile big.onnx -r train.toml --target cuda --emit schedule").out;
+  EXPECT_THAT(schedule, HasSubstr("or kernel "));
+}
+
+TEST(DeviceLibraries, DevicesExchangeWithoutTheHost) {
+  const TempFolder folder;
+  write_big_plan(folder);
+  const ToolRun two = run_well(folder.path(), train("two", "--global-batch --device sim:0,1"));
+  EXPECT_THAT(two.err, Not(HasSubstr("host's memory")));
+  const ToolRun shared = run_well(folder.path(), train("virtual", "--global-batch --device sim:0 --virtual 2"));
+  EXPECT_THAT(shared.err, AllOf(HasSubstr("gradients go through the host's memory"), HasSubstr("several replicas share a device")));
+  EXPECT_EQ(folder.read("two.onnx"), folder.read("virtual.onnx")) << "sums have one order";
+  const ToolRun lost = run_tool(folder.path(), "HONE_SIM=lost_after=150 " + train("lost", "--global-batch --device sim:0,1"));
+  EXPECT_EQ(lost.exit, 11) << lost.err;
+}
+
+/// A device's memory has its part of the moments alone.
+TEST(DeviceLibraries, DevicesShareTheOptimizersWork) {
+  const TempFolder folder;
+  write_big_plan(folder);
+  for (const char* devices : {"--device sim:0,1", "--device sim:0 --virtual 2"}) {
+    run_well(folder.path(), train("whole", fmt::format("--global-batch {}", devices)));
+    run_well(folder.path(), train("shared", fmt::format("--global-batch --shard-optimizer {}", devices)));
+    EXPECT_EQ(folder.read("shared.onnx"), folder.read("whole.onnx")) << devices;
+    for (const char* run : {"whole", "shared"}) std::filesystem::remove_all(folder / run);
+  }
+}
+
+/// The batch is known not to fit before anything runs; --batch auto finds one that does, and --memory-growth lets it be seen.
+TEST(DeviceLibraries, MemoryOfADeviceIsKnownBefore) {
+  const TempFolder folder;
+  write_big_plan(folder);
+  const ToolRun refused = run_tool(folder.path(), train("refused", "--device sim --memory-limit 1500KiB", 24));
+  EXPECT_EQ(refused.exit, 6) << refused.err;
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("a training step of batch 24 takes"), HasSubstr("of data"), HasSubstr("--memory-limit 1500KiB"), HasSubstr("hone-compile --memory-limit"), HasSubstr("--shard-optimizer")));
+  const ToolRun small = run_tool(folder.path(), "HONE_SIM=memory=1500KiB " + train("small", "--device sim", 24));
+  EXPECT_EQ(small.exit, 6) << small.err;
+  EXPECT_THAT(small.err, AllOf(HasSubstr("a training step of batch 24 takes"), HasSubstr("on its device")));
+  EXPECT_FALSE(file_exists(folder / "small.onnx"));
+  const ToolRun grown = run_tool(folder.path(), "HONE_SIM=memory=1500KiB " + train("grown", "--device sim --memory-growth", 24));
+  EXPECT_EQ(grown.exit, 6) << grown.err;
+  EXPECT_THAT(grown.err, AllOf(HasSubstr("the memory for one batch takes"), HasSubstr("sim:0 has"), HasSubstr("--batch auto")));
+}
+
+TEST(DeviceLibraries, TheLargestBatchThatADeviceHoldsIsFound) {
+  const TempFolder folder;
+  write_big_plan(folder);
+  std::string before;
+  for (const char* memory : {"2400KiB", "64MiB"}) {
+    const ToolRun run = run_well(folder.path(), fmt::format("HONE_SIM=memory={} hone-run train big.hone --train image=x.npy,target=y.npy --epochs 1 --batch auto --device sim --json", memory));
+    EXPECT_NE(run.err, before);
+    before = run.err;
+  }
+  const ToolRun limited = run_well(folder.path(), train("limited", "--device sim:0 --virtual 2 --memory-limit 8MiB"));
+  EXPECT_EQ(limited.exit, 0);
+}
+
+}  // namespace
+}  // namespace hone::test
