@@ -44,6 +44,12 @@ std::string shown(std::string_view text);
 /// The number, or null where the sizes do not say it.
 Json number_of(const Dim& dim, const DimBindings& sizes);
 
+/// "forward" of a step whose origin is "forward: conv at node ..."; of what runs again, the part that it runs in is not said: "".
+std::string part_of(const plan::Step& step);
+/// What an arena buffer is for that lives from a step of one part to a step of another.
+std::string_view category_of(std::string_view from, std::string_view to);
+inline constexpr std::string_view kSavedActivation = "saved activation";
+
 Json describe_graph(const Graph& graph, const DimBindings& sizes);
 /// Entries, kernels and buffers of the plan's first program. `graph` is the one of `stage`.
 Json describe_program(const plan::Plan& plan, const DimBindings& sizes);

@@ -36,14 +36,6 @@ bool is_described_in_full(const plan::Entry& entry) {
   return entry.name == plan::kTrainStep or entry.name == plan::kAccumulateStep or entry.name == plan::kEvalStep or entry.name == plan::kPredict or entry.name == replicas;
 }
 
-/// "forward" of "forward: conv at node ..."; of what runs again, the part that it runs in is not said: "".
-std::string part_of(const plan::Step& step) {
-  for (const Part part : {Part::kForward, Part::kLoss, Part::kBackward, Part::kAllReduce, Part::kUpdate})
-    if (step.origin.starts_with(std::string(to_string(part)) + ": ")) return std::string(to_string(part));
-  if (step.origin.starts_with("again, ")) return std::string(to_string(Part::kBackward));
-  return std::holds_alternative<plan::CopyStep>(step.what) ? std::string(to_string(Part::kUpdate)) : "";
-}
-
 struct Costs {
   const ArithmeticTable table;
   const DimBindings sizes;
@@ -143,18 +135,12 @@ Json describe_buffer(const plan::Program& program, const plan::Entry& entry, con
   return json;
 }
 
-/// What an arena buffer is for, by the parts of the step between whose steps it lives.
-std::string category_of(const Json& steps, const Json& buffer) {
-  const auto part = [&](const char* key) { return steps.at(buffer[key].get<std::size_t>())["part"].get<std::string>(); };
-  const std::string from = part("first_step"), to = part("last_step");
-  if (from == "update") return "update";
-  if (from == "backward" or from == "all_reduce") return "gradient";
-  return to == "backward" or to == "update" or to == "all_reduce" ? "saved activation" : "activation";
-}
-
 void say_categories(Json& entry) {
   for (Json& buffer : entry["buffers"])
-    if (buffer["storage"] == "arena" and not entry["steps"].empty()) buffer["category"] = category_of(entry["steps"], buffer);
+    if (buffer["storage"] == "arena" and not entry["steps"].empty()) {
+      const auto part = [&](const char* key) { return entry["steps"].at(buffer[key].get<std::size_t>())["part"].get<std::string>(); };
+      buffer["category"] = category_of(part("first_step"), part("last_step"));
+    }
 }
 
 Json describe_entry(const plan::Program& program, const plan::Entry& entry, const Costs& costs, const Json& nodes) {
@@ -213,6 +199,19 @@ Json nodes_of_steps(const plan::Plan& plan, const std::string& entry) {
 }
 
 }  // namespace
+
+std::string part_of(const plan::Step& step) {
+  for (const Part part : {Part::kForward, Part::kLoss, Part::kBackward, Part::kAllReduce, Part::kUpdate})
+    if (step.origin.starts_with(std::string(to_string(part)) + ": ")) return std::string(to_string(part));
+  if (step.origin.starts_with("again, ")) return std::string(to_string(Part::kBackward));
+  return std::holds_alternative<plan::CopyStep>(step.what) ? std::string(to_string(Part::kUpdate)) : "";
+}
+
+std::string_view category_of(std::string_view from, std::string_view to) {
+  if (from == "update") return "update";
+  if (from == "backward" or from == "all_reduce") return "gradient";
+  return to == "backward" or to == "update" or to == "all_reduce" ? kSavedActivation : "activation";
+}
 
 Json describe_program(const plan::Plan& plan, const DimBindings& sizes) {
   const plan::Program& program = plan.programs.at(0);

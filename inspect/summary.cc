@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/text.h"
 #include "inspect/flops.h"
 #include "inspect/layers.h"
+#include "inspect/memory.h"
 #include "passes/passes.h"
 #include "runtime/library/arena.h"
 #include "runtime/plan/step_name.h"
@@ -79,7 +79,7 @@ void add_arithmetic(const Graph& graph, const DimBindings& sizes, WorkTable& tab
 }
 
 /// What each layer keeps and what runs it, as the plan's entry has it.
-void add_entry(const plan::Plan& plan, const plan::Entry& entry, const Graph& graph, const DimBindings& sizes, WorkTable& table) {
+void add_entry(const plan::Entry& entry, const Graph& graph, const DimBindings& sizes, WorkTable& table) {
   table.has_kernels = true;
   for (const plan::Step& step : entry.steps) {
     if (not step.origin.starts_with("forward: ")) continue;
@@ -91,20 +91,16 @@ void add_entry(const plan::Plan& plan, const plan::Entry& entry, const Graph& gr
   std::map<std::string, std::string> maker;  // of a value, by its name
   for (const Node& node : graph.nodes())
     for (const ValueId result : node.results) maker.try_emplace(graph.value(result).name, node.loc.node);
-  const Json program = describe_program(plan, sizes);
-  for (const Json& described : program.at("entries")) {
-    if (described.at("name") != entry.name) continue;
-    for (std::size_t i = 0; i < entry.buffers.size(); ++i) {
-      const Json& buffer = described.at("buffers").at(i);
-      if (buffer.value("category", "") != "saved activation" or not buffer.at("bytes").is_number()) continue;
-      const auto bytes = buffer.at("bytes").get<std::int64_t>();
-      const plan::Buffer& kept = entry.buffers[i];
-      const std::vector<std::string>& made_by = entry.steps[kept.first_step].nodes;
-      const auto found = maker.find(kept.name);
-      table.totals.saved += bytes;
-      if (found != maker.end() and not kept.name.empty()) table.by_node[found->second].saved += bytes;
-      else if (not made_by.empty()) table.by_node[made_by.back()].saved += bytes;
-    }
+  const PlacedMemory memory = placed_memory(entry, sizes);
+  for (std::size_t i = 0; i < entry.buffers.size(); ++i) {
+    const plan::Buffer& kept = entry.buffers[i];
+    if (kept.storage != plan::Buffer::Storage::kArena or not memory.bytes[i] or kept.last_step >= entry.steps.size()) continue;
+    const plan::Step& first = entry.steps[kept.first_step];
+    if (category_of(part_of(first), part_of(entry.steps[kept.last_step])) != kSavedActivation) continue;
+    const auto found = maker.find(kept.name);
+    table.totals.saved += *memory.bytes[i];
+    if (found != maker.end() and not kept.name.empty()) table.by_node[found->second].saved += *memory.bytes[i];
+    else if (not first.nodes.empty()) table.by_node[first.nodes.back()].saved += *memory.bytes[i];
   }
 }
 
@@ -207,7 +203,7 @@ std::string summary_text(const Contents& contents, const DescribeOptions& option
     const std::string stage = default_stage(contents);
     const Graph graph = graph_of(contents, stage);
     add_arithmetic(graph, known.sizes, table);
-    if (const plan::Entry* entry = contents.plan->programs.empty() ? nullptr : contents.plan->programs[0].find(stage)) add_entry(*contents.plan, *entry, graph, known.sizes, table);
+    if (const plan::Entry* entry = contents.plan->programs.empty() ? nullptr : contents.plan->programs[0].find(stage)) add_entry(*entry, graph, known.sizes, table);
   } else {
     Graph expanded = model.clone();
     (void)expand(expanded);
