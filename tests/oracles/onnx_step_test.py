@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A training step written as ONNX must be a valid model that ONNX Runtime runs with the loss, the gradients and the updates of hone-run.
 
-usage: onnx_step_test.py --bin BUILD_BIN_DIR MODEL_DIR_OR_LIGHT_MODEL...
-Each model is compiled as its recorded run says (a folder with golden.json and train.npz), or from fresh weights (light_NAME.onnx). `hone-dump PLAN --as onnx --stage train_step` writes the step,
+usage: onnx_step_test.py --bin BUILD_BIN_DIR MODEL_DIR_OR_LIGHT_MODEL[+VARIANT]...
+Each model is compiled as its recorded run says (a folder with golden.json), with more in the recipe for a variant (VARIANTS), or from fresh weights (light_NAME.onnx). `hone-dump PLAN --as onnx --stage train_step` writes the step,
 within 5 s of processor time; onnx.checker looks at it; ONNX Runtime runs it on the first batch, and hone-run does the same step. One line a model; exit 0 when all agree, 77 (skipped) when
 none of the models is here.
 
@@ -32,6 +32,13 @@ MOST_OUTLIERS = 0.01
 MOST_SECONDS = 5
 NEW = "new:"
 DTYPES = {"F64": np.float64, "F32": np.float32, "I64": np.int64, "I32": np.int32, "BOOL": np.bool_}
+DTYPE_OF_INPUT = {"tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(int32)": np.int32}
+VARIANTS = {  # what the recipe says more, and the tolerance of states
+    "": ("", STATE_TOLERANCE),
+    "dropout": ('[model.dropout]\nafter = ["*"]\nrate = 0.3\n', STATE_TOLERANCE),  # the same elements must be dropped
+    "bf16": ('precision = "bf16"\n', 8e-3),  # a place of the type
+    "f16": ('precision = "f16"\n', 8e-3),
+}
 LIGHT = '[model]\ninitialize = "he_normal"\n[loss]\nkind = "{loss}"\nclass_axis = 1\n[optimizer]\nkind = "sgd"\nlearning_rate = 0.01\n'
 
 
@@ -60,13 +67,14 @@ def recipe_of(model):
 
 def first_batch(model, inputs):
     """Values by name for the inputs that must be fed."""
-    if os.path.isdir(model):
+    if os.path.exists(f"{model}/train.npz"):
         data = np.load(f"{model}/train.npz")
         return {one.name: data[one.name][0] for one in inputs}
     batch = {}
     for one in inputs:
-        values = np.sin(0.37 * (np.arange(np.prod(one.shape, dtype=np.int64)) % 1009)) if "float" in one.type else np.full(np.prod(one.shape, dtype=np.int64), 7)
-        batch[one.name] = values.reshape(one.shape).astype(np.float32 if "float" in one.type else np.int64)
+        shape = [4 if isinstance(extent, str) else extent for extent in one.shape]
+        count = np.arange(np.prod(shape, dtype=np.int64))
+        batch[one.name] = (np.sin(0.37 * (count % 1009)) if "float" in one.type else count % 7).reshape(shape).astype(DTYPE_OF_INPUT[one.type])
     return batch
 
 
@@ -83,7 +91,7 @@ def step_by_hone(tool, plan, batch, work):
     return losses[0], {**safetensors(f"{checkpoint}/model.safetensors"), **safetensors(f"{checkpoint}/optimizer.safetensors")}
 
 
-def compare(before, theirs, ours, is_descent):
+def compare(before, theirs, ours, is_descent, tolerance):
     """A sentence for each kind of tensor that differs too much: weights, or states of one name."""
     kinds = collections.defaultdict(list)
     for name, value in theirs.items():
@@ -102,7 +110,7 @@ def compare(before, theirs, ours, is_descent):
                 problems.append(f"{far} of {count} weights differ by more than {WEIGHT_TOLERANCE} of the largest step")
             continue
         name, worst = max(((name, apart.max(initial=0)) for name, apart, _ in tensors), key=lambda one: one[1])
-        if not worst <= STATE_TOLERANCE * scale:
+        if not worst <= tolerance * scale:
             problems.append(f"{name} differs by {worst / scale:.2g} of the largest change of {kind}")
     return problems
 
@@ -112,9 +120,12 @@ def seconds_of_children():
     return usage.ru_utime + usage.ru_stime
 
 
-def check(tool, model):
+def check(tool, wanted):
     """A line about the model. Raises RuntimeError if anything is wrong."""
+    model, _, variant = wanted.partition("+")
     file, text = recipe_of(model)
+    more, tolerance = VARIANTS[variant]
+    text += more
     with tempfile.TemporaryDirectory() as work:
         with open(f"{work}/train.toml", "w") as recipe_file:
             recipe_file.write(text)
@@ -140,7 +151,7 @@ def check(tool, model):
         if not abs(found - loss) <= LOSS_TOLERANCE * abs(loss):
             raise RuntimeError(f"the loss is {found:.9g}, hone-run's is {loss:.9g}")
         theirs = {name[len(NEW):]: value for name, value in outputs.items() if name.startswith(NEW)}
-        problems = compare(initial, theirs, states, is_descent='kind = "sgd"' in text)
+        problems = compare(initial, theirs, states, is_descent='kind = "sgd"' in text, tolerance=tolerance)
         if not theirs or problems:
             raise RuntimeError("; ".join(problems) or "no weight is updated")
         fused = sum(node.domain != "" for node in proto.graph.node)
@@ -152,7 +163,7 @@ def main():
     parser.add_argument("--bin", required=True)
     parser.add_argument("models", nargs="+")
     arguments = parser.parse_args()
-    models = [model for model in arguments.models if os.path.exists(f"{model}/train.npz") or os.path.isfile(model)]
+    models = [model for model in arguments.models if os.path.exists(f"{model.partition('+')[0]}/golden.json") or os.path.isfile(model)]
     if not models:
         print("skipped: the models are not here")
         return 77
