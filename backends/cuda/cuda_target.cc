@@ -34,9 +34,12 @@ std::string accepts_matmul(const Graph& graph, const Node& node) {
   return why.empty() ? is_narrow_enough(graph, node) : why;
 }
 
+/// cuDNN 9 recommends no engine for narrow operands and a result of f32, as the gradients of weights are: each result would be rounded first.
 std::string accepts_conv(const Graph& graph, const Node& node) {
-  const std::string why = fits_conv(node);
-  return why.empty() ? is_narrow_enough(graph, node) : why;
+  if (const std::string why = fits_conv(node); not why.empty()) return why;
+  const DType dtype = graph.type(node.operands[0]).dtype, result = graph.type(node.results[0]).dtype;
+  if (dtype != result) return fmt::format("{} operands and a result of {}: cuDNN gives the type that it multiplies", to_string(dtype), to_string(result));
+  return is_narrow_enough(graph, node);
 }
 
 /// Each with the program's own kernel beside it, for where the library is not there or does not take the sizes (plan::LibraryStep::own_kernel).

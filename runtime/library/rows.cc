@@ -97,7 +97,7 @@ constinit const LibraryRow kRows[] = {
      .results = {1, 1},
      .operations = pool_operations,
      .create = onednn::create_avg_pool_grad},
-    // Of devices' libraries. Operands are f32, bf16 or f16, all of one type, and sums f32; a result may be f32 where operands are narrower.
+    // Of devices' libraries. Operands are f32, bf16 or f16, all of one type, and sums f32; a product may be f32 where operands are narrower.
     {.name = "cublaslt.matmul",
      .device_library = "cuBLASLt",
      .doc = "as onednn.matmul, without a bias",
