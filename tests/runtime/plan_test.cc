@@ -33,7 +33,7 @@ Entry sample_entry() {
                    {.name = "y flat", .dtype = DType::kF32, .shape = {n * Dim(2)}, .storage = Buffer::Storage::kView, .index = 2},
                    {.name = "loss_sum", .dtype = DType::kF32, .shape = {}, .first_step = 1, .last_step = 4},
                    {.name = "workspace", .dtype = DType::kU8, .shape = {n}, .first_step = 2, .last_step = 3, .opaque = true}};
-  entry.steps = {{LibraryStep{"onednn.matmul", {{"ta", {0}}, {"tb", {0}}, {"pads", {n, 3}}}, {0, 1, -1}, {2}}, "fc/MatMul"},
+  entry.steps = {{LibraryStep{"onednn.matmul", {{"ta", {0}}, {"tb", {0}}, {"pads", {n, 3}}}, {0, 1, -1}, {2}, KernelStep{"matmul_0", {0, 1, 2}, {n}, n * Dim(2), n * Dim(8), 2}}, "fc/MatMul"},
                  {KernelStep{"sum_squares", {3, 4}, {n}, Dim(1), n * Dim(4) + Dim(3)}, "loss"},
                  {HostStep{"sort", {{"descending", {1}}}, {2}, {5}}, "sort"},
                  {CopyStep{3, 2}, "copy"},
@@ -108,6 +108,11 @@ TEST_F(PlanFile, RoundTrips) {
   const auto& library = std::get<LibraryStep>(entry.steps[0].what);
   EXPECT_EQ(library.attributes.at("pads")[0], Dim::symbol("N"));
   EXPECT_THAT(library.operands, testing::ElementsAre(0, 1, -1));
+  ASSERT_TRUE(library.own_kernel);
+  EXPECT_EQ(library.own_kernel->symbol, "matmul_0");
+  EXPECT_THAT(library.own_kernel->buffers, testing::ElementsAre(0, 1, 2));
+  EXPECT_EQ(library.own_kernel->range, Dim::symbol("N") * Dim(2));
+  EXPECT_EQ(library.own_kernel->read_only, 2U);
   EXPECT_EQ(std::get<HostStep>(entry.steps[2].what).attributes.at("descending"), std::vector<Dim>{1});
   EXPECT_EQ(std::get<AllReduceStep>(entry.steps[4].what).bucket, 7);
   EXPECT_EQ(entry.steps[4].origin, "all_reduce");
@@ -242,6 +247,10 @@ TEST_F(PlanFile, WhatRefersToNothingIsRefused) {
       {"uses buffer 99", [](Plan&, Entry& e) { std::get<KernelStep>(e.steps[1].what).buffers[0] = 99; }},
       {"uses buffer", [](Plan&, Entry& e) { std::get<LibraryStep>(e.steps[0].what).operands[0] = -2; }},
       {"uses buffer 77", [](Plan&, Entry& e) { std::get<LibraryStep>(e.steps[0].what).results[0] = 77; }},
+      {"uses buffer 4, which is not the call's", [](Plan&, Entry& e) { std::get<LibraryStep>(e.steps[0].what).own_kernel->buffers[0] = 4; }},
+      {"uses buffer 0, which is not the call's", [](Plan&, Entry& e) { std::get<LibraryStep>(e.steps[0].what).own_kernel->read_only = 0; }},
+      {"over a replica's own part", [](Plan&, Entry& e) { std::get<LibraryStep>(e.steps[0].what).own_kernel->own_part = true; }},
+      {"has no kernel", [](Plan&, Entry& e) { std::get<LibraryStep>(e.steps[0].what).own_kernel->symbol.clear(); }},
       {"uses buffer 6", [](Plan&, Entry& e) { std::get<HostStep>(e.steps[2].what).results[0] = 6; }},
       {"uses buffer 6", [](Plan&, Entry& e) { std::get<CopyStep>(e.steps[3].what).from = 6; }},
       {"uses buffer 6", [](Plan&, Entry& e) { std::get<AllReduceStep>(e.steps[4].what).buffers[0] = 6; }},
