@@ -176,10 +176,10 @@ std::string batch_symbol_of(const Graph& imported) {
   return samples.is_symbol() ? samples.text() : "";
 }
 
-/// Is the entry what a person on one device trains, evaluates and predicts with?
-bool is_called_alone(const plan::Entry& entry) {
-  for (const char* name : {plan::kTrainStep, plan::kAccumulateStep, plan::kEvalStep, plan::kPredict})
-    if (entry.name == name) return true;
+/// Is the entry of that name what a person on one device trains, evaluates and predicts with?
+bool is_called_alone(std::string_view name) {
+  for (const char* one : {plan::kTrainStep, plan::kAccumulateStep, plan::kEvalStep, plan::kPredict})
+    if (name == one) return true;
   return false;
 }
 
@@ -205,7 +205,7 @@ Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTra
     ScheduledEntry made = schedule(std::move(wanted.fusion), scheduled.kernels, scheduled.persistents, passes, describe);
     scheduled.entries.push_back(std::move(made.entry));
     scheduled.entries.back().name = std::move(wanted.name);
-    if (is_called_alone(scheduled.entries.back())) scheduled.nodes[scheduled.entries.back().name] = same_nodes(wanted.entry->graph, made.graph, made.nodes);
+    if (is_called_alone(scheduled.entries.back().name)) scheduled.nodes[scheduled.entries.back().name] = same_nodes(wanted.entry->graph, made.graph, made.nodes);
     if (wanted.entry->exchange == Exchange::kAll) scheduled.entries.back() = without_data(scheduled.entries.back());
   }
   scheduled.persistents.name_constants();
@@ -325,25 +325,34 @@ plan::Program program_of(Scheduled& scheduled, const Backend& backend, const Tra
   return program;
 }
 
+void tell_entries(NodeStory& story, const std::vector<EntryGraph>& graphs, const Backend& backend, const plan::Program& program, const PassChoice& passes, const std::string& batch_symbol,
+                  std::int64_t batch) {
+  for (const EntryGraph& entry : graphs) {
+    const plan::Entry* const scheduled = is_called_alone(entry.name) ? program.find(entry.name) : nullptr;
+    if (scheduled == nullptr) continue;
+    story.prepared(entry, backend, passes);
+    story.scheduled(*scheduled, program.target, program.persistents, batch_symbol, batch);
+  }
+}
+
 }  // namespace
 
 Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& options) {
   const std::vector<const Backend*> backends = backends_of(options);
   Compiled compiled;
-  std::optional<NodeStory> story;  // of the first target
+  std::optional<NodeStory> story;
   if (not options.explain_node.empty()) story.emplace(options.explain_node, model.proto, model.graph);
   plan::Plan& plan = compiled.plan;
   const OwnTraining* const own_training = compiled_training(recipe, model.own, options);
   const std::vector<EntryGraph> wanted = wanted_entries(model.graph, recipe, model.own, options, compiled.training);
-  if (story) story->built(wanted.front());
+  if (story) story->built(wanted.front(), backends.size() > 1);
   for (const Backend* backend : backends) {
-    NodeStory* const told = story and backend == backends.front() ? &*story : nullptr;
-    const std::vector<EntryGraph> graphs = prepared_entries(wanted, *backend, recipe, options.passes, compiled.training, told == nullptr ? nullptr : &told->log());
-    if (told != nullptr) told->prepared(graphs.front(), *backend, options.passes);
+    const bool logs = story and backend == backends.front();
+    const std::vector<EntryGraph> graphs = prepared_entries(wanted, *backend, recipe, options.passes, compiled.training, logs ? &story->log() : nullptr);
     Scheduled scheduled = schedule_all(model.graph, recipe, own_training, options, *backend, graphs);
     if (backend == backends.front()) add_texts(plan.graphs, graphs, scheduled);
     plan.programs.push_back(program_of(scheduled, *backend, compiled.training, options));
-    if (told != nullptr) told->scheduled(*plan.programs.back().find(graphs.front().name), plan.programs.back().persistents, batch_symbol_of(model.graph), recipe.data.batch_size);
+    if (story) tell_entries(*story, graphs, *backend, plan.programs.back(), options.passes, batch_symbol_of(model.graph), recipe.data.batch_size);
     if (options.explain and not story) compiled.why += explain(*backend, graphs, recipe, options.passes) + explain_weights(scheduled.panels) + explain_shares(scheduled.shares);
     if (options.explain and not story and scheduled.limited) compiled.why += explain_limit(*scheduled.limited);
     if (backend == backends.front()) compiled.limited = std::move(scheduled.limited);
@@ -376,7 +385,7 @@ std::string summary(const Compiled& compiled, const std::string& path, std::int6
   if (not compiled.training.dropped_after.empty()) text += fmt::format("\n  dropout after     {}", printable(join(compiled.training.dropped_after, ", "), 500));
   std::size_t others = 0;
   for (const plan::Entry& entry : program.entries) {
-    if (not is_called_alone(entry)) {
+    if (not is_called_alone(entry.name)) {
       ++others;
       continue;
     }

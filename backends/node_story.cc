@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "backends/recompute.h"
 #include "base/text.h"
@@ -18,11 +19,43 @@ namespace hone {
 
 namespace {
 
+/// A graph, or a body in it.
+struct Place {
+  const Graph* graph;
+  std::string where = {};  ///< "in the body of scan: "
+};
+
+/// The graph and the bodies in it, whose depth import and parser limit.
+std::vector<Place> places_in(const Graph& graph) {
+  std::vector<Place> places = {{&graph}};
+  for (std::size_t i = 0; i < places.size(); ++i)
+    for (const Node& node : places[i].graph->nodes())
+      for (const auto& body : node.bodies) places.push_back({body.get(), fmt::format("in the body of {}: ", node.op->name)});
+  return places;
+}
+
 std::vector<std::string> parts_of(const Graph& graph, const std::string& node) {
   std::vector<std::string> parts;
-  for (const Node& each : graph.nodes())
-    if (each.loc.node == node) parts.push_back(part_text(graph, each));
+  for (const Place& place : places_in(graph))
+    for (const Node& each : place.graph->nodes())
+      if (each.loc.node == node) parts.push_back(place.where + part_text(*place.graph, each));
   return parts;
+}
+
+/// An entry, or a body of one of its loops and branches.
+struct Steps {
+  const plan::Entry* entry;
+  std::string where = {};  ///< "step 3, body 0, "
+};
+
+/// plan::check limits the depth.
+std::vector<Steps> steps_in(const plan::Entry& entry) {
+  std::vector<Steps> all = {{&entry}};
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t number = 0; number < all[i].entry->steps.size(); ++number)
+      if (const auto* region = std::get_if<plan::RegionStep>(&all[i].entry->steps[number].what))
+        for (std::size_t body = 0; body < region->bodies.size(); ++body) all.push_back({&region->bodies[body], fmt::format("{}step {}, body {}, ", all[i].where, number, body)});
+  return all;
 }
 
 template <typename Names>
@@ -121,12 +154,13 @@ void NodeStory::add(std::string heading, std::vector<std::string> lines) {
   if (not lines.empty()) chapters_.push_back({std::move(heading), std::move(lines)});
 }
 
-void NodeStory::built(const EntryGraph& entry) {
+void NodeStory::built(const EntryGraph& entry, bool several_targets) {
   entry_ = entry.name;
+  several_targets_ = several_targets;
   add(fmt::format("{} as it is built: ops expanded, gradients attached", entry.name), parts_of(entry.graph, node_));
 }
 
-void NodeStory::prepared(const EntryGraph& entry, const Target& target, const PassChoice& passes) {
+void NodeStory::tell_passes() {
   std::vector<std::string> lines;
   for (const PassEvent& event : log_.events()) {
     lines.push_back(event.pass + (event.rules.empty() ? "" : ", by the rules:"));
@@ -136,42 +170,60 @@ void NodeStory::prepared(const EntryGraph& entry, const Target& target, const Pa
   }
   if (lines.empty()) lines.emplace_back("none changed it");
   add("passes that changed it", std::move(lines));
+}
 
-  std::vector<std::string> choices;
-  for (std::size_t i = 0; i < entry.graph.node_count(); ++i) {
-    const Node& node = entry.graph.node(NodeId(i));
-    if (node.loc.node != node_) continue;
-    const RowChoice choice = target.choose_row(entry.graph, NodeId(i));
-    const std::string what = *node.op == op::reshape ? "a view, no work" : not choice.row.empty() ? "calls " + choice.row : "generated kernel; " + choice.reason;
-    choices.push_back(fmt::format("{}: {}{}", part_text(entry.graph, node), what, node.attrs[kChannelsLast] ? ", channels last" : ""));
+void NodeStory::prepared(const EntryGraph& entry, const Target& target, const PassChoice& passes) {
+  if (std::exchange(passes_told_, true) == false) tell_passes();
+  std::vector<std::string> choices, fused;
+  for (const Place& place : places_in(entry.graph)) {
+    const Graph& graph = *place.graph;
+    for (std::size_t i = 0; i < graph.node_count(); ++i) {
+      const Node& node = graph.node(NodeId(i));
+      if (node.loc.node != node_) continue;
+      const RowChoice choice = target.choose_row(graph, NodeId(i));
+      const std::string what = *node.op == op::reshape ? "a view, no work" : not node.bodies.empty() ? "runs its body" : not choice.row.empty() ? "calls " + choice.row : "generated kernel; " + choice.reason;
+      choices.push_back(fmt::format("{}{}: {}{}", place.where, part_text(graph, node), what, node.attrs[kChannelsLast] ? ", channels last" : ""));
+    }
+    tell_fusion(fuse_and_recompute(graph, passes, entry.exchange), place.where, fused);
   }
-  add(fmt::format("what runs it on {}", target.name()), std::move(choices));
+  const std::string in = entry.name == entry_ ? "" : ", in " + entry.name;
+  add(fmt::format("what runs it on {}{}", target.name(), in), std::move(choices));
+  add("fused" + (in.empty() and not several_targets_ ? "" : fmt::format(" on {}{}", target.name(), in)), std::move(fused));
+}
 
-  const Fusion fusion = fuse_and_recompute(entry.graph, passes, entry.exchange);
-  std::vector<std::string> fused;
+void NodeStory::tell_fusion(const Fusion& fusion, const std::string& where, std::vector<std::string>& lines) const {
   for (const Group& group : fusion.groups) {
     const auto is_its = [&](NodeId id) { return fusion.graph.node(id).loc.node == node_; };
     if (group.members.size() < 2 or std::ranges::none_of(group.members, is_its)) continue;
-    fused.push_back(fmt::format("one kernel of {} nodes:", group.members.size()));
-    for (const NodeId member : group.members) fused.push_back(fmt::format("  {} {}", is_its(member) ? "*" : " ", short_text(fusion.graph.node(member))));
+    lines.push_back(fmt::format("{}one kernel of {} nodes:", where, group.members.size()));
+    for (const NodeId member : group.members) lines.push_back(fmt::format("  {} {}", is_its(member) ? "*" : " ", short_text(fusion.graph.node(member))));
   }
   for (const FusionDecision& decision : fusion.decisions) {
     const Node &node = fusion.graph.node(decision.node), &producer = fusion.graph.node(decision.producer);
     if ((node.loc.node != node_ and producer.loc.node != node_) or fusion.group_of[decision.node.index] == fusion.group_of[decision.producer.index]) continue;
-    std::string line = fmt::format("{} and {}: not one kernel, because {}", short_text(producer), short_text(node), decision.why_not);
-    if (std::ranges::find(fused, line) == fused.end()) fused.push_back(std::move(line));
+    std::string line = fmt::format("{}{} and {}: not one kernel, because {}", where, short_text(producer), short_text(node), decision.why_not);
+    if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
   }
-  add("fused", std::move(fused));
 }
 
-void NodeStory::scheduled(const plan::Entry& entry, const std::vector<plan::Persistent>& persistents, const std::string& batch_symbol, std::int64_t batch) {
-  const BufferTexts buffers(entry, persistents, batch_symbol, batch);
+void NodeStory::scheduled(const plan::Entry& entry, const std::string& target, const std::vector<plan::Persistent>& persistents, const std::string& batch_symbol, std::int64_t batch) {
   std::vector<std::string> lines, updates;
+  for (const Steps& steps : steps_in(entry)) tell_steps(*steps.entry, steps.where, {persistents, batch_symbol, batch}, lines, updates);
+  if (lines.empty()) lines.emplace_back("no step: what is left of it is a view of another buffer, or a constant");
+  for (const std::string& weight : weights_)
+    if (std::ranges::none_of(updates, [&](const std::string& line) { return line.starts_with(quoted(weight)); })) updates.push_back(quoted(weight) + " is not trained");
+  add(fmt::format("steps of {}{}", entry.name, several_targets_ ? " on " + target : ""), std::move(lines));
+  if (entry.name == entry_) add("its weights", std::move(updates));
+}
+
+void NodeStory::tell_steps(const plan::Entry& entry, const std::string& where, const Around& around, std::vector<std::string>& lines, std::vector<std::string>& updates) const {
+  const std::vector<plan::Persistent>& persistents = around.persistents;
+  const BufferTexts buffers(entry, persistents, around.batch_symbol, around.batch);
   for (std::size_t i = 0; i < entry.steps.size(); ++i) {
     const plan::Step& step = entry.steps[i];
     const bool is_its = std::ranges::find(step.nodes, node_) != step.nodes.end();
     const auto* kernel = std::get_if<plan::KernelStep>(&step.what);
-    if (is_its) lines.push_back(fmt::format("step {}: {} ({}){}", i, printable(name_of(step), 100), origin_text(step), amount_text(step)));
+    if (is_its) lines.push_back(fmt::format("{}step {}: {} ({}){}", where, i, printable(name_of(step), 100), origin_text(step), amount_text(step)));
     if (is_its and step.nodes.size() > 1) lines.push_back("  with the work of " + list_of(step.nodes));
     std::size_t number = 0;
     plan::for_each_buffer(step, [&](std::uint64_t buffer, plan::Access access) {
@@ -184,11 +236,6 @@ void NodeStory::scheduled(const plan::Entry& entry, const std::vector<plan::Pers
       ++number;
     });
   }
-  if (lines.empty()) lines.emplace_back("no step: what is left of it is a view of another buffer, or a constant");
-  for (const std::string& weight : weights_)
-    if (std::ranges::none_of(updates, [&](const std::string& line) { return line.starts_with(quoted(weight)); })) updates.push_back(quoted(weight) + " is not trained");
-  add(fmt::format("steps of {}", entry.name), std::move(lines));
-  add("its weights", std::move(updates));
 }
 
 std::string NodeStory::text() const {

@@ -49,6 +49,23 @@ TEST_F(WhyTool, OfAModelThatIsNotTrainedFollowsThePrediction) {
   EXPECT_THAT(story, Not(HasSubstr("backward: ")));
 }
 
+TEST_F(WhyTool, TellsOfAllEntriesAndTargets) {
+  const std::string story = why("conv.onnx -r train.toml --target cpu,sim --levels x86-64-v3 --why conv");
+  for (const char* heading : {"what runs it on cpu\n", "what runs it on cpu, in predict\n", "what runs it on sim\n", "steps of train_step on cpu\n", "steps of predict on cpu\n", "steps of train_step on sim\n"})
+    EXPECT_THAT(story, HasSubstr(std::string("\n") + heading));
+}
+
+TEST_F(WhyTool, TellsOfWhatRunsInLoops) {
+  TestModel model;
+  model.input("series", {4, "N", 3}).output("last").initializer("wx", wavy({1, 6, 3})).initializer("wh", wavy({1, 6, 2}));
+  model.node("GRU", {"series", "wx", "wh"}, {"", "last"}).named("loop").set("hidden_size", 2);
+  folder_.write("loop.onnx", model.proto.SerializeAsString());
+  const std::string story = why("loop.onnx --why loop");
+  EXPECT_THAT(story, HasSubstr("in the body of scan: forward: tanh"));
+  EXPECT_THAT(story, ContainsRegex("in the body of scan: one kernel of [0-9]+ nodes:"));
+  EXPECT_THAT(story, ContainsRegex("step [0-9]+, body 0, step [0-9]+: "));
+}
+
 TEST_F(WhyTool, TellsWhichRulesFired) {
   TestModel model;
   model.input("x", {"N", 4}).output("y").initializer("w", wavy({3, 4}));
