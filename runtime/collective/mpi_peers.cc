@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "runtime/collective/agreement.h"
 
 namespace hone {
 
@@ -268,7 +269,7 @@ void MpiPeers::is_ended_by_mpi() {
   const auto someone_is_gone = [&] { return std::any_of(&peers_[0], &peers_[size_], [](const Peer& peer) { return peer.gone != 0; }); };
   for (const auto end = steady_clock::now() + kLateNews; not failure_ and not someone_is_gone() and steady_clock::now() < end; std::this_thread::sleep_for(5ms)) look_who_is_gone();
   if (not failure_) failure_ = unreachable(culprits(), "a connection broke during a write, and MPI ends this process");
-  say(error());
+  say(with_note(error(), "MPI ends this process where it is, before it can say in which step"));
 }
 
 /// Names this one, too: who hears of it cannot know which of the two is cut off from the others.

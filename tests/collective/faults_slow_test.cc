@@ -100,7 +100,7 @@ bool Faults::has_trained_for(const Ranks& ranks, const Fault& fault, Seconds tim
 }
 
 /// Open MPI 4.1 itself ends a process in which a connection breaks while a message is written to it. Hone says so, and cannot tell the others: they may miss that process first.
-bool is_ended_by_mpi(const Ranks& ranks, int rank) { return ranks.said(rank).find("MPI ends this process") != std::string::npos; }
+bool is_ended_by_mpi(const Ranks& ranks, int rank) { return ranks.said(rank).find("MPI ends this process where it is") != std::string::npos; }
 
 /// Who was struck may no longer know who it was; of two whose weights differ, none can know it.
 void Faults::expect_exits(const Ranks& ranks, const Fault& fault) {
