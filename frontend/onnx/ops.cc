@@ -41,6 +41,7 @@ const std::vector<std::span<const Importer>>& all_rows() {
       recurrent_importers(),
       training_importers(),
       text_importers(),
+      contrib_importers(),
   };
   return kRows;
 }
@@ -141,11 +142,20 @@ bool is_parameter(std::string_view op_type, int i) {
   return row != nullptr and std::find(row->parameters.begin(), row->parameters.end(), i) != row->parameters.end();
 }
 
+std::vector<std::string> supported_operators(std::string_view domain) {
+  std::vector<std::string> names;
+  for (const std::span<const Importer> rows : all_rows())
+    for (const Importer& row : rows)
+      if (row.domain == domain) names.emplace_back(row.name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 std::vector<std::string> supported_operators() {
   std::vector<std::string> names(std::begin(kWithBodies), std::end(kWithBodies));
   for (const std::span<const Importer> rows : all_rows())
     for (const Importer& row : rows)
-      if (row.domain.empty()) names.emplace_back(row.name);
+      if (row.domain.empty() and is_standard_operator(row.name)) names.emplace_back(row.name);
   for (const ItemImporter& row : sequence_importers()) names.emplace_back(row.name);
   for (const OpDef* op : all_ops())
     if (not op->onnx.empty() and op->attrs.empty() and find_row(op->onnx, {}) == nullptr) names.emplace_back(op->onnx);

@@ -41,6 +41,8 @@ std::vector<Item> import_node(const ImportNode& node);
 bool is_parameter(std::string_view op_type, int i);
 /// The names of all supported operators of the default domain, sorted.
 std::vector<std::string> supported_operators();
+/// Those of another domain, sorted.
+std::vector<std::string> supported_operators(std::string_view domain);
 /// Operators of the standard's default domain, supported or not.
 bool is_standard_operator(std::string_view op_type);
 
@@ -76,5 +78,6 @@ std::span<const Importer> signal_importers();
 std::span<const Importer> recurrent_importers();
 std::span<const ItemImporter> sequence_importers();
 std::span<const Importer> text_importers();
+std::span<const Importer> contrib_importers();
 
 }  // namespace hone::onnx

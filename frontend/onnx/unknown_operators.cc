@@ -32,6 +32,9 @@ std::vector<std::string> UnknownOperators::notes(const Name& name, const std::ve
     if (name.first.empty() and refused.name == name.second) notes.emplace_back(refused.reason);
   if (not name.first.empty() and functions_.has_domain(name.first)) {
     notes.emplace_back("the model has functions of this domain, and none of this name (and overload)");
+  } else if (const std::vector<std::string> known = supported_operators(name.first); not name.first.empty() and not known.empty()) {
+    notes.emplace_back("of this domain Hone knows " + quoted_list(known));
+    if (name.first == "com.microsoft") notes.emplace_back("ONNX Runtime's optimizer fuses for inference: take the model as it was exported, and optimize what comes out of the training");
   } else if (not name.first.empty()) {
     notes.emplace_back("Hone does not know this domain; export the model with the operator as a function of the model, or out of ONNX's own operators");
   } else if (not is_standard_operator(name.second)) {
