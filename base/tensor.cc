@@ -7,6 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/alignment.h"
 #include "base/by_dtype.h"
 #include "base/diag.h"
 #include "base/float_format.h"
@@ -16,7 +17,6 @@ namespace hone {
 
 namespace {
 
-constexpr std::size_t kAlignment = 64;
 
 /// `value` in the range of an integer of fewer bits than its type has.
 template <typename T>
@@ -51,10 +51,10 @@ Tensor Tensor::zeros(DType dtype, std::vector<std::int64_t> shape) {
   tensor.count_ = checked_element_count(shape);
   tensor.shape_ = std::move(shape);
   const std::size_t bytes = tensor.byte_count();
-  void* const memory = std::calloc(bytes + kAlignment, 1);  // a large one takes no memory as long as it is only read: moments begin as zeros
+  void* const memory = std::calloc(bytes + kTensorAlignment, 1);  // a large one takes no memory as long as it is only read: moments begin as zeros
   if (memory == nullptr) throw Error(Code::kMemory, fmt::format("no memory for a tensor of {} bytes", bytes));
   wish_for_huge_pages(memory, bytes);
-  const std::size_t skipped = kAlignment - reinterpret_cast<std::uintptr_t>(memory) % kAlignment;
+  const std::size_t skipped = kTensorAlignment - reinterpret_cast<std::uintptr_t>(memory) % kTensorAlignment;
   tensor.bytes_ = {static_cast<std::byte*>(memory) + skipped, [memory](std::byte*) { std::free(memory); }};
   return tensor;
 }

@@ -2,6 +2,7 @@
 // runs for the second time, and then replayed.
 #include <algorithm>
 
+#include "base/alignment.h"
 #include "base/check.h"
 #include "base/diag.h"
 #include "runtime/collective/agreement.h"
@@ -10,7 +11,7 @@
 namespace hone {
 namespace {
 
-std::size_t aligned(std::size_t bytes) { return (bytes + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment; }
+std::size_t aligned(std::size_t bytes) { return round_up(bytes, kTensorAlignment, "device memory"); }
 
 }  // namespace
 

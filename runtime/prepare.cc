@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "base/alignment.h"
 #include "base/check.h"
 #include "base/checked.h"
 #include "base/diag.h"
@@ -41,7 +42,7 @@ void copy_bytes(void* const* buffers, const std::int64_t*, std::int64_t begin, s
   std::memcpy(static_cast<std::byte*>(buffers[1]) + begin, static_cast<const std::byte*>(buffers[0]) + begin, static_cast<std::size_t>(end - begin));
 }
 
-std::size_t aligned(std::size_t bytes, std::string_view what) { return checked_add(bytes, kTensorAlignment - 1, what) / kTensorAlignment * kTensorAlignment; }
+std::size_t aligned(std::size_t bytes, std::string_view what) { return round_up(bytes, kTensorAlignment, what); }
 
 /// Is there a step for which a device must wait for the host? How often a loop runs is known before, whether a branch or another iteration is taken is not.
 bool needs_host(std::span<const plan::Step> steps, const Worker& worker) {

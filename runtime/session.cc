@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 
+#include "base/alignment.h"
 #include "base/check.h"
 #include "base/checked.h"
 #include "base/diag.h"
@@ -68,7 +69,7 @@ void initialize_persistents(plan::Program& program, HostState& state) {
   for (const Held& each : state.held) {
     const std::size_t lead = each.begin % kTensorAlignment;  // all of it would begin at an aligned address
     offsets.push_back(checked_add(total, lead, "the weights"));
-    total = checked_add(offsets.back(), each.size() + kTensorAlignment - 1, "the weights") / kTensorAlignment * kTensorAlignment;
+    total = round_up(checked_add(offsets.back(), each.size(), "the weights"), kTensorAlignment, "the weights");
   }
   state.persistent_memory = WorkMemory(total, "the memory for weights and optimizer state", state.device.get());
   for (std::size_t i = 0; i < offsets.size(); ++i) {

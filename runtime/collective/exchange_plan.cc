@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/alignment.h"
 #include "runtime/device/team.h"
 
 namespace hone {
@@ -12,9 +13,8 @@ namespace {
 constexpr std::size_t kChunkBytes = std::size_t{512} << 10;
 /// A tensor's piece of that size does not share a chunk: packing would cost more than a message.
 constexpr std::size_t kAlone = std::size_t{64} << 10;
-constexpr std::size_t kAlignment = 8;  // of runs in a packed chunk: the largest element's
+constexpr std::size_t kRunAlignment = 8;  // of runs in a packed chunk: the largest element's
 
-std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 }  // namespace
 
@@ -36,7 +36,7 @@ void ExchangePlan::add(std::size_t tensor, std::int64_t begin, std::int64_t end)
   const bool alone = not whole_ and static_cast<std::size_t>(end - begin) * element >= kAlone;
   if (alone) open_ = false;
   while (begin < end) {
-    std::size_t offset = open_ ? aligned(chunks_.back().bytes) : 0;
+    std::size_t offset = open_ ? round_up(chunks_.back().bytes, kRunAlignment, "a chunk") : 0;
     if (not whole_ and offset + element > kChunkBytes) open_ = false, offset = 0;
     if (not open_) chunks_.push_back({runs_.size(), 0, 0});
     const std::int64_t room = whole_ ? end - begin : static_cast<std::int64_t>((kChunkBytes - offset) / element);

@@ -5,19 +5,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/alignment.h"
 #include "base/checked.h"
 
 namespace hone {
 
 namespace {
 
-constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kFewestSharedBytes = 32 * 1024;  // less is copied before another thread has begun
 
 /// A multiple of the alignment inside a buffer that is that much larger.
-std::byte* aligned(std::byte* start) {
+std::byte* aligned_within(std::byte* start) {
   const auto address = reinterpret_cast<std::uintptr_t>(start);
-  return start + (kAlignment - address % kAlignment) % kAlignment;
+  return start + (kTensorAlignment - address % kTensorAlignment) % kTensorAlignment;
 }
 
 bool reads_files(const BoundArrays& arrays) {
@@ -48,7 +48,7 @@ BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, Shu
     if (arrays.pre_batched() and feeds_.empty() and not column.row_shape.empty()) samples_each_ = column.row_shape[0];
     std::vector<std::int64_t> shape = column.row_shape;
     if (column.by_sample and not arrays.pre_batched()) shape.insert(shape.begin(), batch_size_);
-    feeds_.emplace_back(column.feed.name, TensorView(column.feed.dtype, std::move(shape), aligned(in_use_.columns[feeds_.size()].get())));
+    feeds_.emplace_back(column.feed.name, TensorView(column.feed.dtype, std::move(shape), aligned_within(in_use_.columns[feeds_.size()].get())));
   }
   if (not ahead) return;
   next_ = make_slot();
@@ -70,13 +70,13 @@ BatchReader::Slot BatchReader::make_slot() const {
   for (const BoundArrays::Column& column : arrays_.columns()) {
     const std::int64_t rows = column.by_sample ? batch_size_ : 1;
     const auto bytes = static_cast<std::size_t>(checked_multiply(rows, column.row_elements, "a batch")) * size_of(column.feed.dtype);
-    slot.columns.push_back(std::make_unique<std::byte[]>(bytes + kAlignment));
+    slot.columns.push_back(std::make_unique<std::byte[]>(bytes + kTensorAlignment));
     if (column.by_sample and not column.converter.only_copies())  // now, because later epochs may need more of it than the first
       for (std::vector<std::byte>& scratch : slot.scratch)
         scratch.resize(std::max(scratch.size(), (static_cast<std::size_t>(batch_size_) / slot.scratch.size() + 1) * column.array.row_bytes()));
     if (column.by_sample) continue;
     const std::byte* whole = column.array.rows(0, column.array.row_count(), slot.scratch[0]);
-    column.converter.convert(whole, aligned(slot.columns.back().get()), static_cast<std::size_t>(column.row_elements));
+    column.converter.convert(whole, aligned_within(slot.columns.back().get()), static_cast<std::size_t>(column.row_elements));
   }
   return slot;
 }
@@ -111,7 +111,7 @@ bool BatchReader::next() {
   }
   for (std::size_t column = 0; column < in_use_.columns.size(); ++column) {
     TensorView& view = feeds_[column].second;
-    view.data = aligned(in_use_.columns[column].get());
+    view.data = aligned_within(in_use_.columns[column].get());
     if (arrays_.columns()[column].by_sample and not arrays_.pre_batched()) view.shape[0] = size_;
   }
   return true;
@@ -140,7 +140,7 @@ void BatchReader::gather_rows(std::int64_t begin, std::int64_t last, Slot& slot,
     if (not column.by_sample) continue;
     const auto elements = static_cast<std::size_t>(column.row_elements);
     const std::size_t row_bytes = elements * size_of(column.feed.dtype);
-    std::byte* batch = aligned(slot.columns[index].get());
+    std::byte* batch = aligned_within(slot.columns[index].get());
     for (auto at = static_cast<std::size_t>(begin), end = at; at < stop; at = end) {
       for (end = at + 1; end < stop and samples[end] == samples[end - 1] + 1;) ++end;
       const auto rows = static_cast<std::int64_t>(end - at);

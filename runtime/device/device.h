@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/alignment.h"
 #include "runtime/collective/communicator.h"
 #include "runtime/library/rows.h"
 #include "runtime/plan/launch.h"

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/alignment.h"
 #include "base/diag.h"
 #include "base/huge_pages.h"
 #include "base/text.h"

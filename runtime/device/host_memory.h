@@ -8,9 +8,6 @@
 
 namespace hone {
 
-/// Every tensor the runtime owns begins at a multiple of this: a cache line, and the widest vector register.
-inline constexpr std::size_t kTensorAlignment = 64;
-
 /// Bytes that this process may use at most: the machine's memory, or its control group's limit if that is smaller.
 std::uint64_t host_memory_bytes();
 /// Bytes of it that nobody uses at the moment, as the system tells.

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/alignment.h"
 #include "base/check.h"
 #include "base/checked.h"
 #include "base/diag.h"
@@ -53,7 +54,7 @@ std::byte* SimDevice::allocate(std::size_t bytes, std::string_view what) {
   if (bytes > free_memory())
     throw Error(Code::kMemory, fmt::format("{} takes {}, and {} has {} of {} left", what, human_bytes(bytes), name(), human_bytes(free_memory()), human_bytes(options_.memory_bytes)), {},
                 {"take a smaller batch, or --batch auto for the largest that fits", "compile with --memory-limit, so that activations are made again in the backward pass", "give the device more memory: HONE_SIM=memory=BYTES"});
-  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
+  const std::size_t rounded = round_up(std::max<std::size_t>(bytes, 1), kTensorAlignment, "device memory");
   HostMemory memory(rounded, what);
   std::memset(memory.data(), kPoison, rounded);
   std::byte* const place = memory.data();

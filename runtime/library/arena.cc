@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/alignment.h"
 #include "base/checked.h"
 #include "runtime/library/step_spec.h"
 
@@ -11,14 +12,12 @@ namespace {
 
 using plan::Buffer;
 
-constexpr std::int64_t kAlignment = 64;  // of everything that is placed
-
 bool is_known(const Dim& size, const DimBindings& sizes) {
   const std::vector<std::string> symbols = size.symbols();
   return std::all_of(symbols.begin(), symbols.end(), [&](const std::string& symbol) { return sizes.contains(symbol); });
 }
 
-std::int64_t aligned(std::int64_t bytes) { return checked_add(bytes, kAlignment - 1, "the arena") / kAlignment * kAlignment; }
+std::int64_t placed_bytes(std::int64_t bytes) { return round_up(bytes, kTensorAlignment, "the arena"); }
 
 LibrarySpec spec_of(const plan::Entry& entry, const plan::LibraryStep& step, const DimBindings& sizes) {
   return library_spec(step, sizes, [&](std::uint32_t buffer) { return TensorType{.dtype = entry.buffers[buffer].dtype, .shape = evaluate(entry.buffers[buffer].shape, sizes)}; });
@@ -59,7 +58,7 @@ class Measure {
   bool add_region(const plan::RegionStep& step, std::uint32_t number) {
     const std::size_t first = step.kind == plan::RegionStep::Kind::kScan ? 0 : 1;
     std::int64_t states = 0;
-    for (std::size_t i = 0; i < step.states; ++i) states += aligned(needs_.buffers[static_cast<std::size_t>(step.operands[first + i])]);
+    for (std::size_t i = 0; i < step.states; ++i) states += placed_bytes(needs_.buffers[static_cast<std::size_t>(step.operands[first + i])]);
     needs_.steps[number] = 2 * states;
     for (const plan::Entry& body : step.bodies) {
       const auto size = arena_size(body, sizes_);
@@ -104,7 +103,7 @@ std::int64_t library_scratch(const plan::Entry& entry, const DimBindings& sizes)
     if (const auto* library = std::get_if<plan::LibraryStep>(&step.what)) {
       const bool on_device = not find_library_row(library->row)->device_library.empty();
       const std::size_t scratch = on_device ? device_scratch(spec_of(entry, *library, sizes)) + kDeviceScratchAlignment : describe(entry, *library, sizes).scratch_bytes;
-      bytes = std::max(bytes, aligned(checked_cast<std::int64_t>(scratch, "library scratch")));
+      bytes = std::max(bytes, placed_bytes(checked_cast<std::int64_t>(scratch, "library scratch")));
     }
   }
   return bytes + bodies;
@@ -112,7 +111,7 @@ std::int64_t library_scratch(const plan::Entry& entry, const DimBindings& sizes)
 
 std::int64_t fed_bytes(const plan::Entry& entry, const DimBindings& sizes) {
   std::int64_t bytes = 0;
-  for (const plan::Feed& feed : entry.feeds) bytes = checked_add(bytes, aligned(element_count(feed.shape).evaluate(sizes) * static_cast<std::int64_t>(size_of(feed.dtype))), "the feeds");
+  for (const plan::Feed& feed : entry.feeds) bytes = checked_add(bytes, placed_bytes(element_count(feed.shape).evaluate(sizes) * static_cast<std::int64_t>(size_of(feed.dtype))), "the feeds");
   return bytes;
 }
 
@@ -122,7 +121,7 @@ double library_operations(const plan::Entry& entry, const plan::LibraryStep& ste
 
 std::int64_t persistent_bytes(std::span<const plan::Persistent> persistents) {
   std::int64_t bytes = 0;
-  for (const plan::Persistent& persistent : persistents) bytes = checked_add(bytes, aligned(static_cast<std::int64_t>(persistent.initial.byte_count())), "the weights");
+  for (const plan::Persistent& persistent : persistents) bytes = checked_add(bytes, placed_bytes(static_cast<std::int64_t>(persistent.initial.byte_count())), "the weights");
   return bytes;
 }
 

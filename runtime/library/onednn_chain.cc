@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "base/alignment.h"
 #include "base/check.h"
 #include "runtime/library/onednn.h"
 
 namespace hone::onednn {
 namespace {
-
-constexpr std::size_t kAlignment = 64;
 
 dnnl::memory::dims row_major_strides(const dnnl::memory::dims& dims) {
   dnnl::memory::dims strides(dims.size(), 1);
@@ -97,7 +96,7 @@ MemoryId Chain::add_memory(const dnnl::memory::desc& desc, Place place, std::siz
 
 MemoryId Chain::add_scratch(const dnnl::memory::desc& desc) {
   const std::size_t offset = description_.scratch_bytes;
-  description_.scratch_bytes += (desc.get_size() + kAlignment - 1) / kAlignment * kAlignment;
+  description_.scratch_bytes += round_up(desc.get_size(), kTensorAlignment, "library scratch");
   return add_memory(desc, Place::kScratch, offset);
 }
 

@@ -7,16 +7,12 @@
 #include <numeric>
 #include <vector>
 
+#include "base/alignment.h"
 #include "base/check.h"
-#include "base/checked.h"
 #include "runtime/plan/plan.h"
 
 namespace hone::plan {
 namespace {
-
-constexpr std::int64_t kAlignment = 64;
-
-std::int64_t aligned(std::int64_t bytes) { return checked_add(bytes, kAlignment - 1, "the arena") / kAlignment * kAlignment; }
 
 bool alive_together(const Interval& a, const Interval& b) { return a.first <= b.last and b.first <= a.last; }
 
@@ -135,7 +131,7 @@ Placement place_buffers(std::span<const Interval> intervals) {
   for (const Interval& interval : intervals) {
     HONE_CHECK(interval.first <= interval.last and interval.bytes >= 0, "a buffer that dies before it lives, or of negative size");
     exact.push_back(interval.bytes);
-    rounded.push_back(aligned(interval.bytes));
+    rounded.push_back(round_up(interval.bytes, kTensorAlignment, "the arena"));
   }
   const std::int64_t reachable = largest_sum(intervals, rounded);
   // Trying an order is quadratic; very large graphs stop at a good answer instead of looking for the best.

@@ -15,6 +15,7 @@
 #include <new>
 #include <set>
 
+#include "base/alignment.h"
 #include "base/check.h"
 #include "base/diag.h"
 #include "base/files.h"
@@ -29,7 +30,7 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr std::array<char, 8> kMagic = {'H', 'O', 'N', 'E', 'P', 'L', 'A', 'N'};
 constexpr std::uint32_t kFormatVersion = 2;
-constexpr std::uint64_t kAlignment = 64;
+constexpr std::uint64_t kSectionAlignment = 64;
 constexpr std::uint32_t kFeaturesSection = 0, kMetadataSection = 1, kFirstBlob = 2;
 
 /// What a plan may ask of its reader. A plan names what it uses, and a reader refuses what is not in this list.
@@ -63,7 +64,7 @@ static_assert(sizeof(Section) == 32);
 
 std::uint64_t hash_of(std::span<const std::byte> bytes) { return XXH64(bytes.data(), bytes.size(), 0); }
 std::uint64_t hash_of(const Header& header) { return XXH64(&header, offsetof(Header, header_hash), 0); }
-std::uint64_t aligned(std::uint64_t position) { return (position + kAlignment - 1) / kAlignment * kAlignment; }
+std::uint64_t section_start(std::uint64_t position) { return round_up(position, kSectionAlignment, "the plan's sections"); }
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 
 // Writing
@@ -104,7 +105,7 @@ class SectionWriter {
     std::uint64_t position = sizeof(Header) + table.size() * sizeof(Section);
     for (std::size_t i = 0; i < table.size(); ++i) {
       const SectionKind kind = i == kFeaturesSection ? SectionKind::kFeatures : i == kMetadataSection ? SectionKind::kMetadata : SectionKind::kBlob;
-      table[i] = {.kind = kind, .zero = 0, .offset = aligned(position), .bytes = contents_[i].bytes.size(), .hash = contents_[i].hash};
+      table[i] = {.kind = kind, .zero = 0, .offset = section_start(position), .bytes = contents_[i].bytes.size(), .hash = contents_[i].hash};
       position = table[i].offset + table[i].bytes;
     }
     Header header;
@@ -115,7 +116,7 @@ class SectionWriter {
     file.write(std::as_bytes(std::span(&header, 1)));
     file.write(std::as_bytes(std::span(table)));
     for (const Content& content : contents_) {
-      file.pad_to(kAlignment);
+      file.pad_to(kSectionAlignment);
       file.write(content.bytes);
     }
   }
@@ -185,7 +186,7 @@ class SectionReader {
     const Section& section = table_[number];
     const SectionKind expected = number == kFeaturesSection ? SectionKind::kFeatures : number == kMetadataSection ? SectionKind::kMetadata : SectionKind::kBlob;
     if (section.kind != expected or section.zero != 0) damaged(path_, fmt::format("section {} is of an unknown kind", number));
-    if (section.offset != aligned(end_of_previous) or section.offset > bytes_.size() or section.bytes > bytes_.size() - section.offset)
+    if (section.offset != section_start(end_of_previous) or section.offset > bytes_.size() or section.bytes > bytes_.size() - section.offset)
       damaged(path_, fmt::format("section {} lies outside of the file", number));
     for (std::uint64_t i = end_of_previous; i < section.offset; ++i)
       if (bytes_[i] != std::byte{0}) damaged(path_, fmt::format("there are bytes before section {}", number));
