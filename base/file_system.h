@@ -15,6 +15,9 @@
 
 namespace hone {
 
+/// Bytes that are read or written by one call; Linux itself stops a little below 2 GiB.
+inline constexpr std::size_t kLongestTransfer = std::size_t{1} << 30;
+
 /// The calls, and as base class the real ones. Each behaves like the POSIX call of its name: -1 (or null) and errno on failure.
 class FileSystem {
  public:

@@ -22,7 +22,6 @@ namespace hone {
 namespace {
 
 constexpr std::size_t kBufferBytes = 256 * 1024;
-constexpr std::size_t kLongestTransfer = std::size_t{1} << 30;  // Linux itself stops a little below 2 GiB
 
 /// A file that is closed at the end of the scope.
 struct OpenFile {

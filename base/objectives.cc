@@ -106,9 +106,13 @@ std::int64_t top_k_of_metric(std::string_view name) {
 }
 
 bool higher_is_better(std::string_view reported) {
-  constexpr std::string_view kValidation = "val_";
-  const MetricKind* metric = find_metric(reported.starts_with(kValidation) ? reported.substr(kValidation.size()) : reported);
+  const MetricKind* metric = find_metric(reported.starts_with(kOfValidation) ? reported.substr(kOfValidation.size()) : reported);
   return metric != nullptr and metric->higher_is_better;
+}
+
+double worst_value(std::string_view reported) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return higher_is_better(reported) ? -kInfinity : kInfinity;
 }
 
 double auc_threshold(std::int64_t i) {

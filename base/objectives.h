@@ -40,8 +40,12 @@ std::span<const MetricKind> metric_kinds();
 const MetricKind* find_metric(std::string_view name);
 /// K of "top_K_accuracy", 1 of "accuracy", 0 of anything else.
 std::int64_t top_k_of_metric(std::string_view name);
+/// What is reported of the validation data has this before its name.
+inline constexpr std::string_view kOfValidation = "val_";
 /// Is a larger value of what a run reports ("loss", "val_auc", ...) a better one? False for what is no metric.
 bool higher_is_better(std::string_view reported);
+/// What every value of it is better than: -infinity where larger ones are better, else infinity.
+double worst_value(std::string_view reported);
 
 /// auc: how many of the scores' positives and negatives lie above each of so many thresholds.
 inline constexpr std::int64_t kAucThresholds = 200;

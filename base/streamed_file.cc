@@ -21,7 +21,6 @@ namespace hone {
 namespace {
 
 constexpr std::size_t kPieceBytes = 256 * 1024;
-constexpr std::size_t kLongestTransfer = std::size_t{1} << 30;  // Linux itself stops a little below 2 GiB
 
 /// Not /tmp where that can be helped: it is often memory.
 std::string scratch_folder() {

@@ -13,15 +13,15 @@ namespace hone::onnx {
 
 namespace {
 
-constexpr std::int64_t kMostElements = 64;
+constexpr std::int64_t kMostFoldedElements = 64;
 constexpr std::size_t kMostNodes = 64;
 
 bool is_small(const Type& type) {
   std::int64_t count = 1;
   for (const Dim& extent : type.shape) {
-    if (not extent.is_constant() or extent.value() < 0 or extent.value() > kMostElements) return false;
+    if (not extent.is_constant() or extent.value() < 0 or extent.value() > kMostFoldedElements) return false;
     count *= std::max<std::int64_t>(extent.value(), 1);
-    if (count > kMostElements) return false;
+    if (count > kMostFoldedElements) return false;
   }
   return true;
 }
@@ -62,7 +62,7 @@ std::optional<Computation> computation_of(const Graph& graph, ValueId wanted) {
     const ValueId id = open.back();
     open.pop_back();
     if (auto tensor = given(graph, id)) {
-      if (tensor->element_count() > kMostElements) return std::nullopt;
+      if (tensor->element_count() > kMostFoldedElements) return std::nullopt;
       computation.values.insert_or_assign(id, *std::move(tensor));
       continue;
     }

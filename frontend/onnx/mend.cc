@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <optional>
 
@@ -13,12 +12,6 @@
 namespace hone::onnx {
 
 namespace {
-
-bool all_elements_equal(const Tensor& tensor) {
-  const std::span<const std::byte> bytes = tensor.bytes();
-  const std::size_t element = size_of(tensor.dtype());
-  return bytes.size() < 2 * element or std::memcmp(bytes.data(), bytes.data() + element, bytes.size() - element) == 0;
-}
 
 // --- Names that Identity nodes give to weights ---
 

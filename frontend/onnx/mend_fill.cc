@@ -9,8 +9,8 @@ namespace hone::onnx {
 
 namespace {
 
-constexpr std::int64_t kMostElements = std::int64_t{1} << 29;  // protobuf ends at 2 GiB
-constexpr int kMostSteps = 16;                               // from a weight to the layer that reads it
+constexpr std::int64_t kMostFilled = std::int64_t{1} << 29;  // protobuf ends at 2 GiB
+constexpr int kMostStepsToLayer = 16;                        // from a weight to the layer that reads it
 
 template <typename... Names>
 bool is_one_of(const std::string& op_type, Names... names) {
@@ -61,7 +61,7 @@ std::optional<TensorProto> filled(const MendModel& m, const NodeProto& node) {
   TensorProto weight;
   std::int64_t count = 1;
   for (const std::int64_t extent : shape->data<std::int64_t>()) {
-    if (extent <= 0 or extent > kMostElements / count) return std::nullopt;
+    if (extent <= 0 or extent > kMostFilled / count) return std::nullopt;
     count *= extent;
     weight.add_dims(extent);
   }
@@ -80,7 +80,7 @@ void fill_weights(MendModel& m) {
   for (int i = 0; i < m.graph().node_size(); ++i) {
     const NodeProto& node = m.graph().node(i);
     if (node.op_type() != "ConstantOfShape" or node.output_size() != 1 or m.is_read_outside(node.output(0))) continue;
-    if (not stands_for_weight(m, node.output(0), layers, kMostSteps)) continue;
+    if (not stands_for_weight(m, node.output(0), layers, kMostStepsToLayer)) continue;
     if (auto weight = filled(m, node)) {
       m.add_weight(*std::move(weight));
       m.remove_node(i);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/patterns.h"
 #include "base/text.h"
@@ -17,6 +18,12 @@ bool is_float_tensor(const TensorProto& tensor) {
 }
 
 }  // namespace
+
+bool all_elements_equal(const Tensor& tensor) {
+  const std::span<const std::byte> bytes = tensor.bytes();
+  const std::size_t element = size_of(tensor.dtype());
+  return bytes.size() < 2 * element or std::memcmp(bytes.data(), bytes.data() + element, bytes.size() - element) == 0;
+}
 
 MendModel::MendModel(ModelProto& model, const std::string& file, const std::string& folder, const MendOptions& options, Diags& diags)
     : model_(model), graph_(*model.mutable_graph()), folder_(folder), options_(options), diags_(diags), locations_(graph_.node(), file), program_(graph_) {

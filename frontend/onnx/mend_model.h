@@ -18,6 +18,9 @@
 
 namespace hone::onnx {
 
+/// Do all elements have the same bytes? So do none and one.
+bool all_elements_equal(const Tensor& tensor);
+
 class MendModel {
  public:
   MendModel(ModelProto& model, const std::string& file, const std::string& folder, const MendOptions& options, Diags& diags);

@@ -27,11 +27,6 @@ bool is_transpose(const Tensor& a, const Tensor& b) {
   return true;
 }
 
-bool all_elements_equal(const Tensor& tensor) {
-  const std::size_t element = size_of(tensor.dtype());
-  return tensor.byte_count() < 2 * element or std::memcmp(tensor.bytes().data(), tensor.bytes().data() + element, tensor.byte_count() - element) == 0;
-}
-
 /// Weights that may be equal up to a transpose: same element type, extents and outermost elements. Only they are read.
 using Groups = std::map<std::string, std::vector<std::string>>;
 

@@ -15,7 +15,6 @@ namespace hone::onnx {
 
 namespace {
 
-constexpr const char* kRename = "names of values are unique in a graph: export the model again";
 constexpr int kGiven = -1;  // an input or initializer, not a node's result
 
 /// Who makes which value, and which nodes are needed.
@@ -61,14 +60,14 @@ class Connections {
   void collect_given() {
     std::set<std::string_view> inputs;
     for (const std::string_view input : body_.inputs) {
-      if (not inputs.insert(input).second) diags_.error(Code::kBadGraph, fmt::format("there are two inputs named {}", quoted(input)), locations_.file(), {kRename});
+      if (not inputs.insert(input).second) diags_.error(Code::kBadGraph, fmt::format("there are two inputs named {}", quoted(input)), locations_.file(), {kRenameValues});
       makers_.emplace(input, kGiven);
     }
     if (body_.graph == nullptr) return;
     std::set<std::string_view> initializers;
     for (const TensorProto& tensor : body_.graph->initializer()) {
       if (not initializers.insert(tensor.name()).second)
-        diags_.error(Code::kBadGraph, fmt::format("there are two initializers named {}", quoted(tensor.name())), locations_.file(), {kRename});
+        diags_.error(Code::kBadGraph, fmt::format("there are two initializers named {}", quoted(tensor.name())), locations_.file(), {kRenameValues});
       makers_.emplace(tensor.name(), kGiven);
     }
     for (const SparseTensorProto& sparse : body_.graph->sparse_initializer()) makers_.emplace(sparse.values().name(), kGiven);

@@ -10,6 +10,9 @@
 
 namespace hone::onnx {
 
+/// What to do about two values of one name.
+inline constexpr const char* kRenameValues = "names of values are unique in a graph: export the model again";
+
 /// Where nodes are: the node's name (its first result's, if it has none or shares it) and the layer that the exporter left in its metadata or name.
 class Locations {
  public:

@@ -8,13 +8,13 @@
 #include "base/text.h"
 #include "formats/onnx_file.h"
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/order.h"
 
 namespace hone::onnx {
 
 namespace {
 
 constexpr const char* kMadeUp = "no machine holds that: look at the sizes that the model computes, or export it again";
-constexpr const char* kRename = "names of values are unique in a graph: export the model again";
 
 /// Names of values that stand where models keep what they learn: operands that an importer calls parameters, and what is added to a product.
 std::set<std::string_view> learned_places(const GraphProto& graph) {
@@ -88,7 +88,7 @@ class FedInputs {
 
   Item tensor(const TypeProto::Tensor& type, const std::string& name) {
     const Type declared = declared_type(type, "input " + quoted(name), name, symbols_, file_);
-    if (not names_.insert(name).second) throw Error(Code::kBadGraph, fmt::format("there are two inputs named {}", quoted(name)), file_, {kRename});
+    if (not names_.insert(name).second) throw Error(Code::kBadGraph, fmt::format("there are two inputs named {}", quoted(name)), file_, {kRenameValues});
     return builder_.input(Role::kInput, name, declared);
   }
 

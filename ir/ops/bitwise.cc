@@ -9,7 +9,7 @@ namespace hone::op {
 
 namespace {
 
-constexpr std::string_view kNoSlope = "its result is bits";
+constexpr std::string_view kResultIsBits = "its result is bits";
 
 std::vector<Type> infer_bits(Infer& infer) {
   infer.require(is_integer(infer.dtype(0)), Code::kType, "needs integers");
@@ -23,7 +23,7 @@ constinit const OpDef bit_and = {
     .doc = "y = a & b",
     .inputs = {"a", "b"},
     .infer = infer_bits,
-    .grad = no_gradient(kNoSlope),
+    .grad = no_gradient(kResultIsBits),
     .scalar = [](const Args& x) { return expr::bit_and(x[0], x[1]); },
     .onnx = "BitwiseAnd",
 };
@@ -33,7 +33,7 @@ constinit const OpDef bit_or = {
     .doc = "y = a | b",
     .inputs = {"a", "b"},
     .infer = infer_bits,
-    .grad = no_gradient(kNoSlope),
+    .grad = no_gradient(kResultIsBits),
     .scalar = [](const Args& x) { return expr::bit_or(x[0], x[1]); },
     .onnx = "BitwiseOr",
 };
@@ -43,7 +43,7 @@ constinit const OpDef bit_xor = {
     .doc = "y = a ^ b",
     .inputs = {"a", "b"},
     .infer = infer_bits,
-    .grad = no_gradient(kNoSlope),
+    .grad = no_gradient(kResultIsBits),
     .scalar = [](const Args& x) { return expr::bit_xor(x[0], x[1]); },
     .onnx = "BitwiseXor",
 };
@@ -53,7 +53,7 @@ constinit const OpDef bit_not = {
     .doc = "y = ~x",
     .inputs = {"x"},
     .infer = infer_bits,
-    .grad = no_gradient(kNoSlope),
+    .grad = no_gradient(kResultIsBits),
     .scalar = [](const Args& x) { return expr::bit_not(x[0]); },
     .onnx = "BitwiseNot",
 };
@@ -63,7 +63,7 @@ constinit const OpDef shift_left = {
     .doc = "y = x << by; 0 where `by` is negative or not below the width",
     .inputs = {"x", "by"},
     .infer = infer_bits,
-    .grad = no_gradient(kNoSlope),
+    .grad = no_gradient(kResultIsBits),
     .scalar = [](const Args& x) { return expr::shift_left(x[0], x[1]); },
 };
 
@@ -72,7 +72,7 @@ constinit const OpDef shift_right = {
     .doc = "y = x >> by, with the sign drawn in; 0 where `by` is negative or not below the width",
     .inputs = {"x", "by"},
     .infer = infer_bits,
-    .grad = no_gradient(kNoSlope),
+    .grad = no_gradient(kResultIsBits),
     .scalar = [](const Args& x) { return expr::shift_right(x[0], x[1]); },
 };
 
@@ -87,7 +87,7 @@ constinit const OpDef bit_cast = {
                         fmt::format("{} and {} have different widths", to_string(infer.dtype(0)), to_string(infer.attrs[kTo])));
           return std::vector<Type>{{infer.attrs[kTo], infer.shape(0)}};
         },
-    .grad = no_gradient(kNoSlope),
+    .grad = no_gradient(kResultIsBits),
     .host = &host::bit_cast,
 };
 

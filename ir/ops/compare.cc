@@ -13,7 +13,7 @@ std::vector<Type> infer_compare(Infer& infer) {
 namespace op {
 
 namespace {
-constexpr std::string_view kNoSlope = "its result is true or false";
+constexpr std::string_view kResultIsTruth = "its result is true or false";
 
 std::vector<Type> infer_logic(Infer& infer) {
   infer.require(infer.dtype(0) == DType::kBool, Code::kType, "needs bool operands");
@@ -26,7 +26,7 @@ constinit const OpDef equal = {
     .doc = "y = a == b; false for NaN",
     .inputs = {"a", "b"},
     .infer = infer_compare,
-    .grad = no_gradient(kNoSlope),
+    .grad = no_gradient(kResultIsTruth),
     .scalar = [](const Args& x) { return expr::equal(x[0], x[1]); },
     .onnx = "Equal",
 };
@@ -36,7 +36,7 @@ constinit const OpDef less = {
     .doc = "y = a < b; false for NaN",
     .inputs = {"a", "b"},
     .infer = infer_compare,
-    .grad = no_gradient(kNoSlope),
+    .grad = no_gradient(kResultIsTruth),
     .scalar = [](const Args& x) { return expr::less(x[0], x[1]); },
     .onnx = "Less",
 };
@@ -46,7 +46,7 @@ constinit const OpDef less_equal = {
     .doc = "y = a <= b; false for NaN",
     .inputs = {"a", "b"},
     .infer = infer_compare,
-    .grad = no_gradient(kNoSlope),
+    .grad = no_gradient(kResultIsTruth),
     .scalar = [](const Args& x) { return expr::less_equal(x[0], x[1]); },
     .onnx = "LessOrEqual",
 };
@@ -56,7 +56,7 @@ constinit const OpDef greater = {
     .doc = "y = a > b; false for NaN",
     .inputs = {"a", "b"},
     .infer = infer_compare,
-    .grad = no_gradient(kNoSlope),
+    .grad = no_gradient(kResultIsTruth),
     .scalar = [](const Args& x) { return expr::greater(x[0], x[1]); },
     .onnx = "Greater",
 };
@@ -66,7 +66,7 @@ constinit const OpDef greater_equal = {
     .doc = "y = a >= b; false for NaN",
     .inputs = {"a", "b"},
     .infer = infer_compare,
-    .grad = no_gradient(kNoSlope),
+    .grad = no_gradient(kResultIsTruth),
     .scalar = [](const Args& x) { return expr::greater_equal(x[0], x[1]); },
     .onnx = "GreaterOrEqual",
 };
@@ -76,7 +76,7 @@ constinit const OpDef logical_not = {
     .doc = "y = not x",
     .inputs = {"x"},
     .infer = infer_logic,
-    .grad = no_gradient(kNoSlope),
+    .grad = no_gradient(kResultIsTruth),
     .scalar = [](const Args& x) { return expr::logical_not(x[0]); },
     .onnx = "Not",
 };
@@ -86,7 +86,7 @@ constinit const OpDef logical_and = {
     .doc = "y = a and b",
     .inputs = {"a", "b"},
     .infer = infer_logic,
-    .grad = no_gradient(kNoSlope),
+    .grad = no_gradient(kResultIsTruth),
     .scalar = [](const Args& x) { return expr::logical_and(x[0], x[1]); },
     .onnx = "And",
 };
@@ -96,7 +96,7 @@ constinit const OpDef logical_or = {
     .doc = "y = a or b",
     .inputs = {"a", "b"},
     .infer = infer_logic,
-    .grad = no_gradient(kNoSlope),
+    .grad = no_gradient(kResultIsTruth),
     .scalar = [](const Args& x) { return expr::logical_or(x[0], x[1]); },
     .onnx = "Or",
 };
@@ -126,7 +126,7 @@ constinit const OpDef is_finite = {
     .doc = "y = x is neither NaN nor infinite",
     .inputs = {"x"},
     .infer = infer_compare,
-    .grad = no_gradient(kNoSlope),
+    .grad = no_gradient(kResultIsTruth),
     .scalar = [](const Args& x) { return expr::logical_not(expr::logical_or(expr::is_nan(x[0]), expr::is_inf(x[0]))); },
 };
 

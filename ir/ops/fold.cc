@@ -11,10 +11,10 @@ namespace {
 
 constexpr FixedList<AttrRef, 12> kFoldAttrs = {kKernel, kStrides, kDilations, kPadsBegin, kSpatial};
 
-std::size_t spatial_rank(const Attrs& attrs) { return attrs[kKernel].size(); }
+std::size_t window_rank(const Attrs& attrs) { return attrs[kKernel].size(); }
 
 void require_attributes(const Infer& infer, std::size_t rank) {
-  const std::size_t n = spatial_rank(infer.attrs);
+  const std::size_t n = window_rank(infer.attrs);
   infer.require(infer.rank(0) == rank, Code::kShape, fmt::format("the operand needs {} axes", rank));
   infer.require(
       infer.attrs[kStrides].size() == n and infer.attrs[kDilations].size() == n and infer.attrs[kPadsBegin].size() == n and infer.attrs[kSpatial].size() == n,
@@ -24,7 +24,7 @@ void require_attributes(const Infer& infer, std::size_t rank) {
                   "kernel, strides and dilations must be at least 1");
 }
 
-Shape blocks_of(const Compute& c, const Shape& columns) { return Shape(columns.end() - static_cast<std::ptrdiff_t>(spatial_rank(c.attrs)), columns.end()); }
+Shape blocks_of(const Compute& c, const Shape& columns) { return Shape(columns.end() - static_cast<std::ptrdiff_t>(window_rank(c.attrs)), columns.end()); }
 
 Indices joined(const Indices& outer, const Indices& middle, const Indices& last = {}) {
   Indices index = {outer[0], outer[1]};
@@ -42,7 +42,7 @@ constinit const OpDef im2col = {
     .attrs = kFoldAttrs,
     .infer =
         [](Infer& infer) {
-          require_attributes(infer, spatial_rank(infer.attrs) + 2);
+          require_attributes(infer, window_rank(infer.attrs) + 2);
           Type type{infer.dtype(0), {infer.shape(0)[0], infer.shape(0)[1]}};
           for (const std::int64_t extent : infer.attrs[kKernel]) type.shape.push_back(extent);
           type.shape.insert(type.shape.end(), infer.attrs[kSpatial].begin(), infer.attrs[kSpatial].end());
@@ -53,7 +53,7 @@ constinit const OpDef im2col = {
         [](Compute& c) {
           const Indices at = c.outer(c.result_shape());
           const Window window =
-              window_at(c, spatial(c.attrs, c.shape(0)), c.attrs[kSpatial], shape_of(c.attrs[kKernel]), &at[2 + spatial_rank(c.attrs)], &at[2]);
+              window_at(c, spatial(c.attrs, c.shape(0)), c.attrs[kSpatial], shape_of(c.attrs[kKernel]), &at[2 + window_rank(c.attrs)], &at[2]);
           c.store(0, at, c.load_if(window.inside, 0, joined(at, window.at)));
         },
 };
@@ -65,7 +65,7 @@ constinit const OpDef col2im = {
     .attrs = kFoldAttrs,
     .infer =
         [](Infer& infer) {
-          const std::size_t n = spatial_rank(infer.attrs);
+          const std::size_t n = window_rank(infer.attrs);
           require_attributes(infer, 2 * n + 2);
           for (std::size_t i = 0; i < n; ++i) infer.unify(infer.shape(0)[i + 2], infer.attrs[kKernel][i], "extents of the window");
           Type type{infer.dtype(0), {infer.shape(0)[0], infer.shape(0)[1]}};
@@ -76,7 +76,7 @@ constinit const OpDef col2im = {
         [](Grad& g) {
           Attrs attrs = g.attrs;
           const Shape& columns = g.x(0).shape();
-          attrs.set(kSpatial = Shape(columns.end() - static_cast<std::ptrdiff_t>(spatial_rank(g.attrs)), columns.end()));
+          attrs.set(kSpatial = Shape(columns.end() - static_cast<std::ptrdiff_t>(window_rank(g.attrs)), columns.end()));
           g.flow(0, op::im2col(g.dy(), attrs));
         },
     .compute =

@@ -3,6 +3,7 @@
 // Layouts: x[B,C,S,D], index[B or 1,P,T], weight as index, y[B,C,P,D]: T taps for each of P positions; C and D share them, and all of B if theirs is 1.
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
+#include "ir/ops/window.h"
 
 namespace hone::op {
 
@@ -28,10 +29,6 @@ void require_weight_like_index(Infer& infer) {
 
 /// Where the taps of batch element `b`, position `p` are.
 Indices tap(Compute& c, const Shape& index, Scalar b, Scalar p, Scalar t) { return {index[0].is_constant(1) ? c.index_constant(0) : b, p, t}; }
-
-Scalar within(Compute& c, Scalar at, Dim extent) {
-  return expr::logical_and(expr::greater_equal(at, c.index_constant(0)), expr::less(at, c.size(extent)));
-}
 
 void compute_gather_sum(Compute& c) {
   const Indices y = c.outer(c.result_shape());

@@ -2,6 +2,7 @@
 #include "ir/kernel/scalar_math.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
+#include "ir/ops/window.h"
 
 namespace hone::op {
 
@@ -19,10 +20,6 @@ using PlaceFn = Place (*)(Compute& c, const Shape& x, const Indices& at);
 Scalar resolved(Compute& c, Scalar index, Dim extent) {
   const Scalar at = expr::cast(index, DType::kI64);
   return expr::select(expr::less(at, c.index_constant(0)), at + c.size(extent), at);
-}
-
-Scalar within(Compute& c, Scalar at, Dim extent) {
-  return expr::logical_and(expr::greater_equal(at, c.index_constant(0)), expr::less(at, c.size(extent)));
 }
 
 std::ptrdiff_t axis_of(const Attrs& attrs) { return static_cast<std::ptrdiff_t>(attrs[kAxis]); }

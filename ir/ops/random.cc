@@ -80,7 +80,7 @@ std::vector<Type> infer_random(Infer& infer) {
   return {{infer.attrs[kTo], infer.attrs[kShape]}};
 }
 
-constexpr std::string_view kNoSlope = "random numbers depend on no float";
+constexpr std::string_view kResultIsRandom = "random numbers depend on no float";
 
 Val draw(const OpDef& op, Builder& builder, Shape shape, DType dtype, std::int64_t seed) {
   const Val no_step;
@@ -134,7 +134,7 @@ constinit const OpDef random_uniform = {
     .inputs = {"step?", "first?"},
     .attrs = {kShape, kTo, kSeed, kStream, kBatchAxis},
     .infer = infer_random,
-    .grad = no_gradient(kNoSlope),
+    .grad = no_gradient(kResultIsRandom),
     .compute =
         [](Compute& c) {
           const Indices at = c.outer(c.result_shape());
@@ -149,7 +149,7 @@ constinit const OpDef random_normal = {
     .inputs = {"step?", "first?"},
     .attrs = {kShape, kTo, kSeed, kStream, kBatchAxis},
     .infer = infer_random,
-    .grad = no_gradient(kNoSlope),
+    .grad = no_gradient(kResultIsRandom),
     .compute =
         [](Compute& c) {
           const Indices at = c.outer(c.result_shape());

@@ -5,6 +5,7 @@
 #include "ir/kernel/scalar_math.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
+#include "ir/ops/window.h"
 
 namespace hone::op {
 
@@ -109,7 +110,7 @@ void compute_resize_taps(Compute& c) {
   const auto weight = [&](Scalar at) {
     const Scalar value = filter(attrs, expr::abs(expr::cast(at, DType::kF64) - position) * stretch);
     if (not attrs[kExcludeOutside]) return value;
-    const Scalar inside = expr::logical_and(expr::greater_equal(at, c.index_constant(0)), expr::less(at, c.size(attrs[kSizes][0])));
+    const Scalar inside = within(c, at, attrs[kSizes][0]);
     return expr::select(inside, value, expr::like(value, 0));
   };
   const bool normalized = attrs[kAntialias] or attrs[kExcludeOutside];

@@ -5,6 +5,7 @@
 
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
+#include "ir/ops/window.h"
 
 namespace hone::op {
 
@@ -246,7 +247,7 @@ constinit const OpDef pad = {
             }
             const Scalar offset = at[i] - c.size(start);
             const Scalar position = step == 1 ? offset : expr::floordiv(offset, c.index_constant(step));
-            inside = both(inside, expr::logical_and(expr::greater_equal(position, c.index_constant(0)), expr::less(position, c.size(extent))));
+            inside = both(inside, within(c, position, extent));
             if (step != 1) inside = expr::logical_and(inside, expr::equal(offset, position * static_cast<double>(step)));
             from.push_back(position);
           }

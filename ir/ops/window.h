@@ -23,6 +23,11 @@ std::vector<T> activation(const Attrs& attrs, T sample, T channel, std::span<con
   return axes;
 }
 
+/// Is 0 <= at < extent?
+inline Scalar within(Compute& c, Scalar at, Dim extent) {
+  return expr::logical_and(expr::greater_equal(at, c.index_constant(0)), expr::less(at, c.size(extent)));
+}
+
 /// A position along every spatial axis, and whether all of them are inside (invalid: always).
 struct Window {
   Indices at;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/objectives.h"
 #include "base/text.h"
 #include "runtime/train/axis.h"
 
@@ -18,8 +19,7 @@ constexpr int kLeft = 62, kRight = 14, kTop = 46, kBottom = 42;  // around the p
 constexpr int kPlotWidth = kPanelWidth - kLeft - kRight, kPlotHeight = kPanelHeight - kTop - kBottom;
 constexpr int kTitleHeight = 40, kPanelsInRow = 2;
 constexpr std::size_t kSlices = kPlotWidth;  // a line is not drawn finer than this
-constexpr std::size_t kLongestName = 40;
-constexpr std::string_view kOfValidation = "val_";
+constexpr std::size_t kLongestLegend = 40;
 
 constexpr std::string_view kStyle =
     "text{font-family:sans-serif;font-size:11px;fill:#444}.title{font-size:13px;font-weight:bold;fill:#222}.grid{stroke:#e4e4e4}.frame{fill:none;stroke:#999}"
@@ -41,7 +41,7 @@ struct Panel {
 
 std::string escaped(std::string_view text) {
   std::string result;
-  for (const char c : printable(text, kLongestName)) {
+  for (const char c : printable(text, kLongestLegend)) {
     if (c == '&') result += "&amp;";
     else if (c == '<') result += "&lt;";
     else if (c == '>') result += "&gt;";

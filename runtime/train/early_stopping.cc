@@ -1,21 +1,15 @@
 #include "runtime/train/early_stopping.h"
 
-#include <limits>
-
 #include "base/objectives.h"
 #include "runtime/train/counters.h"
 
 namespace hone {
 
-namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-}
-
 EarlyStopping::EarlyStopping(const Recipe& recipe)
     : patience_(recipe.train.early_stopping_patience),
       min_delta_(recipe.train.early_stopping_min_delta),
       upwards_(higher_is_better(recipe.train.early_stopping_monitor)),
-      best_(upwards_ ? -kInfinity : kInfinity) {}
+      best_(worst_value(recipe.train.early_stopping_monitor)) {}
 
 EarlyStopping::Verdict EarlyStopping::observe(double value) {
   ++epochs_;

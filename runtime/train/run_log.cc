@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/diag.h"
+#include "base/objectives.h"
 #include "runtime/train/curves.h"
 #include "runtime/train/json_line.h"
 
@@ -15,7 +16,6 @@ constexpr const char* kTable = "/metrics.csv";
 constexpr const char* kCurves = "/curves.svg";
 constexpr const char* kTraining = "/train";
 constexpr const char* kValidation = "/validation";
-constexpr std::string_view kOfValidation = "val_";
 constexpr int kLeastPause = 19;  // between two pictures, in units of the time that one takes
 
 /// As CSV has it: in quotes, where it holds what separates.

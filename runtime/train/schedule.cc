@@ -69,16 +69,12 @@ bool needs_length(std::string_view name) {
   return std::any_of(std::begin(kSchedules), std::end(kSchedules), [&](const ScheduleKind& kind) { return kind.name == name and kind.needs_length; });
 }
 
-namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-}
-
 Plateau::Plateau(const Recipe& recipe)
     : schedule_(recipe.schedule),
       rate_(recipe.optimizer.learning_rate),
       keras_(recipe.train.convention == Convention::kKeras),
       upwards_(higher_is_better(recipe.schedule.monitor)),
-      best_(upwards_ ? -kInfinity : kInfinity) {}
+      best_(worst_value(recipe.schedule.monitor)) {}
 
 bool Plateau::is_better(double value) const {
   const double delta = schedule_.min_delta;

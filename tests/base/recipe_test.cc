@@ -28,7 +28,7 @@ std::vector<Diag> problems(std::string_view toml) {
   return problems_of([&] { resolve(source_of(toml)); });
 }
 
-constexpr std::string_view kStart = "[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\n";
+constexpr std::string_view kSmallRecipe = "[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\n";
 
 Recipe optimizer(const std::string& kind, const std::string& convention) {
   return resolved("[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"" + kind + "\"\n[train]\nconvention = \"" + convention + "\"\n");
@@ -58,7 +58,7 @@ TEST(Recipe, DefaultsAreThoseOfTheConvention) {
 }
 
 TEST(Recipe, WhatIsSetStays) {
-  const Recipe recipe = resolved(std::string(kStart) +
+  const Recipe recipe = resolved(std::string(kSmallRecipe) +
                                  "kind = \"adam\"\nlearning_rate = 1\nepsilon = 0.5\n[metrics]\nlist = [\"accuracy\", \"top_5_accuracy\"]\n"
                                  "[data]\nscale = { image = 0.25, other = 2 }\n[train]\nepochs = 3\n");
   EXPECT_EQ(recipe.optimizer.learning_rate, 1);

@@ -10,11 +10,13 @@
 
 #include "base/file_system.h"
 #include "base/files.h"
+#include "tests/support/bytes.h"
 #include "tests/support/temp_folder.h"
 
 namespace hone {
 namespace {
 
+using test::bytes_of;
 using test::expect_error;
 using test::TempFolder;
 
@@ -23,7 +25,6 @@ std::string text_at(const StreamedFile& file, std::uint64_t offset, std::size_t 
   file.read(offset, std::as_writable_bytes(std::span(text)));
   return text;
 }
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 TEST(StreamedFile, ReadsWhereItIsAsked) {
   const TempFolder folder;

@@ -13,7 +13,7 @@ using test::TempFolder;
 using namespace std::string_literals;
 using Shape = std::vector<std::int64_t>;
 
-Tensor parse(const std::string& text) { return parse_idx(std::as_bytes(std::span(text)), "labels.idx"); }
+Tensor parse_text(const std::string& text) { return parse_idx(std::as_bytes(std::span(text)), "labels.idx"); }
 
 std::string gzip(const std::string& text) {
   std::string packed(text.size() + 1000, '\0');
@@ -32,53 +32,53 @@ std::string gzip(const std::string& text) {
 const std::string kBytes = "\0\0\x08\x02\0\0\0\x02\0\0\0\x03"s + "abcdef";
 
 TEST(Idx, ReadsEveryType) {
-  const Tensor bytes = parse(kBytes);
+  const Tensor bytes = parse_text(kBytes);
   EXPECT_EQ(bytes.dtype(), DType::kU8);
   EXPECT_EQ(bytes.shape(), (Shape{2, 3}));
   EXPECT_EQ(bytes.int_at(5), 'f');
-  EXPECT_EQ(parse("\0\0\x09\x01\0\0\0\x01\xff"s).int_at(0), -1);
-  EXPECT_EQ(parse("\0\0\x0b\x01\0\0\0\x01\x01\x02"s).int_at(0), 258);
-  EXPECT_EQ(parse("\0\0\x0c\x01\0\0\0\x01\0\x01\0\0"s).int_at(0), 65536);
-  EXPECT_EQ(parse("\0\0\x0d\x01\0\0\0\x01\x3f\xc0\0\0"s).at(0), 1.5);
-  EXPECT_EQ(parse("\0\0\x0e\x01\0\0\0\x01\x3f\xf8\0\0\0\0\0\0"s).at(0), 1.5);
-  EXPECT_EQ(parse("\0\0\x08\x01\0\0\0\0"s).element_count(), 0);
+  EXPECT_EQ(parse_text("\0\0\x09\x01\0\0\0\x01\xff"s).int_at(0), -1);
+  EXPECT_EQ(parse_text("\0\0\x0b\x01\0\0\0\x01\x01\x02"s).int_at(0), 258);
+  EXPECT_EQ(parse_text("\0\0\x0c\x01\0\0\0\x01\0\x01\0\0"s).int_at(0), 65536);
+  EXPECT_EQ(parse_text("\0\0\x0d\x01\0\0\0\x01\x3f\xc0\0\0"s).at(0), 1.5);
+  EXPECT_EQ(parse_text("\0\0\x0e\x01\0\0\0\x01\x3f\xf8\0\0\0\0\0\0"s).at(0), 1.5);
+  EXPECT_EQ(parse_text("\0\0\x08\x01\0\0\0\0"s).element_count(), 0);
 }
 
 TEST(Idx, ReadsGzip) {
   const TempFolder folder;
-  EXPECT_EQ(parse(gzip(kBytes)).shape(), (Shape{2, 3}));
-  EXPECT_EQ(parse(gzip(kBytes.substr(0, 9)) + gzip(kBytes.substr(9))).shape(), (Shape{2, 3}));  // two members
-  EXPECT_EQ(parse(gzip(kBytes) + std::string(512, '\0')).shape(), (Shape{2, 3}));               // padded, as tapes do
+  EXPECT_EQ(parse_text(gzip(kBytes)).shape(), (Shape{2, 3}));
+  EXPECT_EQ(parse_text(gzip(kBytes.substr(0, 9)) + gzip(kBytes.substr(9))).shape(), (Shape{2, 3}));  // two members
+  EXPECT_EQ(parse_text(gzip(kBytes) + std::string(512, '\0')).shape(), (Shape{2, 3}));               // padded, as tapes do
   EXPECT_EQ(read_idx(folder.write("x-idx2-ubyte.gz", gzip(kBytes))).int_at(0), 'a');
 }
 
 TEST(Idx, PacksOfWhatIsNoArrayAreNotUnpacked) {
   const std::string header = "\0\0\x08\x02\0\0\0\x02\0\0\0\x03"s;
-  expect_error(Code::kDataFormat, "u8[2,3] needs 6 bytes, but 7 are there", [&] { parse(gzip(header + std::string(10'000'000, 'x'))); });
-  expect_error(Code::kDataFormat, "nothing but zero bytes", [] { parse(gzip(std::string(10'000'000, '\0') + "x")); });
+  expect_error(Code::kDataFormat, "u8[2,3] needs 6 bytes, but 7 are there", [&] { parse_text(gzip(header + std::string(10'000'000, 'x'))); });
+  expect_error(Code::kDataFormat, "nothing but zero bytes", [] { parse_text(gzip(std::string(10'000'000, '\0') + "x")); });
   std::string damaged = gzip(header + std::string(10'000'000, 'x'));
   damaged.resize(damaged.size() / 2);  // the rest is not even looked at
-  expect_error(Code::kDataFormat, "but 7 are there", [&] { parse(damaged); });
+  expect_error(Code::kDataFormat, "but 7 are there", [&] { parse_text(damaged); });
 }
 
 TEST(Idx, SaysWhatIsWrong) {
-  expect_error(Code::kDataFormat, "not an IDX file but empty", [] { parse(""); });
+  expect_error(Code::kDataFormat, "not an IDX file but empty", [] { parse_text(""); });
   expect_error(Code::kDataFormat, "begins with 00 00 07 01", [] {
-    parse(
+    parse_text(
         "\0\0\x07\x01\0\0\0\x01"s
         "a");
   });
-  expect_error(Code::kDataFormat, "not an IDX file but text", [] { parse("5,0,4,1"); });
-  expect_error(Code::kDataFormat, "u8[2,3] needs 6 bytes, but 7 are there", [] { parse(kBytes + "x"); });
-  expect_error(Code::kTooLarge, "2^40", [] { parse("\0\0\x08\x02\xff\xff\xff\xff\xff\xff\xff\xff"s); });
-  expect_error(Code::kTooLarge, "255 axes", [] { parse("\0\0\x08\xff"s + std::string(4 * 255, '\0')); });
-  expect_error(Code::kDataFormat, "labels.idx", [] { parse(gzip(kBytes) + "tail"); });
+  expect_error(Code::kDataFormat, "not an IDX file but text", [] { parse_text("5,0,4,1"); });
+  expect_error(Code::kDataFormat, "u8[2,3] needs 6 bytes, but 7 are there", [] { parse_text(kBytes + "x"); });
+  expect_error(Code::kTooLarge, "2^40", [] { parse_text("\0\0\x08\x02\xff\xff\xff\xff\xff\xff\xff\xff"s); });
+  expect_error(Code::kTooLarge, "255 axes", [] { parse_text("\0\0\x08\xff"s + std::string(4 * 255, '\0')); });
+  expect_error(Code::kDataFormat, "labels.idx", [] { parse_text(gzip(kBytes) + "tail"); });
 }
 
 TEST(Idx, RefusesEveryTruncation) {
   const std::string packed = gzip(kBytes);
-  for (std::size_t size = 0; size < kBytes.size(); ++size) EXPECT_THROW(parse(kBytes.substr(0, size)), Error) << size;
-  for (std::size_t size = 0; size < packed.size(); ++size) EXPECT_THROW(parse(packed.substr(0, size)), Error) << size;
+  for (std::size_t size = 0; size < kBytes.size(); ++size) EXPECT_THROW(parse_text(kBytes.substr(0, size)), Error) << size;
+  for (std::size_t size = 0; size < packed.size(); ++size) EXPECT_THROW(parse_text(packed.substr(0, size)), Error) << size;
 }
 
 TEST(Idx, SurvivesDamage) {
@@ -88,7 +88,7 @@ TEST(Idx, SurvivesDamage) {
         std::string damaged = whole;
         damaged[at] = static_cast<char>(damaged[at] ^ (1 << bit));
         try {
-          parse(damaged);
+          parse_text(damaged);
         } catch (const Error&) {}
       }
     }

@@ -4,16 +4,17 @@
 
 #include <cstring>
 
+#include "tests/support/bytes.h"
 #include "tests/support/temp_folder.h"
 
 namespace hone {
 namespace {
 
+using test::bytes_of;
 using test::expect_error;
 using test::TempFolder;
 using Shape = std::vector<std::int64_t>;
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 /// A .npy file with this header dictionary, unpadded, and these data.
 std::string npy(const std::string& dictionary, const std::string& data, char version = 1) {
@@ -34,7 +35,7 @@ std::string raw(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-Tensor parse(const std::string& text) { return parse_npy(bytes_of(text), "x.npy"); }
+Tensor parse_array(const std::string& text) { return parse_npy(bytes_of(text), "x.npy"); }
 
 template <typename T>
 std::vector<T> values(const Tensor& tensor) {
@@ -73,30 +74,30 @@ TEST(Npy, HeaderIsWhatNumPyWrites) {
 
 TEST(Npy, VersionsTwoAndThree) {
   for (const char version : {'\2', '\3'})
-    EXPECT_EQ(values<std::int16_t>(parse(npy(header("<i2", "(2,)"), raw<std::int16_t>({7, -8}), version))), (std::vector<std::int16_t>{7, -8}));
+    EXPECT_EQ(values<std::int16_t>(parse_array(npy(header("<i2", "(2,)"), raw<std::int16_t>({7, -8}), version))), (std::vector<std::int16_t>{7, -8}));
 }
 
 TEST(Npy, BigEndian) {
-  EXPECT_EQ(values<std::int32_t>(parse(npy(header(">i4", "(2,)"), std::string("\0\0\1\0\xff\xff\xff\xfe", 8)))), (std::vector<std::int32_t>{256, -2}));
-  EXPECT_EQ(values<std::uint8_t>(parse(npy(header(">u1", "(1,)"), "a"))), std::vector<std::uint8_t>{'a'});
+  EXPECT_EQ(values<std::int32_t>(parse_array(npy(header(">i4", "(2,)"), std::string("\0\0\1\0\xff\xff\xff\xfe", 8)))), (std::vector<std::int32_t>{256, -2}));
+  EXPECT_EQ(values<std::uint8_t>(parse_array(npy(header(">u1", "(1,)"), "a"))), std::vector<std::uint8_t>{'a'});
 }
 
 TEST(Npy, ColumnMajorIsTransposed) {
   const std::string text = npy(header("<i4", "(2, 3)", "True"), raw({1, 4, 2, 5, 3, 6}));
-  EXPECT_EQ(values<std::int32_t>(parse(text)), (std::vector<std::int32_t>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(values<std::int32_t>(parse_array(text)), (std::vector<std::int32_t>{1, 2, 3, 4, 5, 6}));
   const std::string deep = npy(header("<i4", "(2, 2, 2)", "True"), raw({0, 4, 2, 6, 1, 5, 3, 7}));
-  EXPECT_EQ(values<std::int32_t>(parse(deep)), (std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
-  EXPECT_EQ(parse(npy(header("<i4", "(0, 3)", "True"), "")).element_count(), 0);
+  EXPECT_EQ(values<std::int32_t>(parse_array(deep)), (std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(parse_array(npy(header("<i4", "(0, 3)", "True"), "")).element_count(), 0);
 }
 
-TEST(Npy, BoolsBecomeZeroOrOne) { EXPECT_EQ(parse(npy(header("|b1", "(3,)"), std::string("\0\1\x7f", 3))).int_at(2), 1); }
+TEST(Npy, BoolsBecomeZeroOrOne) { EXPECT_EQ(parse_array(npy(header("|b1", "(3,)"), std::string("\0\1\x7f", 3))).int_at(2), 1); }
 
 TEST(Npy, SpellingsOfTheHeader) {
-  EXPECT_EQ(parse(npy("{\"shape\":(1L,),\"fortran_order\":False,\"descr\":\"<i4\"}\n", raw({1}))).shape(), Shape{1});
-  EXPECT_EQ(parse(npy("{'descr': 'i4', 'fortran_order': False, 'shape': ()}", raw({5}))).int_at(0), 5);
+  EXPECT_EQ(parse_array(npy("{\"shape\":(1L,),\"fortran_order\":False,\"descr\":\"<i4\"}\n", raw({1}))).shape(), Shape{1});
+  EXPECT_EQ(parse_array(npy("{'descr': 'i4', 'fortran_order': False, 'shape': ()}", raw({5}))).int_at(0), 5);
 }
 
-TEST(Npy, DataBehindTheArrayAreLeftAlone) { EXPECT_EQ(parse(npy(header("<i4", "(1,)"), raw({1, 2}))).element_count(), 1); }
+TEST(Npy, DataBehindTheArrayAreLeftAlone) { EXPECT_EQ(parse_array(npy(header("<i4", "(1,)"), raw({1, 2}))).element_count(), 1); }
 
 TEST(NpyFile, ReadsRows) {
   const TempFolder folder;
@@ -116,45 +117,45 @@ TEST(NpyFile, ReadsRows) {
 }
 
 TEST(Npy, RefusesWhatIsNoNumber) {
-  expect_error(Code::kDataType, "Python objects", [] { parse(npy(header("|O", "(1,)"), "")); });
-  expect_error(Code::kDataType, "strings", [] { parse(npy(header("<U5", "(1,)"), "")); });
-  expect_error(Code::kDataType, "strings", [] { parse(npy(header("|S5", "(1,)"), "")); });
-  expect_error(Code::kDataType, "complex", [] { parse(npy(header("<c8", "(1,)"), "")); });
-  expect_error(Code::kDataType, "dates", [] { parse(npy(header("<M8[ns]", "(1,)"), "")); });
-  expect_error(Code::kDataType, "bfloat16", [] { parse(npy(header("|V2", "(1,)"), "")); });
-  expect_error(Code::kDataType, "\"<f16\"", [] { parse(npy(header("<f16", "(1,)"), "")); });
-  expect_error(Code::kDataType, "\"\"", [] { parse(npy(header("", "(1,)"), "")); });
-  expect_error(Code::kDataType, "records", [] { parse(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "")); });
+  expect_error(Code::kDataType, "Python objects", [] { parse_array(npy(header("|O", "(1,)"), "")); });
+  expect_error(Code::kDataType, "strings", [] { parse_array(npy(header("<U5", "(1,)"), "")); });
+  expect_error(Code::kDataType, "strings", [] { parse_array(npy(header("|S5", "(1,)"), "")); });
+  expect_error(Code::kDataType, "complex", [] { parse_array(npy(header("<c8", "(1,)"), "")); });
+  expect_error(Code::kDataType, "dates", [] { parse_array(npy(header("<M8[ns]", "(1,)"), "")); });
+  expect_error(Code::kDataType, "bfloat16", [] { parse_array(npy(header("|V2", "(1,)"), "")); });
+  expect_error(Code::kDataType, "\"<f16\"", [] { parse_array(npy(header("<f16", "(1,)"), "")); });
+  expect_error(Code::kDataType, "\"\"", [] { parse_array(npy(header("", "(1,)"), "")); });
+  expect_error(Code::kDataType, "records", [] { parse_array(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "")); });
 }
 
 TEST(Npy, RefusesImpossibleShapes) {
-  expect_error(Code::kTooLarge, "2^40", [] { parse(npy(header("<f4", "(1099511627776, 1024)"), "")); });
-  expect_error(Code::kTooLarge, "2^40", [] { parse(npy(header("<f4", "(4294967296, 4294967296, 4294967296)"), "")); });
-  expect_error(Code::kTooLarge, "negative", [] { parse(npy(header("<f4", "(-1, 3)"), "")); });
-  expect_error(Code::kDataFormat, "2^63", [] { parse(npy(header("<f4", "(99999999999999999999,)"), "")); });
-  expect_error(Code::kDataFormat, "needs 4398046511104 bytes, but only 4 are there", [] { parse(npy(header("<f4", "(1099511627776,)"), raw({1}))); });
+  expect_error(Code::kTooLarge, "2^40", [] { parse_array(npy(header("<f4", "(1099511627776, 1024)"), "")); });
+  expect_error(Code::kTooLarge, "2^40", [] { parse_array(npy(header("<f4", "(4294967296, 4294967296, 4294967296)"), "")); });
+  expect_error(Code::kTooLarge, "negative", [] { parse_array(npy(header("<f4", "(-1, 3)"), "")); });
+  expect_error(Code::kDataFormat, "2^63", [] { parse_array(npy(header("<f4", "(99999999999999999999,)"), "")); });
+  expect_error(Code::kDataFormat, "needs 4398046511104 bytes, but only 4 are there", [] { parse_array(npy(header("<f4", "(1099511627776,)"), raw({1}))); });
   std::string many = "(";
   for (int i = 0; i < 40; ++i) many += "1,";
-  expect_error(Code::kTooLarge, "40 axes", [&] { parse(npy(header("<f4", many + ")"), raw({1}))); });
+  expect_error(Code::kTooLarge, "40 axes", [&] { parse_array(npy(header("<f4", many + ")"), raw({1}))); });
 }
 
 TEST(Npy, RefusesWrongHeaders) {
-  expect_error(Code::kDataFormat, "not a NumPy .npy file but text", [] { parse("1,2,3\n"); });
-  expect_error(Code::kDataFormat, "but empty", [] { parse(""); });
-  expect_error(Code::kDataFormat, "version 9", [] { parse(npy(header("<f4", "(1,)"), raw({1}), '\x09')); });
-  expect_error(Code::kDataFormat, "at most", [] { parse(npy(std::string(70'000, ' '), "", 2)); });
+  expect_error(Code::kDataFormat, "not a NumPy .npy file but text", [] { parse_array("1,2,3\n"); });
+  expect_error(Code::kDataFormat, "but empty", [] { parse_array(""); });
+  expect_error(Code::kDataFormat, "version 9", [] { parse_array(npy(header("<f4", "(1,)"), raw({1}), '\x09')); });
+  expect_error(Code::kDataFormat, "at most", [] { parse_array(npy(std::string(70'000, ' '), "", 2)); });
   for (const char* wrong :
        {"", "{", "{}", "[]", "{'descr': '<f4'}", "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x",
         "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,)}", "{'descr': '<f4', 'fortran_order': False, 'shape': 1}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1 2)}", "{'descr': '<f4', 'evil': 1}", "{'descr", "{'descr': '<f4' 'shape': ()}",
         "{'descr': __import__('os'), 'fortran_order': False, 'shape': ()}", "{'descr': '<f4', 'fortran_order': False, 'shape': (x,)}"})
-    expect_error(Code::kDataFormat, "header has", [&] { parse(npy(wrong, raw({1}))); });
+    expect_error(Code::kDataFormat, "header has", [&] { parse_array(npy(wrong, raw({1}))); });
 }
 
 TEST(Npy, RefusesEveryTruncation) {
   const std::string whole = npy(header("<i4", "(2, 2)"), raw({1, 2, 3, 4}));
-  ASSERT_NO_THROW(parse(whole));
-  for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_THROW(parse(whole.substr(0, size)), Error) << size;
+  ASSERT_NO_THROW(parse_array(whole));
+  for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_THROW(parse_array(whole.substr(0, size)), Error) << size;
 }
 
 // Any byte of the header may be anything: an Error at worst.
@@ -165,7 +166,7 @@ TEST(Npy, SurvivesDamagedHeaders) {
       std::string damaged = whole;
       damaged[at] = static_cast<char>(value);
       try {
-        parse(damaged);
+        parse_array(damaged);
       } catch (const Error&) {}
     }
   }

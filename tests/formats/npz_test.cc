@@ -9,16 +9,17 @@
 #include "base/file_system.h"
 #include "formats/inflate.h"
 #include "formats/zip.h"
+#include "tests/support/bytes.h"
 #include "tests/support/temp_folder.h"
 
 namespace hone {
 namespace {
 
+using test::bytes_of;
 using test::expect_error;
 using test::TempFolder;
 using Shape = std::vector<std::int64_t>;
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 template <typename T>
 void put(std::string* text, T value) {
@@ -107,7 +108,7 @@ std::string array_text() {
   return text;
 }
 
-Tensor parse(const TempFolder& folder, const std::string& text) { return read_npz(folder.write("x.npz", text), "x"); }
+Tensor parse_archive(const TempFolder& folder, const std::string& text) { return read_npz(folder.write("x.npz", text), "x"); }
 
 TEST(Npz, RoundTrip) {
   const TempFolder folder;
@@ -145,7 +146,7 @@ TEST(Npz, ReadsEveryKindOfEntry) {
         Archive archive(array_text(), deflate);
         archive.zip64 = zip64;
         archive.descriptor = descriptor;
-        EXPECT_EQ(parse(folder, archive.text()).int_at(99), 9);
+        EXPECT_EQ(parse_archive(folder, archive.text()).int_at(99), 9);
         EXPECT_EQ(list_npz(folder / "x.npz")[0].info.shape, Shape{100});
       }
     }
@@ -170,16 +171,16 @@ TEST(Npz, RefusesBombs) {
   Archive claims(array_text(), true);
   claims.zip64 = true;
   claims.size = std::uint64_t{1} << 50;
-  expect_error(Code::kTooLarge, "made to fill the memory", [&] { parse(folder, claims.text()); });
+  expect_error(Code::kTooLarge, "made to fill the memory", [&] { parse_archive(folder, claims.text()); });
   Archive more(array_text() + "and more", true);
   more.size = array_text().size();  // unpacks to more than it says
-  expect_error(Code::kDataFormat, "more than the 528 bytes", [&] { parse(folder, more.text()); });
+  expect_error(Code::kDataFormat, "more than the 528 bytes", [&] { parse_archive(folder, more.text()); });
   Archive cut(array_text(), true);
   cut.size = 100;
-  expect_error(Code::kDataFormat, "cut off inside its .npy header", [&] { parse(folder, cut.text()); });
+  expect_error(Code::kDataFormat, "cut off inside its .npy header", [&] { parse_archive(folder, cut.text()); });
   Archive less(array_text(), true);
   less.size += 1;
-  expect_error(Code::kDataFormat, "where 529 were expected", [&] { parse(folder, less.text()); });
+  expect_error(Code::kDataFormat, "where 529 were expected", [&] { parse_archive(folder, less.text()); });
 }
 
 TEST(Npz, RefusesOverlappingEntries) {
@@ -189,7 +190,7 @@ TEST(Npz, RefusesOverlappingEntries) {
   const std::size_t record = two.rfind("PK\5\6");
   two[record + 8] = two[record + 10] = 2;
   const TempFolder folder;
-  expect_error(Code::kDataFormat, "reaches into the next", [&] { parse(folder, two); });
+  expect_error(Code::kDataFormat, "reaches into the next", [&] { parse_archive(folder, two); });
 }
 
 TEST(Npz, SaysWhatIsWrong) {
@@ -197,7 +198,7 @@ TEST(Npz, SaysWhatIsWrong) {
   const auto with = [&](auto change) {
     Archive archive(array_text(), false);
     change(archive);
-    return [&folder, text = archive.text()] { parse(folder, text); };
+    return [&folder, text = archive.text()] { parse_archive(folder, text); };
   };
   expect_error(Code::kDataFormat, "checksum", with([](Archive& a) { a.crc ^= 1; }));
   expect_error(Code::kDataFormat, "encrypted", with([](Archive& a) { a.flags = 1; }));
@@ -211,17 +212,17 @@ TEST(Npz, SaysWhatIsWrong) {
                }));
   expect_error(Code::kDataFormat, "damaged", with([](Archive& a) { a.count = 3; }));
   expect_error(Code::kDataName, "it holds no arrays", with([](Archive& a) { a.name = "data.pkl"; }));
-  expect_error(Code::kDataFormat, "not a zip archive but text", [&] { parse(folder, "hello"); });
-  expect_error(Code::kDataFormat, "not a zip archive but a NumPy .npy file", [&] { parse(folder, array_text()); });
-  expect_error(Code::kDataFormat, "it was cut off", [&] { parse(folder, Archive(array_text(), false).text().substr(0, 200)); });
-  expect_error(Code::kDataFormat, "x.npz:x", [&] { parse(folder, Archive("not an array", false).text()); });
+  expect_error(Code::kDataFormat, "not a zip archive but text", [&] { parse_archive(folder, "hello"); });
+  expect_error(Code::kDataFormat, "not a zip archive but a NumPy .npy file", [&] { parse_archive(folder, array_text()); });
+  expect_error(Code::kDataFormat, "it was cut off", [&] { parse_archive(folder, Archive(array_text(), false).text().substr(0, 200)); });
+  expect_error(Code::kDataFormat, "x.npz:x", [&] { parse_archive(folder, Archive("not an array", false).text()); });
 }
 
 TEST(Npz, RefusesEveryTruncation) {
   const TempFolder folder;
   for (const bool deflate : {false, true}) {
     const std::string whole = Archive(array_text(), deflate).text();
-    for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_THROW(parse(folder, whole.substr(0, size)), Error) << size;
+    for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_THROW(parse_archive(folder, whole.substr(0, size)), Error) << size;
   }
 }
 

@@ -12,18 +12,19 @@
 #include "base/file_system.h"
 #include "base/files.h"
 #include "formats/onnx_wire.h"
+#include "tests/support/bytes.h"
 #include "tests/support/temp_folder.h"
 
 namespace hone {
 namespace {
 
 using namespace std::string_literals;
+using test::bytes_of;
 using test::expect_error;
 using test::TempFolder;
 using Names = std::vector<std::string>;
 
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
-onnx::ModelProto parse(const std::string& text) { return parse_model(bytes_of(text), "m.onnx"); }
+onnx::ModelProto parse_model_text(const std::string& text) { return parse_model(bytes_of(text), "m.onnx"); }
 
 /// One node and `weights` initializers of `elements` floats each, the i-th filled with i.
 onnx::ModelProto small_model(int weights = 2, std::int64_t elements = 4) {
@@ -67,7 +68,7 @@ TEST(OnnxFile, KeepsWhatItDoesNotKnow) {
       "\x3a\x0a\x0a\x08\x52\x06"
       "future"s;            // graph: node with field 10
   text += "\x98\x06\x07"s;  // field 99, a number
-  const onnx::ModelProto model = parse(text);
+  const onnx::ModelProto model = parse_model_text(text);
   EXPECT_EQ(model.graph().node_size(), 2);
   const std::string back = model.SerializeAsString();
   for (const std::string& part : {"\xd2\x01\x03"
@@ -76,40 +77,40 @@ TEST(OnnxFile, KeepsWhatItDoesNotKnow) {
                                   "future"s,
                                   "\x98\x06\x07"s})
     EXPECT_NE(back.find(part), std::string::npos);
-  EXPECT_EQ(parse(back).SerializeAsString(), back);
+  EXPECT_EQ(parse_model_text(back).SerializeAsString(), back);
 }
 
 TEST(OnnxFile, KeepsDefaultsThatWereWritten) {
   onnx::ModelProto model = small_model();
   onnx::AttributeProto* attribute = model.mutable_graph()->mutable_node(0)->add_attribute();
   attribute->set_i(0);
-  EXPECT_TRUE(parse(model.SerializeAsString()).graph().node(0).attribute(0).has_i());
+  EXPECT_TRUE(parse_model_text(model.SerializeAsString()).graph().node(0).attribute(0).has_i());
 }
 
 TEST(OnnxFile, SaysWhatItIsInstead) {
-  expect_error(Code::kNotOnnx, "it is empty", [] { parse(""); });
-  expect_error(Code::kNotOnnx, "it is text", [] { parse("import torch\n"); });
-  expect_error(Code::kNotOnnx, "JSON", [] { parse("{\"a\": 1}"); });
-  expect_error(Code::kNotOnnx, "HTML", [] { parse("<!DOCTYPE html>"); });
-  expect_error(Code::kNotOnnx, "git lfs pull", [] { parse("version https://git-lfs.github.com/spec/v1\n"); });
-  expect_error(Code::kNotOnnx, "torch.onnx.export", [] { parse("PK\x03\x04 and more"); });
-  expect_error(Code::kNotOnnx, "HDF5", [] { parse("\x89HDF\r\n\x1a\n and more"); });
-  expect_error(Code::kNotOnnx, "TensorFlow Lite", [] { parse("\x1c\0\0\0TFL3 and more"s); });
-  expect_error(Code::kNotOnnx, "safetensors", [] { parse("\x02\0\0\0\0\0\0\0{} "s); });
-  expect_error(Code::kNotOnnx, "gzip", [] { parse("\x1f\x8b\x08 and more"s); });
-  expect_error(Code::kNotOnnx, "zero bytes", [] { parse(std::string(100, '\0')); });
-  expect_error(Code::kNotOnnx, "it has no graph", [] { parse("\x08\x08"); });
-  expect_error(Code::kNotOnnx, "a graph without nodes", [] { parse("\x08\x08\x3a\x00"s); });
+  expect_error(Code::kNotOnnx, "it is empty", [] { parse_model_text(""); });
+  expect_error(Code::kNotOnnx, "it is text", [] { parse_model_text("import torch\n"); });
+  expect_error(Code::kNotOnnx, "JSON", [] { parse_model_text("{\"a\": 1}"); });
+  expect_error(Code::kNotOnnx, "HTML", [] { parse_model_text("<!DOCTYPE html>"); });
+  expect_error(Code::kNotOnnx, "git lfs pull", [] { parse_model_text("version https://git-lfs.github.com/spec/v1\n"); });
+  expect_error(Code::kNotOnnx, "torch.onnx.export", [] { parse_model_text("PK\x03\x04 and more"); });
+  expect_error(Code::kNotOnnx, "HDF5", [] { parse_model_text("\x89HDF\r\n\x1a\n and more"); });
+  expect_error(Code::kNotOnnx, "TensorFlow Lite", [] { parse_model_text("\x1c\0\0\0TFL3 and more"s); });
+  expect_error(Code::kNotOnnx, "safetensors", [] { parse_model_text("\x02\0\0\0\0\0\0\0{} "s); });
+  expect_error(Code::kNotOnnx, "gzip", [] { parse_model_text("\x1f\x8b\x08 and more"s); });
+  expect_error(Code::kNotOnnx, "zero bytes", [] { parse_model_text(std::string(100, '\0')); });
+  expect_error(Code::kNotOnnx, "it has no graph", [] { parse_model_text("\x08\x08"); });
+  expect_error(Code::kNotOnnx, "a graph without nodes", [] { parse_model_text("\x08\x08\x3a\x00"s); });
 }
 
 TEST(OnnxFile, SaysWhereItIsDamaged) {
   const std::string whole = small_model().SerializeAsString();
   const std::size_t graph_end = whole.size() - small_model().opset_import(0).ByteSizeLong() - 2;  // behind it: only the opset
-  expect_error(Code::kNotOnnx, "it ends inside graph.initializer, at least 10 bytes too early", [&] { parse(whole.substr(0, graph_end - 10)); });
-  expect_error(Code::kNotOnnx, "it ends inside graph.node, at least", [&] { parse(whole.substr(0, whole.find("Relu") + 3)); });
-  expect_error(Code::kNotOnnx, "a length does not fit", [] { parse("\x08\x08\x3a\x04\x0a\x50\x22\x01" + std::string(100, 'x')); });
-  expect_error(Code::kNotOnnx, "no field of kind 7", [] { parse("\x08\x08\x0f"); });
-  expect_error(Code::kNotOnnx, "no number", [] { parse("\x08" + std::string(20, '\xff')); });
+  expect_error(Code::kNotOnnx, "it ends inside graph.initializer, at least 10 bytes too early", [&] { parse_model_text(whole.substr(0, graph_end - 10)); });
+  expect_error(Code::kNotOnnx, "it ends inside graph.node, at least", [&] { parse_model_text(whole.substr(0, whole.find("Relu") + 3)); });
+  expect_error(Code::kNotOnnx, "a length does not fit", [] { parse_model_text("\x08\x08\x3a\x04\x0a\x50\x22\x01" + std::string(100, 'x')); });
+  expect_error(Code::kNotOnnx, "no field of kind 7", [] { parse_model_text("\x08\x08\x0f"); });
+  expect_error(Code::kNotOnnx, "no number", [] { parse_model_text("\x08" + std::string(20, '\xff')); });
 }
 
 TEST(OnnxFile, EveryTruncationIsAnErrorOrAModel) {
@@ -117,7 +118,7 @@ TEST(OnnxFile, EveryTruncationIsAnErrorOrAModel) {
   int models = 0;  // cut between two fields of the model itself, behind the graph: nobody can tell
   for (std::size_t size = 0; size < whole.size(); ++size) {
     try {
-      EXPECT_EQ(parse(whole.substr(0, size)).graph().initializer_size(), 2) << size;
+      EXPECT_EQ(parse_model_text(whole.substr(0, size)).graph().initializer_size(), 2) << size;
       ++models;
     } catch (const Error&) {}
   }
@@ -134,7 +135,7 @@ TEST(OnnxFile, SurvivesDamage) {
       std::string damaged = whole;
       damaged[at] = static_cast<char>(value);
       try {
-        onnx::ModelProto read = parse(damaged);
+        onnx::ModelProto read = parse_model_text(damaged);
         for (const onnx::TensorProto* tensor : all_tensors(read)) tensor_of(*tensor, "/nowhere", {});
       } catch (const Error&) {}
     }
@@ -156,13 +157,13 @@ std::string field(int number, const std::string& content) {
 TEST(OnnxFile, RefusesDeepNesting) {
   std::string text = field(1, "");                                                        // a graph's node
   for (int depth = 0; depth < 5'000; ++depth) text = field(1, field(5, field(6, text)));  // ... in an attribute's graph of a node
-  expect_error(Code::kTooLarge, "levels", [&] { parse(field(7, text)); });
+  expect_error(Code::kTooLarge, "levels", [&] { parse_model_text(field(7, text)); });
 }
 
 TEST(OnnxFile, RefusesMoreMessagesThanMemoryHolds) {
   std::string nodes;
   for (int i = 0; i < 4'000'001; ++i) nodes += "\x0a\x00"s;
-  expect_error(Code::kTooLarge, "more than 4000000 nodes", [&] { parse(field(7, nodes)); });
+  expect_error(Code::kTooLarge, "more than 4000000 nodes", [&] { parse_model_text(field(7, nodes)); });
 }
 
 // The walk over the bytes and the schema are two lists of the same fields: here they are compared.
@@ -327,7 +328,7 @@ TEST(SharedModels, LoadWithAllTheirWeights) {
     }
     const std::string once = model.SerializeAsString();
     EXPECT_EQ(once.size(), std::filesystem::file_size(path)) << path;
-    EXPECT_EQ(parse(once).SerializeAsString(), once) << path;
+    EXPECT_EQ(parse_model_text(once).SerializeAsString(), once) << path;
     ++count;
   }
   EXPECT_GT(count, 10);

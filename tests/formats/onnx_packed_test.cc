@@ -8,19 +8,21 @@
 #include "formats/elements.h"
 #include "formats/onnx_file.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/tensor_values.h"
 
 namespace hone {
 namespace {
 
 using onnx::TensorProto;
+using test::elements;
 using test::expect_error;
 using test::TempFolder;
 using Shape = std::vector<std::int64_t>;
 using testing::HasSubstr;
 
-const Loc kLoc{.file = "m.onnx", .node = {}, .layer = {}, .derived = {}, .line = 0};
+const Loc kPackedLoc{.file = "m.onnx", .node = {}, .layer = {}, .derived = {}, .line = 0};
 
-TensorProto proto_of(std::int32_t type, const Shape& shape, const std::string& raw = {}) {
+TensorProto packed_proto(std::int32_t type, const Shape& shape, const std::string& raw = {}) {
   TensorProto proto;
   proto.set_name("w");
   proto.set_data_type(type);
@@ -29,32 +31,26 @@ TensorProto proto_of(std::int32_t type, const Shape& shape, const std::string& r
   return proto;
 }
 
-Tensor read(const TensorProto& proto, const std::string& folder = ".") { return tensor_of(proto, folder, kLoc); }
-
-std::vector<double> elements(const Tensor& tensor) {
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < tensor.element_count(); ++i) values.push_back(tensor.at(i));
-  return values;
-}
+Tensor read_packed(const TensorProto& proto, const std::string& folder = ".") { return tensor_of(proto, folder, kPackedLoc); }
 
 using Values = std::vector<double>;
 
 TEST(OnnxPacked, TheFirstElementIsInTheLowestBits) {
-  EXPECT_EQ(elements(read(proto_of(TensorProto::INT4, {3}, "\x87\x0f"))), (Values{7, -8, -1}));
-  EXPECT_EQ(elements(read(proto_of(TensorProto::UINT4, {3}, "\x87\xff"))), (Values{7, 8, 15}));
-  EXPECT_EQ(elements(read(proto_of(TensorProto::INT2, {5}, "\xe4\x02"))), (Values{0, 1, -2, -1, -2}));
-  EXPECT_EQ(elements(read(proto_of(TensorProto::UINT2, {5}, "\xe4\x02"))), (Values{0, 1, 2, 3, 2}));
-  EXPECT_EQ(elements(read(proto_of(TensorProto::FLOAT4E2M1, {2}, "\xf1"))), (Values{0.5, -6}));
-  EXPECT_EQ(elements(read(proto_of(TensorProto::FLOAT8E5M2, {2}, "\x3c\xc0"))), (Values{1, -2}));
+  EXPECT_EQ(elements(read_packed(packed_proto(TensorProto::INT4, {3}, "\x87\x0f"))), (Values{7, -8, -1}));
+  EXPECT_EQ(elements(read_packed(packed_proto(TensorProto::UINT4, {3}, "\x87\xff"))), (Values{7, 8, 15}));
+  EXPECT_EQ(elements(read_packed(packed_proto(TensorProto::INT2, {5}, "\xe4\x02"))), (Values{0, 1, -2, -1, -2}));
+  EXPECT_EQ(elements(read_packed(packed_proto(TensorProto::UINT2, {5}, "\xe4\x02"))), (Values{0, 1, 2, 3, 2}));
+  EXPECT_EQ(elements(read_packed(packed_proto(TensorProto::FLOAT4E2M1, {2}, "\xf1"))), (Values{0.5, -6}));
+  EXPECT_EQ(elements(read_packed(packed_proto(TensorProto::FLOAT8E5M2, {2}, "\x3c\xc0"))), (Values{1, -2}));
 }
 
 TEST(OnnxPacked, TypedFieldsHoldBytes) {
-  TensorProto packed = proto_of(TensorProto::INT4, {3});
+  TensorProto packed = packed_proto(TensorProto::INT4, {3});
   packed.add_int32_data(0x87), packed.add_int32_data(0x0f);
-  EXPECT_EQ(elements(read(packed)), (Values{7, -8, -1}));
-  TensorProto codes = proto_of(TensorProto::FLOAT8E4M3FN, {2});
+  EXPECT_EQ(elements(read_packed(packed)), (Values{7, -8, -1}));
+  TensorProto codes = packed_proto(TensorProto::FLOAT8E4M3FN, {2});
   codes.add_int32_data(0x38), codes.add_int32_data(0xb8);
-  EXPECT_EQ(elements(read(codes)), (Values{1, -1}));
+  EXPECT_EQ(elements(read_packed(codes)), (Values{1, -1}));
 }
 
 TEST(OnnxPacked, EveryCodeRoundTrips) {
@@ -65,12 +61,12 @@ TEST(OnnxPacked, EveryCodeRoundTrips) {
     for (int byte = 0; byte < 256; ++byte) every += static_cast<char>(byte);
     const std::int64_t count = 256 * 8 / info(dtype).bits;
     for (const std::int64_t missing : {0, 1}) {
-      const TensorProto proto = proto_of(onnx_of_dtype(dtype), {count - missing}, every);
-      TensorProto again = proto_of(TensorProto::FLOAT, {});
-      store_tensor(&again, read(proto));
+      const TensorProto proto = packed_proto(onnx_of_dtype(dtype), {count - missing}, every);
+      TensorProto again = packed_proto(TensorProto::FLOAT, {});
+      store_tensor(&again, read_packed(proto));
       EXPECT_EQ(again.raw_data().substr(0, 255), every.substr(0, 255)) << to_string(dtype);
       EXPECT_EQ(again.raw_data().size(), 256U);
-      EXPECT_EQ(elements(read(again)), elements(read(proto)));
+      EXPECT_EQ(elements(read_packed(again)), elements(read_packed(proto)));
     }
   }
 }
@@ -78,22 +74,22 @@ TEST(OnnxPacked, EveryCodeRoundTrips) {
 TEST(OnnxPacked, ExternalData) {
   const TempFolder folder;
   folder.write("w.bin", "skip\x87\x0f");
-  TensorProto proto = proto_of(TensorProto::INT4, {3});
+  TensorProto proto = packed_proto(TensorProto::INT4, {3});
   proto.set_data_location(TensorProto::EXTERNAL);
   for (const auto& [key, value] : {std::pair{"location", "w.bin"}, std::pair{"offset", "4"}, std::pair{"length", "2"}}) {
     proto.add_external_data()->set_key(key);
     proto.mutable_external_data()->rbegin()->set_value(value);
   }
-  EXPECT_EQ(elements(read(proto, folder.path())), (Values{7, -8, -1}));
+  EXPECT_EQ(elements(read_packed(proto, folder.path())), (Values{7, -8, -1}));
   proto.set_dims(0, 5);
-  expect_error(Code::kBadWeight, "needs 3 bytes, but its external data are 2 long", [&] { read(proto, folder.path()); });
+  expect_error(Code::kBadWeight, "needs 3 bytes, but its external data are 2 long", [&] { read_packed(proto, folder.path()); });
 }
 
 TEST(OnnxPacked, SaysWhatIsWrong) {
   const auto with = [](std::int32_t type, const Shape& shape, const std::function<void(TensorProto&)>& change) {
-    TensorProto proto = proto_of(type, shape);
+    TensorProto proto = packed_proto(type, shape);
     change(proto);
-    return [proto] { read(proto); };
+    return [proto] { read_packed(proto); };
   };
   expect_error(Code::kBadWeight, "INT4[3] needs 2 bytes, but raw_data has 3", with(TensorProto::INT4, {3}, [](auto& p) { p.set_raw_data("123"); }));
   expect_error(Code::kBadWeight, "UINT2[9] needs 3 bytes, but raw_data has 2", with(TensorProto::UINT2, {9}, [](auto& p) { p.set_raw_data("12"); }));
@@ -129,7 +125,7 @@ onnx::ModelProto model_with(const Sparse& sparse, const std::function<void(onnx:
   proto.mutable_dims()->Assign(sparse.dims.begin(), sparse.dims.end());
   store_tensor(proto.mutable_values(), Tensor::of<float>({static_cast<std::int64_t>(sparse.values.size())}, std::span(sparse.values)));
   proto.mutable_values()->set_name("w");
-  TensorProto indices = proto_of(TensorProto::INT64, sparse.index_shape);  // the shape may be wrong
+  TensorProto indices = packed_proto(TensorProto::INT64, sparse.index_shape);  // the shape may be wrong
   indices.mutable_int64_data()->Assign(sparse.indices.begin(), sparse.indices.end());
   *proto.mutable_indices() = indices;
   if (change) change(proto);
@@ -141,12 +137,12 @@ TEST(OnnxSparse, BecomesDense) {
     onnx::ModelProto model = model_with(sparse);
     const onnx::GraphProto& graph = model.graph();
     Diags diags;
-    make_dense(model, ".", kLoc, diags);
+    make_dense(model, ".", kPackedLoc, diags);
     EXPECT_FALSE(diags.has_errors());
     EXPECT_EQ(graph.sparse_initializer_size(), 0);
     ASSERT_EQ(graph.initializer_size(), 1);
     EXPECT_EQ(graph.initializer(0).name(), "w");
-    EXPECT_EQ(elements(read(graph.initializer(0))), (Values{0, 5, 0, 0, 0, 7}));
+    EXPECT_EQ(elements(read_packed(graph.initializer(0))), (Values{0, 5, 0, 0, 0, 7}));
   }
 }
 
@@ -163,12 +159,12 @@ TEST(OnnxSparse, InBodiesAndConstants) {
   *attribute.mutable_sparse_tensor() = model_with({{}, {3}, {1}, {0}}).graph().sparse_initializer(0);
   *model.add_functions()->add_node() = constant;
   Diags diags;
-  make_dense(model, ".", kLoc, diags);
-  EXPECT_EQ(elements(read(graph.node(0).attribute(0).g().initializer(0))), (Values{0, 0, 0, 1}));
+  make_dense(model, ".", kPackedLoc, diags);
+  EXPECT_EQ(elements(read_packed(graph.node(0).attribute(0).g().initializer(0))), (Values{0, 0, 0, 1}));
   EXPECT_EQ(graph.node(1).attribute(0).name(), "value");
   EXPECT_EQ(graph.node(1).attribute(0).type(), onnx::AttributeProto::TENSOR);
-  EXPECT_EQ(elements(read(graph.node(1).attribute(0).t())), (Values{3}));
-  EXPECT_EQ(elements(read(model.functions(0).node(0).attribute(0).t())), (Values{3}));
+  EXPECT_EQ(elements(read_packed(graph.node(1).attribute(0).t())), (Values{3}));
+  EXPECT_EQ(elements(read_packed(model.functions(0).node(0).attribute(0).t())), (Values{3}));
 }
 
 TEST(OnnxSparse, SaysWhatIsWrong) {
@@ -194,7 +190,7 @@ TEST(OnnxSparse, SaysWhatIsWrong) {
     onnx::ModelProto model = model_with(sparse);
     const onnx::GraphProto& graph = model.graph();
     Diags diags;
-    make_dense(model, ".", kLoc, diags);
+    make_dense(model, ".", kPackedLoc, diags);
     ASSERT_TRUE(diags.has_errors()) << says;
     EXPECT_THAT(diags.all().front().message, HasSubstr(std::string(says)));
     EXPECT_EQ(graph.sparse_initializer_size(), 1);
@@ -203,11 +199,11 @@ TEST(OnnxSparse, SaysWhatIsWrong) {
 
 TEST(OnnxSparse, IndicesAreLongIntegers) {
   onnx::ModelProto model = model_with({{2}, {5}, {1}, {0}}, [](auto& sparse) {
-    *sparse.mutable_indices() = proto_of(TensorProto::INT32, {1});
+    *sparse.mutable_indices() = packed_proto(TensorProto::INT32, {1});
     sparse.mutable_indices()->add_int32_data(0);
   });
   Diags diags;
-  make_dense(model, ".", kLoc, diags);
+  make_dense(model, ".", kPackedLoc, diags);
   ASSERT_TRUE(diags.has_errors());
   EXPECT_THAT(diags.all().front().message, HasSubstr("its indices are i32"));
 }

@@ -14,6 +14,7 @@
 #include "runtime/train/means.h"
 #include "runtime/train/schedule.h"
 #include "tests/golden_numbers/golden_file.h"
+#include "tests/support/tensor_values.h"
 
 namespace hone::test {
 namespace {
@@ -42,12 +43,6 @@ Feeds feeds_of(const Json& golden, const Graph& graph) {
   if (golden.contains("target") and not golden["target"].is_null()) feed("target", numbers_of(golden["target"]));
   if (golden.contains("sample_weight")) feed("sample_weight", numbers_of(golden["sample_weight"]));
   return feeds;
-}
-
-std::vector<double> elements(const Tensor& tensor) {
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < tensor.element_count(); ++i) values.push_back(tensor.at(i));
-  return values;
 }
 
 std::string name_of(const Recipe& recipe, std::string_view kind) { return fmt::format("{} {}", recipe.train.convention == Convention::kKeras ? "keras" : "torch", kind); }

@@ -6,6 +6,7 @@
 #include "ir/ops/ops.h"
 #include "ir/verify.h"
 #include "tests/golden_numbers/golden_file.h"
+#include "tests/support/tensor_values.h"
 
 namespace hone::test {
 namespace {
@@ -30,12 +31,6 @@ Graph training_of(const Recipe& recipe, const std::vector<double>& start) {
   update_if_finite(graph, objective.loss_sum);
   (void)expand(graph);
   return graph;
-}
-
-std::vector<double> elements(const Tensor& tensor) {
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < tensor.element_count(); ++i) values.push_back(tensor.at(i));
-  return values;
 }
 
 TEST(GoldenNumbers, LossScales) {

@@ -1,4 +1,4 @@
-// The interpreter: kernels, nodes and graphs over real numbers, with symbolic sizes, empty extents, ties, NaN, scatter and double.
+// The interpreter: kernels, nodes and graphs over real elements, with symbolic sizes, empty extents, ties, NaN, scatter and double.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,10 +9,12 @@
 #include "ir/kernel/interpret.h"
 #include "ir/op.h"
 #include "ir/ops/ops.h"
+#include "tests/support/tensor_values.h"
 
 namespace hone {
 namespace {
 
+using test::elements;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -20,12 +22,6 @@ const Dim kN = Dim::symbol("N"), kM = Dim::symbol("M");
 
 Tensor floats(std::vector<std::int64_t> shape, std::vector<float> values) { return Tensor::of<float>(std::move(shape), values); }
 Tensor longs(std::vector<std::int64_t> shape, std::vector<std::int64_t> values) { return Tensor::of<std::int64_t>(std::move(shape), values); }
-
-std::vector<double> numbers(const Tensor& tensor) {
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < tensor.element_count(); ++i) values.push_back(tensor.at(i));
-  return values;
-}
 
 template <typename Make>
 std::string error_of(Make&& make) {
@@ -55,27 +51,27 @@ TEST(Interpret, MatmulWithSymbolicSizes) {
   const OneOp matmul(op::matmul, {{DType::kF32, {kN, 2}}, {DType::kF32, {2, kM}}});
   const Tensor y = matmul({floats({1, 2}, {2, 3}), floats({2, 3}, {1, 2, 3, 10, 20, 30})});
   EXPECT_THAT(y.shape(), ElementsAre(1, 3));
-  EXPECT_THAT(numbers(y), ElementsAre(32, 64, 96));
+  EXPECT_THAT(elements(y), ElementsAre(32, 64, 96));
 }
 
 TEST(Interpret, BroadcastsElementwise) {
   const OneOp add(op::add, {{DType::kF32, {kN, 1}}, {DType::kF32, {3}}});
-  EXPECT_THAT(numbers(add({floats({2, 1}, {10, 20}), floats({3}, {1, 2, 3})})), ElementsAre(11, 12, 13, 21, 22, 23));
+  EXPECT_THAT(elements(add({floats({2, 1}, {10, 20}), floats({3}, {1, 2, 3})})), ElementsAre(11, 12, 13, 21, 22, 23));
 }
 
 TEST(Interpret, EmptyExtents) {
   const OneOp sum(op::reduce_sum, {{DType::kF32, {kN, kM}}}, {kAxes = Ints{1}});
-  EXPECT_THAT(numbers(sum({floats({2, 0}, {})})), ElementsAre(0, 0));
+  EXPECT_THAT(elements(sum({floats({2, 0}, {})})), ElementsAre(0, 0));
   EXPECT_THAT(sum({floats({0, 2}, {})}).shape(), ElementsAre(0));
   const OneOp largest(op::reduce_max, {{DType::kF32, {kN}}}, {kAxes = Ints{0}});
-  EXPECT_THAT(numbers(largest({floats({0}, {})})), ElementsAre(-INFINITY));
+  EXPECT_THAT(elements(largest({floats({0}, {})})), ElementsAre(-INFINITY));
 }
 
 TEST(Interpret, ArgmaxTakesTheFirstOfTiesAndTheFirstNan) {
   const OneOp argmax(op::argmax, {{DType::kF32, {kN}}}, {kAxis = 0});
-  EXPECT_THAT(numbers(argmax({floats({4}, {1, 5, 5, 2})})), ElementsAre(1));
-  EXPECT_THAT(numbers(argmax({floats({4}, {1, NAN, 9, NAN})})), ElementsAre(1));
-  EXPECT_THAT(numbers(argmax({floats({2}, {-INFINITY, -INFINITY})})), ElementsAre(0));
+  EXPECT_THAT(elements(argmax({floats({4}, {1, 5, 5, 2})})), ElementsAre(1));
+  EXPECT_THAT(elements(argmax({floats({4}, {1, NAN, 9, NAN})})), ElementsAre(1));
+  EXPECT_THAT(elements(argmax({floats({2}, {-INFINITY, -INFINITY})})), ElementsAre(0));
 }
 
 TEST(Interpret, MaxIsNanIfAnyElementIs) {
@@ -85,9 +81,9 @@ TEST(Interpret, MaxIsNanIfAnyElementIs) {
 
 TEST(Interpret, GatherAndScatterAdd) {
   const OneOp gather(op::gather, {{DType::kF32, {3, 2}}, {DType::kI64, {kN}}}, {kAxis = 0});
-  EXPECT_THAT(numbers(gather({floats({3, 2}, {1, 2, 3, 4, 5, 6}), longs({2}, {2, -3})})), ElementsAre(5, 6, 1, 2));
+  EXPECT_THAT(elements(gather({floats({3, 2}, {1, 2, 3, 4, 5, 6}), longs({2}, {2, -3})})), ElementsAre(5, 6, 1, 2));
   const OneOp scatter(op::scatter_add, {{DType::kF32, {kN, 2}}, {DType::kI64, {kN}}}, {kAxis = 0, kShape = Shape{3, 2}});
-  EXPECT_THAT(numbers(scatter({floats({3, 2}, {1, 2, 3, 4, 5, 6}), longs({3}, {2, 0, 2})})), ElementsAre(3, 4, 0, 0, 6, 8));
+  EXPECT_THAT(elements(scatter({floats({3, 2}, {1, 2, 3, 4, 5, 6}), longs({3}, {2, 0, 2})})), ElementsAre(3, 4, 0, 0, 6, 8));
 }
 
 TEST(Interpret, ScatterOfARangeOwnsItsRowsOnly) {
@@ -134,10 +130,10 @@ TEST(Interpret, StatesAndWeights) {
   b.output("y", y);
   b.alias(w, w + 1.0);
   const GraphResults results = interpret(graph, {{"x", floats({2}, {1, 2})}});
-  EXPECT_THAT(numbers(results["y"]), ElementsAre(3, 6));
+  EXPECT_THAT(elements(results["y"]), ElementsAre(3, 6));
   EXPECT_EQ(results["w"].at(0), 4);
   EXPECT_EQ(results.bindings.at("N"), 2);
-  EXPECT_THAT(numbers(interpret(graph, {{"x", floats({1}, {1})}, {"w", floats({}, {5})}})["y"]), ElementsAre(5));
+  EXPECT_THAT(elements(interpret(graph, {{"x", floats({1}, {1})}, {"w", floats({}, {5})}})["y"]), ElementsAre(5));
 }
 
 TEST(Interpret, WrongFeedsAreExplained) {

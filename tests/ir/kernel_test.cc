@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const Dim kN = Dim::symbol("N");
+const Dim kRows = Dim::symbol("N");
 
 Kernel kernel_for(const OpDef& op, const std::vector<Type>& types, Attrs attrs = {}) {
   Graph graph;
@@ -24,7 +24,7 @@ Kernel kernel_for(const OpDef& op, const std::vector<Type>& types, Attrs attrs =
 }
 
 TEST(KernelPrint, ReductionsStandInOneLine) {
-  EXPECT_EQ(print(kernel_for(op::matmul, {{DType::kF32, {kN, 784}}, {DType::kF32, {784, 10}}})),
+  EXPECT_EQ(print(kernel_for(op::matmul, {{DType::kF32, {kRows, 784}}, {DType::kF32, {784, 10}}})),
             R"(kernel matmul(a: f32[N,784], b: f32[784,10]) -> y: f32[N,10]
   for n in N, m in 10:
     t0 = sum over k in 784: a[n, k] * b[k, m]
@@ -33,7 +33,7 @@ TEST(KernelPrint, ReductionsStandInOneLine) {
 }
 
 TEST(KernelPrint, ScatterAndGuards) {
-  EXPECT_EQ(print(kernel_for(op::scatter_add, {{DType::kF32, {kN, 2}}, {DType::kI64, {kN}}}, {kAxis = 0, kShape = Shape{3, 2}})),
+  EXPECT_EQ(print(kernel_for(op::scatter_add, {{DType::kF32, {kRows, 2}}, {DType::kI64, {kRows}}}, {kAxis = 0, kShape = Shape{3, 2}})),
             R"(kernel scatter_add(x: f32[N,2], index: i64[N]) -> y: f32[3,2]
   for n in 3:
     over k in 2:
@@ -45,7 +45,7 @@ TEST(KernelPrint, ScatterAndGuards) {
 }
 
 TEST(KernelPrint, LargeSharedExpressionsGetNames) {
-  EXPECT_EQ(print(kernel_for(op::conv, {{DType::kF32, {kN, 3, 32}}, {DType::kF32, {8, 3, 3}}},
+  EXPECT_EQ(print(kernel_for(op::conv, {{DType::kF32, {kRows, 3, 32}}, {DType::kF32, {8, 3, 3}}},
                              {kStrides = Ints{2}, kDilations = Ints{1}, kPadsBegin = Shape{1}, kPadsEnd = Shape{1}, kGroups = 1})),
             R"(kernel conv(x: f32[N,3,32], w: f32[8,3,3]) -> y: f32[N,8,16]
   for n in N, m in 8, i in 16:
@@ -67,7 +67,7 @@ TEST(KernelPrint, ParenthesesOnlyWhereNeeded) {
 }
 
 TEST(Kernel, SizeArgumentsAreDistinctAndOrdered) {
-  const Kernel kernel = kernel_for(op::concat, {{DType::kF32, {kN, 2}}, {DType::kF32, {Dim::symbol("M"), 2}}}, {kAxis = 0});
+  const Kernel kernel = kernel_for(op::concat, {{DType::kF32, {kRows, 2}}, {DType::kF32, {Dim::symbol("M"), 2}}}, {kAxis = 0});
   std::vector<std::string> texts;
   for (const Dim& dim : size_arguments(kernel)) texts.push_back(dim.text());
   EXPECT_THAT(texts, ElementsAre("M + N", "N", "M"));
@@ -77,7 +77,7 @@ TEST(Kernel, SizeArgumentsAreDistinctAndOrdered) {
 class KernelVerifyTest : public testing::Test {
  protected:
   void SetUp() override {
-    kernel = kernel_for(op::reduce_sum, {{DType::kF32, {kN, 4}}}, {kAxes = Ints{1}});
+    kernel = kernel_for(op::reduce_sum, {{DType::kF32, {kRows, 4}}}, {kAxes = Ints{1}});
     ASSERT_NO_THROW(verify(kernel));
   }
   void expect_broken(const char* invariant) {
@@ -145,7 +145,7 @@ TEST(KernelVerify, EveryElementwiseKernelIsValid) {
   for (const OpDef* op : all_ops()) {
     if (op->scalar == nullptr or op->inputs.size() > 2) continue;
     const bool logic = op->name.starts_with("logical"), bits = op->name.starts_with("bit_") or op->name.starts_with("shift_");
-    std::vector<Type> types(op->inputs.size(), {logic ? DType::kBool : bits ? DType::kI32 : DType::kF32, {kN, 3}});
+    std::vector<Type> types(op->inputs.size(), {logic ? DType::kBool : bits ? DType::kI32 : DType::kF32, {kRows, 3}});
     if (*op == op::quantize) types[1].dtype = DType::kU8;  // the zero point
     EXPECT_NO_THROW(verify(kernel_for(*op, types, {kTo = DType::kF32}))) << op->name;
   }

@@ -16,11 +16,11 @@ namespace {
 
 using testing::HasSubstr;
 
-const Dim kN = Dim::symbol("N");
+const Dim kBatch = Dim::symbol("N");
 
 void expect_unchanged(const std::string& text) { EXPECT_EQ(print(parse_graph(text)), text); }
 
-std::string error_of(std::string_view text) {
+std::string parse_error_of(std::string_view text) {
   try {
     parse_graph(text, "bad.hir");
   } catch (const Error& error) { return error.what(); }
@@ -28,7 +28,7 @@ std::string error_of(std::string_view text) {
 }
 
 /// The error for one statement in a graph of %x: f32[N,4] and %i: i64[N].
-std::string statement_error(const std::string& statement) { return error_of("graph g(input %x: f32[N,4], input %i: i64[N]) {\n" + statement + "\n}\n"); }
+std::string statement_error(const std::string& statement) { return parse_error_of("graph g(input %x: f32[N,4], input %i: i64[N]) {\n" + statement + "\n}\n"); }
 
 TEST(Text, WholeTrainingStep) {
   expect_unchanged(R"(graph main(
@@ -85,8 +85,8 @@ TEST(Text, SmallTypes) {
   %z: f8e5m2[N] = cast(%y) {saturate=true, to=f8e5m2}
 }
 )");
-  EXPECT_THAT(error_of("graph g(constant %c: i4[1] = [8]) {}"), HasSubstr("8"));
-  EXPECT_THAT(error_of("graph g(constant %c: u2[1] = [-1]) {}"), HasSubstr("-1"));
+  EXPECT_THAT(parse_error_of("graph g(constant %c: i4[1] = [8]) {}"), HasSubstr("8"));
+  EXPECT_THAT(parse_error_of("graph g(constant %c: u2[1] = [-1]) {}"), HasSubstr("-1"));
 }
 
 TEST(Text, NumbersReadBackBitForBit) {
@@ -130,7 +130,7 @@ TEST(Text, MoreThan64ElementsAreElided) {
 TEST(Text, AmbiguousNamesBecomeNumbers) {
   Graph graph;
   Builder b(graph);
-  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kN}});
+  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kBatch}});
   const Val y = op::exp(x), z = op::exp(y);
   b.set_name(y, "same");
   b.set_name(z, "same");
@@ -198,7 +198,7 @@ TEST(Text, ErrorsProposeNearNames) {
   EXPECT_THAT(statement_error("%y = matmull(%x, %x)"), HasSubstr("did you mean \"matmul\"?"));
   EXPECT_THAT(statement_error("%y = transpose(%x) {prm=[1,0]}"), HasSubstr("did you mean \"perm\"?"));
   EXPECT_THAT(statement_error("%output_0 = exp(%x)\n%z = exp(%output_1)"), HasSubstr("did you mean \"output_0\"?"));
-  EXPECT_THAT(error_of("graph g(input %x: f23[N]) {}"), HasSubstr("did you mean \"f32\"?"));
+  EXPECT_THAT(parse_error_of("graph g(input %x: f23[N]) {}"), HasSubstr("did you mean \"f32\"?"));
 }
 
 TEST(Text, WrongStatements) {
@@ -241,7 +241,7 @@ TEST(Text, WrongInputs) {
       {"graph g(input %x: f32[((((1))))", "expected \",\" or \"]\" after a size"},
       {"", "expected \"graph\", found the end of the text"},
   };
-  for (const auto& [text, message] : kCases) EXPECT_THAT(error_of(text), HasSubstr(message)) << text;
+  for (const auto& [text, message] : kCases) EXPECT_THAT(parse_error_of(text), HasSubstr(message)) << text;
 }
 
 TEST(Text, EveryPrefixIsAnErrorOrAGraph) {
@@ -253,7 +253,7 @@ TEST(Text, EveryPrefixIsAnErrorOrAGraph) {
   alias %image <- %h
 }
 )";
-  for (std::size_t size = 0; size < text.size(); ++size) EXPECT_NE(error_of(text.substr(0, size)), "no error") << size;
+  for (std::size_t size = 0; size < text.size(); ++size) EXPECT_NE(parse_error_of(text.substr(0, size)), "no error") << size;
 }
 
 /// Whatever the text, the answer is a graph or an Error: never a mistake of Hone, never a crash.
@@ -275,7 +275,7 @@ TEST(Text, DamagedTextIsAnError) {
   equation N = M + 1
 }
 )";
-  ASSERT_EQ(error_of(text), "no error");
+  ASSERT_EQ(parse_error_of(text), "no error");
   std::uint32_t random = 1;
   const auto below = [&random](std::size_t limit) {
     random = random * 1664525 + 1013904223;

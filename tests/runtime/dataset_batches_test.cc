@@ -13,7 +13,7 @@ using test::expect_error;
 using ::testing::HasSubstr;
 using Numbers = std::vector<std::int64_t>;
 
-plan::Entry classifier(Dim batch = Dim::symbol("N")) {
+plan::Entry batched_classifier(Dim batch = Dim::symbol("N")) {
   plan::Entry entry;
   entry.name = "train_step";
   entry.feeds = {{"image", plan::Feed::Kind::kModelInput, DType::kF32, {batch, 4}, std::nullopt, std::nullopt},
@@ -21,7 +21,7 @@ plan::Entry classifier(Dim batch = Dim::symbol("N")) {
                  {"learning_rate", plan::Feed::Kind::kLearningRate, DType::kF64, {}, std::nullopt, std::nullopt}};
   return entry;
 }
-BindOptions options(std::map<std::string, double> scale = {}, std::string symbol = "N") {
+BindOptions batched_options(std::map<std::string, double> scale = {}, std::string symbol = "N") {
   return {.flag = "the data set", .batch_symbol = std::move(symbol), .pre_batched = false, .scale = std::move(scale)};
 }
 NamedTensors samples(std::int64_t count) {
@@ -44,13 +44,13 @@ void run(BatchSource& source) {
 }
 
 TEST(DatasetBatches, FeedsWhatArraysFeed) {
-  const plan::Entry entry = classifier();
+  const plan::Entry entry = batched_classifier();
   NamedTensors tensors = samples(7);
   std::vector<std::pair<std::string, Array>> arrays;
   for (const auto& [name, tensor] : tensors) arrays.emplace_back(name, Array(name, tensor));
-  const BoundArrays bound(entry, std::move(arrays), options({{"image", 0.5}}));
+  const BoundArrays bound(entry, std::move(arrays), batched_options({{"image", 0.5}}));
   BatchReader expected(bound, 3, {.shuffle = false});
-  DatasetBatches found(entry, Dataset::from_tensor_slices(tensors).batch(3), options({{"image", 0.5}}));
+  DatasetBatches found(entry, Dataset::from_tensor_slices(tensors).batch(3), batched_options({{"image", 0.5}}));
   const double rate = 0.25;
   found.add_feed("learning_rate", {DType::kF64, {}, &rate});
   EXPECT_EQ(found.known_batch_count(), expected.known_batch_count());
@@ -73,10 +73,10 @@ TEST(DatasetBatches, FeedsWhatArraysFeed) {
 }
 
 TEST(DatasetBatches, ErrorsAreThoseOfArraysAndNameTheRowOfTheEpoch) {
-  const plan::Entry entry = classifier();
+  const plan::Entry entry = batched_classifier();
   const auto feed = [&](Dataset data) {
     return [&entry, data] {
-      DatasetBatches batches(entry, data, options());
+      DatasetBatches batches(entry, data, batched_options());
       run(batches);
     };
   };
@@ -84,7 +84,7 @@ TEST(DatasetBatches, ErrorsAreThoseOfArraysAndNameTheRowOfTheEpoch) {
   std::vector<std::int32_t> classes = {0, 1, 2, 0, 1, 7, 0, 1};
   bad[1].second = Tensor::of<std::int32_t>({8}, std::span<const std::int32_t>(classes));
   expect_error(Code::kDataRange, "y of the data set: row 5 holds 7, and \"labels\" takes 0 to 2", feed(Dataset::from_tensor_slices(bad).batch(2)));
-  DatasetBatches later(entry, Dataset::from_tensor_slices(bad).batch(2), options());
+  DatasetBatches later(entry, Dataset::from_tensor_slices(bad).batch(2), batched_options());
   later.start_epoch(0, 2);
   expect_error(Code::kDataRange, "row 5 holds 7", [&] { later.next(); });
   expect_error(Code::kDataShape, "\"image\" takes f32[N,4]", feed(Dataset::from_tensor_slices(samples(8))));  // not batched
@@ -100,10 +100,10 @@ TEST(DatasetBatches, ErrorsAreThoseOfArraysAndNameTheRowOfTheEpoch) {
 }
 
 TEST(DatasetBatches, ModelOfFixedBatchTakesWholeBatchesOnly) {
-  const plan::Entry entry = classifier(Dim(3));
-  DatasetBatches whole(entry, Dataset::from_tensor_slices(samples(7)).batch(3, true), options({}, ""));
+  const plan::Entry entry = batched_classifier(Dim(3));
+  DatasetBatches whole(entry, Dataset::from_tensor_slices(samples(7)).batch(3, true), batched_options({}, ""));
   run(whole);
-  DatasetBatches ragged(entry, Dataset::from_tensor_slices(samples(8)).batch(3), options({}, ""));
+  DatasetBatches ragged(entry, Dataset::from_tensor_slices(samples(8)).batch(3), batched_options({}, ""));
   try {
     run(ragged);
     FAIL();
@@ -113,8 +113,8 @@ TEST(DatasetBatches, ModelOfFixedBatchTakesWholeBatchesOnly) {
 TEST(DatasetBatches, NotesOtherGroupings) {
   NamedTensors square = samples(4);
   square[0].second = square[0].second.reshaped({4, 2, 2});
-  const plan::Entry entry = classifier();
-  DatasetBatches batches(entry, Dataset::from_tensor_slices(square).batch(2), options());
+  const plan::Entry entry = batched_classifier();
+  DatasetBatches batches(entry, Dataset::from_tensor_slices(square).batch(2), batched_options());
   run(batches);
   ASSERT_EQ(batches.notes().size(), 1u);
   EXPECT_THAT(batches.notes()[0], HasSubstr("read as f32[4]"));

@@ -15,7 +15,7 @@ namespace hone {
 namespace {
 
 using Shape64 = std::vector<std::int64_t>;
-using Numbers = std::vector<float>;
+using Values = std::vector<float>;
 
 std::int64_t count_of(const Shape64& shape) {
   std::int64_t count = 1;
@@ -28,8 +28,8 @@ class Random {
   explicit Random(unsigned seed) : engine_(seed) {}
   std::int64_t between(std::int64_t low, std::int64_t high) { return std::uniform_int_distribution(low, high)(engine_); }
   bool flip() { return between(0, 1) == 1; }
-  Numbers numbers(const Shape64& shape) {
-    Numbers numbers(static_cast<std::size_t>(count_of(shape)));
+  Values numbers(const Shape64& shape) {
+    Values numbers(static_cast<std::size_t>(count_of(shape)));
     for (float& number : numbers) number = std::uniform_real_distribution<float>(-1, 1)(engine_);
     return numbers;
   }
@@ -67,18 +67,18 @@ std::vector<std::vector<std::byte>> run_row(std::string_view name, const Library
   return first;
 }
 
-Numbers floats_of(const std::vector<std::byte>& bytes) {
+Values floats_of(const std::vector<std::byte>& bytes) {
   const auto* begin = reinterpret_cast<const float*>(bytes.data());
   return {begin, begin + bytes.size() / sizeof(float)};
 }
 
-Numbers run_f32(std::string_view name, const LibrarySpec& spec, const std::vector<const Numbers*>& operands) {
+Values run_f32(std::string_view name, const LibrarySpec& spec, const std::vector<const Values*>& operands) {
   std::vector<const void*> pointers;
-  for (const Numbers* operand : operands) pointers.push_back(operand == nullptr ? nullptr : operand->data());
+  for (const Values* operand : operands) pointers.push_back(operand == nullptr ? nullptr : operand->data());
   return floats_of(run_row(name, spec, pointers)[0]);
 }
 
-void expect_near(const Numbers& found, const Numbers& expected, float tolerance, const std::string& what) {
+void expect_near(const Values& found, const Values& expected, float tolerance, const std::string& what) {
   ASSERT_EQ(found.size(), expected.size()) << what;
   for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], tolerance * (1 + std::abs(expected[i]))) << what << " element " << i;
 }
@@ -94,7 +94,7 @@ std::string text(const LibrarySpec& spec) {
 // matmul
 
 /// Element of a tensor of `shape`, broadcast to the batch index of a result of `y_shape`, at row and column.
-float element(const Numbers& numbers, const Shape64& shape, std::int64_t batch, const Shape64& y_shape, std::int64_t row, std::int64_t column) {
+float element(const Values& numbers, const Shape64& shape, std::int64_t batch, const Shape64& y_shape, std::int64_t row, std::int64_t column) {
   std::int64_t at = 0, stride = 1;
   const std::size_t rank = shape.size();
   if (rank >= 1) at += shape[rank - 1] == 1 ? 0 : column, stride *= shape[rank - 1];
@@ -109,11 +109,11 @@ float element(const Numbers& numbers, const Shape64& shape, std::int64_t batch, 
   return numbers[static_cast<std::size_t>(at)];
 }
 
-Numbers plain_matmul(const LibrarySpec& spec, const Numbers& a, const Numbers& b, const Numbers* bias) {
+Values plain_matmul(const LibrarySpec& spec, const Values& a, const Values& b, const Values* bias) {
   const Shape64 &a_shape = spec.operands[0]->shape, &b_shape = spec.operands[1]->shape, &y_shape = spec.results[0].shape;
   const bool ta = spec.attributes.at("ta")[0] != 0, tb = spec.attributes.at("tb")[0] != 0;
   const std::int64_t m = y_shape[y_shape.size() - 2], n = y_shape.back(), k = ta ? a_shape[a_shape.size() - 2] : a_shape.back();
-  Numbers y;
+  Values y;
   for (std::int64_t batch = 0; batch < (m * n == 0 ? 0 : count_of(y_shape) / (m * n)); ++batch)
     for (std::int64_t i = 0; i < m; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
@@ -161,16 +161,16 @@ TEST(LibraryMatmul, AgreesWithLoops) {
     spec.attributes = {{"ta", {ta}}, {"tb", {tb}}};
     spec.operands = {f32(with_matrix(a_batch, m, k, ta)), f32(with_matrix(b_batch, k, n, tb))};
     spec.results = {f32(with_matrix(batch, m, n, false))};
-    const Numbers a = random.numbers(spec.operands[0]->shape), b = random.numbers(spec.operands[1]->shape);
+    const Values a = random.numbers(spec.operands[0]->shape), b = random.numbers(spec.operands[1]->shape);
     if (random.flip()) {
       const Shape64 shapes[] = {{n}, {1, n}, {m, n}, {m, 1}, with_matrix(batch, m, n, false)};
       const Shape64& bias_shape = shapes[random.between(0, 4)];
       spec.operands.push_back(f32(bias_shape));
-      const Numbers bias = random.numbers(bias_shape);
+      const Values bias = random.numbers(bias_shape);
       expect_near(run_f32("onednn.matmul", spec, {&a, &b, &bias}), plain_matmul(spec, a, b, &bias), 1e-5F, text(spec));
     } else {
       if (random.flip()) spec.operands.emplace_back(std::nullopt);
-      std::vector<const Numbers*> operands = {&a, &b};
+      std::vector<const Values*> operands = {&a, &b};
       if (spec.operands.size() == 3) operands.push_back(nullptr);
       expect_near(run_f32("onednn.matmul", spec, operands), plain_matmul(spec, a, b, nullptr), 1e-5F, text(spec));
     }
@@ -183,7 +183,7 @@ TEST(LibraryMatmul, AgreesWithLoopsWhereItRepacks) {
   spec.attributes = {{"ta", {0}}, {"tb", {0}}};
   spec.operands = {f32({40, 70}), f32({70, 1536})};
   spec.results = {f32({40, 1536})};
-  const Numbers a = random.numbers({40, 70}), b = random.numbers({70, 1536});
+  const Values a = random.numbers({40, 70}), b = random.numbers({70, 1536});
   EXPECT_GT(find_library_row("onednn.matmul")->describe(spec).scratch_bytes, 70 * 1536 * sizeof(float) - 1);
   expect_near(run_f32("onednn.matmul", spec, {&a, &b}), plain_matmul(spec, a, b, nullptr), 1e-5F, text(spec));
 }
@@ -211,14 +211,14 @@ TEST(LibraryMatmul, TakesBfloat16) {
   EXPECT_THAT(floats_of(run_row("onednn.matmul", spec, {a.data(), b.data()})[0]), testing::Each(4.5F));
 }
 
-/// Numbers as bf16 holds them.
-Numbers rounded(Numbers numbers) {
+/// Values as bf16 holds them.
+Values rounded(Values numbers) {
   for (float& number : numbers) number = bfloat16_to_float(float_to_bfloat16(number));
   return numbers;
 }
 
 /// The row over the same operands in bf16, which they must fit; its result in `to`.
-Numbers run_bf16(std::string_view name, LibrarySpec spec, const std::vector<const Numbers*>& operands, DType to) {
+Values run_bf16(std::string_view name, LibrarySpec spec, const std::vector<const Values*>& operands, DType to) {
   std::vector<std::vector<std::uint16_t>> stored;
   std::vector<const void*> pointers;
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -230,7 +230,7 @@ Numbers run_bf16(std::string_view name, LibrarySpec spec, const std::vector<cons
   const std::vector<std::byte> bytes = run_row(name, spec, pointers)[0];
   if (to == DType::kF32) return floats_of(bytes);
   const auto* begin = reinterpret_cast<const std::uint16_t*>(bytes.data());
-  Numbers numbers;
+  Values numbers;
   std::transform(begin, begin + bytes.size() / sizeof(std::uint16_t), std::back_inserter(numbers), bfloat16_to_float);
   return numbers;
 }
@@ -248,7 +248,7 @@ TEST(LibraryMatmul, OfBfloat16AgreesWithLoops) {
     spec.attributes = {{"ta", {ta}}, {"tb", {tb}}};
     spec.operands = {f32(with_matrix(batch, m, k, ta)), f32(with_matrix(batch, k, n, tb))};
     spec.results = {f32(with_matrix(batch, m, n, false))};
-    const Numbers a = rounded(random.numbers(spec.operands[0]->shape)), b = rounded(random.numbers(spec.operands[1]->shape));
+    const Values a = rounded(random.numbers(spec.operands[0]->shape)), b = rounded(random.numbers(spec.operands[1]->shape));
     for (const DType to : {DType::kF32, DType::kBF16})
       expect_near(run_bf16("onednn.matmul", spec, {&a, &b}, to), plain_matmul(spec, a, b, nullptr), tolerance_of(to), text(spec));
   }
@@ -276,9 +276,9 @@ struct Geometry {
   Shape64 x() const { return activation(channels, input); }
   Shape64 y() const { return activation(outputs, output); }
   /// What the loops computed channels first, as the activation lies.
-  Numbers stored(const Numbers& plain, std::int64_t channels_of) const {
+  Values stored(const Values& plain, std::int64_t channels_of) const {
     if (not channels_last) return plain;
-    Numbers moved(plain.size());
+    Values moved(plain.size());
     const std::size_t count = static_cast<std::size_t>(channels_of), positions = plain.size() / count / static_cast<std::size_t>(batch);
     for (std::size_t i = 0; i < plain.size(); ++i) moved[(i / positions / count * positions + i % positions) * count + i / positions % count] = plain[i];
     return moved;
@@ -365,10 +365,10 @@ TEST(LibraryConv, AgreesWithLoops) {
     LibrarySpec spec = g.spec(true);
     spec.operands = {f32(g.x()), f32(g.w())};
     spec.results = {f32(g.y())};
-    const Numbers x = random.numbers(g.x()), w = random.numbers(g.w()), bias = random.numbers({g.outputs});
-    Numbers y(static_cast<std::size_t>(count_of(g.y())));
+    const Values x = random.numbers(g.x()), w = random.numbers(g.w()), bias = random.numbers({g.outputs});
+    Values y(static_cast<std::size_t>(count_of(g.y())));
     for_products(g, [&](std::size_t at_y, std::size_t at_x, std::size_t at_w) { y[at_y] += x[at_x] * w[at_w]; });
-    const Numbers stored = g.stored(x, g.channels);
+    const Values stored = g.stored(x, g.channels);
     expect_near(run_f32("onednn.conv", spec, {&stored, &w}), g.stored(y, g.outputs), 1e-4F, text(spec));
     spec.operands.push_back(f32({g.outputs}));
     for (std::size_t i = 0; i < y.size(); ++i) y[i] += bias[i / static_cast<std::size_t>(volume(g.output)) % static_cast<std::size_t>(g.outputs)];
@@ -380,8 +380,8 @@ TEST(LibraryConv, GradientsAgreeWithLoops) {
   Random random(3);
   for (int round = 0; round < 80; ++round) {
     const Geometry g = random_geometry(random, true);
-    const Numbers x = random.numbers(g.x()), w = random.numbers(g.w()), dy = random.numbers(g.y());
-    Numbers dx(x.size()), dw(w.size());
+    const Values x = random.numbers(g.x()), w = random.numbers(g.w()), dy = random.numbers(g.y());
+    Values dx(x.size()), dw(w.size());
     for_products(g, [&](std::size_t at_y, std::size_t at_x, std::size_t at_w) {
       dx[at_x] += dy[at_y] * w[at_w];
       dw[at_w] += dy[at_y] * x[at_x];
@@ -389,7 +389,7 @@ TEST(LibraryConv, GradientsAgreeWithLoops) {
     LibrarySpec input = g.spec(true), weight = g.spec(true);
     input.operands = {f32(g.y()), f32(g.w())};
     input.results = {f32(g.x())};
-    const Numbers stored_x = g.stored(x, g.channels), stored_dy = g.stored(dy, g.outputs);
+    const Values stored_x = g.stored(x, g.channels), stored_dy = g.stored(dy, g.outputs);
     expect_near(run_f32("onednn.conv_input_grad", input, {&stored_dy, &w}), g.stored(dx, g.channels), 1e-4F, text(input));
     weight.operands = {f32(g.x()), f32(g.y())};
     weight.results = {f32(g.w())};
@@ -401,14 +401,14 @@ TEST(LibraryConv, OfBfloat16AgreesWithLoops) {
   Random random(8);
   for (int round = 0; round < 40; ++round) {
     const Geometry g = random_geometry(random, true);
-    const Numbers x = rounded(random.numbers(g.x())), w = rounded(random.numbers(g.w())), dy = rounded(random.numbers(g.y()));
-    Numbers y(dy.size()), dx(x.size()), dw(w.size());
+    const Values x = rounded(random.numbers(g.x())), w = rounded(random.numbers(g.w())), dy = rounded(random.numbers(g.y()));
+    Values y(dy.size()), dx(x.size()), dw(w.size());
     for_products(g, [&](std::size_t at_y, std::size_t at_x, std::size_t at_w) {
       y[at_y] += x[at_x] * w[at_w];
       dx[at_x] += dy[at_y] * w[at_w];
       dw[at_w] += dy[at_y] * x[at_x];
     });
-    const Numbers stored_x = g.stored(x, g.channels), stored_dy = g.stored(dy, g.outputs);
+    const Values stored_x = g.stored(x, g.channels), stored_dy = g.stored(dy, g.outputs);
     LibrarySpec spec = g.spec(true);
     for (const DType to : {DType::kF32, DType::kBF16}) {
       spec.operands = {f32(g.x()), f32(g.w())}, spec.results = {f32(g.y())};
@@ -432,10 +432,10 @@ TEST(LibraryPool, MaximumAgreesWithLoops) {
   Random random(4);
   for (int round = 0; round < 80; ++round) {
     const Geometry g = random_geometry(random, false);
-    Numbers x = random.numbers(g.x());
+    Values x = random.numbers(g.x());
     for (float& number : x) number = std::round(number * 4);  // ties: the first wins
-    const Numbers dy = random.numbers(g.y());
-    Numbers y(dy.size(), -INFINITY), dx(x.size());
+    const Values dy = random.numbers(g.y());
+    Values y(dy.size(), -INFINITY), dx(x.size());
     std::vector<std::size_t> best(dy.size());
     for (std::int64_t plane = 0; plane < g.batch * g.channels; ++plane)
       for_windows(g, [&](std::int64_t at_y, std::int64_t at_x, std::int64_t) {
@@ -447,7 +447,7 @@ TEST(LibraryPool, MaximumAgreesWithLoops) {
     LibrarySpec forward = g.spec(false), backward = g.spec(false);
     forward.operands = {f32(g.x())};
     forward.results = {f32(g.y())};
-    const Numbers stored_x = g.stored(x, g.channels), stored_y = g.stored(y, g.channels), stored_dy = g.stored(dy, g.channels);
+    const Values stored_x = g.stored(x, g.channels), stored_y = g.stored(y, g.channels), stored_dy = g.stored(dy, g.channels);
     expect_near(run_f32("onednn.max_pool", forward, {&stored_x}), stored_y, 0, text(forward));
     forward.results.push_back({DType::kU8, {0}});
     const auto results = run_row("onednn.max_pool", forward, {stored_x.data()});
@@ -465,11 +465,11 @@ TEST(LibraryPool, MeanAgreesWithLoops) {
   for (int round = 0; round < 80; ++round) {
     const Geometry g = random_geometry(random, false);
     const bool count_pads = random.flip();
-    const Numbers x = random.numbers(g.x()), dy = random.numbers(g.y());
+    const Values x = random.numbers(g.x()), dy = random.numbers(g.y());
     std::vector<std::int64_t> inside(static_cast<std::size_t>(volume(g.output)));
     for_windows(g, [&](std::int64_t at_y, std::int64_t, std::int64_t) { ++inside[static_cast<std::size_t>(at_y)]; });
     if (testing::Value(inside, testing::Contains(0))) continue;
-    Numbers y(dy.size()), dx(x.size());
+    Values y(dy.size()), dx(x.size());
     for (std::int64_t plane = 0; plane < g.batch * g.channels; ++plane)
       for_windows(g, [&](std::int64_t at_y, std::int64_t at_x, std::int64_t) {
         const auto to = static_cast<std::size_t>(plane * volume(g.output) + at_y), from = static_cast<std::size_t>(plane * volume(g.input) + at_x);
@@ -481,7 +481,7 @@ TEST(LibraryPool, MeanAgreesWithLoops) {
     forward.attributes["count_pads"] = backward.attributes["count_pads"] = {count_pads};
     forward.operands = {f32(g.x())};
     forward.results = {f32(g.y())};
-    const Numbers stored_x = g.stored(x, g.channels), stored_dy = g.stored(dy, g.channels);
+    const Values stored_x = g.stored(x, g.channels), stored_dy = g.stored(dy, g.channels);
     expect_near(run_f32("onednn.avg_pool", forward, {&stored_x}), g.stored(y, g.channels), 1e-5F, text(forward));
     backward.operands = {f32(g.y())};
     backward.results = {f32(g.x())};
@@ -522,15 +522,15 @@ TEST(LibraryRows, SayWhichCallIsWrong) {
   EXPECT_THROW(find_library_row("onednn.matmul")->make(spec), InternalError);
 }
 
-// Numbers of threads
+// Values of threads
 
 /// The first result, with random operands.
 std::vector<std::byte> result_on(int threads, std::string_view row, const LibrarySpec& spec) {
   Random random(5);
-  std::vector<Numbers> operands;
+  std::vector<Values> operands;
   std::vector<const void*> pointers;
   for (const auto& operand : spec.operands) operands.push_back(random.numbers(operand->shape));
-  for (const Numbers& operand : operands) pointers.push_back(operand.data());
+  for (const Values& operand : operands) pointers.push_back(operand.data());
   const Team team(threads);
   const Team::InUse in_use(team);
   const std::unique_ptr<LibraryCall> call = find_library_row(row)->make(spec);

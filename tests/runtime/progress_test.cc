@@ -1,5 +1,6 @@
 // What a person sees while training: the lines themselves, without a terminal. tests/tools has one.
 #include "runtime/train/progress.h"
+#include "tests/support/text_lines.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 namespace hone {
 namespace {
 
+using test::lines_of;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::MatchesRegex;
@@ -17,13 +19,6 @@ using testing::Not;
 
 const NamedNumbers kValues = {{"loss", 0.41131}, {"accuracy", 0.88714}, {"val_loss", 2.5e-5}};
 const std::string kFinished = "125/125 [==============================] - 1s 4ms/step - loss: 0.4113 - accuracy: 0.8871 - val_loss: 2.5000e-05";
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
 
 TEST(Progress, SpeaksKerassWords) {
   EXPECT_EQ(finished_line({.done = 125, .total = 125, .seconds = 0.6, .step_seconds = 0.0042}, kValues), kFinished);

@@ -9,27 +9,27 @@
 namespace hone::plan {
 namespace {
 
-const Dim kN = Dim::symbol("N"), kTrips = Dim::value_symbol("trips");
+const Dim kExtent = Dim::symbol("N"), kTrips = Dim::value_symbol("trips");
 
 /// s' = s + x[i], $trips times, with $trips read from a feed; stacked: s'.
-Plan sample_plan() {
+Plan plan_with_regions() {
   Entry body;
   body.name = "body";
-  body.feeds = {{.name = "i", .dtype = DType::kI64}, {.name = "s", .shape = {kN}}, {.name = "x", .shape = {kN}}};
-  body.buffers = {{.name = "s", .shape = {kN}, .storage = Buffer::Storage::kFeed, .index = 1},
-                  {.name = "x", .shape = {kN}, .storage = Buffer::Storage::kFeed, .index = 2},
-                  {.name = "sum", .shape = {kN}}};
-  body.steps = {{KernelStep{"add", {0, 1, 2}, {kN}, kN, kN}, "add"}};
+  body.feeds = {{.name = "i", .dtype = DType::kI64}, {.name = "s", .shape = {kExtent}}, {.name = "x", .shape = {kExtent}}};
+  body.buffers = {{.name = "s", .shape = {kExtent}, .storage = Buffer::Storage::kFeed, .index = 1},
+                  {.name = "x", .shape = {kExtent}, .storage = Buffer::Storage::kFeed, .index = 2},
+                  {.name = "sum", .shape = {kExtent}}};
+  body.steps = {{KernelStep{"add", {0, 1, 2}, {kExtent}, kExtent, kExtent}, "add"}};
   body.results = {{"state", 2}, {"stacked", 2}};
 
   Entry entry;
   entry.name = kPredict;
-  entry.feeds = {{.name = "start", .shape = {kN}}, {.name = "x", .shape = {Dim::symbol("T"), kN}}, {.name = "count", .dtype = DType::kI64}};
-  entry.buffers = {{.name = "start", .shape = {kN}, .storage = Buffer::Storage::kFeed, .index = 0},
-                   {.name = "x", .shape = {Dim::symbol("T"), kN}, .storage = Buffer::Storage::kFeed, .index = 1},
+  entry.feeds = {{.name = "start", .shape = {kExtent}}, {.name = "x", .shape = {Dim::symbol("T"), kExtent}}, {.name = "count", .dtype = DType::kI64}};
+  entry.buffers = {{.name = "start", .shape = {kExtent}, .storage = Buffer::Storage::kFeed, .index = 0},
+                   {.name = "x", .shape = {Dim::symbol("T"), kExtent}, .storage = Buffer::Storage::kFeed, .index = 1},
                    {.name = "count", .dtype = DType::kI64, .storage = Buffer::Storage::kFeed, .index = 2},
-                   {.name = "final", .shape = {kN}, .first_step = 1, .last_step = 1},
-                   {.name = "sums", .shape = {kTrips, kN}, .first_step = 1, .last_step = 1}};
+                   {.name = "final", .shape = {kExtent}, .first_step = 1, .last_step = 1},
+                   {.name = "sums", .shape = {kTrips, kExtent}, .first_step = 1, .last_step = 1}};
   RegionStep loop{.kind = RegionStep::Kind::kScan, .trips = kTrips, .reverse = true, .states = 1, .scanned = 1, .operands = {0, 1}, .results = {3, -1, 4}, .bodies = {body}};
   entry.steps = {{ReadSizesStep{2, {"$trips"}}, "how often"}, {loop, "a loop"}};
   entry.results = {{"final", 3}, {"sums", 4}};
@@ -48,7 +48,7 @@ class RegionPlan : public testing::Test {
 };
 
 TEST_F(RegionPlan, RoundTrips) {
-  save(sample_plan(), path());
+  save(plan_with_regions(), path());
   const Plan loaded = load(path());
   const Entry& entry = loaded.programs[0].entries[0];
   EXPECT_THAT(std::get<ReadSizesStep>(entry.steps[0].what).symbols, testing::ElementsAre("$trips"));
@@ -83,14 +83,14 @@ TEST_F(RegionPlan, DamageIsRefused) {
       {"gives its body another type", [](Entry& e) { loop_of(e).bodies[0].feeds[0].dtype = DType::kI32; }},
       {"loses a state", [](Entry& e) { loop_of(e).bodies[0].results.clear(); }},
       {"another number of results", [](Entry& e) { loop_of(e).results.pop_back(); }},
-      {"is wanted", [](Entry& e) { e.buffers[3].shape = {kN, 2}; }},
+      {"is wanted", [](Entry& e) { e.buffers[3].shape = {kExtent, 2}; }},
       {"is wanted", [](Entry& e) { e.buffers[4].dtype = DType::kF64; }},
       {"a condition that is not bool[]", [](Entry& e) { loop_of(e).kind = RegionStep::Kind::kWhile, loop_of(e).scanned = 0; }},
       {"wrong number of bodies", [](Entry& e) { loop_of(e).kind = RegionStep::Kind::kBranch; }},
       {"uses buffer 5 of 3", [](Entry& e) { std::get<KernelStep>(loop_of(e).bodies[0].steps[0].what).buffers[0] = 5; }},
   };
   for (const auto& [message, damage] : cases) {
-    Plan plan = sample_plan();
+    Plan plan = plan_with_regions();
     damage(plan.programs[0].entries[0]);
     try {
       check(plan);
@@ -113,7 +113,7 @@ TEST_F(RegionPlan, BodiesInBodiesHaveALimit) {
     around.steps = {{RegionStep{.kind = RegionStep::Kind::kBranch, .operands = {0, 0}, .results = {}, .bodies = {nest, innermost}}, "a branch"}};
     nest = around;
   }
-  Plan plan = sample_plan();
+  Plan plan = plan_with_regions();
   plan.programs[0].entries[0] = nest;
   try {
     check(plan);

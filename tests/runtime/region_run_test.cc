@@ -11,7 +11,7 @@ using testing::ElementsAre;
 using Values = std::vector<float>;
 
 Tensor tensor(const Values& values) { return Tensor::of<float>({static_cast<std::int64_t>(values.size())}, values); }
-Values floats(const Tensor& tensor) { return {tensor.data<float>().begin(), tensor.data<float>().end()}; }
+Values values_of(const Tensor& tensor) { return {tensor.data<float>().begin(), tensor.data<float>().end()}; }
 
 /// States a and b of one element, trips times: a' = b, b' = 2 a. Also stacked: b' (as result 2 and, the same buffer, 3).
 plan::Entry exchanging_body() {
@@ -46,7 +46,7 @@ Looped run_loop(std::int64_t trips, bool reverse, const std::vector<bool>& wante
     looped.results.assign(wanted.size(), {});
     session.run("map", Feeds{{"a", first}, {"b", second}});
     for (std::size_t k = 0; k < wanted.size(); ++k)
-      if (wanted[k]) looped.results[k] = floats(session.result_tensor("r" + std::to_string(k)));
+      if (wanted[k]) looped.results[k] = values_of(session.result_tensor("r" + std::to_string(k)));
   }
   return looped;
 }

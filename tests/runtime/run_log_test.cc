@@ -9,21 +9,16 @@
 
 #include "formats/tensorboard_events.pb.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/text_lines.h"
 
 namespace hone {
 namespace {
 
+using test::lines_of;
 using test::TempFolder;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
 
 /// Epochs `first` to `last` of two steps each, the loss of step s being 1 / s, that of epoch e 10 / e.
 void train(RunLog& log, std::int64_t first, std::int64_t last, bool validated = false) {

@@ -8,10 +8,12 @@
 
 #include "runtime/train/report.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/text_lines.h"
 
 namespace hone {
 namespace {
 
+using test::lines_of;
 using plan::Buffer;
 using plan::Persistent;
 using test::TempFolder;
@@ -40,13 +42,6 @@ plan::Program small_program() {
   step.buffers = {activation};
   program.entries = {step};
   return program;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
 }
 
 TEST(Summary, ListsWeightsAndTotals) {

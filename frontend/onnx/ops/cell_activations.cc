@@ -7,34 +7,32 @@
 #include <optional>
 
 #include "base/text.h"
+#include "frontend/onnx/ops/activation_formulas.h"
 #include "ir/ops/ops.h"
 
 namespace hone::onnx {
 
 namespace {
 
-Val zero_like(Val x) { return x.builder().scalar(0, x.dtype()); }
-Val above_zero(Val x, Val below) { return op::where(op::greater(x, zero_like(x)), x, below); }
-
-struct Row {
+struct CellFunction {
   std::string_view name;
   std::optional<double> alpha, beta;  ///< their defaults, for the functions that have them
   Val (*apply)(Val x, double alpha, double beta);
 };
 constexpr std::optional<double> kNone = std::nullopt;
 
-constexpr Row kRows[] = {
+constexpr CellFunction kCellFunctions[] = {
     {"Relu", kNone, kNone, [](Val x, double, double) { return op::relu(x); }},
     {"Tanh", kNone, kNone, [](Val x, double, double) { return op::tanh(x); }},
     {"Sigmoid", kNone, kNone, [](Val x, double, double) { return op::sigmoid(x); }},
     {"Affine", 1.0, 0.0, [](Val x, double alpha, double beta) { return x * alpha + beta; }},
     {"LeakyRelu", 0.01, kNone, [](Val x, double alpha, double) { return above_zero(x, x * alpha); }},
     {"ThresholdedRelu", 1.0, kNone,
-     [](Val x, double alpha, double) { return op::where(op::greater(x, x.builder().scalar(alpha, x.dtype())), x, zero_like(x)); }},
+     [](Val x, double alpha, double) { return thresholded_relu(x, alpha); }},
     {"ScaledTanh", 1.0, 1.0, [](Val x, double alpha, double beta) { return op::tanh(x * beta) * alpha; }},
     {"HardSigmoid", 0.2, 0.5,
-     [](Val x, double alpha, double beta) { return op::clip(x * alpha + beta, zero_like(x), x.builder().scalar(1, x.dtype())); }},
-    {"Elu", 1.0, kNone, [](Val x, double alpha, double) { return above_zero(x, (op::exp(op::minimum(x, zero_like(x))) - 1.0) * alpha); }},
+     [](Val x, double alpha, double beta) { return hard_sigmoid(x, alpha, beta); }},
+    {"Elu", 1.0, kNone, [](Val x, double alpha, double) { return elu(x, alpha); }},
     {"Softsign", kNone, kNone, [](Val x, double, double) { return x / (op::abs(x) + 1.0); }},
     {"Softplus", kNone, kNone, [](Val x, double, double) { return op::softplus(x); }},
 };
@@ -46,11 +44,11 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-const Row& find_row(const ImportNode& node, const std::string& name) {
-  for (const Row& row : kRows)
+const CellFunction& find_activation(const ImportNode& node, const std::string& name) {
+  for (const CellFunction& row : kCellFunctions)
     if (lower_case(row.name) == lower_case(name)) return row;
   std::vector<std::string> names;
-  for (const Row& row : kRows) names.emplace_back(row.name);
+  for (const CellFunction& row : kCellFunctions) names.emplace_back(row.name);
   node.fail(Code::kBadAttribute, fmt::format("there is no activation {}", quoted(name)), {"there are " + join(names, ", ")});
 }
 
@@ -75,7 +73,7 @@ std::vector<CellActivation> cell_activations(const ImportNode& node, const std::
   std::size_t next_alpha = 0, next_beta = 0;
   std::vector<CellActivation> activations;
   for (const std::string& name : names) {
-    const Row& row = find_row(node, name);
+    const CellFunction& row = find_activation(node, name);
     const double alpha = next_value(row.alpha, alphas, next_alpha), beta = next_value(row.beta, betas, next_beta);
     activations.push_back({row.apply, alpha, beta});
   }

@@ -1,17 +1,13 @@
 // Operators whose results are constants, or the operand itself.
 #include <fmt/format.h>
 
+#include "frontend/onnx/constant_value.h"
 #include "frontend/onnx/ops.h"
 #include "ir/ops/ops.h"
 
 namespace hone::onnx {
 
 namespace {
-
-template <typename T>
-Tensor vector_of(const std::vector<T>& values) {
-  return Tensor::of<T>({static_cast<std::int64_t>(values.size())}, std::span(values));
-}
 
 Tensor constant_of(const ImportNode& node) {
   if (auto tensor = node.tensor("value")) return *std::move(tensor);
@@ -34,13 +30,13 @@ std::vector<Val> import_constant_of_shape(const ImportNode& node) {
   return {broadcast_to(node.builder().constant(value.reshaped({})), shape)};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kConstantsOps[] = {
     {"Constant", import_constant},
     {"ConstantOfShape", import_constant_of_shape},
 };
 
 }  // namespace
 
-std::span<const Importer> constant_importers() { return kRows; }
+std::span<const Importer> constant_importers() { return kConstantsOps; }
 
 }  // namespace hone::onnx

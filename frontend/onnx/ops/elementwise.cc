@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/ops/activation_formulas.h"
 #include "ir/ops/ops.h"
 
 namespace hone::onnx {
@@ -47,11 +48,6 @@ std::vector<Val> compose(const ImportNode& node, Formula&& formula) {
   return {cast(formula(is_half ? cast(x, DType::kF32) : x), x.dtype())};
 }
 
-Val zero_like(Val x) { return x.builder().scalar(0, x.dtype()); }
-
-/// x above 0, `below` elsewhere; the derivative at 0 is that of `below`, as in PyTorch.
-Val above_zero(Val x, Val below) { return op::where(op::greater(x, zero_like(x)), x, below); }
-
 std::vector<Val> import_leaky_relu(const ImportNode& node) {
   const Val x = node.x(0);
   return {above_zero(x, x * node.real("alpha", 0.01))};
@@ -62,24 +58,18 @@ std::vector<Val> import_prelu(const ImportNode& node) {
   return {above_zero(x, x * node.x(1))};
 }
 
-/// e^x is taken of min(x, 0), so that neither it nor its gradient overflows where it is not used.
-Val exp_below_zero(Val x) { return op::exp(op::minimum(x, zero_like(x))); }
-
 std::vector<Val> import_elu(const ImportNode& node) {
-  return compose(node, [&](Val x) { return above_zero(x, (exp_below_zero(x) - 1.0) * node.real("alpha", 1)); });
+  return compose(node, [&](Val x) { return elu(x, node.real("alpha", 1)); });
 }
 
 std::vector<Val> import_selu(const ImportNode& node) {
-  return compose(
-      node, [&](Val x) { return above_zero(x, (exp_below_zero(x) - 1.0) * node.real("alpha", 1.6732632423543772)) * node.real("gamma", 1.0507009873554805); });
+  return compose(node, [&](Val x) { return elu(x, node.real("alpha", 1.6732632423543772)) * node.real("gamma", 1.0507009873554805); });
 }
 
 std::vector<Val> import_thresholded_relu(const ImportNode& node) {
   const Val x = node.x(0);
-  return {op::where(op::greater(x, x.builder().scalar(node.real("alpha", 1), x.dtype())), x, zero_like(x))};
+  return {thresholded_relu(x, node.real("alpha", 1))};
 }
-
-Val hard_sigmoid(Val x, double alpha, double beta) { return op::clip(x * alpha + beta, zero_like(x), x.builder().scalar(1, x.dtype())); }
 
 std::vector<Val> import_hard_sigmoid(const ImportNode& node) {
   return compose(node, [&](Val x) { return hard_sigmoid(x, node.real("alpha", 0.2), node.real("beta", 0.5)); });
@@ -145,7 +135,7 @@ std::vector<Val> import_xor(const ImportNode& node) {
   return {op::logical_not(op::equal(a, b))};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kElementwiseOps[] = {
     {"Max", [](const ImportNode& node) { return fold(node, op::maximum); }},
     {"Min", [](const ImportNode& node) { return fold(node, op::minimum); }},
     {"Sum", [](const ImportNode& node) { return fold(node, op::add); }},
@@ -176,6 +166,6 @@ constinit const Importer kRows[] = {
 
 }  // namespace
 
-std::span<const Importer> elementwise_importers() { return kRows; }
+std::span<const Importer> elementwise_importers() { return kElementwiseOps; }
 
 }  // namespace hone::onnx

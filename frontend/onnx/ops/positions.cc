@@ -17,11 +17,6 @@ Val positions(Builder& builder, Shape shape, std::int64_t axis, DType dtype) {
   return cast(builder.add(op::iota, {}, {kShape = std::move(shape), kAxis = axis})[0], dtype);
 }
 
-template <typename T>
-Tensor vector_of(const std::vector<T>& values) {
-  return Tensor::of<T>({static_cast<std::int64_t>(values.size())}, std::span(values));
-}
-
 /// Numbers from start towards limit, all of them known; the element count is max(0, ceil((limit - start) / delta)).
 Tensor range_of(const ImportNode& node, const Tensor& start, const Tensor& limit, const Tensor& delta) {
   constexpr double kMostElements = 1 << 26;
@@ -113,7 +108,7 @@ std::vector<Val> import_trilu(const ImportNode& node) {
   return {op::where(kept, x, node.builder().scalar(0, x.dtype()))};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kPositionsOps[] = {
     {"Range", import_range},
     {"EyeLike", import_eye_like},
     {"Trilu", import_trilu},
@@ -121,6 +116,6 @@ constinit const Importer kRows[] = {
 
 }  // namespace
 
-std::span<const Importer> position_importers() { return kRows; }
+std::span<const Importer> position_importers() { return kPositionsOps; }
 
 }  // namespace hone::onnx

@@ -7,6 +7,7 @@
 #include "base/philox.h"
 #include "ir/op.h"
 #include "passes/passes.h"
+#include "tests/support/tensor_values.h"
 
 namespace hone::test {
 
@@ -41,12 +42,6 @@ class Function {
   Feeds feeds_;
   const DimBindings& sizes_;
 };
-
-std::vector<double> elements(const Tensor& tensor) {
-  std::vector<double> values;
-  for (std::int64_t i = 0; i < tensor.element_count(); ++i) values.push_back(tensor.at(i));
-  return values;
-}
 
 std::vector<double> slopes_of(Function& function, const std::string& name, const Tensor& at) {
   std::vector<double> x = elements(at), slopes;
