@@ -2,6 +2,7 @@
 #   hone_library(NAME [DEPS ...] [SUBDIRS ...] [EXCLUDE ...])   the folder's *.cc as static library hone_NAME
 #   hone_proto(NAME FILE)                                       FILE.proto as hone_NAME_proto, protobuf-lite
 #   hone_embed(NAME FUNCTION FILES...)                          the text files in hone_NAME, where FUNCTION() gives them (base/embedded_file.h)
+#   hone_separate(PATTERNS...)                                 files that are compiled one by one also where HONE_UNITY is on
 #   hone_executable(NAME SOURCES ... [DEPS ...])                <build>/bin/NAME
 #   hone_test_area(AREA [DEPS ...])                             a folder of tests as AREA_test and AREA_slow_test
 #   hone_test(NAME SOURCES ... [LABELS ...] [DEPS ...])         a GoogleTest executable whose cases are ctest tests
@@ -35,6 +36,10 @@ set(CMAKE_CXX_FLAGS_ASAN "-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,und
 set(CMAKE_CXX_FLAGS_TSAN "-O1 -g1 -fno-omit-frame-pointer -fsanitize=thread")
 option(HONE_OPENMP "Run kernels on OpenMP's pool; OFF: on std::thread, for ThreadSanitizer" ON)
 option(HONE_BENCHMARKS "Build benchmarks/" OFF)
+# Half of what is compiled is the parsing of headers. Files of a folder share one namespace then, the unnamed ones included.
+option(HONE_UNITY "Compile several files of a library or test as one" ${PROJECT_IS_TOP_LEVEL})
+set(CMAKE_UNITY_BUILD ${HONE_UNITY})
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 
 find_program(HONE_CCACHE ccache)
 if(HONE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
@@ -73,7 +78,15 @@ function(hone_warnings target)
   target_compile_options(${target} PRIVATE -Wall -Wextra $<$<BOOL:${HONE_WERROR}>:-Werror> -Wno-missing-field-initializers)
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     target_compile_options(${target} PRIVATE -Wno-restrict)  # false alarms on short strings in gcc 12 (its bug 105651)
+    if(HONE_UNITY)
+      target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # it takes each included file for a header
+    endif()
   endif()
+endfunction()
+
+function(hone_separate)
+  file(GLOB files CONFIGURE_DEPENDS ${ARGN})
+  set_source_files_properties(${files} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
 function(hone_library name)
@@ -135,7 +148,10 @@ function(hone_executable name)
   hone_warnings(${name})
 endfunction()
 
-include(GoogleTest)
+if(HONE_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
 function(hone_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LABELS;DEPS")
   if(NOT arg_LABELS)

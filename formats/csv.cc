@@ -12,7 +12,7 @@ namespace hone {
 
 namespace {
 
-constexpr std::size_t kBlockBytes = 64 * 1024;
+constexpr std::size_t kCsvBlockBytes = 64 * 1024;
 
 template <typename T>
 std::optional<T> number_of(std::string_view field) {
@@ -126,7 +126,7 @@ void CsvTable::read(const std::function<void(std::span<const std::byte>)>& take)
       if (dtype_ == DType::kI64) put(block, number_of<std::int64_t>(field).value_or(0));
       else put(block, number_of<double>(field).value_or(0));
     }
-    if (block.size() >= kBlockBytes) {
+    if (block.size() >= kCsvBlockBytes) {
       take(block);
       block.clear();
     }

@@ -11,7 +11,7 @@ namespace hone {
 
 namespace {
 
-constexpr std::size_t kBlockBytes = 256 * 1024;
+constexpr std::size_t kRecordBlockBytes = 256 * 1024;
 constexpr std::size_t kMostFields = std::size_t{1} << 20;
 constexpr std::size_t kRecordBytes = std::size_t{16} << 20;
 
@@ -33,7 +33,7 @@ CsvRecords::CsvRecords(const StreamedFile& file) : file_(file) {
 }
 
 bool CsvRecords::fill() {
-  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kBlockBytes, file_.size() - offset_));
+  const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kRecordBlockBytes, file_.size() - offset_));
   block_.resize(count);
   file_.read(offset_, std::as_writable_bytes(std::span(block_)));
   offset_ += count;

@@ -14,10 +14,10 @@ namespace hone {
 
 namespace {
 
-constexpr std::string_view kMagic = "HONEXMPL";
-constexpr std::uint32_t kVersion = 1, kEnd = 0xffffffff;
+constexpr std::string_view kExampleMagic = "HONEXMPL";
+constexpr std::uint32_t kExampleVersion = 1, kEnd = 0xffffffff;
 constexpr std::uint64_t kHeaderBytes = 12, kFooterBytes = 12;
-constexpr std::size_t kBlockBytes = 256 * 1024;
+constexpr std::size_t kExampleBlockBytes = 256 * 1024;
 
 template <typename T>
 void put(AtomicFile& file, T number) {
@@ -27,8 +27,8 @@ void put(AtomicFile& file, T number) {
 }  // namespace
 
 ExampleFileWriter::ExampleFileWriter(const std::string& path) : file_(path) {
-  file_.write(kMagic);
-  put(file_, kVersion);
+  file_.write(kExampleMagic);
+  put(file_, kExampleVersion);
 }
 
 void ExampleFileWriter::add(const std::vector<std::pair<std::string, Tensor>>& example) {
@@ -53,9 +53,9 @@ void ExampleFileWriter::commit() {
 ExampleFileReader::ExampleFileReader(const std::string& path) : file_(path) {
   if (file_.size() < kHeaderBytes + kFooterBytes) damaged();
   end_ = file_.size();
-  std::string magic(kMagic.size(), '\0');
+  std::string magic(kExampleMagic.size(), '\0');
   take_into(std::as_writable_bytes(std::span(magic)));
-  if (magic != kMagic or number<std::uint32_t>() != kVersion) damaged();
+  if (magic != kExampleMagic or number<std::uint32_t>() != kExampleVersion) damaged();
   at_ = end_ - kFooterBytes;
   if (number<std::uint32_t>() != kEnd) damaged();
   count_ = number<std::uint64_t>();
@@ -71,7 +71,7 @@ void ExampleFileReader::damaged() const {
 std::span<const std::byte> ExampleFileReader::take(std::size_t bytes) {
   if (bytes > left()) damaged();
   if (at_ < block_at_ or at_ + bytes > block_at_ + block_.size()) {
-    block_.resize(std::max<std::uint64_t>(bytes, std::min<std::uint64_t>(kBlockBytes, left())));
+    block_.resize(std::max<std::uint64_t>(bytes, std::min<std::uint64_t>(kExampleBlockBytes, left())));
     file_.read(at_, block_);
     block_at_ = at_;
   }
@@ -81,7 +81,7 @@ std::span<const std::byte> ExampleFileReader::take(std::size_t bytes) {
 
 void ExampleFileReader::take_into(std::span<std::byte> to) {
   if (to.size() > left()) damaged();
-  if (to.size() <= kBlockBytes) {
+  if (to.size() <= kExampleBlockBytes) {
     const auto bytes = take(to.size());
     std::copy(bytes.begin(), bytes.end(), to.begin());
   } else {

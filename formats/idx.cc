@@ -23,7 +23,7 @@ struct IdxType {
   DType dtype;
 };
 
-constexpr std::array<IdxType, 6> kTypes = {
+constexpr std::array<IdxType, 6> kIdxTypes = {
     {{0x08, DType::kU8}, {0x09, DType::kI8}, {0x0b, DType::kI16}, {0x0c, DType::kI32}, {0x0d, DType::kF32}, {0x0e, DType::kF64}}};
 
 [[noreturn]] void not_idx(const std::string& name, std::string_view why, std::string_view note) {
@@ -35,7 +35,7 @@ unsigned byte_at(std::span<const std::byte> bytes, std::size_t at) { return std:
 DType idx_type(std::span<const std::byte> bytes, const std::string& name) {
   constexpr std::string_view kExpected = "an IDX file begins with two zero bytes, the element type (8 to 14) and the number of axes";
   if (bytes.size() >= 4 and byte_at(bytes, 0) == 0 and byte_at(bytes, 1) == 0)
-    for (const IdxType& type : kTypes)
+    for (const IdxType& type : kIdxTypes)
       if (type.code == byte_at(bytes, 2)) return type.dtype;
   const std::string content = describe_content(bytes);
   if (not content.empty()) not_idx(name, fmt::format("not an IDX file but {}", content), kExpected);

@@ -18,7 +18,7 @@ namespace hone {
 
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr std::string_view kRewrite = "write it again with numpy.save(\"file.npy\", array)";
 
 [[noreturn]] void not_npy(const std::string& name, std::string_view why, std::string_view note = kRewrite) {
@@ -199,7 +199,7 @@ std::string npy_type(DType dtype) {
 
 NpyInfo read_npy_header(std::span<const std::byte> bytes, const std::string& name, std::optional<std::uint64_t> file_bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (not text.starts_with(kMagic)) {
+  if (not text.starts_with(kNpyMagic)) {
     const std::string content = describe_content(bytes);
     not_npy(name, content.empty() ? "not a NumPy .npy file" : fmt::format("not a NumPy .npy file but {}", content));
   }
@@ -261,10 +261,10 @@ std::string npy_header(DType dtype, std::span<const std::int64_t> shape) {
   for (const std::int64_t extent : shape) extents += fmt::format("{}{}", extents.empty() ? "" : ", ", extent);
   if (shape.size() == 1) extents += ",";
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", npy_type(dtype), extents);
-  const std::size_t before = kMagic.size() + 4;
+  const std::size_t before = kNpyMagic.size() + 4;
   header.append((kAlignment - (before + header.size() + 1) % kAlignment) % kAlignment, ' ');
   header += '\n';
-  std::string result(kMagic);
+  std::string result(kNpyMagic);
   result += {'\x01', '\x00', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
   return result + header;
 }

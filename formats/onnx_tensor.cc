@@ -30,7 +30,7 @@ struct OnnxType {
 };
 
 /// By element type number.
-constexpr std::array kTypes = {
+constexpr std::array kOnnxTypes = {
     OnnxType{"UNDEFINED", std::nullopt, Form::kNone},                 OnnxType{"FLOAT", DType::kF32, Form::kFloats},
     OnnxType{"UINT8", DType::kU8, Form::kInt32s},                     OnnxType{"INT8", DType::kI8, Form::kInt32s},
     OnnxType{"UINT16", DType::kU16, Form::kInt32s},                   OnnxType{"INT16", DType::kI16, Form::kInt32s},
@@ -48,7 +48,7 @@ constexpr std::array kTypes = {
 };
 
 const OnnxType* find_type(std::int32_t number) {
-  return number < 0 or number >= static_cast<std::int32_t>(kTypes.size()) ? nullptr : &kTypes[static_cast<std::size_t>(number)];
+  return number < 0 or number >= static_cast<std::int32_t>(kOnnxTypes.size()) ? nullptr : &kOnnxTypes[static_cast<std::size_t>(number)];
 }
 
 class TensorReader {
@@ -196,9 +196,9 @@ std::optional<DType> dtype_of_onnx(std::int32_t data_type) {
 }
 
 std::int32_t onnx_of_dtype(DType dtype) {
-  const auto found = std::find_if(kTypes.begin(), kTypes.end(), [&](const OnnxType& type) { return type.dtype == dtype; });
-  HONE_CHECK(found != kTypes.end(), "a dtype that ONNX does not have");
-  return static_cast<std::int32_t>(found - kTypes.begin());
+  const auto found = std::find_if(kOnnxTypes.begin(), kOnnxTypes.end(), [&](const OnnxType& type) { return type.dtype == dtype; });
+  HONE_CHECK(found != kOnnxTypes.end(), "a dtype that ONNX does not have");
+  return static_cast<std::int32_t>(found - kOnnxTypes.begin());
 }
 
 std::string onnx_type_name(std::int32_t data_type) {

@@ -35,7 +35,7 @@ enum class Message : std::uint8_t {
   kLeaf,  // no messages in it that are worth a look
 };
 
-struct Field {
+struct WireField {
   Message message;
   std::uint64_t number;
   Message content;
@@ -44,58 +44,58 @@ struct Field {
 
 /// The fields that hold messages: what formats/onnx.proto says, as far as the walk needs it. A test compares the two.
 constexpr std::array kFields = {
-    Field{Message::kModel, 7, Message::kGraph, "graph"},
-    Field{Message::kModel, 8, Message::kLeaf, "opset_import"},
-    Field{Message::kModel, 14, Message::kLeaf, "metadata_props"},
-    Field{Message::kModel, 20, Message::kTraining, "training_info"},
-    Field{Message::kModel, 25, Message::kFunction, "functions"},
-    Field{Message::kGraph, 1, Message::kNode, "node"},
-    Field{Message::kGraph, 5, Message::kTensor, "initializer"},
-    Field{Message::kGraph, 11, Message::kValueInfo, "input"},
-    Field{Message::kGraph, 12, Message::kValueInfo, "output"},
-    Field{Message::kGraph, 13, Message::kValueInfo, "value_info"},
-    Field{Message::kGraph, 14, Message::kAnnotation, "quantization_annotation"},
-    Field{Message::kGraph, 15, Message::kSparse, "sparse_initializer"},
-    Field{Message::kGraph, 16, Message::kLeaf, "metadata_props"},
-    Field{Message::kNode, 5, Message::kAttribute, "attribute"},
-    Field{Message::kNode, 9, Message::kLeaf, "metadata_props"},
-    Field{Message::kAttribute, 5, Message::kTensor, "t"},
-    Field{Message::kAttribute, 6, Message::kGraph, "g"},
-    Field{Message::kAttribute, 10, Message::kTensor, "tensors"},
-    Field{Message::kAttribute, 11, Message::kGraph, "graphs"},
-    Field{Message::kAttribute, 14, Message::kType, "tp"},
-    Field{Message::kAttribute, 15, Message::kType, "type_protos"},
-    Field{Message::kAttribute, 22, Message::kSparse, "sparse_tensor"},
-    Field{Message::kAttribute, 23, Message::kSparse, "sparse_tensors"},
-    Field{Message::kTensor, 13, Message::kLeaf, "external_data"},
-    Field{Message::kTensor, 16, Message::kLeaf, "metadata_props"},
-    Field{Message::kSparse, 1, Message::kTensor, "values"},
-    Field{Message::kSparse, 2, Message::kTensor, "indices"},
-    Field{Message::kValueInfo, 2, Message::kType, "type"},
-    Field{Message::kValueInfo, 4, Message::kLeaf, "metadata_props"},
-    Field{Message::kType, 1, Message::kTypeOfTensor, "tensor_type"},
-    Field{Message::kType, 4, Message::kTypeOfSequence, "sequence_type"},
-    Field{Message::kType, 5, Message::kTypeOfMap, "map_type"},
-    Field{Message::kType, 8, Message::kTypeOfTensor, "sparse_tensor_type"},
-    Field{Message::kType, 9, Message::kTypeOfSequence, "optional_type"},
-    Field{Message::kTypeOfTensor, 2, Message::kShape, "shape"},
-    Field{Message::kTypeOfSequence, 1, Message::kType, "elem_type"},
-    Field{Message::kTypeOfMap, 2, Message::kType, "value_type"},
-    Field{Message::kShape, 1, Message::kLeaf, "dim"},
-    Field{Message::kFunction, 7, Message::kNode, "node"},
-    Field{Message::kFunction, 9, Message::kLeaf, "opset_import"},
-    Field{Message::kFunction, 11, Message::kAttribute, "attribute_proto"},
-    Field{Message::kFunction, 12, Message::kValueInfo, "value_info"},
-    Field{Message::kFunction, 14, Message::kLeaf, "metadata_props"},
-    Field{Message::kTraining, 1, Message::kGraph, "initialization"},
-    Field{Message::kTraining, 2, Message::kGraph, "algorithm"},
-    Field{Message::kTraining, 3, Message::kLeaf, "initialization_binding"},
-    Field{Message::kTraining, 4, Message::kLeaf, "update_binding"},
-    Field{Message::kAnnotation, 2, Message::kLeaf, "quant_parameter_tensor_names"},
+    WireField{Message::kModel, 7, Message::kGraph, "graph"},
+    WireField{Message::kModel, 8, Message::kLeaf, "opset_import"},
+    WireField{Message::kModel, 14, Message::kLeaf, "metadata_props"},
+    WireField{Message::kModel, 20, Message::kTraining, "training_info"},
+    WireField{Message::kModel, 25, Message::kFunction, "functions"},
+    WireField{Message::kGraph, 1, Message::kNode, "node"},
+    WireField{Message::kGraph, 5, Message::kTensor, "initializer"},
+    WireField{Message::kGraph, 11, Message::kValueInfo, "input"},
+    WireField{Message::kGraph, 12, Message::kValueInfo, "output"},
+    WireField{Message::kGraph, 13, Message::kValueInfo, "value_info"},
+    WireField{Message::kGraph, 14, Message::kAnnotation, "quantization_annotation"},
+    WireField{Message::kGraph, 15, Message::kSparse, "sparse_initializer"},
+    WireField{Message::kGraph, 16, Message::kLeaf, "metadata_props"},
+    WireField{Message::kNode, 5, Message::kAttribute, "attribute"},
+    WireField{Message::kNode, 9, Message::kLeaf, "metadata_props"},
+    WireField{Message::kAttribute, 5, Message::kTensor, "t"},
+    WireField{Message::kAttribute, 6, Message::kGraph, "g"},
+    WireField{Message::kAttribute, 10, Message::kTensor, "tensors"},
+    WireField{Message::kAttribute, 11, Message::kGraph, "graphs"},
+    WireField{Message::kAttribute, 14, Message::kType, "tp"},
+    WireField{Message::kAttribute, 15, Message::kType, "type_protos"},
+    WireField{Message::kAttribute, 22, Message::kSparse, "sparse_tensor"},
+    WireField{Message::kAttribute, 23, Message::kSparse, "sparse_tensors"},
+    WireField{Message::kTensor, 13, Message::kLeaf, "external_data"},
+    WireField{Message::kTensor, 16, Message::kLeaf, "metadata_props"},
+    WireField{Message::kSparse, 1, Message::kTensor, "values"},
+    WireField{Message::kSparse, 2, Message::kTensor, "indices"},
+    WireField{Message::kValueInfo, 2, Message::kType, "type"},
+    WireField{Message::kValueInfo, 4, Message::kLeaf, "metadata_props"},
+    WireField{Message::kType, 1, Message::kTypeOfTensor, "tensor_type"},
+    WireField{Message::kType, 4, Message::kTypeOfSequence, "sequence_type"},
+    WireField{Message::kType, 5, Message::kTypeOfMap, "map_type"},
+    WireField{Message::kType, 8, Message::kTypeOfTensor, "sparse_tensor_type"},
+    WireField{Message::kType, 9, Message::kTypeOfSequence, "optional_type"},
+    WireField{Message::kTypeOfTensor, 2, Message::kShape, "shape"},
+    WireField{Message::kTypeOfSequence, 1, Message::kType, "elem_type"},
+    WireField{Message::kTypeOfMap, 2, Message::kType, "value_type"},
+    WireField{Message::kShape, 1, Message::kLeaf, "dim"},
+    WireField{Message::kFunction, 7, Message::kNode, "node"},
+    WireField{Message::kFunction, 9, Message::kLeaf, "opset_import"},
+    WireField{Message::kFunction, 11, Message::kAttribute, "attribute_proto"},
+    WireField{Message::kFunction, 12, Message::kValueInfo, "value_info"},
+    WireField{Message::kFunction, 14, Message::kLeaf, "metadata_props"},
+    WireField{Message::kTraining, 1, Message::kGraph, "initialization"},
+    WireField{Message::kTraining, 2, Message::kGraph, "algorithm"},
+    WireField{Message::kTraining, 3, Message::kLeaf, "initialization_binding"},
+    WireField{Message::kTraining, 4, Message::kLeaf, "update_binding"},
+    WireField{Message::kAnnotation, 2, Message::kLeaf, "quant_parameter_tensor_names"},
 };
 
-const Field* find_field(Message message, std::uint64_t number) {
-  const auto found = std::find_if(kFields.begin(), kFields.end(), [&](const Field& field) { return field.message == message and field.number == number; });
+const WireField* find_field(Message message, std::uint64_t number) {
+  const auto found = std::find_if(kFields.begin(), kFields.end(), [&](const WireField& field) { return field.message == message and field.number == number; });
   return found == kFields.end() ? nullptr : &*found;
 }
 
@@ -177,7 +177,7 @@ class Walk {
     const std::uint64_t length = varint();
     if (damage_) return;
     if (++parts_ > limits::kProtobufParts) too_large("strings and messages", limits::kProtobufParts);
-    const Field* const field = find_field(open_.back().message, number);
+    const WireField* const field = find_field(open_.back().message, number);
     if (field != nullptr) {
       if (field->content == Message::kNode and ++nodes_ > limits::kNodes) too_large("nodes", limits::kNodes);
       if (open_.size() > static_cast<std::size_t>(limits::kProtobufDepth)) too_large("levels of graphs and types in each other", limits::kProtobufDepth);

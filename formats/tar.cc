@@ -20,24 +20,24 @@ namespace {
 constexpr std::uint64_t kBlock = 512;
 
 // POSIX.1-1988 ustar: where fields begin, and how long they are.
-struct Field {
+struct HeaderField {
   std::size_t offset, bytes;
 };
-constexpr Field kName = {0, 100}, kSize = {124, 12}, kChecksum = {148, 8}, kPrefix = {345, 155};
-constexpr std::size_t kType = 156, kMagic = 257;
+constexpr HeaderField kName = {0, 100}, kSize = {124, 12}, kChecksum = {148, 8}, kPrefix = {345, 155};
+constexpr std::size_t kType = 156, kTarMagic = 257;
 
 constexpr char kRegular = '0', kOldRegular = '\0', kContiguous = '7', kGnuLongName = 'L', kGnuLongLink = 'K', kPaxHeader = 'x', kPaxGlobal = 'g';
 
 using Block = std::array<char, kBlock>;
 
 /// Up to the first zero byte.
-std::string_view text_of(const Block& block, Field field) {
+std::string_view text_of(const Block& block, HeaderField field) {
   const std::string_view text(block.data() + field.offset, field.bytes);
   return text.substr(0, text.find('\0'));
 }
 
 /// Octal digits, or with the highest bit set a binary number, highest byte first (GNU). Nothing when it is neither or does not fit.
-std::optional<std::uint64_t> number_of(const Block& block, Field field) {
+std::optional<std::uint64_t> number_of(const Block& block, HeaderField field) {
   const auto first = static_cast<unsigned char>(block[field.offset]);
   std::uint64_t number = 0;
   if (first >= 0x80) {
@@ -128,7 +128,7 @@ std::optional<TarMember> TarReader::next() {
         continue;
     }
     if (name.empty()) {
-      const bool posix = std::string_view(block.data() + kMagic, 6) == std::string_view("ustar\0", 6);
+      const bool posix = std::string_view(block.data() + kTarMagic, 6) == std::string_view("ustar\0", 6);
       const std::string_view prefix = posix ? text_of(block, kPrefix) : std::string_view();
       name = prefix.empty() ? std::string(text_of(block, kName)) : fmt::format("{}/{}", prefix, text_of(block, kName));
     }

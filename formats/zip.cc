@@ -26,7 +26,7 @@ constexpr std::uint16_t kIn64Short = 0xffff;
 constexpr std::uint16_t kZip64Field = 1;
 constexpr std::uint16_t kStored = 0, kDeflated = 8;
 constexpr std::uint16_t kEncrypted = 1, kUtf8Name = 1 << 11;
-constexpr std::uint16_t kVersion = 20, kVersion64 = 45;
+constexpr std::uint16_t kZipVersion = 20, kZip64Version = 45;
 
 [[noreturn]] void damaged(const std::string& name, std::string_view why, std::string_view note = "copy or write the file again") {
   throw Error(Code::kDataFormat, fmt::format("{}: {}", printable(name, 1000), why), {}, {std::string(note)});
@@ -118,7 +118,7 @@ std::uint32_t clamp32(std::uint64_t value) { return static_cast<std::uint32_t>(s
 
 /// The part that local and central headers share: flags, method, time (1 January 1980: files do not depend on when they are written), checksum, sizes.
 void put_common(std::string* text, const ZipEntry& entry, bool is_64) {
-  put<std::uint16_t>(text, is_64 ? kVersion64 : kVersion);
+  put<std::uint16_t>(text, is_64 ? kZip64Version : kZipVersion);
   put<std::uint16_t>(text, kUtf8Name);
   put<std::uint16_t>(text, kStored);
   put<std::uint16_t>(text, 0);
@@ -236,7 +236,7 @@ void ZipWriter::finish() {
     const bool is_64 = not extra.empty();
     std::string header;
     put<std::uint32_t>(&header, kCentralHeader);
-    put<std::uint16_t>(&header, is_64 ? kVersion64 : kVersion);
+    put<std::uint16_t>(&header, is_64 ? kZip64Version : kZipVersion);
     put_common(&header, entry, is_64);
     put<std::uint16_t>(&header, static_cast<std::uint16_t>(is_64 ? 4 + extra.size() : 0));
     header.append(10, '\0');  // no comment, first disk, no attributes
@@ -255,8 +255,8 @@ void ZipWriter::finish() {
   if (count >= kIn64Short or start >= kIn64 or end - start >= kIn64) {
     put<std::uint32_t>(&record, kEnd64);
     put<std::uint64_t>(&record, kEnd64Bytes - 12);
-    put<std::uint16_t>(&record, kVersion64);
-    put<std::uint16_t>(&record, kVersion64);
+    put<std::uint16_t>(&record, kZip64Version);
+    put<std::uint16_t>(&record, kZip64Version);
     put<std::uint64_t>(&record, 0);  // this disk and the directory's
     for (const std::uint64_t value : {count, count, end - start, start}) put<std::uint64_t>(&record, value);
     put<std::uint32_t>(&record, kEnd64Locator);

@@ -25,7 +25,7 @@ Json describe_tensors(const Contents& contents) {
   return list;
 }
 
-std::string name_of(const Contents& contents) {
+std::string title_of(const Contents& contents) {
   if (contents.plan) return contents.plan->model_name;
   return contents.path.substr(contents.path.rfind('/') + 1);
 }
@@ -114,7 +114,7 @@ Json number_of(const Dim& dim, const DimBindings& sizes) {
 }
 
 Json describe(const Contents& contents, const DescribeOptions& options) {
-  Json description = {{"schema", kDescriptionSchema}, {"producer", "hone-dump"}, {"kind", to_string(contents.kind)}, {"file", shown(contents.path)}, {"name", shown(name_of(contents))}};
+  Json description = {{"schema", kDescriptionSchema}, {"producer", "hone-dump"}, {"kind", to_string(contents.kind)}, {"file", shown(contents.path)}, {"name", shown(title_of(contents))}};
   const auto [sizes, assumed] = sizes_of(contents, options);
   description["sizes"] = Json::object();
   description["assumed_sizes"] = assumed;

@@ -26,7 +26,7 @@ using plan::Buffer;
 /// What a step is expected to take where nobody measured: the longer of its arithmetic and its memory traffic on a plain machine.
 constexpr double kOperationsPerSecond = 5e10, kBytesPerSecond = 2e10, kStepSeconds = 1e-6;
 
-constexpr std::string_view kKinds[] = {"kernel", "library", "host", "copy", "exchange", "read_sizes", "region"};  // by alternative of plan::Step::what
+constexpr std::string_view kStepKinds[] = {"kernel", "library", "host", "copy", "exchange", "read_sizes", "region"};  // by alternative of plan::Step::what
 constexpr std::string_view kStorages[] = {"arena", "persistent", "feed", "view"};
 constexpr std::string_view kRoles[] = {"weight", "state", "constant"};
 
@@ -85,7 +85,7 @@ Json describe_entry(const plan::Program& program, const plan::Entry& entry, cons
 
 Json describe_step(const plan::Program& program, const plan::Entry& entry, std::uint32_t number, const Costs& costs, const std::vector<std::optional<std::int64_t>>& bytes) {
   const plan::Step& step = entry.steps[number];
-  Json json = {{"id", number}, {"kind", kKinds[step.what.index()]}, {"name", shown(name_of(step))}, {"part", part_of(step)}, {"origin", shown(step.origin)}};
+  Json json = {{"id", number}, {"kind", kStepKinds[step.what.index()]}, {"name", shown(name_of(step))}, {"part", part_of(step)}, {"origin", shown(step.origin)}};
   json["reads"] = Json::array(), json["writes"] = Json::array();
   if (const auto* kernel = std::get_if<plan::KernelStep>(&step.what)) {
     json["buffers"] = kernel->buffers;

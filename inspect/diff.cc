@@ -82,7 +82,7 @@ bool trains(const Contents& contents) { return contents.plan.has_value() or cont
 
 // --- Plans ---
 
-std::string bytes_text(std::int64_t bytes) { return human_bytes(static_cast<std::uint64_t>(bytes)); }
+std::string size_text(std::int64_t bytes) { return human_bytes(static_cast<std::uint64_t>(bytes)); }
 
 /// What people run, not its variations for replicas.
 constexpr const char* kShownEntries[] = {plan::kTrainStep, plan::kAccumulateStep, plan::kEvalStep, plan::kPredict};
@@ -117,7 +117,7 @@ void compare_entries(const plan::Plan& a, const plan::Plan& b, std::int64_t batc
     compare_texts("kernel", counts_before, counts_after, out);
     const auto arena = [&](const plan::Plan& plan, const plan::Entry& entry) {
       const auto size = arena_size(entry, sizes_for(plan.batch_symbol, batch));
-      return size ? bytes_text(size->bytes) : "known when it runs";
+      return size ? size_text(size->bytes) : "known when it runs";
     };
     const std::string key = fmt::format("arena of {} at batch {}", name, batch);
     sizes_a[key] = arena(a, *before), sizes_b[key] = arena(b, *after);
@@ -126,7 +126,7 @@ void compare_entries(const plan::Plan& a, const plan::Plan& b, std::int64_t batc
     constexpr std::string_view kNames[] = {"weights", "states", "constants"};
     std::int64_t bytes[std::size(kNames)] = {};
     for (const plan::Persistent& persistent : plan.programs.at(0).persistents) bytes[static_cast<std::size_t>(persistent.role)] += static_cast<std::int64_t>(persistent.initial.byte_count());
-    for (std::size_t i = 0; i < std::size(kNames); ++i) sizes[std::string(kNames[i])] = bytes_text(bytes[i]);
+    for (std::size_t i = 0; i < std::size(kNames); ++i) sizes[std::string(kNames[i])] = size_text(bytes[i]);
   };
   roles(a, sizes_a), roles(b, sizes_b);
   compare_texts("memory", sizes_a, sizes_b, out);

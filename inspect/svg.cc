@@ -11,7 +11,7 @@ namespace hone {
 
 namespace {
 
-constexpr std::string_view kKinds[] = {"lane", "group", "item", "source", "stub"};
+constexpr std::string_view kBoxKinds[] = {"lane", "group", "item", "source", "stub"};
 
 constexpr std::string_view kStyle = R"(
   svg { background: #fbfbfa; font-family: "Inter", "Helvetica Neue", Helvetica, Arial, sans-serif; font-size: 11px; }
@@ -39,7 +39,7 @@ constexpr std::string_view kStyle = R"(
 )";
 
 std::string box_element(const SceneBox& box) {
-  const std::string_view kind = kKinds[static_cast<std::size_t>(box.kind)];
+  const std::string_view kind = kBoxKinds[static_cast<std::size_t>(box.kind)];
   const bool is_item = box.kind == SceneBox::Kind::kItem, is_lane = box.kind == SceneBox::Kind::kLane, is_group = box.kind == SceneBox::Kind::kGroup;
   const double radius = is_item ? 4 : is_lane or is_group ? 8 : box.height / 2;
   std::string text = fmt::format(R"(<g class="{}{}"><rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" rx="{:.1f}"/>)", kind, is_item ? fmt::format(" l{}", box.lane) : "", box.x, box.y, box.width,
@@ -81,7 +81,7 @@ Json to_json(const Scene& scene) {
   const auto rounded = [](double number) { return std::round(number * 10) / 10; };
   Json json = {{"width", rounded(scene.width)}, {"height", rounded(scene.height)}, {"boxes", Json::array()}, {"curves", Json::array()}};
   for (const SceneBox& box : scene.boxes)
-    json["boxes"].push_back({kKinds[static_cast<std::size_t>(box.kind)], rounded(box.x), rounded(box.y), rounded(box.width), rounded(box.height), box.parent, box.lane, box.id, box.title, box.subtitle});
+    json["boxes"].push_back({kBoxKinds[static_cast<std::size_t>(box.kind)], rounded(box.x), rounded(box.y), rounded(box.width), rounded(box.height), box.parent, box.lane, box.id, box.title, box.subtitle});
   for (const SceneCurve& curve : scene.curves) {
     Json points = {curve.from, curve.to};
     for (const Point& point : curve.points) points.push_back(rounded(point.x)), points.push_back(rounded(point.y));

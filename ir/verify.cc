@@ -15,9 +15,9 @@ namespace hone {
 namespace {
 
 
-class Verifier {
+class GraphVerifier {
  public:
-  Verifier(const Graph& graph, int depth) : graph_(graph), depth_(depth) {}
+  GraphVerifier(const Graph& graph, int depth) : graph_(graph), depth_(depth) {}
 
   void run() {
     require(depth_ <= limits::kBodyDepth, "V11", fmt::format("bodies nested more than {} deep", limits::kBodyDepth));
@@ -88,7 +88,7 @@ class Verifier {
     if (const auto problem = attributes_problem(*node.op, node.attrs)) require(false, "V4", *problem);
     for (std::size_t i = 0; i < node.results.size(); ++i) check_result(id, i);
     require(node.bodies.empty() or node.op->region != Region::kNone, "V11", fmt::format("{} has body graphs, but is no region", node.op->name));
-    for (const auto& body : node.bodies) Verifier(*body, depth_ + 1).run();
+    for (const auto& body : node.bodies) GraphVerifier(*body, depth_ + 1).run();
   }
 
   void check_result(NodeId id, std::size_t i) {
@@ -154,7 +154,7 @@ class Verifier {
 
 }  // namespace
 
-void verify(const Graph& graph) { Verifier(graph, 1).run(); }
+void verify(const Graph& graph) { GraphVerifier(graph, 1).run(); }
 
 std::optional<std::string> operands_problem(const OpDef& op, std::span<const ValueId> operands) {
   if (operands.size() > op.inputs.size() and not op.is_variadic())

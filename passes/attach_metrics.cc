@@ -134,7 +134,7 @@ struct MetricRow {
   std::string_view name;
   Val (*sums)(const std::string& name, const Judged& judged);
 };
-constexpr MetricRow kRows[] = {
+constexpr MetricRow kMetricRows[] = {
     {"accuracy", accuracy_sums}, {"top_K_accuracy", accuracy_sums}, {"precision", confusion_sums}, {"recall", confusion_sums}, {"f1", confusion_sums},
     {"auc", threshold_sums},     {"mse", error_sums},               {"mae", error_sums},           {"r2", determination_sums}, {"perplexity", likelihood_sums},
 };
@@ -146,8 +146,8 @@ Val metric_sums(const std::string& name, const Judged& judged) {
   if (kind == nullptr) throw Error(Code::kRecipeValue, fmt::format("the metric {} is not in this version", quoted(name)));
   if (std::count(kind->beside.begin(), kind->beside.end(), judged.loss.compared) == 0)
     throw Error(Code::kRecipeModel, fmt::format("the metric {} says nothing about what the loss {} compares", name, judged.loss.name), {}, {"leave it out of metrics.list"});
-  const auto row = std::find_if(std::begin(kRows), std::end(kRows), [&](const MetricRow& metric) { return metric.name == kind->name; });
-  HONE_CHECK(row != std::end(kRows), "a metric without sums: " + name);
+  const auto row = std::find_if(std::begin(kMetricRows), std::end(kMetricRows), [&](const MetricRow& metric) { return metric.name == kind->name; });
+  HONE_CHECK(row != std::end(kMetricRows), "a metric without sums: " + name);
   return row->sums(name, judged);
 }
 

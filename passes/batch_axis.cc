@@ -92,13 +92,13 @@ Val lift_gather(const Lifting& l) { return l.build({l.operands[0].value, l.opera
 
 Val lift_one_hot(const Lifting& l) { return l.build({l.operands[0].value}, {kShape = l.with_trips(l.node.attrs[kShape])}); }
 
-struct Row {
+struct LiftingRow {
   const OpDef* op;
   Fits fits;
   Lift lift;
 };
 
-constexpr Row kRows[] = {
+constexpr LiftingRow kLiftingRows[] = {
     {&op::matmul, always, lift_broadcasting},  {&op::reduce_sum, always, lift_reduction}, {&op::reduce_prod, always, lift_reduction},
     {&op::reduce_max, always, lift_reduction}, {&op::reduce_min, always, lift_reduction}, {&op::argmax, always, lift_with_axis},
     {&op::argmin, always, lift_with_axis},     {&op::reshape, always, lift_reshape},      {&op::broadcast_to, always, lift_broadcast_to},
@@ -107,12 +107,12 @@ constexpr Row kRows[] = {
     {&op::one_hot, always, lift_one_hot},
 };
 
-constexpr Row kElementwise = {nullptr, always, lift_broadcasting};
+constexpr LiftingRow kElementwise = {nullptr, always, lift_broadcasting};
 
-const Row* row_of(const OpDef& op) {
+const LiftingRow* row_of(const OpDef& op) {
   if (op.scalar != nullptr) return &kElementwise;
-  const Row* found = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& row) { return *row.op == op; });
-  return found == std::end(kRows) ? nullptr : found;
+  const LiftingRow* found = std::find_if(std::begin(kLiftingRows), std::end(kLiftingRows), [&](const LiftingRow& row) { return *row.op == op; });
+  return found == std::end(kLiftingRows) ? nullptr : found;
 }
 
 bool is_plain(const Node& node) { return (node.op->scalar != nullptr or node.op->compute != nullptr) and not draws(*node.op) and not node.op->collective; }
@@ -122,7 +122,7 @@ bool is_plain(const Node& node) { return (node.op->scalar != nullptr or node.op-
 bool can_lift(const Node& node, const std::vector<bool>& stacked) {
   if (not is_plain(node)) return false;
   if (std::find(stacked.begin(), stacked.end(), true) == stacked.end()) return true;
-  const Row* row = row_of(*node.op);
+  const LiftingRow* row = row_of(*node.op);
   return row != nullptr and row->fits(node.attrs, stacked);
 }
 

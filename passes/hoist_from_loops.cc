@@ -43,7 +43,7 @@ Hoisted find_hoisted(const LoopView& loop) {
   return hoisted;
 }
 
-bool hoist(Rewriter& rewriter, NodeId id) {
+bool hoist_iterations(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   if (not may_rearrange(node)) return false;
   const LoopView loop(node);
@@ -69,6 +69,6 @@ bool hoist(Rewriter& rewriter, NodeId id) {
 
 }  // namespace
 
-Changed hoist_from_loops(Graph& graph) { return Rewriter::in_bodies(graph, hoist_from_loops) | Rewriter::rewrite(graph, hoist); }
+Changed hoist_from_loops(Graph& graph) { return Rewriter::in_bodies(graph, hoist_from_loops) | Rewriter::rewrite(graph, hoist_iterations); }
 
 }  // namespace hone

@@ -26,7 +26,7 @@ std::vector<bool> find_invariant(const LoopView& loop) {
   return moves;
 }
 
-bool hoist(Rewriter& rewriter, NodeId id) {
+bool hoist_node(Rewriter& rewriter, NodeId id) {
   const Node& node = rewriter.node(id);
   if (not may_rearrange(node)) return false;
   const LoopView loop(node);
@@ -47,6 +47,6 @@ bool hoist(Rewriter& rewriter, NodeId id) {
 
 }  // namespace
 
-Changed hoist_invariants(Graph& graph) { return Rewriter::in_bodies(graph, hoist_invariants) | Rewriter::rewrite(graph, hoist); }
+Changed hoist_invariants(Graph& graph) { return Rewriter::in_bodies(graph, hoist_invariants) | Rewriter::rewrite(graph, hoist_node); }
 
 }  // namespace hone

@@ -14,7 +14,7 @@ namespace hone {
 
 namespace {
 
-constexpr std::uint64_t kStream = 0x4c6f524100000000;  // apart from those of fresh weights
+constexpr std::uint64_t kAdapterStream = 0x4c6f524100000000;  // apart from those of fresh weights
 
 /// PyTorch's kaiming_uniform_(a = sqrt(5)) of [rank, inputs..]: the gain sqrt(2 / (1 + 5)) times sqrt(3 / inputs) to either side.
 Tensor drawn(const std::vector<std::int64_t>& shape, DType dtype, std::uint64_t seed, std::uint64_t stream) {
@@ -42,7 +42,7 @@ void add_factors(Graph& graph, const std::vector<Adapter>& adapters, const Recip
     std::vector<std::int64_t> of_a = {recipe.lora.rank}, of_b = {shape[outputs_first ? 0 : 1], recipe.lora.rank};
     if (adapters[i].of_convolution) of_a.insert(of_a.end(), shape.begin() + 1, shape.end()), of_b.resize(shape.size(), 1);
     else of_a.push_back(shape[outputs_first ? 1 : 0]);
-    builder.input(Role::kWeight, adapters[i].a, {dtype, shape_of(of_a)}, drawn(of_a, dtype, static_cast<std::uint64_t>(recipe.train.seed), kStream + i));
+    builder.input(Role::kWeight, adapters[i].a, {dtype, shape_of(of_a)}, drawn(of_a, dtype, static_cast<std::uint64_t>(recipe.train.seed), kAdapterStream + i));
     builder.input(Role::kWeight, adapters[i].b, {dtype, shape_of(of_b)}, Tensor::zeros(dtype, of_b));
   }
 }

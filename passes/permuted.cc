@@ -27,29 +27,29 @@ Attrs permute_ranges(const Attrs& attrs, const AxisOrder& order) {
   return {kStarts = in_order(attrs[kStarts], order), kSizes = in_order(attrs[kSizes], order), kSteps = steps};
 }
 
-struct Row {
+struct PermutingRow {
   const OpDef* op;
   Attrs (*permute)(const Attrs& attrs, const AxisOrder& order);
 };
 /// Elementwise ops have no attributes that name axes.
-constexpr Row kRows[] = {
+constexpr PermutingRow kPermutingRows[] = {
     {&op::reduce_sum, permute_reduction}, {&op::reduce_prod, permute_reduction}, {&op::reduce_max, permute_reduction}, {&op::reduce_min, permute_reduction},
     {&op::concat, permute_axis},          {&op::broadcast_to, permute_shape},    {&op::slice, permute_ranges},         {&op::pad, permute_ranges},
 };
 
-const Row* find_row(const OpDef& op) {
-  const Row* found = std::ranges::find_if(kRows, [&](const Row& row) { return *row.op == op; });
-  return found == std::end(kRows) ? nullptr : found;
+const PermutingRow* find_permuting_row(const OpDef& op) {
+  const PermutingRow* found = std::ranges::find_if(kPermutingRows, [&](const PermutingRow& row) { return *row.op == op; });
+  return found == std::end(kPermutingRows) ? nullptr : found;
 }
 
 }  // namespace
 
 bool may_be_permuted(const Node& node) {
-  return not node.operands.empty() and node.results.size() == 1 and (node.op->scalar != nullptr or find_row(*node.op) != nullptr);
+  return not node.operands.empty() and node.results.size() == 1 and (node.op->scalar != nullptr or find_permuting_row(*node.op) != nullptr);
 }
 
 Attrs permuted_attributes(const Node& node, const AxisOrder& order) {
-  const Row* row = find_row(*node.op);
+  const PermutingRow* row = find_permuting_row(*node.op);
   return row == nullptr ? node.attrs : row->permute(node.attrs, order);
 }
 

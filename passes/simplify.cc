@@ -218,13 +218,13 @@ Val drop_unit_reduction(const Match& m) {
   return all_one ? reshape(m.built(0), m.result_type().shape) : Val{};
 }
 
-struct Row {
+struct RuleRow {
   const OpDef* root;  ///< nullptr: any op
   Rule rule;
   std::string_view says;
 };
 
-constexpr Row kRules[] = {
+constexpr RuleRow kRules[] = {
     {&op::reshape, drop_reshape, "reshape(x) to x's shape -> x"},
     {&op::reshape, merge_reshapes, "reshape(reshape(x)) -> reshape(x)"},
     {&op::transpose, transpose_of_unit_axes, "transpose(x) that moves nothing but axes of extent 1 -> reshape(x)"},
@@ -257,7 +257,7 @@ constexpr Row kRules[] = {
 
 bool simplify_node(Rewriter& rewriter, NodeId id, PassLog* log) {
   const Node& node = rewriter.node(id);
-  for (const Row& row : kRules) {
+  for (const RuleRow& row : kRules) {
     if (row.root != nullptr and row.root != node.op) continue;
     if (const Val value = row.rule({rewriter, node}); value.valid()) {
       if (log != nullptr) log->fired(node, row.says);

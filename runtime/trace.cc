@@ -12,9 +12,9 @@ namespace hone {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kLongestName = 1000;  // of what comes from a model
+constexpr std::size_t kLongestTracedName = 1000;  // of what comes from a model
 
 /// "backward" of "backward: matmul at node ..."
 std::string part_of(const plan::Step& step) {
@@ -46,7 +46,7 @@ Json name_event(const char* what, std::size_t process, std::size_t thread, const
 
 }  // namespace
 
-std::string traced_name(const std::string& name) { return printable(name, kLongestName); }
+std::string traced_name(const std::string& name) { return printable(name, kLongestTracedName); }
 
 TraceTrack::TraceTrack(const Trace& trace, std::string process, std::string thread, std::size_t capacity)
     : trace_(trace), process_(std::move(process)), thread_(std::move(thread)), spans_(std::max<std::size_t>(capacity, 1)) {}

@@ -7,7 +7,7 @@ namespace {
 
 /// Runs of a turn. The first does not count: it wakes the other threads, or finds in the cache what the other way left there.
 constexpr int kInARow = 3;
-constexpr int kRounds = 4;
+constexpr int kTrialRounds = 4;
 constexpr int kFewestRounds = 3;         // one look at what takes long was seen to fall into a moment in which a core was taken away, and to decide a whole run
 constexpr double kEnoughSeconds = 0.02;
 constexpr std::int64_t kLongestRest = 100'000;
@@ -36,7 +36,7 @@ void Trial::add(double seconds) {
   turn_ = Way::kAlone;
   winner_ = team_ < alone_ ? Way::kTeam : Way::kAlone;
   ++rounds_;
-  is_over_ = rounds_ >= kRounds or (rounds_ >= kFewestRounds and spent_ >= kEnoughSeconds);
+  is_over_ = rounds_ >= kTrialRounds or (rounds_ >= kFewestRounds and spent_ >= kEnoughSeconds);
   if (not is_over_) return;
   rest_ = next_rest_;
   next_rest_ = std::min(next_rest_ * 10, kLongestRest);

@@ -29,13 +29,13 @@ std::string is_narrow_enough(const Graph& graph, const Node& node) {
   return fits ? "" : fmt::format("{} operands: the row is for f32, bf16 and f16", to_string(dtype));
 }
 
-std::string accepts_matmul(const Graph& graph, const Node& node) {
+std::string fits_cublaslt(const Graph& graph, const Node& node) {
   const std::string why = fits_matmul(graph, node);
   return why.empty() ? is_narrow_enough(graph, node) : why;
 }
 
 /// cuDNN 9 recommends no engine for narrow operands and a result of f32, as the gradients of weights are: each result would be rounded first.
-std::string accepts_conv(const Graph& graph, const Node& node) {
+std::string fits_cudnn(const Graph& graph, const Node& node) {
   if (const std::string why = fits_conv(node); not why.empty()) return why;
   const DType dtype = graph.type(node.operands[0]).dtype, result = graph.type(node.results[0]).dtype;
   if (dtype != result) return fmt::format("{} operands and a result of {}: cuDNN gives the type that it multiplies", to_string(dtype), to_string(result));
@@ -44,10 +44,10 @@ std::string accepts_conv(const Graph& graph, const Node& node) {
 
 /// Each with the program's own kernel beside it, for where the library is not there or does not take the sizes (plan::LibraryStep::own_kernel).
 constexpr TargetRow kCudaRows[] = {
-    {&op::matmul, "cublaslt.matmul", accepts_matmul},
-    {&op::conv, "cudnn.conv", accepts_conv},
-    {&op::conv_input_grad, "cudnn.conv_input_grad", accepts_conv},
-    {&op::conv_weight_grad, "cudnn.conv_weight_grad", accepts_conv},
+    {&op::matmul, "cublaslt.matmul", fits_cublaslt},
+    {&op::conv, "cudnn.conv", fits_cudnn},
+    {&op::conv_input_grad, "cudnn.conv_input_grad", fits_cudnn},
+    {&op::conv_weight_grad, "cudnn.conv_weight_grad", fits_cudnn},
 };
 
 }  // namespace

@@ -167,7 +167,7 @@ class BlockCode : private TileCode {
     Value* end = all_points().to;
     Value* once_at_least = larger(end, number(1));  // an empty sum is finished, too
     loops_.strided(number(0), once_at_least, number(blocking_.sum_block), {.unroll = 1}, [&](Value* from) {
-      const Part part{from, smaller(ir_.CreateNSWAdd(from, number(blocking_.sum_block)), end)};
+      const SumPart part{from, smaller(ir_.CreateNSWAdd(from, number(blocking_.sum_block)), end)};
       Value* is_last = ir_.CreateICmpEQ(part.to, end);
       go_to(leftmost);
       if (blocking_.rows_packed.valid()) packing_.rows(leftmost.above, smaller(ir_.CreateNSWAdd(leftmost.above, panel_rows_), row_blocks_), part);
@@ -189,7 +189,7 @@ class BlockCode : private TileCode {
 
   Value* cell_at(Value* cells, llvm::Type* type, std::int64_t i) { return ir_.CreateConstInBoundsGEP1_64(type, cells, static_cast<std::uint64_t>(i)); }
 
-  void add_part(const Side& rows, const Side& columns, const Part& part, Value* sums) {
+  void add_part(const Side& rows, const Side& columns, const SumPart& part, Value* sums) {
     point_.set_grid(with_rows(along_columns(columns), rows));
     point_.make_temps();
     const std::vector<Value*> cells = point_.temp(0).cells;
@@ -273,7 +273,7 @@ class BlockCode : private TileCode {
 
   /// The sums over a part of the innermost inner axis. Between its steps it asks for what the phases behind the sums touch at the cells, row by row: rows of it
   /// lie apart, which no processor foresees, and all of them at once are more than it can ask for.
-  void sum(const Side& rows, const Side& columns, const Part& part) {
+  void sum(const Side& rows, const Side& columns, const SumPart& part) {
     const PointGrid grid = point_.grid();
     const std::uint32_t axis = nest_.inner[0].back();
     if (blocking_.joined) point_.set_index(nest_.inner[0].front(), number(0));  // the last axis goes on beyond its extent

@@ -4,7 +4,7 @@ namespace hone {
 
 using llvm::Value;
 
-void Packing::columns(const Side& columns, const Part& part) {
+void Packing::columns(const Side& columns, const SumPart& part) {
   std::int64_t points = blocking_.sum_block;
   if (points == 0) {
     points = 1;
@@ -22,7 +22,7 @@ void Packing::columns(const Side& columns, const Part& part) {
   point_.replace(blocking_.packed, [this, type, place] { return ir_.CreateLoad(type, place(inner_point(), number(static_cast<std::int64_t>(point_.column())))); });
 }
 
-void Packing::rows(Value* above, Value* below, const Part& part) {
+void Packing::rows(Value* above, Value* below, const SumPart& part) {
   const std::int64_t height = blocking_.row_count, lanes = blocking_.lanes;
   const std::uint32_t axis = nest_.inner[0].back();
   llvm::Type* element = ir_.getFloatTy();
@@ -59,7 +59,7 @@ void Packing::rows(Value* above, Value* below, const Part& part) {
   });
 }
 
-void Packing::copy(const Side& columns, const Part& part, const Place& place) {
+void Packing::copy(const Side& columns, const SumPart& part, const Place& place) {
   const std::uint32_t axis = nest_.inner[0].back();
   point_.set_grid(along_columns(columns));
   loops_.loop(part.from, part.to, {.unroll = 4}, [&](Value* i) {
@@ -76,7 +76,7 @@ Value* Packing::inner_point() {
   return point;
 }
 
-void Packing::transpose_all(const Side& columns, std::size_t depth, const Part& part, const Place& place) {
+void Packing::transpose_all(const Side& columns, std::size_t depth, const SumPart& part, const Place& place) {
   const std::uint32_t axis = nest_.inner[0][depth];
   if (blocking_.joined) return transpose_joined(columns, part, place);
   if (depth + 1 < nest_.inner[0].size()) {
@@ -93,7 +93,7 @@ void Packing::transpose_all(const Side& columns, std::size_t depth, const Part& 
   });
 }
 
-void Packing::transpose_joined(const Side& columns, const Part& part, const Place& place) {
+void Packing::transpose_joined(const Side& columns, const SumPart& part, const Place& place) {
   const std::uint32_t outer = nest_.inner[0].front(), inner = nest_.inner[0].back();
   loops_.loop(number(0), number(columns.count), {.unroll = 1}, [&](Value* column) {
     loops_.strided(part.from, part.to, number(blocking_.lanes), {.unroll = 1}, [&](Value* i) {

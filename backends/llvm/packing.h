@@ -12,19 +12,19 @@ class Packing : private TileCode {
   Packing(const Nest& nest, const Blocking& blocking, Point& point) : TileCode(nest, blocking, point) {}
 
   /// Lays out the factor of these columns: for each inner point of a part, in order, one vector after the other.
-  void columns(const Side& columns, const Part& part);
+  void columns(const Side& columns, const SumPart& part);
 
   /// Lays out the rows' factor of the tiles [above, below) of a column: tile by tile, for each point of the part, the tile's rows.
-  void rows(llvm::Value* above, llvm::Value* below, const Part& part);
+  void rows(llvm::Value* above, llvm::Value* below, const SumPart& part);
   /// From here on the rows' factor is that of the `tile`-th of them.
   void set_tile(llvm::Value* tile) { tile_ = tile; }
 
  private:
   using Place = std::function<llvm::Value*(llvm::Value* point, llvm::Value* column)>;  ///< where a vector lies
 
-  void copy(const Side& columns, const Part& part, const Place& place);
-  void transpose_all(const Side& columns, std::size_t depth, const Part& part, const Place& place);
-  void transpose_joined(const Side& columns, const Part& part, const Place& place);
+  void copy(const Side& columns, const SumPart& part, const Place& place);
+  void transpose_all(const Side& columns, std::size_t depth, const SumPart& part, const Place& place);
+  void transpose_joined(const Side& columns, const SumPart& part, const Place& place);
   void transpose(const Side& columns, llvm::Value* column, std::uint32_t axis, llvm::Value* first, std::int64_t count, const Place& place);
   std::vector<llvm::Value*> transposed(std::vector<llvm::Value*> vectors);
   llvm::Value* inner_point();

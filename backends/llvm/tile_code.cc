@@ -4,7 +4,7 @@ namespace hone {
 
 using llvm::Value;
 
-Part TileCode::all_points() {
+SumPart TileCode::all_points() {
   Value* points = number(1);
   for (const std::uint32_t axis : nest_.inner[0]) points = ir_.CreateNUWMul(points, extent(axis));
   return {number(0), points};

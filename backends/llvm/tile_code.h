@@ -15,7 +15,7 @@ struct Side {
 };
 
 /// Points of the inner axes of a contraction, taken as one: [from, to).
-struct Part {
+struct SumPart {
   llvm::Value *from, *to;
 };
 
@@ -33,7 +33,7 @@ class TileCode {
   Value* extent(std::uint32_t axis) { return point_.size(nest_.extents[axis]); }
   bool is_constant(std::uint32_t axis) const { return nest_.extents[axis].is_constant(); }
   /// All inner points of the contraction.
-  Part all_points();
+  SumPart all_points();
 
   /// A vector of f32.
   llvm::Type* vector_type() { return llvm::FixedVectorType::get(ir_.getFloatTy(), static_cast<unsigned>(blocking_.lanes)); }

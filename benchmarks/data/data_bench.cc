@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kRowElements = 784, kBatch = 256;
 constexpr std::int64_t kMemoryRows = 80'000;  // 240 MiB of f32: far beyond any cache
-constexpr int kRounds = 5;                    // of which the fastest counts, since other programs run, too
+constexpr int kDataRounds = 5;                    // of which the fastest counts, since other programs run, too
 
 plan::Entry entry_of() {
   plan::Entry entry;
@@ -54,7 +54,7 @@ double memcpy_seconds(const std::byte* data, std::size_t bytes) {
   const std::size_t batch = static_cast<std::size_t>(kBatch * kRowElements) * sizeof(float);
   std::vector<std::byte> to(batch);
   double best = 1e30;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kDataRounds; ++round) {
     const auto begin = Clock::now();
     for (std::size_t at = 0; at + batch <= bytes; at += batch) {
       std::memcpy(to.data(), data + at, batch);
@@ -90,11 +90,11 @@ std::vector<Result> measure_memory(const plan::Entry& entry) {
   const Tensor numbers = Tensor::make(DType::kF32, {kMemoryRows, kRowElements}, [](std::span<std::byte> to) { std::memset(to.data(), 1, to.size()); });
   const Array floats("x", numbers), pixels("x", Tensor::zeros(DType::kU8, {kMemoryRows, kRowElements}));
   return {{"memcpy", static_cast<double>(numbers.byte_count()), memcpy_seconds(numbers.bytes().data(), numbers.byte_count()), kMemoryRows / kBatch},
-          measure(entry, "memory, in order", floats, {.shuffle = false}, Ahead::kNever, kRounds),
-          measure(entry, "memory, in order, gathered ahead", floats, {.shuffle = false}, Ahead::kAlways, kRounds),
-          measure(entry, "memory, shuffled", floats, {.shuffle = true}, Ahead::kNever, kRounds),
-          measure(entry, "memory, shuffled, u8 scaled to f32 (GB of u8)", pixels, {.shuffle = true}, Ahead::kNever, kRounds, 1 / 255.0),
-          measure(entry, "memory, shuffled, u8 scaled to f32, batches of 64", pixels, {.shuffle = true}, Ahead::kNever, kRounds, 1 / 255.0, 64)};
+          measure(entry, "memory, in order", floats, {.shuffle = false}, Ahead::kNever, kDataRounds),
+          measure(entry, "memory, in order, gathered ahead", floats, {.shuffle = false}, Ahead::kAlways, kDataRounds),
+          measure(entry, "memory, shuffled", floats, {.shuffle = true}, Ahead::kNever, kDataRounds),
+          measure(entry, "memory, shuffled, u8 scaled to f32 (GB of u8)", pixels, {.shuffle = true}, Ahead::kNever, kDataRounds, 1 / 255.0),
+          measure(entry, "memory, shuffled, u8 scaled to f32, batches of 64", pixels, {.shuffle = true}, Ahead::kNever, kDataRounds, 1 / 255.0, 64)};
 }
 
 std::vector<Result> measure_file(const plan::Entry& entry, const std::string& path, std::int64_t rows) {

@@ -118,25 +118,25 @@ std::unique_ptr<Task> make(GraphImport& import, ImportNode node, const NodeProto
   return std::make_unique<T>(import, std::move(node), proto, scope);
 }
 
-struct Row {
+struct ControlRow {
   std::string_view op_type;
   std::unique_ptr<Task> (*make)(GraphImport&, ImportNode, const NodeProto&, const Scope&);
   std::string_view domain = {};
 };
-constexpr Row kRows[] = {{"If", make<IfTask>}, {"Loop", loop_task}, {"Scan", scan_task}, {"SequenceMap", make<SequenceMapTask>},
+constexpr ControlRow kControlRows[] = {{"If", make<IfTask>}, {"Loop", loop_task}, {"Scan", scan_task}, {"SequenceMap", make<SequenceMapTask>},
                           {"FlexAttention", flex_attention_task, "ai.onnx.preview"}, {"Gradient", gradient_task, kTrainingDomain}};
 
-const Row* find_row(const NodeProto& node) {
-  const auto found = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& row) { return row.op_type == node.op_type() and row.domain == canonical_domain(node.domain()); });
-  return found != std::end(kRows) ? found : nullptr;
+const ControlRow* find_control_row(const NodeProto& node) {
+  const auto found = std::find_if(std::begin(kControlRows), std::end(kControlRows), [&](const ControlRow& row) { return row.op_type == node.op_type() and row.domain == canonical_domain(node.domain()); });
+  return found != std::end(kControlRows) ? found : nullptr;
 }
 
 }  // namespace
 
-bool is_control(const NodeProto& node) { return find_row(node) != nullptr; }
+bool is_control(const NodeProto& node) { return find_control_row(node) != nullptr; }
 
 std::unique_ptr<Task> control_task(GraphImport& import, ImportNode node, const NodeProto& proto, const Scope& scope) {
-  return find_row(proto)->make(import, std::move(node), proto, scope);
+  return find_control_row(proto)->make(import, std::move(node), proto, scope);
 }
 
 std::optional<std::vector<Item>> ControlTask::resume(std::vector<Item> results) {

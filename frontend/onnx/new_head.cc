@@ -13,7 +13,7 @@ namespace hone::onnx {
 
 namespace {
 
-constexpr int kMostSteps = 8;  // from the output to the head
+constexpr int kMostStepsToHead = 8;  // from the output to the head
 
 const NodeProto* producer(const GraphProto& graph, const std::string& value) {
   for (const NodeProto& node : graph.node())
@@ -79,7 +79,7 @@ bool take(GraphProto& graph, const NodeProto& node, Head* head, std::string* val
 Head find_head(GraphProto& graph, const std::string& output) {
   Head head;
   std::string value = output;
-  for (int step = 0; step < kMostSteps; ++step) {
+  for (int step = 0; step < kMostStepsToHead; ++step) {
     const NodeProto* node = producer(graph, value);
     if (node == nullptr) refuse(output, "is made by no layer that could be replaced");
     head.values.push_back(value);

@@ -30,9 +30,9 @@ std::string text_or_name(const Kernel& kernel) {
   }
 }
 
-class Verifier {
+class KernelVerifier {
  public:
-  explicit Verifier(const Kernel& kernel) : kernel_(kernel) {}
+  explicit KernelVerifier(const Kernel& kernel) : kernel_(kernel) {}
 
   void run() {
     for (std::size_t i = 0; i < kernel_.exprs.size(); ++i) check_expr(ExprId(i));
@@ -185,6 +185,6 @@ std::vector<Dim> size_arguments(const Kernel& kernel) {
   return sizes;
 }
 
-void verify(const Kernel& kernel) { Verifier(kernel).run(); }
+void verify(const Kernel& kernel) { KernelVerifier(kernel).run(); }
 
 }  // namespace hone

@@ -26,7 +26,7 @@ void* symbol(void* library, const char* name) {
   throw Error(Code::kDevice, fmt::format("the MPI library that was found has no {}; it is not Open MPI, or too old", name), {}, {kWayOut});
 }
 
-MpiLibrary load() {
+MpiLibrary load_mpi() {
   void* const handle = open_library();
   MpiLibrary library{};
 #define HONE_MPI_LOAD(name) library.name = reinterpret_cast<decltype(library.name)>(symbol(handle, "MPI_" #name));
@@ -48,7 +48,7 @@ std::string MpiLibrary::text_of(int error) const {
 }
 
 const MpiLibrary& mpi_library() {
-  static const MpiLibrary library = load();
+  static const MpiLibrary library = load_mpi();
   return library;
 }
 

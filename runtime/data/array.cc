@@ -14,7 +14,7 @@ namespace hone {
 
 namespace {
 
-constexpr std::uint64_t kBlockBytes = std::uint64_t{1} << 20;  // of what is looked at in one go
+constexpr std::uint64_t kScanBlockBytes = std::uint64_t{1} << 20;  // of what is looked at in one go
 
 std::vector<RowPart> only_part(const Tensor& tensor) {
   const std::int64_t rows = tensor.shape().empty() ? 1 : tensor.shape()[0];
@@ -97,7 +97,7 @@ std::optional<Array::Place> Array::find_in(const RowPart& part, const Search& se
   const bool stretch = part.offsets.empty() and part.stride <= row_length;
   const std::int64_t pieces = stretch ? std::min<std::int64_t>(1, part.row_count) : part.row_count;
   const std::uint64_t length = stretch and part.row_count > 0 ? static_cast<std::uint64_t>(part.row_count - 1) * part.stride + row_length : row_length;
-  std::vector<std::byte> block(std::min(length, kBlockBytes));
+  std::vector<std::byte> block(std::min(length, kScanBlockBytes));
   for (std::int64_t piece = 0; piece < pieces; ++piece) {
     for (std::uint64_t at = 0; at < length; at += block.size()) {
       const std::span<std::byte> now = std::span(block).first(std::min<std::uint64_t>(block.size(), length - at));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kTries = 5;
 constexpr std::int64_t kArrayElements = 16 << 20, kArrays = 3;
-constexpr std::int64_t kRounds = 1'000'000;
+constexpr std::int64_t kPeakRounds = 1'000'000;
 constexpr int kChains = 12;  // that do not wait for each other: the latency of an operation times the number that can begin at once, and some more
 
 /// The least time of some runs of the team.
@@ -87,10 +87,10 @@ double measure_flops(Team& team) {
   const MultiplyAdd& best = *std::ranges::find_if(kMultiplyAdds, [](const MultiplyAdd& each) { return each.level <= host_cpu_level(); });
   volatile float kept = 0;
   const double seconds = least_seconds(team, [&](const Team::Member& member) {
-    const float result = best.run(kRounds);
+    const float result = best.run(kPeakRounds);
     if (member.number() == 0) kept = result;
   });
-  return 2.0 * kChains * best.lanes * static_cast<double>(kRounds) * team.threads() / seconds;
+  return 2.0 * kChains * best.lanes * static_cast<double>(kPeakRounds) * team.threads() / seconds;
 }
 
 double measure_memory(Team& team) {

@@ -11,7 +11,7 @@ namespace {
 using Dims = dnnl::memory::dims;
 
 /// The product with all its axes, batch axes first: a[..,m,k], b[..,k,n], bias and y[..,m,n], each batch axis of a, b and bias as y's or 1.
-struct Problem {
+struct MatmulProblem {
   Dims a, b, y, bias;
   bool transposed_a = false, transposed_b = false, has_bias = false;
 };
@@ -24,10 +24,10 @@ Dims padded(const std::vector<std::int64_t>& shape, std::size_t rank) {
   return dims;
 }
 
-Problem problem_of(const LibrarySpec& spec) {
+MatmulProblem problem_of(const LibrarySpec& spec) {
   const std::size_t rank = spec.results[0].shape.size();
   HONE_CHECK(rank >= 2 and spec.operands[0]->shape.size() >= 2 and spec.operands[1]->shape.size() >= 2, "a matrix product of vectors");
-  Problem problem{.a = padded(spec.operands[0]->shape, rank), .b = padded(spec.operands[1]->shape, rank), .y = spec.results[0].shape, .bias = {}};
+  MatmulProblem problem{.a = padded(spec.operands[0]->shape, rank), .b = padded(spec.operands[1]->shape, rank), .y = spec.results[0].shape, .bias = {}};
   problem.transposed_a = attribute_or(spec, "ta", 0) != 0;
   problem.transposed_b = attribute_or(spec, "tb", 0) != 0;
   if (problem.transposed_a) std::swap(problem.a[rank - 2], problem.a[rank - 1]);
@@ -52,7 +52,7 @@ Dims merged(const Dims& dims, std::size_t begin, std::size_t end) {
 }
 
 /// Fewer axes for the same product: oneDNN is fastest with two, and slow where an operand is broadcast over batch axes.
-void merge_batches(Problem& problem) {
+void merge_batches(MatmulProblem& problem) {
   const std::size_t rank = problem.y.size(), batches = rank - 2;
   if (batches == 0) return;
   const bool one_b = product(problem.b, 0, batches) == 1;
@@ -87,7 +87,7 @@ dnnl::memory::desc operand_desc(const Dims& dims, DType dtype, bool transposed) 
 
 /// Is it worth repacking b? oneDNN packs it by itself where its rows are a power of two apart; where they are another multiple of 2 KiB it does not,
 /// and they get into each other's way in the cache: [2048,768] x [768,3072] takes 140 ms, or 67 ms with b repacked each time.
-bool should_pack_b(const Problem& problem, std::size_t element_bytes) {
+bool should_pack_b(const MatmulProblem& problem, std::size_t element_bytes) {
   const std::int64_t m = problem.y[0], row_bytes = problem.b.back() * static_cast<std::int64_t>(element_bytes);
   return problem.y.size() == 2 and not problem.transposed_b and m >= 32 and row_bytes % 2048 == 0 and (row_bytes & (row_bytes - 1)) != 0;
 }
@@ -95,7 +95,7 @@ bool should_pack_b(const Problem& problem, std::size_t element_bytes) {
 }  // namespace
 
 std::unique_ptr<LibraryCall> create_matmul(const LibrarySpec& spec) {
-  Problem problem = problem_of(spec);
+  MatmulProblem problem = problem_of(spec);
   merge_batches(problem);
   const DType a_type = spec.operands[0]->dtype, b_type = spec.operands[1]->dtype, y_type = spec.results[0].dtype;
   const auto operand_a = [&](DType dtype) { return operand_desc(problem.a, dtype, problem.transposed_a); };

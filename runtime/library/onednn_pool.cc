@@ -9,13 +9,13 @@ namespace {
 using Desc = dnnl::memory::desc;
 
 /// A pooling seen from the forward direction.
-struct Problem {
+struct PoolProblem {
   dnnl::memory::dims kernel;
   Window window;
   Desc x, y;
 };
 
-Problem problem_of(const LibrarySpec& spec, const TensorType& x, const TensorType& y) {
+PoolProblem problem_of(const LibrarySpec& spec, const TensorType& x, const TensorType& y) {
   HONE_CHECK(x.shape.size() >= 3 and x.shape.size() == y.shape.size() and x.dtype == y.dtype, "a pooling between tensors of different ranks or types");
   const dnnl::memory::dims x_dims = activation_dims(spec, x), y_dims = activation_dims(spec, y);
   const dnnl::memory::dims kernel = attribute_or(spec, "kernel", std::vector<std::int64_t>(x.shape.size() - 2, 0));
@@ -25,14 +25,14 @@ Problem problem_of(const LibrarySpec& spec, const TensorType& x, const TensorTyp
           .y = given_activation(spec, y_dims, y.dtype)};
 }
 
-dnnl::pooling_v2_forward::primitive_desc forward(const Problem& problem, dnnl::prop_kind kind, dnnl::algorithm algorithm) {
+dnnl::pooling_v2_forward::primitive_desc forward(const PoolProblem& problem, dnnl::prop_kind kind, dnnl::algorithm algorithm) {
   const Window& window = problem.window;
   const dnnl::pooling_v2_forward::desc desc(kind, algorithm, problem.x, problem.y, window.strides, problem.kernel, window.dilations, window.pads_begin,
                                             window.pads_end);
   return {desc, attributes(), engine()};
 }
 
-dnnl::pooling_v2_backward::primitive_desc backward(const Problem& problem, dnnl::algorithm algorithm, const dnnl::pooling_v2_forward::primitive_desc& hint) {
+dnnl::pooling_v2_backward::primitive_desc backward(const PoolProblem& problem, dnnl::algorithm algorithm, const dnnl::pooling_v2_forward::primitive_desc& hint) {
   const Window& window = problem.window;
   const dnnl::pooling_v2_backward::desc desc(algorithm, problem.x, problem.y, window.strides, problem.kernel, window.dilations, window.pads_begin,
                                              window.pads_end);
@@ -44,7 +44,7 @@ dnnl::algorithm average(const LibrarySpec& spec) {
 }
 
 std::unique_ptr<LibraryCall> create_pool(const LibrarySpec& spec, dnnl::algorithm algorithm, bool with_workspace) {
-  const Problem problem = problem_of(spec, *spec.operands[0], spec.results[0]);
+  const PoolProblem problem = problem_of(spec, *spec.operands[0], spec.results[0]);
   const auto primitive_desc = forward(problem, with_workspace ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference, algorithm);
   auto chain = std::make_unique<Chain>(spec.results.size());
   std::vector<std::pair<int, MemoryId>> arguments = {{DNNL_ARG_SRC, chain->operand(0, problem.x)}, {DNNL_ARG_DST, chain->result(0, problem.y)}};
@@ -54,7 +54,7 @@ std::unique_ptr<LibraryCall> create_pool(const LibrarySpec& spec, dnnl::algorith
 }
 
 std::unique_ptr<LibraryCall> create_pool_grad(const LibrarySpec& spec, dnnl::algorithm algorithm, bool with_workspace) {
-  const Problem problem = problem_of(spec, spec.results[0], *spec.operands[0]);
+  const PoolProblem problem = problem_of(spec, spec.results[0], *spec.operands[0]);
   const auto forward_desc = forward(problem, dnnl::prop_kind::forward_training, algorithm);
   const auto primitive_desc = backward(problem, algorithm, forward_desc);
   auto chain = std::make_unique<Chain>(1);

@@ -79,7 +79,7 @@ class GeneratorStage : public Stage {
 
 // ---- lines
 
-constexpr std::size_t kBlockBytes = 256 * 1024;
+constexpr std::size_t kLineBlockBytes = 256 * 1024;
 constexpr std::size_t kLineBytes = std::size_t{64} << 20;
 
 class LineStream : public ExampleStream {
@@ -119,7 +119,7 @@ class LineStream : public ExampleStream {
   }
 
   bool fill_from_this_file() {
-    const auto count = static_cast<std::size_t>(file_ ? std::min<std::uint64_t>(kBlockBytes, file_->size() - offset_) : 0);
+    const auto count = static_cast<std::size_t>(file_ ? std::min<std::uint64_t>(kLineBlockBytes, file_->size() - offset_) : 0);
     if (count == 0) return false;
     block_.resize(count);
     file_->read(offset_, std::as_writable_bytes(std::span(block_)));

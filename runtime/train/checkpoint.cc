@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kCheckpointVersion = 1;
 constexpr const char *kModel = "model.safetensors", *kOptimizer = "optimizer.safetensors", *kState = "state.json", *kManifest = "manifest.json";
 constexpr std::array kFiles = {kModel, kOptimizer, kState};
 constexpr std::string_view kPrefix = "checkpoint-", kHalf = ".half", kOld = ".old";
@@ -95,7 +95,7 @@ void write_checkpoint(const std::string& path, const Session& session, const Tra
     save_persistents(session, [](const plan::Persistent& persistent) { return is_kept(persistent, true); }, read, For::kThisPlan, half + "/" + kModel);
     save_persistents(session, [](const plan::Persistent& persistent) { return is_kept(persistent, false); }, read, For::kThisPlan, half + "/" + kOptimizer);
     write_file_atomically(half + "/" + kState, to_json(state));
-    Json manifest = {{"version", kVersion}, {"files", Json::object()}};
+    Json manifest = {{"version", kCheckpointVersion}, {"files", Json::object()}};
     for (const char* file : kFiles) manifest["files"][file] = fingerprint(half + "/" + file);
     write_file_atomically(half + "/" + kManifest, manifest.dump(2) + "\n");
     sync_folder(half);
@@ -116,7 +116,7 @@ void check_checkpoint(const std::string& path) {
   if (not file_exists(path + "/" + kManifest)) throw unsound(path, fmt::format("it has no {}", kManifest));
   const Json manifest = Json::parse(read_file(path + "/" + kManifest, kManifestBytes), nullptr, false);
   if (not manifest.is_object() or not manifest.contains("files") or not manifest["files"].is_object()) throw unsound(path, fmt::format("its {} is damaged", kManifest));
-  if (not manifest.contains("version") or manifest["version"] != kVersion) throw unsound(path, "it was written by another version of Hone");
+  if (not manifest.contains("version") or manifest["version"] != kCheckpointVersion) throw unsound(path, "it was written by another version of Hone");
   for (const char* file : kFiles) {
     if (not manifest["files"].contains(file)) throw unsound(path, fmt::format("its {} lacks {}", kManifest, file));
     if (not file_exists(path + "/" + file)) throw unsound(path, fmt::format("{} is missing", file));

@@ -15,18 +15,18 @@ namespace {
 constexpr std::size_t kMostKernels = 25, kMostNodes = 10;
 
 /// Seconds that the machine needs at least.
-struct Need {
+struct Demand {
   double memory = 0, arithmetic = 0;
   double seconds() const { return std::max(memory, arithmetic); }
 };
 
-Need need_of(const StepTime& time, const MachinePeak& peak) { return {.memory = time.bytes / peak.bytes_per_second, .arithmetic = time.flops / peak.flops_per_second}; }
+Demand need_of(const StepTime& time, const MachinePeak& peak) { return {.memory = time.bytes / peak.bytes_per_second, .arithmetic = time.flops / peak.flops_per_second}; }
 
 bool is_known(const StepTime& time) { return time.flops > 0 or time.bytes > 0; }
 
 /// "memory": what it would wait for at the peak. Nothing for what does no work that was counted.
 std::string_view limit_of(const StepTime& time, const MachinePeak& peak) {
-  const Need need = need_of(time, peak);
+  const Demand need = need_of(time, peak);
   return not is_known(time) ? "" : need.memory >= need.arithmetic ? "memory" : "arithmetic";
 }
 

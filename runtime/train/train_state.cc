@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kStateVersion = 1;
 
 /// JSON has no word for them.
 Json json_of(double number) {
@@ -24,7 +24,7 @@ Json json_of(double number) {
   return std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
 }
 
-double number_of(const Json& json) {
+double exact_number_of(const Json& json) {
   if (json.is_number()) return json.get<double>();
   if (json == "nan") return std::numeric_limits<double>::quiet_NaN();
   if (json == "inf") return std::numeric_limits<double>::infinity();
@@ -40,7 +40,7 @@ Json json_of(const std::vector<double>& numbers) {
 
 std::vector<double> numbers_of(const Json& json) {
   std::vector<double> numbers;
-  for (const Json& item : json) numbers.push_back(number_of(item));
+  for (const Json& item : json) numbers.push_back(exact_number_of(item));
   return numbers;
 }
 
@@ -52,17 +52,17 @@ std::int64_t count_of(const Json& json, const char* key) {
 
 TrainState state_of(const Json& json) {
   TrainState state;
-  if (json.at("version") != kVersion) throw Json::other_error::create(501, "it was written by another version of Hone", nullptr);
+  if (json.at("version") != kStateVersion) throw Json::other_error::create(501, "it was written by another version of Hone", nullptr);
   state.step = count_of(json, "step");
   state.epoch = count_of(json, "epoch");
   state.batch = count_of(json, "batch");
   state.order = json.at("order").get<std::string>();
-  state.seconds = number_of(json.at("seconds"));
+  state.seconds = exact_number_of(json.at("seconds"));
   state.means = numbers_of(json.at("means"));
-  for (const auto& [name, value] : json.at("values").items()) state.values.emplace_back(name, number_of(value));
+  for (const auto& [name, value] : json.at("values").items()) state.values.emplace_back(name, exact_number_of(value));
   if (json.contains("best")) {
     const Json& best = json.at("best");
-    state.best = {.epoch = count_of(best, "epoch"), .name = best.at("name").get<std::string>(), .value = number_of(best.at("value"))};
+    state.best = {.epoch = count_of(best, "epoch"), .name = best.at("name").get<std::string>(), .value = exact_number_of(best.at("value"))};
     state.best_step = count_of(best, "step");
   }
   state.plateau = numbers_of(json.at("plateau"));
@@ -88,7 +88,7 @@ std::vector<std::string> changes_since(const TrainState& state, const Recipe& re
 }
 
 std::string to_json(const TrainState& state) {
-  Json json = {{"version", kVersion}, {"step", state.step}, {"epoch", state.epoch}, {"batch", state.batch}, {"order", state.order}, {"seconds", json_of(state.seconds)}};
+  Json json = {{"version", kStateVersion}, {"step", state.step}, {"epoch", state.epoch}, {"batch", state.batch}, {"order", state.order}, {"seconds", json_of(state.seconds)}};
   json["means"] = json_of(state.means);
   json["values"] = Json::object();
   for (const auto& [name, value] : state.values) json["values"][name] = json_of(value);

@@ -11,8 +11,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-const Dim N = Dim::symbol("N");
-const Dim M = Dim::symbol("M");
+const Dim kN = Dim::symbol("N");
+const Dim kM = Dim::symbol("M");
 
 std::vector<DimBindings> sizes_of(const std::string& name, std::initializer_list<std::int64_t> values) {
   std::vector<DimBindings> sizes;
@@ -21,7 +21,7 @@ std::vector<DimBindings> sizes_of(const std::string& name, std::initializer_list
 }
 
 TEST(EmitLoops, ElementwiseOverAnyRank) {
-  for (const Shape& shape : {Shape{}, Shape{1}, Shape{5}, Shape{3, 4}, Shape{2, 1, 33}, Shape{N, 7}, Shape{N, M, 3}}) {
+  for (const Shape& shape : {Shape{}, Shape{1}, Shape{5}, Shape{3, 4}, Shape{2, 1, 33}, Shape{kN, 7}, Shape{kN, kM, 3}}) {
     KernelWriter w("elementwise");
     const auto x = w.operand(DType::kF32, shape), y = w.result(DType::kF32, shape);
     std::vector<Scalar> index;
@@ -34,9 +34,9 @@ TEST(EmitLoops, ElementwiseOverAnyRank) {
 TEST(EmitLoops, BroadcastAlongEitherAxis) {
   for (const std::int64_t length : {5, 16, 37, 1024, 1025}) {  // whole rows, and one that is shared
     KernelWriter w("broadcast");
-    const auto x = w.operand(DType::kF32, {N, length}), row = w.operand(DType::kF32, {length}), column = w.operand(DType::kF32, {N, 1}), one = w.operand(DType::kF32, {1});
-    const auto y = w.result(DType::kF32, {N, length});
-    const Scalar n = w.outer(N), m = w.outer(length), zero = w.number(0);
+    const auto x = w.operand(DType::kF32, {kN, length}), row = w.operand(DType::kF32, {length}), column = w.operand(DType::kF32, {kN, 1}), one = w.operand(DType::kF32, {1});
+    const auto y = w.result(DType::kF32, {kN, length});
+    const Scalar n = w.outer(kN), m = w.outer(length), zero = w.number(0);
     w.store(y, {n, m}, w.load(x, {n, m}) * w.load(row, {m}) + w.load(column, {n, zero}) - w.load(one, {zero}));
     expect_agrees(w.kernel, {.sizes = sizes_of("N", {0, 1, 2, 50})});
   }
@@ -44,25 +44,25 @@ TEST(EmitLoops, BroadcastAlongEitherAxis) {
 
 TEST(EmitLoops, ThreeOuterAxesThatDoNotMerge) {
   KernelWriter w("channels");
-  const auto x = w.operand(DType::kF32, {N, 3, 5}), scale = w.operand(DType::kF32, {3}), y = w.result(DType::kF32, {N, 3, 5});
-  const Scalar n = w.outer(N), c = w.outer(3), i = w.outer(5);
+  const auto x = w.operand(DType::kF32, {kN, 3, 5}), scale = w.operand(DType::kF32, {3}), y = w.result(DType::kF32, {kN, 3, 5});
+  const Scalar n = w.outer(kN), c = w.outer(3), i = w.outer(5);
   w.store(y, {n, c, i}, w.load(x, {n, c, i}) * w.load(scale, {c}));
   expect_agrees(w.kernel, {.sizes = sizes_of("N", {0, 1, 20})});
 }
 
 TEST(EmitLoops, TransposeAndReverse) {
   KernelWriter w("transpose");
-  const auto x = w.operand(DType::kI32, {M, N}), y = w.result(DType::kI32, {N, M});
-  const Scalar n = w.outer(N), m = w.outer(M);
-  w.store(y, {n, m}, w.load(x, {w.size(M) - m - w.number(1), n}));
+  const auto x = w.operand(DType::kI32, {kM, kN}), y = w.result(DType::kI32, {kN, kM});
+  const Scalar n = w.outer(kN), m = w.outer(kM);
+  w.store(y, {n, m}, w.load(x, {w.size(kM) - m - w.number(1), n}));
   expect_agrees(w.kernel, {.sizes = {{{"N", 13}, {"M", 21}}}});
 }
 
 TEST(EmitLoops, IndicesAndSizesAreValues) {
   KernelWriter w("iota");
-  const auto y = w.result(DType::kI64, {N, 6});
-  const Scalar n = w.outer(N), m = w.outer(6);
-  w.store(y, {n, m}, expr::floordiv(n * w.number(6) + m - w.number(7), w.number(4)) * w.size(N) + expr::mod(m - w.number(3), w.number(5)));
+  const auto y = w.result(DType::kI64, {kN, 6});
+  const Scalar n = w.outer(kN), m = w.outer(6);
+  w.store(y, {n, m}, expr::floordiv(n * w.number(6) + m - w.number(7), w.number(4)) * w.size(kN) + expr::mod(m - w.number(3), w.number(5)));
   expect_agrees(w.kernel, {.sizes = {{{"N", 11}}}});
 }
 
@@ -84,12 +84,12 @@ Kernel matmul(Dim rows, Dim depth, Dim columns, bool transposed_b) {
 TEST(EmitLoops, Matmul) {
   AgreeingKernels kernels;
   for (const bool transposed : {false, true}) {
-    for (const std::int64_t columns : {1, 3, 10, 64, 65, 200}) kernels.add(matmul(N, 19, columns, transposed), {.tolerance = 1e-5, .sizes = {{{"N", 6}}}});
+    for (const std::int64_t columns : {1, 3, 10, 64, 65, 200}) kernels.add(matmul(kN, 19, columns, transposed), {.tolerance = 1e-5, .sizes = {{{"N", 6}}}});
     const Dim K = Dim::symbol("K");
     std::vector<DimBindings> sizes;
     for (const std::int64_t n : {0, 1, 7})
       for (const std::int64_t k : {0, 1, 40}) sizes.push_back({{"N", n}, {"K", k}, {"M", 70}});
-    kernels.add(matmul(N, K, M, transposed), {.tolerance = 1e-5, .sizes = sizes});
+    kernels.add(matmul(kN, K, kM, transposed), {.tolerance = 1e-5, .sizes = sizes});
   }
   kernels.expect();
 }
@@ -113,18 +113,18 @@ Kernel softmax(const Dim& points, const Dim& length, bool along_rows) {
 
 TEST(EmitLoops, SoftmaxInThreePhases) {
   for (const bool along_rows : {true, false}) {
-    expect_agrees(softmax(N, 10, along_rows), {.sizes = {{{"N", 33}}}});
+    expect_agrees(softmax(kN, 10, along_rows), {.sizes = {{{"N", 33}}}});
     std::vector<DimBindings> sizes;
     for (const std::int64_t n : {0, 1, 100})
       for (const std::int64_t m : {1, 70}) sizes.push_back({{"N", n}, {"M", m}});
-    expect_agrees(softmax(N, M, along_rows), {.sizes = sizes});
+    expect_agrees(softmax(kN, kM, along_rows), {.sizes = sizes});
   }
 }
 
 TEST(EmitLoops, PhasesReadWhatEarlierOnesStored) {
   KernelWriter w("rescale");
-  const auto x = w.operand(DType::kF32, {N, 20}), y = w.result(DType::kF32, {N, 20});
-  const Scalar n = w.outer(N);
+  const auto x = w.operand(DType::kF32, {kN, 20}), y = w.result(DType::kF32, {kN, 20});
+  const Scalar n = w.outer(kN);
   w.phase();
   const Scalar a = w.inner(20), e = expr::exp(w.load(x, {n, a}));
   const Scalar sum = w.reduce(ReduceKind::kSum, e);
@@ -140,8 +140,8 @@ TEST(EmitLoops, ConvolutionWithGuards) {
     for (const std::int64_t width : {5, 40}) {
       const std::int64_t out = (width - 1) / stride + 1;
       KernelWriter w("conv");
-      const auto x = w.operand(DType::kF32, {N, 3, width, width}), f = w.operand(DType::kF32, {4, 3, 3, 3}), y = w.result(DType::kF32, {N, 4, out, out});
-      const Scalar n = w.outer(N), o = w.outer(4), oh = w.outer(out), ow = w.outer(out);
+      const auto x = w.operand(DType::kF32, {kN, 3, width, width}), f = w.operand(DType::kF32, {4, 3, 3, 3}), y = w.result(DType::kF32, {kN, 4, out, out});
+      const Scalar n = w.outer(kN), o = w.outer(4), oh = w.outer(out), ow = w.outer(out);
       w.phase();
       const Scalar c = w.inner(3), kh = w.inner(3), kw = w.inner(3), zero = w.number(0);
       const Scalar h = oh * w.number(stride) + kh - w.number(1), v = ow * w.number(stride) + kw - w.number(1);
@@ -156,40 +156,40 @@ TEST(EmitLoops, ConvolutionWithGuards) {
 
 TEST(EmitLoops, GuardedLoadOfEmptyBuffer) {
   KernelWriter w("pad");
-  const auto x = w.operand(DType::kF32, {N}), y = w.result(DType::kF32, {10});
+  const auto x = w.operand(DType::kF32, {kN}), y = w.result(DType::kF32, {10});
   const Scalar i = w.outer(10);
-  w.store(y, {i}, w.load_if(expr::less(i, w.size(N)), x, {i}) + 1.0);
+  w.store(y, {i}, w.load_if(expr::less(i, w.size(kN)), x, {i}) + 1.0);
   expect_agrees(w.kernel, {.sizes = sizes_of("N", {0, 4})});
 }
 
 TEST(EmitLoops, GuardedStoreLeavesTheRest) {
   KernelWriter w("some");
-  const auto x = w.operand(DType::kF32, {N}), y = w.result(DType::kF32, {N});
-  const Scalar i = w.outer(N), value = w.load(x, {i});
+  const auto x = w.operand(DType::kF32, {kN}), y = w.result(DType::kF32, {kN});
+  const Scalar i = w.outer(kN), value = w.load(x, {i});
   w.store(y, {i}, value).guard = expr::greater(value, w.number(DType::kF32, 0)).id();
   expect_agrees(w.kernel, {.sizes = {{{"N", 100}}}});
 }
 
 TEST(EmitLoops, GatherByLoadedIndex) {
   KernelWriter w("gather");
-  const auto table = w.operand(DType::kF32, {7, 12}), ids = w.operand(DType::kI64, {N}), y = w.result(DType::kF32, {N, 12});
-  const Scalar n = w.outer(N), d = w.outer(12);
+  const auto table = w.operand(DType::kF32, {7, 12}), ids = w.operand(DType::kI64, {kN}), y = w.result(DType::kF32, {kN, 12});
+  const Scalar n = w.outer(kN), d = w.outer(12);
   w.store(y, {n, d}, w.load(table, {w.load(ids, {n}), d}));
   expect_agrees(w.kernel, {.sizes = {{{"N", 30}}}, .fill = [](std::uint32_t buffer, std::int64_t i) { return buffer == 0 ? static_cast<double>(i) : static_cast<double>(i * 5 % 7); }});
 }
 
 // Reductions.
 
-/// Over the first or the last axis of [N, M]; both axes of the inner space if `two` (then [N, 3, M] or [3, M, N]).
+/// Over the first or the last axis of [kN, kM]; both axes of the inner space if `two` (then [kN, 3, kM] or [3, kM, kN]).
 Kernel reduction(ReduceKind kind, DType dtype, bool along_rows, bool two) {
   KernelWriter w("reduce");
-  const Shape inner = two ? Shape{3, M} : Shape{M};
+  const Shape inner = two ? Shape{3, kM} : Shape{kM};
   Shape shape = inner;
-  shape.insert(along_rows ? shape.begin() : shape.end(), N);
+  shape.insert(along_rows ? shape.begin() : shape.end(), kN);
   const auto x = w.operand(dtype, shape);
   const bool position = kind == ReduceKind::kArgMax or kind == ReduceKind::kArgMin;
-  const auto y = w.result(position ? DType::kI64 : dtype, {N});
-  const Scalar n = w.outer(N);
+  const auto y = w.result(position ? DType::kI64 : dtype, {kN});
+  const Scalar n = w.outer(kN);
   w.phase();
   std::vector<Scalar> index;
   for (const Dim& extent : inner) index.push_back(w.inner(extent));
@@ -246,13 +246,13 @@ TEST(EmitReductions, OfAScalarAndOverNothing) {
 TEST(EmitReductions, SeveralInOnePhase) {
   for (const bool along_rows : {true, false}) {
     KernelWriter w("moments");
-    const auto x = w.operand(DType::kF32, along_rows ? Shape{M, N} : Shape{N, M}), mean = w.result(DType::kF32, {M}), variance = w.result(DType::kF32, {M});
-    const Scalar m = w.outer(M);
+    const auto x = w.operand(DType::kF32, along_rows ? Shape{kM, kN} : Shape{kN, kM}), mean = w.result(DType::kF32, {kM}), variance = w.result(DType::kF32, {kM});
+    const Scalar m = w.outer(kM);
     w.phase();
-    const Scalar n = w.inner(N), value = along_rows ? w.load(x, {m, n}) : w.load(x, {n, m});
+    const Scalar n = w.inner(kN), value = along_rows ? w.load(x, {m, n}) : w.load(x, {n, m});
     const Scalar sum = w.reduce(ReduceKind::kSum, value), squares = w.reduce(ReduceKind::kSum, value * value);
     w.phase();
-    const Scalar count = expr::cast(w.size(N), DType::kF32), average = sum / count;
+    const Scalar count = expr::cast(w.size(kN), DType::kF32), average = sum / count;
     w.store(mean, {m}, average);
     w.store(variance, {m}, squares / count - average * average);
     expect_agrees(w.kernel, {.tolerance = 1e-5, .sizes = {{{"N", 50}, {"M", 75}}}});
@@ -264,13 +264,13 @@ TEST(EmitReductions, SeveralInOnePhase) {
 /// table_gradient[ids[n, t], d] += dy[n, t, d], on rows that start at `start`.
 Kernel scatter(DType dtype, bool guarded) {
   KernelWriter w("scatter");
-  const auto ids = w.operand(DType::kI64, {N, 3}), dy = w.operand(dtype, {N, 3, 10}), table = w.result(dtype, {M, 10});
-  const Scalar row = w.outer(M);
+  const auto ids = w.operand(DType::kI64, {kN, 3}), dy = w.operand(dtype, {kN, 3, 10}), table = w.result(dtype, {kM, 10});
+  const Scalar row = w.outer(kM);
   w.phase();
   const Scalar column = w.inner(10);
   w.store(table, {row, column}, w.number(dtype, 1));
   w.scatter_phase();
-  const Scalar n = w.inner(N), t = w.inner(3), d = w.inner(10);
+  const Scalar n = w.inner(kN), t = w.inner(3), d = w.inner(10);
   Store& store = w.store(table, {w.load(ids, {n, t}), d}, w.load(dy, {n, t, d}));
   if (guarded) store.guard = expr::less(d, n).id();
   return std::move(w.kernel);
@@ -286,10 +286,10 @@ TEST(EmitScatter, AddsRowsAndLeavesOthersOut) {
 
 TEST(EmitScatter, IndexAlongTheInnermostAxis) {
   KernelWriter w("histogram");
-  const auto ids = w.operand(DType::kI32, {N}), counts = w.result(DType::kF32, {M});
-  w.outer(M);
+  const auto ids = w.operand(DType::kI32, {kN}), counts = w.result(DType::kF32, {kM});
+  w.outer(kM);
   w.scatter_phase();
-  const Scalar n = w.inner(N);
+  const Scalar n = w.inner(kN);
   w.store(counts, {expr::cast(w.load(ids, {n}), DType::kI64)}, w.number(DType::kF32, 1));
   expect_agrees(w.kernel, {.sizes = {{{"N", 100}, {"M", 6}}}});
   expect_agrees(w.kernel, {.sizes = {{{"N", 100}, {"M", 1}}}});
@@ -299,8 +299,8 @@ TEST(EmitScatter, IndexAlongTheInnermostAxis) {
 
 TEST(MayShareMemory, WhereEachElementIsReadBeforeItIsWritten) {
   KernelWriter w("update");
-  const auto weight = w.operand(DType::kF32, {N, 4}), gradient = w.operand(DType::kF32, {N, 4}), other = w.operand(DType::kF32, {4}), updated = w.result(DType::kF32, {N, 4});
-  const Scalar n = w.outer(N), m = w.outer(4);
+  const auto weight = w.operand(DType::kF32, {kN, 4}), gradient = w.operand(DType::kF32, {kN, 4}), other = w.operand(DType::kF32, {4}), updated = w.result(DType::kF32, {kN, 4});
+  const Scalar n = w.outer(kN), m = w.outer(4);
   w.store(updated, {n, m}, w.load(weight, {n, m}) - w.load(gradient, {n, m}) * w.load(other, {m}));
   EXPECT_TRUE(may_share_memory(w.kernel, updated, weight));
   EXPECT_TRUE(may_share_memory(w.kernel, updated, gradient));
@@ -315,14 +315,14 @@ TEST(MayShareMemory, NotWhereAnotherPointReads) {
 }
 
 TEST(MayShareMemory, SoftmaxMayOverwriteItsOperand) {
-  EXPECT_TRUE(may_share_memory(softmax(N, M, true), 1, 0));
-  EXPECT_TRUE(may_share_memory(softmax(N, M, false), 1, 0));
+  EXPECT_TRUE(may_share_memory(softmax(kN, kM, true), 1, 0));
+  EXPECT_TRUE(may_share_memory(softmax(kN, kM, false), 1, 0));
 }
 
 TEST(MayShareMemory, NotWhereALaterPhaseReads) {
   KernelWriter w("late");
-  const auto x = w.operand(DType::kF32, {N}), y = w.result(DType::kF32, {N}), z = w.result(DType::kF32, {N});
-  const Scalar n = w.outer(N);
+  const auto x = w.operand(DType::kF32, {kN}), y = w.result(DType::kF32, {kN}), z = w.result(DType::kF32, {kN});
+  const Scalar n = w.outer(kN);
   w.store(y, {n}, w.load(x, {n}) * 2.0);
   w.phase();
   w.store(z, {n}, w.load(x, {n}) + 1.0);
@@ -351,8 +351,8 @@ TEST(MayShareMemory, InPlaceGivesTheSame) {
 
 TEST(EmitVectors, ElementwiseWithExpInPlace) {
   KernelWriter w("exp");
-  const auto x = w.operand(DType::kF32, {N, 100}), y = w.result(DType::kF32, {N, 100});
-  const Scalar n = w.outer(N), m = w.outer(100);
+  const auto x = w.operand(DType::kF32, {kN, 100}), y = w.result(DType::kF32, {kN, 100});
+  const Scalar n = w.outer(kN), m = w.outer(100);
   w.store(y, {n, m}, expr::exp(w.load(x, {n, m})));
   EXPECT_THAT(optimized(w.kernel), HasSubstr("store <8 x float>"));
   EXPECT_THAT(optimized(w.kernel), Not(HasSubstr("vector.memcheck"))) << "no run-time check that buffers are apart";
@@ -363,14 +363,14 @@ TEST(EmitVectors, Reductions) {
   EXPECT_THAT(optimized(reduction(ReduceKind::kSum, DType::kF32, true, false)), HasSubstr("llvm.vector.reduce.fadd.v4f64"));
   EXPECT_THAT(optimized(reduction(ReduceKind::kMax, DType::kF32, true, false)), HasSubstr("llvm.vector.reduce.fmaximum.v8f32"));
   EXPECT_THAT(optimized(reduction(ReduceKind::kSum, DType::kF32, false, false)), HasSubstr("fadd nsz <8 x double>"));
-  EXPECT_THAT(optimized(matmul(N, 32, 64, false)), HasSubstr("@llvm.fma.v8f32")) << "products are summed in f32";
+  EXPECT_THAT(optimized(matmul(kN, 32, 64, false)), HasSubstr("@llvm.fma.v8f32")) << "products are summed in f32";
 }
 
 TEST(EmitVectors, HalfPrecisionStorage) {
   for (const DType dtype : {DType::kF16, DType::kBF16, DType::kBool, DType::kU8}) {
     KernelWriter w("storage");
-    const auto x = w.operand(DType::kF32, {N}), y = w.result(dtype, {N});
-    const Scalar n = w.outer(N);
+    const auto x = w.operand(DType::kF32, {kN}), y = w.result(dtype, {kN});
+    const Scalar n = w.outer(kN);
     w.store(y, {n}, expr::cast(w.load(x, {n}), dtype));
     const std::string type = size_of(dtype) == 2 ? (dtype == DType::kF16 ? "half>" : "i16>") : "i8>";
     EXPECT_THAT(optimized(w.kernel), testing::ContainsRegex("store <[0-9]+ x " + type)) << to_string(dtype);
@@ -380,14 +380,14 @@ TEST(EmitVectors, HalfPrecisionStorage) {
 // The interface.
 
 TEST(Emit, TextOfKernels) {
-  const Kernel kernel = matmul(N, 4, 5, false);
+  const Kernel kernel = matmul(kN, 4, 5, false);
   const Kernel* const kernels[] = {&kernel};
   EXPECT_THAT(emit_llvm(kernels, {}, IrStage::kEmitted), HasSubstr("define void @matmul("));
   EXPECT_THAT(emit_assembly(kernels, {}), HasSubstr("matmul:"));
 }
 
 TEST(Emit, SameInputSameBytes) {
-  const Kernel a = matmul(N, 40, 50, false), b = softmax(N, M, true);
+  const Kernel a = matmul(kN, 40, 50, false), b = softmax(kN, kM, true);
   const Kernel* const kernels[] = {&a, &b};
   EXPECT_EQ(compile_shared_object(kernels, {}), compile_shared_object(kernels, {}));
 }
@@ -396,8 +396,8 @@ TEST(Emit, ManyKernelsInSeveralModules) {
   std::vector<Kernel> kernels;
   for (int i = 0; i < 20; ++i) {
     KernelWriter w("kernel" + std::to_string(i));
-    const auto x = w.operand(DType::kI64, {N}), y = w.result(DType::kI64, {N});
-    const Scalar n = w.outer(N);
+    const auto x = w.operand(DType::kI64, {kN}), y = w.result(DType::kI64, {kN});
+    const Scalar n = w.outer(kN);
     w.store(y, {n}, expr::pow(w.load(x, {n}), w.number(3)) + w.number(i));  // each module has its own integer power
     kernels.push_back(std::move(w.kernel));
   }
@@ -417,7 +417,7 @@ TEST(Emit, ManyKernelsInSeveralModules) {
 TEST(Emit, NoKernels) { EXPECT_FALSE(compile_shared_object({}, {}).empty()); }
 
 TEST(Emit, AnyOptimizationLevel) {
-  for (const int level : {0, 1, 2, 3}) expect_agrees(softmax(N, 33, false), {.sizes = {{{"N", 5}}}}, level);
+  for (const int level : {0, 1, 2, 3}) expect_agrees(softmax(kN, 33, false), {.sizes = {{{"N", 5}}}}, level);
 }
 
 TEST(Emit, RefusesUnknownProcessorAndEqualNames) {

@@ -20,15 +20,15 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const Dim N = Dim::symbol("N");
-constexpr std::int64_t kSizes[] = {1, 33};
+const Dim kBatch = Dim::symbol("N");
+constexpr std::int64_t kPanelSizes[] = {1, 33};
 
 /// y[n, c] = sum over k of x[n, k] * w[k, c], with w as operand 1; `back` the product with w transposed: y[n, k] = sum over c of x[n, c] * w[k, c].
 Kernel product(std::int64_t depth, std::int64_t columns, bool back) {
   KernelWriter writer("product");
-  const auto x = writer.operand(DType::kF32, {N, back ? columns : depth}), w = writer.operand(DType::kF32, {depth, columns}),
-             y = writer.result(DType::kF32, {N, back ? depth : columns});
-  const Scalar row = writer.outer(N), column = writer.outer(back ? depth : columns);
+  const auto x = writer.operand(DType::kF32, {kBatch, back ? columns : depth}), w = writer.operand(DType::kF32, {depth, columns}),
+             y = writer.result(DType::kF32, {kBatch, back ? depth : columns});
+  const Scalar row = writer.outer(kBatch), column = writer.outer(back ? depth : columns);
   writer.phase();
   const Scalar k = writer.inner(back ? columns : depth);
   const Scalar sum = writer.reduce(ReduceKind::kSum, writer.load(x, {row, k}) * writer.load(w, back ? std::vector{column, k} : std::vector{k, column}));
@@ -40,11 +40,11 @@ Kernel product(std::int64_t depth, std::int64_t columns, bool back) {
 /// w -= x^T dy, in place: w as operand 2 and as result 3.
 Kernel update(std::int64_t depth, std::int64_t columns) {
   KernelWriter writer("update");
-  const auto x = writer.operand(DType::kF32, {N, depth}), dy = writer.operand(DType::kF32, {N, columns}), w = writer.operand(DType::kF32, {depth, columns}),
+  const auto x = writer.operand(DType::kF32, {kBatch, depth}), dy = writer.operand(DType::kF32, {kBatch, columns}), w = writer.operand(DType::kF32, {depth, columns}),
              made = writer.result(DType::kF32, {depth, columns});
   const Scalar row = writer.outer(depth), column = writer.outer(columns);
   writer.phase();
-  const Scalar n = writer.inner(N);
+  const Scalar n = writer.inner(kBatch);
   const Scalar sum = writer.reduce(ReduceKind::kSum, writer.load(x, {n, row}) * writer.load(dy, {n, column}));
   writer.phase();
   writer.store(made, {row, column}, writer.load(w, {row, column}) - sum);
@@ -114,7 +114,7 @@ TEST(Panels, KernelsComputeTheSame) {
 
 TEST(Panels, CompiledKernelsAgreeWithTheInterpreter) {
   std::vector<DimBindings> sizes;
-  for (const std::int64_t n : kSizes) sizes.push_back({{"N", n}});
+  for (const std::int64_t n : kPanelSizes) sizes.push_back({{"N", n}});
   AgreeingKernels kernels;
   for (const std::int64_t depth : {7, 40})
     for (const std::int64_t columns : {64, 2112}) {  // the second is summed over in parts

@@ -29,7 +29,7 @@ PassChoice without_library() {
   return PassChoice(join(names, ","));
 }
 
-Compiled compiled(const std::string& name, const PassChoice& passes) {
+Compiled compiled_plan(const std::string& name, const PassChoice& passes) {
   const TempFolder folder;
   write_recorded(folder, name);
   const Recipe recipe = resolve(read_recipe(folder / "train.toml"));
@@ -87,7 +87,7 @@ class GoldenThreads : public testing::TestWithParam<std::string> {};
 
 TEST_P(GoldenThreads, GiveTheSameBits) {
   if (not is_recorded(GetParam())) GTEST_SKIP() << kNotRecorded;
-  const Compiled model = compiled(GetParam(), {});
+  const Compiled model = compiled_plan(GetParam(), {});
   if (calls(*model.plan.programs[0].find(plan::kTrainStep), "onednn.conv_weight_grad"))
     GTEST_SKIP() << "oneDNN sums the weights' gradients of convolutions in as many parts as there are threads (LibraryRow::thread_sums)";
   expect_same_bits(model, GetParam());
@@ -95,7 +95,7 @@ TEST_P(GoldenThreads, GiveTheSameBits) {
 
 TEST_P(GoldenThreads, GiveTheSameBitsWithoutTheLibrary) {
   if (not is_recorded(GetParam())) GTEST_SKIP() << kNotRecorded;
-  expect_same_bits(compiled(GetParam(), without_library()), GetParam());
+  expect_same_bits(compiled_plan(GetParam(), without_library()), GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(, GoldenThreads, testing::ValuesIn(recorded(Recorded::kSmall)), [](const auto& info) { return info.param; });

@@ -8,9 +8,6 @@ namespace hone::test {
 
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr std::string_view kAboutNan = "the case is about NaN and infinity";
-
 struct Unary {
   const OpDef& op;
   double low = -2, high = 2;

@@ -8,9 +8,6 @@ namespace hone::test {
 
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr std::string_view kAboutNan = "the case is about NaN and infinity";
-
 struct Function {
   const OpDef& op;
   double low, high;

@@ -8,8 +8,6 @@ namespace hone::test {
 
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
-
 /// What random_uniform makes of the first `count` elements.
 std::vector<double> uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t step, int count) {
   std::vector<double> numbers;

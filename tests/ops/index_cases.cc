@@ -7,8 +7,6 @@ namespace hone::test {
 
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 Operand index(Shape shape, double low, double high) { return whole(DType::kI64, std::move(shape), low, high); }
 Operand places(Shape shape, std::vector<double> values) { return given(DType::kI64, std::move(shape), std::move(values)); }
 const std::string kAdd = "add", kMul = "mul", kMax = "max", kMin = "min";

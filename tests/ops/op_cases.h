@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +15,10 @@
 #include "ir/ops/ops.h"
 
 namespace hone::test {
+
+inline constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+/// Why a case is not differentiated.
+inline constexpr std::string_view kAboutNan = "the case is about NaN and infinity";
 
 /// Symbolic extents for cases, and what they are when a case runs: kN is 3, kM 2, kEmpty 0.
 inline const Dim kN = Dim::symbol("N"), kM = Dim::symbol("M"), kEmpty = Dim::symbol("Empty");

@@ -7,7 +7,6 @@ namespace hone::test {
 
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::string_view kDrown = "differences drown in the rounding";
 
 void add_quantize(Cases& cases) {
@@ -25,7 +24,7 @@ void add_quantize(Cases& cases) {
   cases.add(op::quantize, "half floats", {given(DType::kF16, {2}, {1.5, -2.5}), given(DType::kI8, {}, {1})}).equals({3, -1});
 }
 
-void add_casts(Cases& cases) {
+void add_narrow_casts(Cases& cases) {
   const auto to = [&](DType dtype, std::string says, Operand x, Attrs attrs = {}) -> Cases& {
     attrs.set(kTo = dtype);
     return cases.add(op::cast, "to " + std::string(to_string(dtype)) + ", " + says, {std::move(x)}, std::move(attrs));
@@ -59,7 +58,7 @@ void add_casts(Cases& cases) {
 
 void add_quantize_cases(Cases& cases) {
   add_quantize(cases);
-  add_casts(cases);
+  add_narrow_casts(cases);
 }
 
 }  // namespace hone::test

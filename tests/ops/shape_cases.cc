@@ -7,8 +7,6 @@ namespace hone::test {
 
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
-
 void add_reshapes(Cases& cases) {
   const auto reshape = [&](Shape from, Shape to) { cases.add(op::reshape, to_string(from) + " to " + to_string(to), {f32(from)}, {kShape = to}).gives(to); };
   reshape({kN, 6}, {kN, 2, 3});

@@ -6,7 +6,6 @@
 namespace hone::test {
 
 void add_sort_cases(Cases& cases) {
-  constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
   const auto top = [](std::int64_t axis, Dim k, bool smallest = false) { return Attrs{kAxis = axis, kSizes = Shape{k}, kSmallest = smallest}; };
   cases.add(op::arg_top_k, "the two largest", {given({5}, {3, 9, -1, 9, 4})}, top(0, 2)).gives({2}).equals({1, 3});
   cases.add(op::arg_top_k, "the two smallest", {given({5}, {3, 9, -1, 9, -1})}, top(0, 2, true)).equals({2, 4});

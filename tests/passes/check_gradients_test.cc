@@ -20,19 +20,19 @@ Val weight(Builder& b, std::string name, std::vector<std::int64_t> shape) {
   return b.input(Role::kWeight, std::move(name), {DType::kF32, shape_of(shape)}, data);
 }
 
-Recipe recipe_of(std::string loss) {
+Recipe recipe_with_loss(std::string loss) {
   Recipe recipe;
   recipe.loss.kind = std::move(loss);
   recipe.optimizer.kind = "sgd";
   return recipe;
 }
 
-const Dim kN = Dim::symbol("N");
+const Dim kAnyBatch = Dim::symbol("N");
 
 Graph mlp(const OpDef& activation) {
   Graph graph;
   Builder b(graph);
-  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kN, 6}});
+  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kAnyBatch, 6}});
   Val h;
   {
     const Builder::Scope scope(b, {.node = "hidden"}, Part::kForward);
@@ -43,7 +43,7 @@ Graph mlp(const OpDef& activation) {
 }
 
 TEST(CheckGradients, MlpAgrees) {
-  const GradientReport report = check_gradients(mlp(op::tanh), recipe_of("softmax_cross_entropy"), 2);
+  const GradientReport report = check_gradients(mlp(op::tanh), recipe_with_loss("softmax_cross_entropy"), 2);
   EXPECT_TRUE(report.ok) << report.text;
   EXPECT_THAT(report.text, HasSubstr("gradients agree"));
   EXPECT_THAT(report.text, HasSubstr("weight"));
@@ -53,11 +53,11 @@ TEST(CheckGradients, MlpAgrees) {
 TEST(CheckGradients, LeavesOutWhatMasksOfAttentionHide) {
   Graph graph;
   Builder b(graph);
-  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kN, 6}});
+  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kAnyBatch, 6}});
   const std::vector<float> mask = {0, -3.4e38F, 0, 0, -3.4e38F};
   const Val masked = op::matmul(x, weight(b, "w", {6, 5})) + b.constant(Tensor::of<float>({5}, std::span<const float>(mask)));
   b.output("y", op::softmax(masked, {kAxis = 1}));
-  const GradientReport report = check_gradients(graph, recipe_of("mse"), 2);
+  const GradientReport report = check_gradients(graph, recipe_with_loss("mse"), 2);
   EXPECT_TRUE(report.ok) << report.text;
   EXPECT_THAT(report.text, HasSubstr("(4 of 10 elements are so large that rounding hides their slope, and left out)"));
 }
@@ -65,37 +65,37 @@ TEST(CheckGradients, LeavesOutWhatMasksOfAttentionHide) {
 TEST(CheckGradients, ConvolutionNetAgrees) {
   Graph graph;
   Builder b(graph);
-  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kN, 1, 6, 6}});
+  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kAnyBatch, 1, 6, 6}});
   const Val c = op::conv(x, weight(b, "c", {4, 1, 3, 3}),
                          {kStrides = Ints{1, 1}, kDilations = Ints{1, 1}, kPadsBegin = Shape{1, 1}, kPadsEnd = Shape{1, 1}, kGroups = 1});
   const Val one = weight(b, "variance", {4});
   const Val scaled = op::batch_norm.build({c, weight(b, "scale", {4}), weight(b, "bias", {4}), weight(b, "mean", {4}), op::abs(one) + 1.0}, {kEpsilon = 1e-5});
   const Val pooled = op::max_pool(op::relu(scaled), {kKernel = Ints{2, 2}, kStrides = Ints{2, 2}, kDilations = Ints{1, 1}, kPadsBegin = Shape{0, 0},
                                                      kPadsEnd = Shape{0, 0}, kSpatial = Shape{3, 3}});
-  b.output("y", op::matmul(reshape(pooled, {kN, 36}), weight(b, "dense", {36, 3})));
-  const GradientReport report = check_gradients(graph, recipe_of("mse"), 2);
+  b.output("y", op::matmul(reshape(pooled, {kAnyBatch, 36}), weight(b, "dense", {36, 3})));
+  const GradientReport report = check_gradients(graph, recipe_with_loss("mse"), 2);
   EXPECT_TRUE(report.ok) << report.text;
 }
 
 TEST(CheckGradients, BatchNormInTrainingAgrees) {
   Graph graph;
   Builder b(graph);
-  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kN, 4}});
+  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kAnyBatch, 4}});
   const Tensor ones = Tensor::of<float>({5}, std::vector<float>(5, 1));
   const Val variance = b.input(Role::kWeight, "variance", {DType::kF32, {5}}, ones);
   b.output("y", op::batch_norm.build({op::matmul(x, weight(b, "w", {4, 5})), weight(b, "scale", {5}), weight(b, "bias", {5}), weight(b, "mean", {5}), variance},
                                      {kEpsilon = 1e-3, kMomentum = 0.9}));
-  const GradientReport report = check_gradients(graph, recipe_of("mse"), 3);
+  const GradientReport report = check_gradients(graph, recipe_with_loss("mse"), 3);
   EXPECT_TRUE(report.ok) << report.text;
 }
 
 TEST(CheckGradients, ElementsAtAKinkAreLeftOutAndCounted) {
   Graph graph;
   Builder b(graph);
-  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kN, 2}});
+  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kAnyBatch, 2}});
   const Val w = b.input(Role::kWeight, "w", {DType::kF32, {2, 2}}, Tensor::of<float>({2, 2}, std::vector<float>{1, 0, 2, 0}));
   b.output("y", op::relu(op::matmul(x, w)));  // column 1 is 0
-  const GradientReport report = check_gradients(graph, recipe_of("mse"), 2);
+  const GradientReport report = check_gradients(graph, recipe_with_loss("mse"), 2);
   EXPECT_TRUE(report.ok) << report.text;
   EXPECT_THAT(report.text, HasSubstr("2 of 4 elements are at a kink"));
 }
@@ -111,7 +111,7 @@ constinit const OpDef kWrongTanh = {
 };
 
 TEST(CheckGradients, AWrongFormulaIsNamedFirst) {
-  const GradientReport report = check_gradients(mlp(kWrongTanh), recipe_of("softmax_cross_entropy"), 2);
+  const GradientReport report = check_gradients(mlp(kWrongTanh), recipe_with_loss("softmax_cross_entropy"), 2);
   EXPECT_FALSE(report.ok);
   EXPECT_THAT(report.text, HasSubstr("the first that is off: wrong_tanh at node \"hidden\""));
   int off = 0;
@@ -138,9 +138,9 @@ constinit const OpDef kForgetfulMatmul = {
 TEST(CheckGradients, AMissingFlowIsNamed) {
   Graph graph;
   Builder b(graph);
-  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kN, 4}});
+  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kAnyBatch, 4}});
   b.output("y", kForgetfulMatmul(op::matmul(x, weight(b, "w1", {4, 4})), weight(b, "w2", {4, 2})));
-  const GradientReport report = check_gradients(graph, recipe_of("mse"), 2);
+  const GradientReport report = check_gradients(graph, recipe_with_loss("mse"), 2);
   EXPECT_FALSE(report.ok);
   EXPECT_THAT(report.text, HasSubstr("the first that is off: forgetful_matmul"));
 }
@@ -149,10 +149,10 @@ TEST(CheckGradients, HalfFloatsAreWidened) {
   for (const DType half : {DType::kF16, DType::kBF16}) {
     Graph graph;
     Builder b(graph);
-    const Val x = b.input(Role::kInput, "x", {DType::kF32, {kN, 6}});
+    const Val x = b.input(Role::kInput, "x", {DType::kF32, {kAnyBatch, 6}});
     const Val w = b.input(Role::kWeight, "w", {half, {6, 3}}, random_direction({6, 3}, 3).cast(half));
     b.output("y", cast(op::matmul(cast(x, half), w), DType::kF32));
-    const GradientReport report = check_gradients(graph, recipe_of("mse"), 2);
+    const GradientReport report = check_gradients(graph, recipe_with_loss("mse"), 2);
     EXPECT_TRUE(report.ok) << report.text;
   }
 }
@@ -160,10 +160,10 @@ TEST(CheckGradients, HalfFloatsAreWidened) {
 TEST(CheckGradients, WhatIsNotFiniteIsLeftOut) {
   Graph graph;
   Builder b(graph);
-  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kN, 6}});
+  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kAnyBatch, 6}});
   const Val roots = op::pow(op::matmul(x, weight(b, "w", {6, 3})), b.scalar(0.5));
   b.output("y", op::where(op::greater(roots, b.scalar(-1)), roots, b.scalar(0)));  // no root, no loss
-  const GradientReport report = check_gradients(graph, recipe_of("mse"), 4);
+  const GradientReport report = check_gradients(graph, recipe_with_loss("mse"), 4);
   EXPECT_THAT(report.text, HasSubstr("are not finite, and left out"));
   EXPECT_THAT(report.text, Not(HasSubstr("OFF  pow")));
 }
@@ -171,9 +171,9 @@ TEST(CheckGradients, WhatIsNotFiniteIsLeftOut) {
 TEST(CheckGradients, LogarithmsGetInputsAboveZero) {
   Graph graph;
   Builder b(graph);
-  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kN, 6}});
+  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kAnyBatch, 6}});
   b.output("y", op::matmul(op::log(x), weight(b, "w", {6, 3})));
-  const GradientReport report = check_gradients(graph, recipe_of("mse"), 2);
+  const GradientReport report = check_gradients(graph, recipe_with_loss("mse"), 2);
   EXPECT_TRUE(report.ok) << report.text;
   EXPECT_THAT(report.text, Not(HasSubstr("finite")));
 }

@@ -21,7 +21,7 @@ Changed laid_out(Graph& graph) {
 }
 
 // A window of 1x1 and one of 2x2; the first three attributes in the order of printing.
-constexpr std::string_view kInputs = "input %x: f32[N,4,6,6], weight %w: f32[4,4,1,1], weight %v: f32[4,4,1,1], input %s: f32[4,1,1], input %m: f32[6,6]";
+constexpr std::string_view kPictures = "input %x: f32[N,4,6,6], weight %w: f32[4,4,1,1], weight %v: f32[4,4,1,1], input %s: f32[4,1,1], input %m: f32[6,6]";
 #define HONE_CONV "{dilations=[1,1], groups=1, pads_begin=[0,0], pads_end=[0,0], strides=[1,1]}"
 #define HONE_LAST "{channels_last=true, dilations=[1,1], groups=1, pads_begin=[0,0], pads_end=[0,0], strides=[1,1]}"
 #define HONE_IN "transpose(x){perm=[0,2,3,1]}"
@@ -30,20 +30,20 @@ constexpr std::string_view kInputs = "input %x: f32[N,4,6,6], weight %w: f32[4,4
 
 TEST(Layout, AChainOfConvolutionsIsTransposedAtItsEndsOnly) {
   const PassCase cases[] = {
-      {"two convolutions", kInputs, HONE_TWO "%y = conv(%a, %v) " HONE_CONV,
+      {"two convolutions", kPictures, HONE_TWO "%y = conv(%a, %v) " HONE_CONV,
        "transpose(conv(conv(" HONE_IN ", w)" HONE_LAST ", v)" HONE_LAST "){perm=[0,3,1,2]}"},
-      {"elementwise ops between", kInputs, HONE_TWO "%r = tanh(%a); %b = mul(%r, %a)" HONE_AFTER,
+      {"elementwise ops between", kPictures, HONE_TWO "%r = tanh(%a); %b = mul(%r, %a)" HONE_AFTER,
        "transpose(conv(mul(tanh(conv(" HONE_IN ", w)" HONE_LAST "), conv(" HONE_IN ", w)" HONE_LAST "), v)" HONE_LAST "){perm=[0,3,1,2]}"},
-      {"a number for each channel", kInputs, HONE_TWO "%b = mul(%a, %s)" HONE_AFTER,
+      {"a number for each channel", kPictures, HONE_TWO "%b = mul(%a, %s)" HONE_AFTER,
        "transpose(conv(mul(conv(" HONE_IN ", w)" HONE_LAST ", reshape(s){shape=[1,1,1,4]}), v)" HONE_LAST "){perm=[0,3,1,2]}"},
-      {"a number for each position", kInputs, HONE_TWO "%b = mul(%a, %m)" HONE_AFTER,
+      {"a number for each position", kPictures, HONE_TWO "%b = mul(%a, %m)" HONE_AFTER,
        "transpose(conv(mul(conv(" HONE_IN ", w)" HONE_LAST ", reshape(m){shape=[1,6,6,1]}), v)" HONE_LAST "){perm=[0,3,1,2]}"},
       {"concatenation of channels", "input %x: f32[N,2,6,6], weight %w: f32[2,2,1,1], weight %v: f32[4,4,1,1]",
        "%a = conv(%x, %w) " HONE_CONV "; %b = concat(%a, %a) {axis=1}" HONE_AFTER,
        "transpose(conv(concat(conv(" HONE_IN ", w)" HONE_LAST ", conv(" HONE_IN ", w)" HONE_LAST "){axis=3}, v)" HONE_LAST "){perm=[0,3,1,2]}"},
-      {"a slice", kInputs, HONE_TWO "%b = slice(%a) {starts=[0,0,1,2], sizes=[N,4,5,4], steps=[1,1,1,1]}" HONE_AFTER,
+      {"a slice", kPictures, HONE_TWO "%b = slice(%a) {starts=[0,0,1,2], sizes=[N,4,5,4], steps=[1,1,1,1]}" HONE_AFTER,
        "transpose(conv(slice(conv(" HONE_IN ", w)" HONE_LAST "){sizes=[N,5,4,4], starts=[0,1,2,0], steps=[1,1,1,1]}, v)" HONE_LAST "){perm=[0,3,1,2]}"},
-      {"a sum over space, which leaves nothing to transpose", kInputs, HONE_TWO "%b = conv(%a, %v) " HONE_CONV "; %y = reduce_sum(%b) {axes=[2,3]}",
+      {"a sum over space, which leaves nothing to transpose", kPictures, HONE_TWO "%b = conv(%a, %v) " HONE_CONV "; %y = reduce_sum(%b) {axes=[2,3]}",
        "reshape(reduce_sum(conv(conv(" HONE_IN ", w)" HONE_LAST ", v)" HONE_LAST "){axes=[1,2], keep_dims=true}){shape=[N,4]}"},
       {"an image of one channel", "input %x: f32[N,1,6,6], weight %w: f32[4,1,1,1], weight %v: f32[4,4,1,1]", HONE_TWO "%y = conv(%a, %v) " HONE_CONV,
        "transpose(conv(conv(reshape(x){shape=[N,6,6,1]}, w)" HONE_LAST ", v)" HONE_LAST "){perm=[0,3,1,2]}"},
@@ -63,7 +63,7 @@ TEST(Layout, LeavesChannelsFirstWhereNothingIsGained) {
   const PassCase cases[] = {
       {"no convolution", "input %x: f32[N,6,6,4]", "%t = transpose(%x) {perm=[0,3,1,2]}; %y = tanh(%t)"},
       {"a convolution by itself", "input %x: f32[N,4,6,6], weight %w: f32[4,4,1,1]", "%y = conv(%x, %w) " HONE_CONV},
-      {"convolutions between ops that need the order", kInputs,
+      {"convolutions between ops that need the order", kPictures,
        "%f = reshape(%x) {shape=[N,4,36,1]}; %a = conv(%f, %w) " HONE_CONV "; %g = reshape(%a) {shape=[N,4,12,3]}; %y = conv(%g, %v) " HONE_CONV},
       {"images of one element", "input %x: f32[N,4,1,1], weight %w: f32[4,4,1,1]", "%y = conv(%x, %w) " HONE_CONV},
       {"what lies channels last already", "input %x: f32[N,6,6,4], weight %w: f32[4,4,1,1]", "%a = conv(%x, %w) " HONE_LAST "; %y = conv(%a, %w) " HONE_LAST},
@@ -99,7 +99,7 @@ TEST(Layout, ChangesNoValue) {
 }
 
 TEST(Layout, SaysWhatDecides) {
-  const Graph gains = small_graph(kInputs, HONE_TWO "%y = conv(%a, %v) " HONE_CONV), loses = small_graph(kInputs, "%y = conv(%x, %w) " HONE_CONV);
+  const Graph gains = small_graph(kPictures, HONE_TWO "%y = conv(%a, %v) " HONE_CONV), loses = small_graph(kPictures, "%y = conv(%x, %w) " HONE_CONV);
   ASSERT_EQ(explain_layout(gains).size(), 1u);
   EXPECT_TRUE(explain_layout(gains)[0].starts_with("channels last")) << explain_layout(gains)[0];
   ASSERT_EQ(explain_layout(loses).size(), 1u);

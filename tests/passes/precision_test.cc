@@ -28,32 +28,32 @@ Changed lowered(Graph& graph) {
   return changed;
 }
 
-constexpr std::string_view kInputs = "input %x: f32[N,4], weight %w: f32[4,4], weight %v: f32[4,4], weight %b: f32[4]";
+constexpr std::string_view kOperands = "input %x: f32[N,4], weight %w: f32[4,4], weight %v: f32[4,4], weight %b: f32[4]";
 #define HONE_X "cast(x){to=bf16}"
 #define HONE_W "cast(w){to=bf16}"
 #define HONE_V "cast(v){to=bf16}"
 
 TEST(LowerPrecision, ProductsReadNarrowOperands) {
   const PassCase cases[] = {
-      {"a product that leaves the step is f32", kInputs, "%y = matmul(%x, %w)", "matmul(" HONE_X ", " HONE_W "){to=f32}"},
-      {"so is one that a bias is added to on the way out", kInputs, "%1 = matmul(%x, %w); %y = add(%1, %b)", "add(matmul(" HONE_X ", " HONE_W "){to=f32}, b)"},
-      {"what others read is narrow", kInputs, "%1 = matmul(%x, %w); %y = tanh(%1)", "tanh(cast(matmul(" HONE_X ", " HONE_W "){to=bf16}){to=f32})"},
-      {"a product of a product is rounded once", kInputs, "%1 = matmul(%x, %w); %y = matmul(%1, %v)",
+      {"a product that leaves the step is f32", kOperands, "%y = matmul(%x, %w)", "matmul(" HONE_X ", " HONE_W "){to=f32}"},
+      {"so is one that a bias is added to on the way out", kOperands, "%1 = matmul(%x, %w); %y = add(%1, %b)", "add(matmul(" HONE_X ", " HONE_W "){to=f32}, b)"},
+      {"what others read is narrow", kOperands, "%1 = matmul(%x, %w); %y = tanh(%1)", "tanh(cast(matmul(" HONE_X ", " HONE_W "){to=bf16}){to=f32})"},
+      {"a product of a product is rounded once", kOperands, "%1 = matmul(%x, %w); %y = matmul(%1, %v)",
        "matmul(matmul(" HONE_X ", " HONE_W "){to=bf16}, " HONE_V "){to=f32}"},
-      {"what is moved between products stays narrow", kInputs, "%1 = matmul(%x, %w); %2 = transpose(%1) {perm=[1,0]}; %y = matmul(%v, %2)",
+      {"what is moved between products stays narrow", kOperands, "%1 = matmul(%x, %w); %2 = transpose(%1) {perm=[1,0]}; %y = matmul(%v, %2)",
        "matmul(" HONE_V ", transpose(matmul(" HONE_X ", " HONE_W "){to=bf16}){perm=[1,0]}){to=f32}"},
-      {"so is a part of it", kInputs, "%1 = matmul(%x, %w); %2 = slice(%1) {starts=[0,1], sizes=[N,2], steps=[1,1]}; %y = matmul(%2, %2) {ta=true}",
+      {"so is a part of it", kOperands, "%1 = matmul(%x, %w); %2 = slice(%1) {starts=[0,1], sizes=[N,2], steps=[1,1]}; %y = matmul(%2, %2) {ta=true}",
        "matmul(slice(matmul(" HONE_X ", " HONE_W "){to=bf16}){sizes=[N,2], starts=[0,1], steps=[1,1]}, slice(matmul(" HONE_X ", " HONE_W
        "){to=bf16}){sizes=[N,2], starts=[0,1], steps=[1,1]}){ta=true, to=f32}"},
-      {"parts that are put together are rounded before", kInputs, "%1 = tanh(%x); %2 = matmul(%x, %w); %3 = concat(%1, %2) {axis=0}; %y = matmul(%3, %v)",
+      {"parts that are put together are rounded before", kOperands, "%1 = tanh(%x); %2 = matmul(%x, %w); %3 = concat(%1, %2) {axis=0}; %y = matmul(%3, %v)",
        "matmul(concat(cast(tanh(x)){to=bf16}, matmul(" HONE_X ", " HONE_W "){to=bf16}), " HONE_V "){to=f32}"},
-      {"what is moved and read by others is moved narrow", kInputs, "%1 = matmul(%x, %w); %2 = transpose(%1) {perm=[1,0]}; %y = tanh(%2)",
+      {"what is moved and read by others is moved narrow", kOperands, "%1 = matmul(%x, %w); %2 = transpose(%1) {perm=[1,0]}; %y = tanh(%2)",
        "tanh(cast(transpose(matmul(" HONE_X ", " HONE_W "){to=bf16}){perm=[1,0]}){to=f32})"},
-      {"what is moved is rounded before", kInputs, "%1 = tanh(%x); %2 = reshape(%1) {shape=[4,N]}; %y = matmul(%w, %2)",
+      {"what is moved is rounded before", kOperands, "%1 = tanh(%x); %2 = reshape(%1) {shape=[4,N]}; %y = matmul(%w, %2)",
        "matmul(" HONE_W ", reshape(cast(tanh(x)){to=bf16}){shape=[4,N]}){to=f32}"},
-      {"a part of something large is rounded behind", kInputs, "%1 = slice(%x) {starts=[0,0], sizes=[1,4], steps=[1,1]}; %y = matmul(%1, %w)",
+      {"a part of something large is rounded behind", kOperands, "%1 = slice(%x) {starts=[0,0], sizes=[1,4], steps=[1,1]}; %y = matmul(%1, %w)",
        "matmul(cast(slice(x){sizes=[1,4], starts=[0,0], steps=[1,1]}){to=bf16}, " HONE_W "){to=f32}"},
-      {"softmax between products is f32", kInputs, "%1 = matmul(%x, %w); %2 = exp(%1); %3 = reduce_sum(%2) {axes=[1], keep_dims=true}; %4 = div(%2, %3); %y = matmul(%4, %v)",
+      {"softmax between products is f32", kOperands, "%1 = matmul(%x, %w); %2 = exp(%1); %3 = reduce_sum(%2) {axes=[1], keep_dims=true}; %4 = div(%2, %3); %y = matmul(%4, %v)",
        "matmul(cast(div(exp(cast(matmul(" HONE_X ", " HONE_W "){to=bf16}){to=f32}), reduce_sum(exp(cast(matmul(" HONE_X ", " HONE_W
        "){to=bf16}){to=f32})){axes=[1], keep_dims=true})){to=bf16}, " HONE_V "){to=f32}"},
   };
@@ -62,7 +62,7 @@ TEST(LowerPrecision, ProductsReadNarrowOperands) {
 
 TEST(LowerPrecision, OtherNodesKeepTheirTypes) {
   const PassCase cases[] = {
-      {"no product", kInputs, "%1 = tanh(%x); %y = reduce_sum(%1) {axes=[1]}", ""},
+      {"no product", kOperands, "%1 = tanh(%x); %y = reduce_sum(%1) {axes=[1]}", ""},
       {"f64", "input %x: f64[N,4], weight %w: f64[4,4]", "%y = matmul(%x, %w)", ""},
       {"integers", "input %x: i32[N,4], input %w: i32[4,4]", "%y = matmul(%x, %w)", ""},
       {"the model's own bf16", "input %x: bf16[N,4], weight %w: bf16[4,4]", "%y = matmul(%x, %w)", ""},
@@ -71,7 +71,7 @@ TEST(LowerPrecision, OtherNodesKeepTheirTypes) {
 }
 
 TEST(LowerPrecision, InF32NothingChanges) {
-  expect_pass([](Graph& graph) { return lower_precision(graph, recipe_with("f32", {"*"})); }, {"f32", kInputs, "%1 = matmul(%x, %w); %2 = tanh(%1); %y = matmul(%2, %v)", ""});
+  expect_pass([](Graph& graph) { return lower_precision(graph, recipe_with("f32", {"*"})); }, {"f32", kOperands, "%1 = matmul(%x, %w); %2 = tanh(%1); %y = matmul(%2, %v)", ""});
 }
 
 /// A forward product of tanh(x), and a backward pass that reads tanh(x) in another product and by itself.

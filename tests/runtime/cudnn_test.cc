@@ -17,7 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-cuda::StreamHandle any_stream(Stream) { return nullptr; }
+cuda::StreamHandle the_null_stream(Stream) { return nullptr; }
 
 constexpr const char* kPassRows[] = {"cudnn.conv", "cudnn.conv_input_grad", "cudnn.conv_weight_grad"};
 
@@ -63,7 +63,7 @@ TEST(Cudnn, IsToldOfTheConvolutionThatIsMeant) {
     {
       const cudnn::Descriptor device = any_device(library);
       std::string why;
-      const auto call = cudnn::make_convolution(library, nullptr, device, row, spec, any_stream, &why);
+      const auto call = cudnn::make_convolution(library, nullptr, device, row, spec, the_null_stream, &why);
       ASSERT_NE(call, nullptr) << why;
       const std::byte* const operands[] = {first.data(), second.data()};
       std::byte* const results[] = {found.data()};
@@ -102,7 +102,7 @@ int taken(std::vector<FakeCudnn::Engine> recommended, std::vector<FakeCudnn::Eng
   const cudnn::Library library = library_of(fake);
   const cudnn::Descriptor device = any_device(library);
   const LibrarySpec spec = small(dtype);
-  const auto call = cudnn::make_convolution(library, nullptr, device, *find_library_row(kPassRows[0]), spec, any_stream, nullptr);
+  const auto call = cudnn::make_convolution(library, nullptr, device, *find_library_row(kPassRows[0]), spec, the_null_stream, nullptr);
   if (call == nullptr) return -1;
   fake.next_failure = 1;  // what it would compute is not the question
   EXPECT_THROW(call->put(Stream{0}, std::array<const std::byte*, 2>{}, std::array<std::byte*, 1>{}, nullptr), Error);
@@ -125,7 +125,7 @@ TEST(Cudnn, AConvolutionThatFailsLosesTheDevice) {
   FakeCudnn fake;
   const cudnn::Library library = library_of(fake);
   const cudnn::Descriptor device = any_device(library);
-  const auto call = cudnn::make_convolution(library, nullptr, device, *find_library_row(kPassRows[0]), small(DType::kF32), any_stream, nullptr);
+  const auto call = cudnn::make_convolution(library, nullptr, device, *find_library_row(kPassRows[0]), small(DType::kF32), the_null_stream, nullptr);
   fake.next_failure = 5000;
   try {
     call->put(Stream{0}, std::array<const std::byte*, 2>{}, std::array<std::byte*, 1>{}, nullptr);

@@ -14,7 +14,7 @@ using cublaslt::Layout;
 using cublaslt::MatmulDesc;
 using cublaslt::Preference;
 
-FakeCublaslt* fake = nullptr;
+FakeCublaslt* cublaslt_in_use = nullptr;
 
 struct FakeDesc {
   int transposed_first = 0, transposed_second = 0;
@@ -46,13 +46,13 @@ void write(void* data, int type, std::int64_t at, double value) {
 
 template <typename Made, typename Handle>
 cublaslt::Status make(Handle* handle, Made made) {
-  ++fake->alive;
+  ++cublaslt_in_use->alive;
   *handle = reinterpret_cast<Handle>(new Made(made));
   return 0;
 }
 template <typename Made, typename Handle>
 cublaslt::Status destroy(Handle handle) {
-  --fake->alive;
+  --cublaslt_in_use->alive;
   delete reinterpret_cast<Made*>(handle);
   return 0;
 }
@@ -76,7 +76,7 @@ void multiply(const FakeDesc& desc, const void* a, const FakeLayout& a_layout, c
 }  // namespace
 
 cublaslt::Library library_of(FakeCublaslt& of_test) {
-  fake = &of_test;
+  cublaslt_in_use = &of_test;
   cublaslt::Library f;
   f.get_version = [] { return std::size_t{130000}; };
   f.status_name = [](cublaslt::Status) { return "CUBLAS_STATUS_EXECUTION_FAILED"; };
@@ -100,21 +100,21 @@ cublaslt::Library library_of(FakeCublaslt& of_test) {
   f.layout_destroy = destroy<FakeLayout, Layout>;
   f.preference_create = [](Preference* preference) { return make(preference, 0); };
   f.preference_set = [](Preference, int attribute, const void* value, std::size_t bytes) {
-    if (attribute == cublaslt::kMaxWorkspace and bytes == sizeof(std::uint64_t)) std::memcpy(&fake->allowed_workspace, value, bytes);
+    if (attribute == cublaslt::kMaxWorkspace and bytes == sizeof(std::uint64_t)) std::memcpy(&cublaslt_in_use->allowed_workspace, value, bytes);
     else if (bytes != sizeof(std::uint32_t)) return 7;
-    else std::memcpy(attribute == cublaslt::kReductionSchemes ? &fake->reductions : &fake->alignment, value, bytes);
+    else std::memcpy(attribute == cublaslt::kReductionSchemes ? &cublaslt_in_use->reductions : &cublaslt_in_use->alignment, value, bytes);
     return 0;
   };
   f.preference_destroy = destroy<int, Preference>;
   f.heuristic = [](cublaslt::Handle, MatmulDesc, Layout, Layout, Layout, Layout, Preference, int wanted, Heuristic* found, int* count) {
-    *count = std::min(wanted, fake->recommended);
-    if (*count > 0) *found = Heuristic{.algorithm = {{42}}, .workspace = fake->wanted_workspace, .status = 0, .waves = 1, .reserved = {}};
+    *count = std::min(wanted, cublaslt_in_use->recommended);
+    if (*count > 0) *found = Heuristic{.algorithm = {{42}}, .workspace = cublaslt_in_use->wanted_workspace, .status = 0, .waves = 1, .reserved = {}};
     return 0;
   };
   f.matmul = [](cublaslt::Handle, MatmulDesc desc, const void* alpha, const void* a, Layout a_layout, const void* b, Layout b_layout, const void* beta, const void* c, Layout, void* d, Layout d_layout,
                 const cublaslt::Algorithm* algorithm, void*, std::size_t, cuda::StreamHandle) {
-    ++fake->calls;
-    if (fake->next_failure != 0) return fake->next_failure;
+    ++cublaslt_in_use->calls;
+    if (cublaslt_in_use->next_failure != 0) return cublaslt_in_use->next_failure;
     if (*static_cast<const float*>(alpha) != 1 or *static_cast<const float*>(beta) != 0 or c != d or algorithm->data[0] != 42) return 7;
     multiply(of(desc), a, of(a_layout), b, of(b_layout), d, of(d_layout));
     return 0;

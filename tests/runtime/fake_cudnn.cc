@@ -14,7 +14,7 @@ using cudnn::RawDescriptor;
 using cudnn::Status;
 using cudnn::Type;
 
-FakeCudnn* fake = nullptr;
+FakeCudnn* cudnn_in_use = nullptr;
 
 struct FakeDescriptor {
   Kind kind;
@@ -48,8 +48,8 @@ std::vector<T> list(const FakeDescriptor& descriptor, Attribute attribute) {
 const FakeDescriptor& part(const FakeDescriptor& descriptor, Attribute attribute) { return of(list<RawDescriptor>(descriptor, attribute).front()); }
 
 const FakeCudnn::Engine& engine(int number) {
-  const auto first = fake->recommended.size(), i = static_cast<std::size_t>(number);
-  return i < first ? fake->recommended[i] : fake->fallback[i - first];
+  const auto first = cudnn_in_use->recommended.size(), i = static_cast<std::size_t>(number);
+  return i < first ? cudnn_in_use->recommended[i] : cudnn_in_use->fallback[i - first];
 }
 
 /// f32 at an index of a tensor.
@@ -106,11 +106,11 @@ Status get(RawDescriptor raw, Attribute attribute, Type, std::int64_t room, std:
   switch (attribute) {
     case Attribute::kHeuristicsResults: {
       const bool better = list<int>(from, Attribute::kHeuristicsMode).front() == cudnn::kHeuristicsBest;
-      const auto known = static_cast<std::int64_t>(better ? fake->recommended.size() : fake->fallback.size());
+      const auto known = static_cast<std::int64_t>(better ? cudnn_in_use->recommended.size() : cudnn_in_use->fallback.size());
       *count = values == nullptr ? known : std::min(room, known);
       for (std::int64_t i = 0; values != nullptr and i < *count; ++i) {
         FakeDescriptor& config = of(static_cast<RawDescriptor*>(values)[i]);
-        config.engine = static_cast<int>(i) + (better ? 0 : static_cast<int>(fake->recommended.size()));
+        config.engine = static_cast<int>(i) + (better ? 0 : static_cast<int>(cudnn_in_use->recommended.size()));
         config.graph = &part(from, Attribute::kHeuristicsGraph);
         config.is_final = true;
       }
@@ -142,14 +142,14 @@ Status finalize(RawDescriptor raw) {
 }  // namespace
 
 cudnn::Library library_of(FakeCudnn& of_test) {
-  fake = &of_test;
+  cudnn_in_use = &of_test;
   cudnn::Library f;
   f.get_version = [] { return std::size_t{91000}; };
   f.status_text = [](Status) { return "CUDNN_STATUS_EXECUTION_FAILED"; };
   f.last_error = [](char* text, std::size_t bytes) { std::strncpy(text, "as the library puts it", bytes); };
   f.set_stream = [](cudnn::Handle, cuda::StreamHandle) { return 0; };
-  f.descriptor_create = [](Kind kind, RawDescriptor* raw) { return ++fake->alive, *raw = new FakeDescriptor{.kind = kind}, 0; };
-  f.descriptor_destroy = [](RawDescriptor raw) { return --fake->alive, delete static_cast<FakeDescriptor*>(raw), 0; };
+  f.descriptor_create = [](Kind kind, RawDescriptor* raw) { return ++cudnn_in_use->alive, *raw = new FakeDescriptor{.kind = kind}, 0; };
+  f.descriptor_destroy = [](RawDescriptor raw) { return --cudnn_in_use->alive, delete static_cast<FakeDescriptor*>(raw), 0; };
   f.descriptor_finalize = finalize;
   f.descriptor_set = [](RawDescriptor raw, Attribute attribute, Type type, std::int64_t count, const void* values) {
     if (of(raw).is_final) return 2000;
@@ -159,9 +159,9 @@ cudnn::Library library_of(FakeCudnn& of_test) {
   };
   f.descriptor_get = get;
   f.execute = [](cudnn::Handle, RawDescriptor plan, RawDescriptor pack) {
-    ++fake->calls;
-    fake->used_engine = of(plan).engine;
-    if (fake->next_failure != 0 or not of(pack).is_final) return fake->next_failure;
+    ++cudnn_in_use->calls;
+    cudnn_in_use->used_engine = of(plan).engine;
+    if (cudnn_in_use->next_failure != 0 or not of(pack).is_final) return cudnn_in_use->next_failure;
     const auto ids = list<std::int64_t>(of(pack), Attribute::kPackIds);
     const auto pointers = list<void*>(of(pack), Attribute::kPackPointers);
     std::map<std::int64_t, void*> memory;

@@ -18,7 +18,7 @@ using nccl::Result;
 
 constexpr Result kInvalidUsage = 5;
 
-FakeNccl* fake = nullptr;
+FakeNccl* nccl_in_use = nullptr;
 std::mutex mutex;
 std::condition_variable changed;
 
@@ -71,7 +71,7 @@ void meet(Waiting& waiting) {
 
 Result put(Comm comm, const void* from, void* to, const std::string& what, Operation operation) {
   if (depth == 0) return kInvalidUsage;
-  if (of(comm).rank == 0) fake->told.push_back(what);
+  if (of(comm).rank == 0) nccl_in_use->told.push_back(what);
   group.push_back({&of(comm), {from, to}, std::move(operation)});
   return 0;
 }
@@ -94,28 +94,28 @@ void add_up(const std::vector<Brought>& all, std::size_t count, int type, const 
 }  // namespace
 
 nccl::Library library_of(FakeNccl& of_test) {
-  fake = &of_test;
+  nccl_in_use = &of_test;
   clique = {};
   nccl::Library f;
   f.get_version = [](int* version) { return *version = 22809, 0; };
   f.result_text = [](Result) { return "unhandled system error"; };
   f.last_error = [](Comm) { return "as the library puts it"; };
-  f.unique_id = [](nccl::UniqueId* id) { return std::memset(id->bytes, 7, sizeof(id->bytes)), fake->has_id ? 0 : 2; };
+  f.unique_id = [](nccl::UniqueId* id) { return std::memset(id->bytes, 7, sizeof(id->bytes)), nccl_in_use->has_id ? 0 : 2; };
   f.comm_create = [](Comm* comm, int size, nccl::UniqueId id, int rank, nccl::Config* config) -> Result {
     if (config->blocking != 0 or config->size != sizeof(nccl::Config) or id.bytes[127] != 7) return kInvalidUsage;
     const std::lock_guard lock(mutex);
-    ++clique.joined, ++fake->alive;
+    ++clique.joined, ++nccl_in_use->alive;
     *comm = reinterpret_cast<Comm>(new FakeComm{.rank = rank, .size = size});
     return nccl::kInProgress;
   };
   f.comm_error = [](Comm comm, Result* error) {
     const std::lock_guard lock(mutex);
-    *error = fake->next_failure != 0 ? fake->next_failure : clique.joined < of(comm).size ? nccl::kInProgress : 0;
+    *error = nccl_in_use->next_failure != 0 ? nccl_in_use->next_failure : clique.joined < of(comm).size ? nccl::kInProgress : 0;
     return 0;
   };
   f.comm_abort = [](Comm comm) {
     const std::lock_guard lock(mutex);
-    --fake->alive, ++fake->aborted;
+    --nccl_in_use->alive, ++nccl_in_use->aborted;
     delete &of(comm);
     return 0;
   };

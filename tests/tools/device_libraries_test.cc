@@ -22,8 +22,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-double last_loss(const TempFolder& folder, const std::string& run) { return lines_of_kind(folder, run, "epoch").back().at("loss").get<double>(); }
-
 /// Two convolutions and two layers, large enough to be worth a library's call: big.hone for the cpu and for sim, x.npy and y.npy with 24 samples.
 void write_big_plan(const TempFolder& folder, const std::string& set = "") {
   nn::Model model("big");

@@ -16,8 +16,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-double last_loss(const TempFolder& folder, const std::string& run) { return lines_of_kind(folder, run, "epoch").back().at("loss").get<double>(); }
-
 /// mlp.hone for the cpu and for sim.
 void compile_for_both(const TempFolder& folder) {
   write_mlp(folder);

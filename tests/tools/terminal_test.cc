@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 /// For 12 epochs.
-const std::string kTrain = "hone-run train conv.hone --train x=x.npy,y=y.npy --valid x=x.npy,y=y.npy --out trained.onnx --run-dir run --epochs 12";
+const std::string kTrainInTerminal = "hone-run train conv.hone --train x=x.npy,y=y.npy --valid x=x.npy,y=y.npy --out trained.onnx --run-dir run --epochs 12";
 
 /// A terminal as far as the tools use one: characters, carriage returns, line ends.
 struct Screen {
@@ -53,7 +53,7 @@ class TerminalOfWidth : public ::testing::TestWithParam<int> {};
 TEST_P(TerminalOfWidth, NoLineIsBrokenAndNothingIsLost) {
   const TempFolder folder;
   write_conv_plan(folder);
-  const std::string shown = run_on_terminal(folder.path(), kTrain, GetParam()).err;
+  const std::string shown = run_on_terminal(folder.path(), kTrainInTerminal, GetParam()).err;
   const Screen screen(shown);
   EXPECT_LT(screen.longest(), static_cast<std::size_t>(GetParam()));
   EXPECT_GT(screen.returns, screen.lines.size()) << "no line was drawn again";
@@ -73,7 +73,7 @@ TEST(Terminal, LinesFollowItsWidthWhileItIsResized) {
   write_conv_plan(folder);
   bool narrow = false;
   const auto narrow_from_the_third_epoch = [&](const std::string& shown) { return (narrow = narrow or shown.find("Epoch 3/") != std::string::npos) ? 50 : 200; };
-  const std::string shown = run_on_terminal(folder.path(), kTrain + "0", 200, narrow_from_the_third_epoch).err;
+  const std::string shown = run_on_terminal(folder.path(), kTrainInTerminal + "0", 200, narrow_from_the_third_epoch).err;
   const std::size_t last = shown.rfind("Epoch 120/120");
   EXPECT_GT(Screen(shown.substr(0, shown.find("Epoch 2/"))).longest(), 60u);
   EXPECT_LT(Screen(shown.substr(last)).longest(), 50u) << shown.substr(last);
@@ -82,13 +82,13 @@ TEST(Terminal, LinesFollowItsWidthWhileItIsResized) {
 TEST(Terminal, QuietShowsNothing) {
   const TempFolder folder;
   write_conv_plan(folder);
-  EXPECT_EQ(run_on_terminal(folder.path(), kTrain + " --quiet", 80).err, "");
+  EXPECT_EQ(run_on_terminal(folder.path(), kTrainInTerminal + " --quiet", 80).err, "");
 }
 
 TEST(Terminal, WithoutOneThereIsNoBar) {
   const TempFolder folder;
   write_conv_plan(folder);
-  const ToolRun run = run_well(folder.path(), kTrain);
+  const ToolRun run = run_well(folder.path(), kTrainInTerminal);
   EXPECT_THAT(run.err, Not(HasSubstr("\r")));
   EXPECT_THAT(run.err, Not(HasSubstr("ETA")));
 }

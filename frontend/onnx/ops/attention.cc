@@ -162,13 +162,13 @@ std::vector<Val> import_rotary_embedding(const ImportNode& node) {
   return {packed ? join_heads(y) : y};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kAttentionOps[] = {
     {"Attention", import_attention},
     {"RotaryEmbedding", import_rotary_embedding},
 };
 
 }  // namespace
 
-std::span<const Importer> attention_importers() { return kRows; }
+std::span<const Importer> attention_importers() { return kAttentionOps; }
 
 }  // namespace hone::onnx

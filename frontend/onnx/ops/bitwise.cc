@@ -20,13 +20,13 @@ std::vector<Val> import_bit_cast(const ImportNode& node) {
   return {x.dtype() == to ? x : op::bit_cast(x, {kTo = to})};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kBitwiseOps[] = {
     {"BitShift", import_bit_shift},
     {"BitCast", import_bit_cast},
 };
 
 }  // namespace
 
-std::span<const Importer> bitwise_importers() { return kRows; }
+std::span<const Importer> bitwise_importers() { return kBitwiseOps; }
 
 }  // namespace hone::onnx

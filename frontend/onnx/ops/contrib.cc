@@ -22,7 +22,7 @@ constexpr std::string_view kMicrosoft = "com.microsoft";
 /// x, with operand 1 added if it is there.
 Val with_bias_operand(const ImportNode& node) { return node.has(1) ? node.x(0) + node.x(1) : node.x(0); }
 
-std::vector<Val> import_gelu(const ImportNode& node) { return {op::gelu(with_bias_operand(node))}; }
+std::vector<Val> import_contrib_gelu(const ImportNode& node) { return {op::gelu(with_bias_operand(node))}; }
 std::vector<Val> import_fast_gelu(const ImportNode& node) { return {op::gelu(with_bias_operand(node), {kTanhForm = true})}; }
 
 std::vector<Val> import_quick_gelu(const ImportNode& node) {
@@ -167,7 +167,7 @@ Val columns(Val x, Dim first, Dim count) {
 }
 
 /// x[B,S,D] times weights[D,3E], plus bias[3E], is query, key and value.
-std::vector<Val> import_attention(const ImportNode& node) {
+std::vector<Val> import_contrib_attention(const ImportNode& node) {
   refuse_operands(node, {4, 6});
   for (const char* name : {"do_rotary", "past_present_share_buffer"})
     if (node.flag(name, false)) node.fail(Code::kUnknownOp, fmt::format("{} is not supported", name));
@@ -204,8 +204,8 @@ std::vector<Val> import_multi_head_attention(const ImportNode& node) {
 }
 
 constinit const Importer kContribRows[] = {
-    {"Gelu", import_gelu, {}, kMicrosoft},
-    {"BiasGelu", import_gelu, {}, kMicrosoft},
+    {"Gelu", import_contrib_gelu, {}, kMicrosoft},
+    {"BiasGelu", import_contrib_gelu, {}, kMicrosoft},
     {"FastGelu", import_fast_gelu, {}, kMicrosoft},
     {"QuickGelu", import_quick_gelu, {}, kMicrosoft},
     {"FusedMatMul", import_fused_matmul, {}, kMicrosoft},
@@ -215,7 +215,7 @@ constinit const Importer kContribRows[] = {
     {"SkipLayerNormalization", import_skip_layer_norm, {}, kMicrosoft},
     {"SkipSimplifiedLayerNormalization", import_skip_simplified_layer_norm, {}, kMicrosoft},
     {"SimplifiedLayerNormalization", import_simplified_layer_norm},
-    {"Attention", import_attention, {}, kMicrosoft},
+    {"Attention", import_contrib_attention, {}, kMicrosoft},
     {"MultiHeadAttention", import_multi_head_attention, {}, kMicrosoft},
 };
 

@@ -105,7 +105,7 @@ std::vector<Val> import_deform_conv(const ImportNode& node) {
   return {with_bias(node, op::deform_conv.build({x, weight, offset, node.has(4) ? node.x(4) : Val()}, attrs), 3)};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kConvOps[] = {
     {"Conv", import_conv, {1, 2}},
     {"ConvTranspose", import_conv_transpose, {1, 2}},
     {"DeformConv", import_deform_conv, {1, 3}},
@@ -119,6 +119,6 @@ Val convolution(const ImportNode& node, Val x, Val weight) {
   return op::conv(x, weight, attributes_of(window, groups_of(node)));
 }
 
-std::span<const Importer> conv_importers() { return kRows; }
+std::span<const Importer> conv_importers() { return kConvOps; }
 
 }  // namespace hone::onnx

@@ -10,14 +10,14 @@ namespace hone::onnx {
 namespace {
 
 /// Half floats are summed as f32.
-Val widened(Val x) { return x.dtype() == DType::kF16 or x.dtype() == DType::kBF16 ? cast(x, DType::kF32) : x; }
+Val widened_float(Val x) { return x.dtype() == DType::kF16 or x.dtype() == DType::kBF16 ? cast(x, DType::kF32) : x; }
 
 struct Run {
   Val x;  ///< operand 0; where the axis is fed, as [before it, the axis, behind it]
   std::size_t axis;
   bool exclusive, reverse;
 
-  explicit Run(const ImportNode& node) : x(widened(node.x(0))), axis(1), exclusive(node.flag("exclusive", false)), reverse(node.flag("reverse", false)) {
+  explicit Run(const ImportNode& node) : x(widened_float(node.x(0))), axis(1), exclusive(node.flag("exclusive", false)), reverse(node.flag("reverse", false)) {
     if (node.is_fed(1)) x = reshape(x, FedAxes(node, node.x(1), x.rank()).around(x.shape()));
     else axis = node.axis(node.numbers(1, "axis").at(0), x.rank());
   }
@@ -46,13 +46,13 @@ std::vector<Val> import_cum_prod(const ImportNode& node) {
   return {cast(reshape(op::linear_recurrence(op::where(first, factor, zero), factor, run.attrs()), node.x(0).shape()), node.x(0).dtype())};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kCumulativeOps[] = {
     {"CumSum", import_cum_sum},
     {"CumProd", import_cum_prod},
 };
 
 }  // namespace
 
-std::span<const Importer> cumulative_importers() { return kRows; }
+std::span<const Importer> cumulative_importers() { return kCumulativeOps; }
 
 }  // namespace hone::onnx

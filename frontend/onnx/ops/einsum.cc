@@ -192,12 +192,12 @@ std::vector<Val> import_einsum(const ImportNode& node) {
   return {cast(arranged(result, equation.result), dtype)};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kEinsumOps[] = {
     {"Einsum", import_einsum},
 };
 
 }  // namespace
 
-std::span<const Importer> einsum_importers() { return kRows; }
+std::span<const Importer> einsum_importers() { return kEinsumOps; }
 
 }  // namespace hone::onnx

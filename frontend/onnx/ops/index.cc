@@ -108,7 +108,7 @@ std::vector<Val> import_one_hot(const ImportNode& node) {
   return {transpose(hot, perm)};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kIndexOps[] = {
     {"Gather", import_gather},
     {"GatherElements", import_gather_elements},
     {"GatherND", import_gather_nd},
@@ -122,6 +122,6 @@ constinit const Importer kRows[] = {
 
 }  // namespace
 
-std::span<const Importer> index_importers() { return kRows; }
+std::span<const Importer> index_importers() { return kIndexOps; }
 
 }  // namespace hone::onnx

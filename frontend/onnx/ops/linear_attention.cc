@@ -124,13 +124,13 @@ class LinearAttention {
   DType dtype_ = DType::kF32;
 };
 
-constinit const Importer kRows[] = {
+constinit const Importer kLinearAttentionOps[] = {
     {"CausalConvWithState", import_causal_conv, {1, 2}},
     {"LinearAttention", [](const ImportNode& node) { return LinearAttention(node).run(); }},
 };
 
 }  // namespace
 
-std::span<const Importer> linear_attention_importers() { return kRows; }
+std::span<const Importer> linear_attention_importers() { return kLinearAttentionOps; }
 
 }  // namespace hone::onnx

@@ -58,13 +58,13 @@ std::vector<Val> import_softmax_cross_entropy(const ImportNode& node) {
   return {reduced(node, losses_of(node, log_p, node.x(1))), log_p};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kLossOps[] = {
     {"NegativeLogLikelihoodLoss", import_negative_log_likelihood},
     {"SoftmaxCrossEntropyLoss", import_softmax_cross_entropy},
 };
 
 }  // namespace
 
-std::span<const Importer> loss_importers() { return kRows; }
+std::span<const Importer> loss_importers() { return kLossOps; }
 
 }  // namespace hone::onnx

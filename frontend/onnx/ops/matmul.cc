@@ -28,7 +28,7 @@ std::vector<Val> import_gemm(const ImportNode& node) {
 
 std::vector<Val> import_matmul(const ImportNode& node) { return {matrix_product(node, node.x(0), node.x(1))}; }
 
-constinit const Importer kRows[] = {
+constinit const Importer kMatmulOps[] = {
     {"Gemm", import_gemm, {1, 2}},
     {"MatMul", import_matmul, {1}},
 };
@@ -47,6 +47,6 @@ Val matrix_product(const ImportNode& node, Val a, Val b) {
   return reshape(y, shape);
 }
 
-std::span<const Importer> matmul_importers() { return kRows; }
+std::span<const Importer> matmul_importers() { return kMatmulOps; }
 
 }  // namespace hone::onnx

@@ -114,7 +114,7 @@ std::vector<Val> import_mean_variance_norm(const ImportNode& node) {
   return {deviation / (op::sqrt(mean_over(square(deviation), axes)) + 1e-9)};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kNormalizationOps[] = {
     {"Softmax", [](const ImportNode& node) { return import_softmax(node, [](Val x, std::int64_t axis) { return op::softmax(x, {kAxis = axis}); }); }},
     {"LogSoftmax", [](const ImportNode& node) { return import_softmax(node, [](Val x, std::int64_t axis) { return op::log_softmax(x, {kAxis = axis}); }); }},
     {"Hardmax", [](const ImportNode& node) { return import_softmax(node, hardmax); }},
@@ -128,6 +128,6 @@ constinit const Importer kRows[] = {
 
 }  // namespace
 
-std::span<const Importer> normalization_importers() { return kRows; }
+std::span<const Importer> normalization_importers() { return kNormalizationOps; }
 
 }  // namespace hone::onnx

@@ -124,7 +124,7 @@ std::vector<Val> import_lrn(const ImportNode& node) {
   return {x / op::pow(base, node.builder().scalar(node.real("beta", 0.75), x.dtype()))};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kPoolOps[] = {
     {"MaxPool", import_max_pool},
     {"AveragePool", import_average_pool},
     {"Col2Im", import_col2im},
@@ -137,6 +137,6 @@ constinit const Importer kRows[] = {
 
 }  // namespace
 
-std::span<const Importer> pool_importers() { return kRows; }
+std::span<const Importer> pool_importers() { return kPoolOps; }
 
 }  // namespace hone::onnx

@@ -198,7 +198,7 @@ std::vector<Val> import_qlinear_conv(const ImportNode& node) {
   return {requantized(node, sum, scale, single(node, node.x(6)), single(node, node.x(7)))};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kQuantizeOps[] = {
     {"Cast", import_cast},
     {"CastLike", import_cast_like},
     {"QuantizeLinear", import_quantize_linear},
@@ -212,6 +212,6 @@ constinit const Importer kRows[] = {
 
 }  // namespace
 
-std::span<const Importer> quantize_importers() { return kRows; }
+std::span<const Importer> quantize_importers() { return kQuantizeOps; }
 
 }  // namespace hone::onnx

@@ -82,7 +82,7 @@ std::vector<Val> import_dropout(const ImportNode& node) {
   return {op::where(mode, dropped[0], x), all.valid() ? op::where(mode, dropped[1], all) : Val()};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kRandomOps[] = {
     {"RandomNormal", import_normal<by_attributes>},
     {"RandomNormalLike", import_normal<like_operand>},
     {"RandomUniform", import_uniform<by_attributes>},
@@ -94,6 +94,6 @@ constinit const Importer kRows[] = {
 
 }  // namespace
 
-std::span<const Importer> random_importers() { return kRows; }
+std::span<const Importer> random_importers() { return kRandomOps; }
 
 }  // namespace hone::onnx

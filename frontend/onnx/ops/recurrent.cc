@@ -222,7 +222,7 @@ std::vector<Val> import_rnn(const ImportNode& node) { return Recurrent(node, {1,
 std::vector<Val> import_gru(const ImportNode& node) { return Recurrent(node, {3, 1, {"Sigmoid", "Tanh"}, step_gru}).results(); }
 std::vector<Val> import_lstm(const ImportNode& node) { return Recurrent(node, {4, 2, {"Sigmoid", "Tanh", "Tanh"}, step_lstm}).results(); }
 
-constinit const Importer kRows[] = {
+constinit const Importer kRecurrentOps[] = {
     {"RNN", import_rnn, {1, 2, 3}},
     {"GRU", import_gru, {1, 2, 3}},
     {"LSTM", import_lstm, {1, 2, 3, 7}},
@@ -230,6 +230,6 @@ constinit const Importer kRows[] = {
 
 }  // namespace
 
-std::span<const Importer> recurrent_importers() { return kRows; }
+std::span<const Importer> recurrent_importers() { return kRecurrentOps; }
 
 }  // namespace hone::onnx

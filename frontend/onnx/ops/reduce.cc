@@ -71,12 +71,12 @@ Val reduced(const ImportNode& node, const OpDef& op, Val x) {
 Val total(const ImportNode& node, Val x) { return reduced(node, op::reduce_sum, x); }
 
 /// Small integers and bool are compared as i64, which holds all of them.
-Val widened(Val x) { return is_float(x.dtype()) or x.dtype() == DType::kU64 ? x : cast(x, DType::kI64); }
+Val widened_integer(Val x) { return is_float(x.dtype()) or x.dtype() == DType::kU64 ? x : cast(x, DType::kI64); }
 
 template <Val (*kReduce)(const ImportNode&, Val)>
 std::vector<Val> import_extremum(const ImportNode& node) {
   const Val x = node.x(0);
-  return {cast(kReduce(node, widened(x)), x.dtype())};
+  return {cast(kReduce(node, widened_integer(x)), x.dtype())};
 }
 Val largest(const ImportNode& node, Val x) { return reduced(node, op::reduce_max, x); }
 Val smallest(const ImportNode& node, Val x) { return reduced(node, op::reduce_min, x); }
@@ -121,7 +121,7 @@ std::vector<Val> import_log_sum_exp(const ImportNode& node) {
 
 /// Position of the first (or last) extremum that `op` finds.
 std::vector<Val> import_position(const ImportNode& node, const OpDef& op) {
-  const Val x = widened(node.x(0));
+  const Val x = widened_integer(node.x(0));
   const std::size_t axis = node.axis(node.integer("axis", 0), x.rank());
   const Attrs along = {kAxis = static_cast<std::int64_t>(axis)};
   Val position;
@@ -141,7 +141,7 @@ std::vector<Val> import_position(const ImportNode& node, const OpDef& op) {
   return {reshape(position, shape)};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kReduceOps[] = {
     {"ReduceSum", [](const ImportNode& node) { return std::vector<Val>{total(node, node.x(0))}; }},
     {"ReduceMean", [](const ImportNode& node) { return std::vector<Val>{reduced(node, op::reduce_mean, node.x(0))}; }},
     {"ReduceMax", import_extremum<largest>},
@@ -160,6 +160,6 @@ constinit const Importer kRows[] = {
 
 }  // namespace
 
-std::span<const Importer> reduce_importers() { return kRows; }
+std::span<const Importer> reduce_importers() { return kReduceOps; }
 
 }  // namespace hone::onnx

@@ -10,10 +10,10 @@ namespace hone::onnx {
 
 namespace {
 
-constexpr std::size_t kMostElements = 4096;
+constexpr std::size_t kMostItems = 4096;
 
 Item sequence(const ImportNode& node, std::vector<Val> elements) {
-  if (elements.size() > kMostElements) node.fail(Code::kTooLarge, fmt::format("a sequence of {} tensors; the limit is {}", elements.size(), kMostElements));
+  if (elements.size() > kMostItems) node.fail(Code::kTooLarge, fmt::format("a sequence of {} tensors; the limit is {}", elements.size(), kMostItems));
   for (const Val& element : elements)
     node.require(element.dtype() == elements[0].dtype(), Code::kType,
                  fmt::format("a sequence cannot hold both {} and {}", to_string(elements[0].dtype()), to_string(element.dtype())));
@@ -70,13 +70,13 @@ std::vector<Dim> part_sizes(const ImportNode& node, const Dim& extent) {
     node.fail(Code::kDynamic, fmt::format("the number of parts must be known when compiling: the axis has extent {}", extent.text()),
               {fmt::format("fix the size with --dim {}=N", extent.symbols().front())});
   const std::int64_t count = ceildiv(extent, size).value();
-  node.require(count <= static_cast<std::int64_t>(kMostElements), Code::kTooLarge, fmt::format("{} parts; the limit is {}", count, kMostElements));
+  node.require(count <= static_cast<std::int64_t>(kMostItems), Code::kTooLarge, fmt::format("{} parts; the limit is {}", count, kMostItems));
   std::vector<Dim> sizes(static_cast<std::size_t>(count), size);
   if (count > 0) sizes.back() = extent - size * (count - 1);
   return sizes;
 }
 
-std::vector<Item> import_split(const ImportNode& node) {
+std::vector<Item> import_split_to_sequence(const ImportNode& node) {
   const Val x = node.x(0);
   const std::size_t axis = node.axis(node.integer("axis", 0), x.rank());
   const bool drops_axis = not node.has(1) and not node.flag("keepdims", true);
@@ -98,7 +98,7 @@ std::vector<Item> import_split(const ImportNode& node) {
   return {sequence(node, std::move(parts))};
 }
 
-std::vector<Item> import_concat(const ImportNode& node) {
+std::vector<Item> import_concat_from_sequence(const ImportNode& node) {
   std::vector<Val> elements = node.sequence(0);
   node.require(not elements.empty(), Code::kShape, "the sequence is empty, so that the result has no shape");
   const bool new_axis = node.flag("new_axis", false);
@@ -123,15 +123,15 @@ std::vector<Item> import_get_element(const ImportNode& node) {
 
 std::vector<Item> import_has_element(const ImportNode& node) { return {node.builder().constant(Tensor::scalar(node.has(0) and node.item(0).is_present()))}; }
 
-constinit const ItemImporter kRows[] = {
+constinit const ItemImporter kSequenceOps[] = {
     {"SequenceConstruct", import_construct},
     {"SequenceEmpty", import_empty},
     {"SequenceInsert", import_insert},
     {"SequenceErase", import_erase},
     {"SequenceAt", import_at},
     {"SequenceLength", import_length},
-    {"SplitToSequence", import_split},
-    {"ConcatFromSequence", import_concat},
+    {"SplitToSequence", import_split_to_sequence},
+    {"ConcatFromSequence", import_concat_from_sequence},
     {"Identity", import_identity},
     {"Optional", import_optional},
     {"OptionalGetElement", import_get_element},
@@ -140,6 +140,6 @@ constinit const ItemImporter kRows[] = {
 
 }  // namespace
 
-std::span<const ItemImporter> sequence_importers() { return kRows; }
+std::span<const ItemImporter> sequence_importers() { return kSequenceOps; }
 
 }  // namespace hone::onnx

@@ -200,7 +200,7 @@ std::vector<Val> import_size(const ImportNode& node) {
   return {reshape(node.builder().add(op::sizes, {}, {kSizes = Shape{element_count(node.x(0).shape())}})[0], {})};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kShapeOps[] = {
     {"Reshape", import_reshape}, {"Flatten", import_flatten}, {"Transpose", import_transpose}, {"Squeeze", import_squeeze}, {"Unsqueeze", import_unsqueeze},
     {"Concat", import_concat},   {"Expand", import_expand},   {"Tile", import_tile},           {"Shape", import_shape},     {"Size", import_size},
     {"DepthToSpace", import_depth_to_space}, {"SpaceToDepth", import_space_to_depth},
@@ -208,6 +208,6 @@ constinit const Importer kRows[] = {
 
 }  // namespace
 
-std::span<const Importer> shape_importers() { return kRows; }
+std::span<const Importer> shape_importers() { return kShapeOps; }
 
 }  // namespace hone::onnx

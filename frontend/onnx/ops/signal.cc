@@ -176,7 +176,7 @@ std::vector<Val> import_mel_weight_matrix(const ImportNode& node) {
   return {node.builder().constant(Tensor::of<double>({rows, columns}, std::span<const double>(weights)).cast(dtype))};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kSignalOps[] = {
     {"DFT", import_dft},
     {"STFT", import_stft},
     {"HannWindow", [](const ImportNode& node) { return import_window(node, {0.5, 0.5}); }},
@@ -187,6 +187,6 @@ constinit const Importer kRows[] = {
 
 }  // namespace
 
-std::span<const Importer> signal_importers() { return kRows; }
+std::span<const Importer> signal_importers() { return kSignalOps; }
 
 }  // namespace hone::onnx

@@ -27,7 +27,7 @@ bool counts_from_end(const Dim& position) {
 }
 
 /// One axis of a slice: `size` elements from `start` on.
-struct Part {
+struct SlicePart {
   Dim start, size;
 };
 
@@ -43,13 +43,13 @@ Dim clamped(const Dim& at, const Dim& extent, const Dim& backwards) {
 }
 
 /// The same for such positions.
-Part part_when_running(const Dim& start, const Dim& end, std::int64_t step, const Dim& extent) {
+SlicePart part_when_running(const Dim& start, const Dim& end, std::int64_t step, const Dim& extent) {
   const Dim backwards = step > 0 ? 0 : -1, first = clamped(start, extent, backwards), last = clamped(end, extent, backwards);
   return {first, max(step > 0 ? ceildiv(last - first, step) : ceildiv(first - last, -step), 0)};
 }
 
 /// Positions beyond an end are clamped, as in numpy. Nothing is read where the size is 0, so a start beyond the extent may stay.
-Part part_of(const Dim& start, const Dim& end, std::int64_t step, const Dim& extent) {
+SlicePart part_of(const Dim& start, const Dim& end, std::int64_t step, const Dim& extent) {
   if (is_read_when_running(start) or is_read_when_running(end)) return part_when_running(start, end, step, extent);
   constexpr std::int64_t kFar = INT32_MAX;  // exporters write INT32_MAX, INT64_MAX and their negatives for "to the end"
   const auto is_far = [](const Dim& at) { return at.is_constant() and (at.value() >= kFar or at.value() <= -kFar); };
@@ -113,7 +113,7 @@ std::vector<Val> import_slice(const ImportNode& node) {
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::size_t axis = node.axis(axes[i], x.rank());
     node.require(steps[i] != 0 and steps[i] > INT64_MIN, Code::kBadAttribute, fmt::format("a step of {}", steps[i]));
-    const Part part = part_of(starts[i], ends[i], steps[i], x.shape()[axis]);
+    const SlicePart part = part_of(starts[i], ends[i], steps[i], x.shape()[axis]);
     from[axis] = part.start;
     sizes[axis] = part.size;
     strides[axis] = steps[i];
@@ -270,7 +270,7 @@ std::vector<Val> import_center_crop_pad(const ImportNode& node) {
   return {pad_with_constant(x, margins, std::nullopt)};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kSliceOps[] = {
     {"Slice", import_slice},
     {"Split", import_split},
     {"Pad", import_pad},
@@ -279,6 +279,6 @@ constinit const Importer kRows[] = {
 
 }  // namespace
 
-std::span<const Importer> slice_importers() { return kRows; }
+std::span<const Importer> slice_importers() { return kSliceOps; }
 
 }  // namespace hone::onnx

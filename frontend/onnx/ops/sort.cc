@@ -77,7 +77,7 @@ std::vector<Val> import_non_max_suppression(const ImportNode& node) {
   return {first_of(found[0], size_of(node, found[1]))};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kSortOps[] = {
     {"TopK", import_top_k},
     {"Compress", import_compress},
     {"NonZero", import_nonzero},
@@ -87,6 +87,6 @@ constinit const Importer kRows[] = {
 
 }  // namespace
 
-std::span<const Importer> sort_importers() { return kRows; }
+std::span<const Importer> sort_importers() { return kSortOps; }
 
 }  // namespace hone::onnx

@@ -125,13 +125,13 @@ std::vector<Val> import_max_roi_pool(const ImportNode& node) {
   return {op::max_roi_pool(node.x(0), fixed(node, 1), {kSizes = shape_of(*bins), kScale = node.real("spatial_scale", 1)})};
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kSpatialOps[] = {
     {"GridSample", import_grid_sample}, {"AffineGrid", import_affine_grid}, {"RoiAlign", import_roi_align},
     {"MaxRoiPool", import_max_roi_pool}, {"Resize", import_resize}, {"Upsample", import_resize},
 };
 
 }  // namespace
 
-std::span<const Importer> spatial_importers() { return kRows; }
+std::span<const Importer> spatial_importers() { return kSpatialOps; }
 
 }  // namespace hone::onnx

@@ -97,10 +97,10 @@ std::vector<Val> import_tf_idf(const ImportNode& node) {
   return {words.rank() == 2 ? result : reshape(result, {columns})};
 }
 
-constinit const Importer kRows[] = {{"TfIdfVectorizer", import_tf_idf}};
+constinit const Importer kTextOps[] = {{"TfIdfVectorizer", import_tf_idf}};
 
 }  // namespace
 
-std::span<const Importer> text_importers() { return kRows; }
+std::span<const Importer> text_importers() { return kTextOps; }
 
 }  // namespace hone::onnx

@@ -85,7 +85,7 @@ std::vector<Val> import_momentum(const ImportNode& node) {
   return by_lists(updated);
 }
 
-constinit const Importer kRows[] = {
+constinit const Importer kTrainingOps[] = {
     {"Adam", import_adam, {}, kTrainingDomain},
     {"Adagrad", import_adagrad, {}, kTrainingDomain},
     {"Momentum", import_momentum, {}, kTrainingDomain},
@@ -93,6 +93,6 @@ constinit const Importer kRows[] = {
 
 }  // namespace
 
-std::span<const Importer> training_importers() { return kRows; }
+std::span<const Importer> training_importers() { return kTrainingOps; }
 
 }  // namespace hone::onnx

@@ -19,6 +19,8 @@ std::vector<Json> lines_of_kind(const TempFolder& folder, const std::string& nam
   return lines;
 }
 
+double last_loss(const TempFolder& folder, const std::string& name) { return lines_of_kind(folder, name, "epoch").back().at("loss").get<double>(); }
+
 void expect_same_epochs(const TempFolder& folder, const std::string& name, const std::string& like) {
   const std::vector<Json> got = lines_of_kind(folder, name, "epoch"), wanted = lines_of_kind(folder, like, "epoch");
   ASSERT_EQ(got.size(), wanted.size());

@@ -12,6 +12,9 @@ namespace hone::test {
 /// The lines of that kind in the metrics of run folder `name`.
 std::vector<nlohmann::json> lines_of_kind(const TempFolder& folder, const std::string& name, const std::string& kind);
 
+/// The mean loss of the last epoch of run folder `name`.
+double last_loss(const TempFolder& folder, const std::string& name);
+
 /// Every number of every epoch is the same in both run folders, but for rounding and the times.
 void expect_same_epochs(const TempFolder& folder, const std::string& name, const std::string& like);
 
