@@ -86,14 +86,15 @@ void finish_replacing(const std::string& path) {
 
 }  // namespace
 
-void write_checkpoint(const std::string& path, const Session& session, const TrainState& state, const ReadWeight& read_state) {
+void write_checkpoint(const std::string& path, const Session& session, const TrainState& state, const StateReader& reader) {
   const std::string half = beside(path, kHalf), old = beside(path, kOld);
   finish_replacing(path);
   make_folders(half);
   try {
-    const ReadWeight read = read_state ? read_state : [&](const std::string& name) { return session.read(name); };
+    const ReadWeight read = reader.read ? reader.read : [&](const std::string& name) { return session.read(name); };
     save_persistents(session, [](const plan::Persistent& persistent) { return is_kept(persistent, true); }, read, For::kThisPlan, half + "/" + kModel);
     save_persistents(session, [](const plan::Persistent& persistent) { return is_kept(persistent, false); }, read, For::kThisPlan, half + "/" + kOptimizer);
+    if (reader.confirm) reader.confirm();
     write_file_atomically(half + "/" + kState, to_json(state));
     Json manifest = {{"version", kCheckpointVersion}, {"files", Json::object()}};
     for (const char* file : kFiles) manifest["files"][file] = fingerprint(half + "/" + file);
@@ -167,10 +168,10 @@ std::vector<std::int64_t> Checkpoints::steps() const {
 
 std::string Checkpoints::path(std::int64_t step) const { return fmt::format("{}/{}{:06}", run_dir_, kPrefix, step); }
 
-void Checkpoints::save(const TrainState& state, Older older, const ReadWeight& read) {
+void Checkpoints::save(const TrainState& state, Older older, const StateReader& reader) {
   const Position position = {state.step, state.epoch, state.batch};
   if (on_disk_ == position) return;  // nothing has happened since
-  write_checkpoint(path(state.step), session_, state, read);
+  write_checkpoint(path(state.step), session_, state, reader);
   on_disk_ = position;
   if (older == Older::kAllStay) return;
   std::int64_t newest = 0;

@@ -20,13 +20,14 @@
 #include "runtime/data/named_tensors.h"
 #include "runtime/session.h"
 #include "runtime/train/progress.h"
+#include "runtime/train/state_reader.h"
 #include "runtime/train/train_state.h"
 
 namespace hone {
 
-/// Writes the folder `path`; one of that name is replaced, and at no time is there neither. Weights and states are read by `read`, in the program's order; without it from the session.
-/// Throws kFileOpen, kFileWrite; then what was there is there still.
-void write_checkpoint(const std::string& path, const Session& session, const TrainState& state, const std::function<Tensor(const std::string&)>& read = {});
+/// Writes the folder `path`; one of that name is replaced, and at no time is there neither. Throws kFileOpen, kFileWrite, and what the reader throws; then what was
+/// there is there still.
+void write_checkpoint(const std::string& path, const Session& session, const TrainState& state, const StateReader& reader = {});
 
 /// Checks the manifest and every file against it. Throws kDataFormat (something is missing, or is not what was written), kFileOpen, kFileRead.
 void check_checkpoint(const std::string& path);
@@ -52,7 +53,7 @@ class Checkpoints {
 
   enum class Older : std::uint8_t { kPruned, kAllStay };
   /// Writes one, then takes away those before it that need not be kept. Throws kFileOpen, kFileWrite.
-  void save(const TrainState& state, Older older = Older::kPruned, const std::function<Tensor(const std::string&)>& read = {});
+  void save(const TrainState& state, Older older = Older::kPruned, const StateReader& reader = {});
 
   /// The weights of one that is there and sound, by name. Throws what check_checkpoint() throws.
   NamedTensors weights(std::int64_t step) const;

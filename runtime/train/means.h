@@ -13,6 +13,7 @@
 #include "runtime/data/named_tensors.h"
 #include "runtime/not_finite.h"
 #include "runtime/plan/plan.h"
+#include "runtime/train/state_reader.h"
 
 namespace hone {
 
@@ -28,10 +29,8 @@ class StepRunner {
   /// Weights and running statistics, by their names in the model.
   virtual NamedTensors weights() { return {}; }
   virtual void set_weights(const NamedTensors&) {}
-  /// Reads a weight or state by name; empty: as the session has it.
-  using ReadState = std::function<Tensor(const std::string&)>;
-  /// What keeps the state after the last run: it reads each weight and state once at most, in the program's order. Empty: another process keeps it, or nobody.
-  using KeepState = std::function<void(const ReadState&)>;
+  /// What keeps the state after the last run. Empty: another process keeps it, or nobody.
+  using KeepState = std::function<void(const StateReader&)>;
   /// Calls `keep`, and lets other processes do so. Throws where the state must not be kept.
   virtual void save(const KeepState& keep) {
     if (keep) keep({});

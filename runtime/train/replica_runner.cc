@@ -48,6 +48,39 @@ void add_elements(const void* from, std::span<double> to) {
   }
 }
 
+/// Reads states of which each replica has a part, if the optimizer's work is shared: all processes gather the same ones in the same order, each when the one that keeps them comes to it.
+class GatheredStates {
+ public:
+  /// `keeps`: does this process keep them? If none does, nothing is gathered.
+  GatheredStates(Replicas& replicas, bool keeps) : replicas_(replicas) {
+    if (replicas.optimizer_shares() <= 1) return;
+    std::int32_t is_kept = keeps ? 1 : 0;
+    if (replicas.processes() > 1) {
+      const ExchangedTensor flag = {DType::kI32, 1, &is_kept};
+      replicas.between_processes()->all_reduce({&flag, 1});
+    }
+    if (is_kept != 0) names_ = replicas.session().states_in_parts();
+  }
+
+  Tensor read(const std::string& name) {
+    const auto found = std::ranges::find(names_, name);
+    if (found == names_.end()) return replicas_.session().read(name);
+    HONE_CHECK(static_cast<std::size_t>(found - names_.begin()) >= next_, "states are kept in another order than the program's");
+    while (names_[next_] != name) (void)replicas_.gathered(names_[next_++]);
+    return replicas_.gathered(names_[next_++]);
+  }
+
+  /// Those which others wait for still.
+  void finish() {
+    while (next_ < names_.size()) (void)replicas_.gathered(names_[next_++]);
+  }
+
+ private:
+  Replicas& replicas_;
+  std::vector<std::string> names_;
+  std::size_t next_ = 0;
+};
+
 }  // namespace
 
 ReplicaRunner::ReplicaRunner(Replicas& replicas, std::string batch_symbol)
@@ -170,35 +203,26 @@ void ReplicaRunner::share() {
   weights_are_shared_ = true;
 }
 
+/// Weights are compared when they have been read to be kept, and as they were read: a bit that flips before that would come back in every process that goes on from there.
 void ReplicaRunner::save(const KeepState& keep) {
   do_in_step(step_, [&] {
     share();
-    if (compare_every_ > 0 and compared_step_ != step_) compare_weights();
-    if (replicas_.optimizer_shares() > 1) return save_gathered(keep);
-    if (keep) keep({});
+    GatheredStates gathered(replicas_, static_cast<bool>(keep));
+    Hashes hashes;
+    bool is_confirmed = false;
+    const auto confirm = [&] {
+      gathered.finish();
+      if (compare_every_ > 0) compare_weights(hashes);
+      is_confirmed = true;
+    };
+    const auto read = [&](const std::string& name) {
+      Tensor value = gathered.read(name);
+      hashes[name] = hash_of(value.bytes());
+      return value;
+    };
+    if (keep) keep({read, confirm});
+    if (not is_confirmed) confirm();
   });
-}
-
-/// All processes gather the same states in the same order, each when the one that keeps them comes to it.
-void ReplicaRunner::save_gathered(const KeepState& keep) {
-  std::int32_t is_kept = keep ? 1 : 0;
-  if (replicas_.processes() > 1) {
-    const ExchangedTensor flag = {DType::kI32, 1, &is_kept};
-    replicas_.between_processes()->all_reduce({&flag, 1});
-  }
-  if (is_kept == 0) return;
-  const std::vector<std::string> states = replicas_.session().states_in_parts();
-  std::size_t next = 0;
-  const ReadState read = [&](const std::string& name) {
-    const auto found = std::ranges::find(states, name);
-    if (found == states.end()) return replicas_.session().read(name);
-    HONE_CHECK(static_cast<std::size_t>(found - states.begin()) >= next, "states are kept in another order than the program's");
-    for (; states[next] != name; ++next) (void)replicas_.gathered(states[next]);
-    ++next;
-    return replicas_.gathered(name);
-  };
-  if (keep) keep(read);
-  for (; next < states.size(); ++next) (void)replicas_.gathered(states[next]);  // which others wait for
 }
 
 /// What is said of other replicas names the step.
@@ -212,14 +236,14 @@ void ReplicaRunner::do_in_step(std::int64_t step, Job job) {
   }
 }
 
-void ReplicaRunner::compare_weights() {
-  compared_step_ = step_;
+void ReplicaRunner::compare_weights(const Hashes& kept) {
   if (replicas_.processes() == 1) return;
   std::uint64_t hash = 0;
   for (const plan::Persistent& persistent : replicas_.session().program().persistents) {
     if (persistent.role == plan::Persistent::Role::kConstant or replicas_.session().holds_part(persistent.name)) continue;
-    const Tensor value = replicas_.session().read(persistent.name);
-    hash = hash_of(value.bytes(), hash);
+    const auto read = kept.find(persistent.name);
+    const std::uint64_t own = read != kept.end() ? read->second : hash_of(replicas_.session().read(persistent.name).bytes());
+    hash = hash_of(std::as_bytes(std::span(&own, 1)), hash);
   }
   require_same(*replicas_.between_processes(), std::array{std::pair<std::string, std::uint64_t>("other weights", hash)});
 }

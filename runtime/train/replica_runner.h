@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -59,8 +60,9 @@ class ReplicaRunner : public StepRunner {
   template <typename Job>
   void do_in_step(std::int64_t step, Job job);
   void share();
-  void compare_weights();
-  void save_gathered(const KeepState& keep);
+  /// By name, of what has been read to be kept.
+  using Hashes = std::map<std::string, std::uint64_t>;
+  void compare_weights(const Hashes& kept = {});
   std::string entry_for(const std::string& replica_entry) const;
   void list_sums(const plan::Entry& entry);
   void add_up();
@@ -70,7 +72,7 @@ class ReplicaRunner : public StepRunner {
   SessionRunner first_;
   WorkerThreads workers_;
   bool weights_are_shared_ = false;
-  std::int64_t step_ = 0, compare_every_ = 0, compared_step_ = -1;
+  std::int64_t step_ = 0, compare_every_ = 0;
   std::function<Wishes()> wishes_;
   Wishes agreed_;
   struct Summed {

@@ -317,7 +317,7 @@ void TrainingLoop::save(Checkpoints::Older older) {
   state_.seconds = seconds_before_ + seconds_since(begin_);
   if (plateau_) state_.plateau = numbers_of(plateau_->state());
   if (early_stopping_) state_.early_stopping = numbers_of(early_stopping_->state());
-  runner_.save([&](const StepRunner::ReadState& read) { options_.checkpoints->save(state_, older, read); });
+  runner_.save([&](const StateReader& reader) { options_.checkpoints->save(state_, older, reader); });
 }
 
 void TrainingLoop::refuse_loss(double loss) {

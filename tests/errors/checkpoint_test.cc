@@ -79,6 +79,24 @@ TEST(Checkpoint, GivesBackEveryWeightAndState) {
   }
 }
 
+/// Whoever confirms has seen all that was read; one that is refused leaves what was there.
+TEST(Checkpoint, WhatIsNotConfirmedDoesNotCount) {
+  Shop shop;
+  Checkpoints checkpoints = shop.open({});
+  checkpoints.save(shop.state(1));
+  std::size_t read = 0;
+  const auto count = [&](const std::string& name) { return ++read, shop.session->read(name); };
+  const auto refuse = [&] {
+    EXPECT_GT(read, 0U);
+    throw Error(Code::kPeer, "other weights");
+  };
+  EXPECT_THROW(checkpoints.save(shop.state(2), Checkpoints::Older::kPruned, {count, refuse}), Error);
+  EXPECT_THAT(checkpoints.steps(), ElementsAre(1));
+  for (const std::string& name : list_folder(shop.folder / "run")) EXPECT_FALSE(name.ends_with(".half")) << name;
+  checkpoints.save(shop.state(2), Checkpoints::Older::kPruned, {count, [] {}});
+  EXPECT_THAT(checkpoints.steps(), ElementsAre(2, 1));
+}
+
 TEST(Checkpoint, TheNewestAndTheBestStay) {
   Shop shop;
   Checkpoints checkpoints = shop.open({.keep = 2, .keep_best = true});
