@@ -141,7 +141,7 @@ TEST(MendMerged, APatternThatMatchesNothingIsAnError) {
 }
 
 /// An embedding [5,3] and a head [3,5] that is its transpose, if `same`.
-TestModel with_head(bool same) {
+TestModel with_equal_heads(bool same) {
   const Tensor table = wavy({5, 3});
   std::vector<float> head(15);
   for (std::size_t i = 0; i < 5; ++i)
@@ -154,12 +154,12 @@ TestModel with_head(bool same) {
 }
 
 TEST(MendTies, AnEmbeddingAndItsTransposedCopyAreOne) {
-  const onnx::Imported imported = with_head(true).import();
+  const onnx::Imported imported = with_equal_heads(true).import();
   EXPECT_THAT(weights_of(imported), ElementsAre("table"));
   EXPECT_THAT(warnings_of(imported), HasSubstr("the weight \"head\" is the transpose of \"table\": they are trained as one"));
   EXPECT_THAT(warnings_of(imported), HasSubstr("name both in model.train_only"));
-  EXPECT_THAT(with_head(false).import().warnings, IsEmpty());
-  EXPECT_EQ(weights_of(with_head(true).import({.mend = {.train_only = {"table", "head"}}})).size(), 2U) << "the recipe says that they are two";
+  EXPECT_THAT(with_equal_heads(false).import().warnings, IsEmpty());
+  EXPECT_EQ(weights_of(with_equal_heads(true).import({.mend = {.train_only = {"table", "head"}}})).size(), 2U) << "the recipe says that they are two";
 }
 
 TEST(MendTies, AnyOtherTransposeIsWorthAWarning) {
@@ -172,12 +172,12 @@ TEST(MendTies, AnyOtherTransposeIsWorthAWarning) {
 }
 
 TEST(MendTies, TheRecipeMakesItOne) {
-  const onnx::Imported imported = with_head(true).import(tied({"head"}));
+  const onnx::Imported imported = with_equal_heads(true).import(tied({"head"}));
   EXPECT_THAT(weights_of(imported), ElementsAre("table"));
   EXPECT_THAT(initializers_of(imported), ElementsAre("table"));
   EXPECT_EQ(imported.model.graph().node(0).op_type(), "Transpose");
   EXPECT_EQ(imported.model.graph().node(0).output(0), "head");
-  EXPECT_EQ(weights_of(with_head(false).import(tied({"head"}))).size(), 2U) << "they are not equal";
+  EXPECT_EQ(weights_of(with_equal_heads(false).import(tied({"head"}))).size(), 2U) << "they are not equal";
 }
 
 TEST(MendTies, EqualWeightsBecomeOneToo) {
