@@ -1,6 +1,7 @@
 #include "frontend/onnx/exported_program.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/text.h"
 
@@ -13,7 +14,6 @@ constexpr std::string_view kKind = "pkg.torch.export.graph_signature.InputSpec.k
 constexpr std::string_view kParameterKind = "PARAMETER";
 constexpr std::string_view kProgramInput = "pkg.torch.onnx.original_node_name";
 constexpr std::string_view kFoldedFrom = "pkg.onnxscript.optimizer.folded_from";
-constexpr std::string_view kCall = "pkg.torch.onnx.fx_node";
 
 bool is_constant_kind(std::string_view kind) { return kind == "BUFFER" or kind == "CONSTANT_TENSOR"; }
 
@@ -101,10 +101,26 @@ const std::set<std::string>& ExportedProgram::parameters_in(const std::string& i
   return found == accounts_.end() ? kNone : found->second.parameters;
 }
 
+/// "%embedding : [num_users=1] = call_function[target=torch.ops.aten.embedding.default](args = (%p_weight, %tokens, 3), kwargs = {})"; -1 stands for none.
+std::optional<std::int64_t> padding_row_of(std::string_view call) {
+  constexpr std::string_view kLookup = "torch.ops.aten.embedding.default](args = (";
+  constexpr std::size_t kPlace = 2;  // behind the table and the index
+  const std::size_t begin = call.find(kLookup);
+  if (begin == std::string_view::npos) return std::nullopt;
+  call.remove_prefix(begin + kLookup.size());
+  const std::vector<std::string> arguments = split(call.substr(0, call.find(')')), ',');
+  if (arguments.size() <= kPlace) return std::nullopt;
+  std::string_view text = arguments[kPlace];
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  std::int64_t row = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), row);
+  return error == std::errc{} and end == text.data() + text.size() and row >= 0 ? std::optional(row) : std::nullopt;
+}
+
 std::set<std::string> ExportedProgram::parameters_of(const NodeProto& node) const {
   std::set<std::string> parameters;
   if (parameters_.empty()) return parameters;
-  for (const std::string& name : value_names(metadata_of(node, kCall)))
+  for (const std::string& name : value_names(metadata_of(node, kProgramCall)))
     if (const auto found = parameters_.find(name); found != parameters_.end()) parameters.insert(found->second);
   return parameters;
 }

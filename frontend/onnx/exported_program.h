@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -54,6 +55,12 @@ class ExportedProgram {
   std::set<std::string> found_;                              ///< those that are in some initializer
   std::unordered_map<std::string, Account> accounts_;        ///< by initializer
 };
+
+/// What a node's metadata tell of the call that became the node.
+inline constexpr std::string_view kProgramCall = "pkg.torch.onnx.fx_node";
+
+/// The row of the table that is never learned, where the call looks rows up and names one (padding_idx of torch.nn.Embedding).
+std::optional<std::int64_t> padding_row_of(std::string_view call);
 
 /// The value of `key`, or "".
 template <typename Proto>

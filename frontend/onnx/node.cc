@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "frontend/onnx/exported_program.h"
 #include "ir/known.h"
 #include "ir/op.h"
 
@@ -160,6 +161,8 @@ double ImportNode::real(std::string_view name, double absent) const {
   const AttributeProto* attribute = find(name, AttributeProto::FLOAT);
   return attribute == nullptr ? absent : static_cast<double>(attribute->f());
 }
+
+std::string ImportNode::metadata(std::string_view key) const { return metadata_of(proto_, key); }
 
 std::string ImportNode::text(std::string_view name, std::string_view absent) const {
   const AttributeProto* attribute = find(name, AttributeProto::STRING);

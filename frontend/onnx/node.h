@@ -50,6 +50,9 @@ class ImportNode {
   /// The contents of a one-element operand.
   Dim content(std::size_t i, std::string_view name) const;
 
+  /// What the exporter noted at the node under `key`, or "".
+  std::string metadata(std::string_view key) const;
+
   // --- Attributes ---
   /// The attribute, whatever its type; in a function's body the one that it refers to. nullptr if there is none.
   const AttributeProto* attribute(std::string_view name) const;

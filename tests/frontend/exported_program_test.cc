@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 
 #include "frontend/onnx/exported_program.h"
+#include "ir/kernel/interpret.h"
+#include "passes/gradients_of.h"
 #include "tests/frontend/test_model.h"
+#include "tests/support/tensor_values.h"
 
 namespace hone::test {
 namespace {
@@ -160,6 +163,27 @@ TEST(ExportedProgram, ZeroBiasesThatWereLeftOutComeBack) {
     const auto& bias = imported.model.graph().initializer(1);
     EXPECT_EQ(bias.dims(0), 3) << op;
   }
+}
+
+/// As in PyTorch: an embedding's padding row is looked up and not learned.
+TEST(ExportedProgram, PaddingRowsGetNoGradient) {
+  using onnx::padding_row_of;
+  const auto call = [](const std::string& arguments) { return "%e : [num_users=1] = call_function[target=torch.ops.aten.embedding.default](args = (" + arguments + "), kwargs = {})"; };
+  EXPECT_EQ(padding_row_of(call("%p_w, %tokens, 3")), 3);
+  EXPECT_EQ(padding_row_of(call("%p_w, %tokens, 0, True")), 0);
+  for (const char* arguments : {"%p_w, %tokens", "%p_w, %tokens, -1", "%p_w, %tokens, True", "%p_w, %tokens, ", "", "%p_w, %tokens, 99999999999999999999"})
+    EXPECT_EQ(padding_row_of(call(arguments)), std::nullopt) << arguments;
+  EXPECT_EQ(padding_row_of("target=torch.ops.aten.embedding.default](args = ("), std::nullopt);
+  EXPECT_EQ(padding_row_of("target=torch.ops.aten.index.Tensor](args = (%p_w, %tokens, 3), kwargs = {})"), std::nullopt);
+
+  RecordedModel model({"w"});
+  model.input("tokens", {4}, DType::kI64).output("y");
+  model.parameter("w", f32({3, 2}, {1, 2, 3, 4, 5, 6}));
+  model.node("Gather", {"w", "tokens"}, {"y"});
+  set_metadata(model.last().proto(), "pkg.torch.onnx.fx_node", call("%p_w, %tokens, 1"));
+  const GraphResults results = interpret(build_gradient_function(model.import().graph, {}, {.of = "y", .wrt = {"w"}}), {{"tokens", i64({4}, {1, 0, 1, 2})}});
+  EXPECT_EQ(elements(results["y"]), (std::vector<double>{3, 4, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(elements(results["w_grad"]), (std::vector<double>{1, 1, 0, 0, 1, 1}));
 }
 
 TEST(ExportedProgram, WithoutARecordNothingChanges) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "frontend/onnx/constant_value.h"
+#include "frontend/onnx/exported_program.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/ops/fed_axes.h"
 #include "ir/ops/ops.h"
@@ -32,7 +33,19 @@ std::int64_t indexed_axis(const ImportNode& node) {
   return static_cast<std::int64_t>(axis);
 }
 
-std::vector<Val> import_gather(const ImportNode& node) { return {op::gather(node.x(0), node.x(1), {kAxis = indexed_axis(node)})}; }
+/// An embedding's padding row is looked up like others and gets no gradient.
+std::vector<Val> import_gather(const ImportNode& node) {
+  const Val index = node.x(1);
+  const std::int64_t axis = indexed_axis(node);
+  const Val rows = op::gather(node.x(0), index, {kAxis = axis});
+  const std::optional<std::int64_t> padding = padding_row_of(node.metadata(kProgramCall));
+  if (not padding or axis != 0 or not is_float(rows.dtype())) return {rows};
+  Shape beside = index.shape();
+  beside.resize(rows.rank(), 1);
+  const Val is_padding = op::equal(index, node.builder().scalar(static_cast<double>(*padding), index.dtype()));
+  return {op::where(reshape(is_padding, std::move(beside)), op::stop_gradient(rows), rows)};
+}
+
 std::vector<Val> import_gather_elements(const ImportNode& node) { return {op::gather_elements(node.x(0), node.x(1), {kAxis = indexed_axis(node)})}; }
 std::vector<Val> import_gather_nd(const ImportNode& node) { return {op::gather_nd(node.x(0), node.x(1), {kBatchDims = node.integer("batch_dims", 0)})}; }
 
