@@ -218,8 +218,6 @@ Val drop_unit_reduction(const Match& m) {
   return all_one ? reshape(m.built(0), m.result_type().shape) : Val{};
 }
 
-Val drop_choice(const Match& m) { return m.node.operands[1] == m.node.operands[2] and m.type(1).shape == m.result_type().shape ? m.built(1) : Val{}; }
-
 struct RuleRow {
   const OpDef* root;  ///< nullptr: any op
   Rule rule;
@@ -246,7 +244,6 @@ constexpr RuleRow kRules[] = {
     {&op::pow, power_two, "x^2 -> x * x"},
     {&op::neg, negate_twice, "-(-x) -> x"},
     {&op::stop_gradient, stop, "stop_gradient(x) -> x, after autodiff"},
-    {&op::where, drop_choice, "where(c, x, x) -> x"},
     {nullptr, absorb_broadcast, "f(broadcast_to(x), y) -> f(x, y)"},
     {&op::matmul, absorb_transpose, "matmul(transpose(a), b) -> matmul{ta}(a, b)"},
     {&op::reduce_sum, merge_batches_into_inner_axis, "sum over batches of matmul{ta}(a, b) -> matmul{ta} of a and b with the batches in their inner axis"},

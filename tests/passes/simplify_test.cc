@@ -46,7 +46,6 @@ TEST(Simplify, MergesAndReplaces) {
       {"a broadcast operand", "input %x: f32[2,3], input %b: f32[3]", "%a = broadcast_to(%b) {shape=[2,3]}; %y = add(%x, %a)", "add(x, b)"},
       {"a broadcast operand of where", "input %c: bool[2,1], input %x: f32[2,3], input %z: f32[2,3]", "%a = broadcast_to(%c) {shape=[2,3]}; %y = where(%a, %x, %z)",
        "where(c, x, z)"},
-      {"a choice of one", "input %c: bool[2,1], input %x: f32[2,3]", "%y = where(%c, %x, %x)", "x"},
       {"a transposed left operand", "input %x: f32[4,2], input %b: f32[4,3]", "%a = transpose(%x) {perm=[1,0]}; %y = matmul(%a, %b)", "matmul(x, b){ta=true}"},
       {"a transposed right operand", "input %x: f32[2,4], input %b: f32[3,4]", "%a = transpose(%b) {perm=[1,0]}; %y = matmul(%x, %a)", "matmul(x, b){tb=true}"},
       {"batches keep their axes", "input %x: f32[5,4,2], input %b: f32[4,3]", "%a = transpose(%x) {perm=[0,2,1]}; %y = matmul(%a, %b)",
