@@ -3,11 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <span>
 #include <string>
 
 #include "runtime/device/cuda_library.h"
+#include "runtime/device/shared_library.h"
 
 namespace hone::cublaslt {
 
@@ -64,17 +63,17 @@ struct Library {
 #define HONE_CUBLASLT_FUNCTION(symbol, name, result, arguments) result(*name) arguments = nullptr;
   HONE_CUBLASLT_FUNCTIONS(HONE_CUBLASLT_FUNCTION)
 #undef HONE_CUBLASLT_FUNCTION
+  static constexpr const char* kFiles[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
+  static constexpr std::size_t kOldest = 120000;
+  /// From an open library; false, and *why, if it lacks one.
+  bool find_functions(void* library, std::string* why);
+  std::size_t number() const;  ///< of its version
 
-  std::string version() const;  ///< "13.1.0"
+  std::string version() const { return version_text(number()); }  ///< "13.1.0"
   /// "CUBLAS_STATUS_NOT_SUPPORTED (15): the requested functionality is not supported"
   std::string text(Status status) const;
 };
 
-inline constexpr std::size_t kOldest = 120000;
-
-/// The first of the files that can be opened, if it has all functions and is new enough; else null, and *why.
-std::unique_ptr<Library> open_library(std::span<const char* const> files, std::string* why);
-/// The machine's. Null, and *why (which may be null).
-const Library* library(std::string* why);
+inline const Library* library(std::string* why) { return library_of_machine<Library>(why); }
 
 }  // namespace hone::cublaslt

@@ -5,17 +5,10 @@
 #include <array>
 
 #include "base/text.h"
-#include "runtime/device/shared_library.h"
 
 namespace hone::cudnn {
 
-namespace {
-
-std::string version_text(std::size_t number) { return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100); }
-
-}  // namespace
-
-std::string Library::version() const { return version_text(get_version()); }
+std::size_t Library::number() const { return get_version(); }
 
 std::string Library::text(Status status) const {
   std::array<char, 512> more{};
@@ -25,27 +18,13 @@ std::string Library::text(Status status) const {
   return fmt::format("{} ({}){}{}", name == nullptr ? "an unknown status" : name, status, more.front() == '\0' ? "" : ": ", printable(more.data()));
 }
 
-std::unique_ptr<Library> open_library(std::span<const char* const> files, std::string* why) {
-  void* const handle = open_shared_library(files, why);
-  if (handle == nullptr) return nullptr;
-  auto library = std::make_unique<Library>();
-#define HONE_CUDNN_FUNCTION(symbol, name, result, arguments)                                            \
-  library->name = reinterpret_cast<decltype(library->name)>(find_function(handle, "it", #symbol, why)); \
-  if (library->name == nullptr) return nullptr;
+bool Library::find_functions(void* library, std::string* why) {
+#define HONE_CUDNN_FUNCTION(symbol, name, result, arguments)                           \
+  name = reinterpret_cast<decltype(name)>(find_function(library, "it", #symbol, why)); \
+  if (name == nullptr) return false;
   HONE_CUDNN_FUNCTIONS(HONE_CUDNN_FUNCTION)
 #undef HONE_CUDNN_FUNCTION
-  if (library->get_version() < kOldest) return *why = fmt::format("{} is too old: {} is the oldest that will do", library->version(), version_text(kOldest)), nullptr;
-  return library;
-}
-
-const Library* library(std::string* why) {
-  static std::string why_none;
-  static const std::unique_ptr<Library> loaded = [] {
-    constexpr const char* kFiles[] = {"libcudnn.so.9"};
-    return open_library(kFiles, &why_none);
-  }();
-  if (loaded == nullptr and why != nullptr) *why = why_none;
-  return loaded.get();
+  return true;
 }
 
 Descriptor::Descriptor(const Library& library, Kind kind) : library_(&library) { check(library.descriptor_create(kind, &raw_), "cudnnBackendCreateDescriptor"); }

@@ -4,13 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/device/cuda_library.h"
+#include "runtime/device/shared_library.h"
 
 namespace hone::cudnn {
 
@@ -101,19 +101,19 @@ struct Library {
 #define HONE_CUDNN_FUNCTION(symbol, name, result, arguments) result(*name) arguments = nullptr;
   HONE_CUDNN_FUNCTIONS(HONE_CUDNN_FUNCTION)
 #undef HONE_CUDNN_FUNCTION
+  static constexpr const char* kFiles[] = {"libcudnn.so.9"};
+  /// The first version that knows devices by their properties, with or without one at hand.
+  static constexpr std::size_t kOldest = 90800;
+  /// From an open library; false, and *why, if it lacks one.
+  bool find_functions(void* library, std::string* why);
+  std::size_t number() const;  ///< of its version
 
-  std::string version() const;  ///< "9.19.0"
+  std::string version() const { return version_text(number()); }  ///< "9.19.0"
   /// "CUDNN_STATUS_BAD_PARAM (2000): ..." with what the library says of the last failure.
   std::string text(Status status) const;
 };
 
-/// The first version that knows devices by their properties, with or without one at hand.
-inline constexpr std::size_t kOldest = 90800;
-
-/// The first of the files that can be opened, if it has all functions and is new enough; else null, and *why.
-std::unique_ptr<Library> open_library(std::span<const char* const> files, std::string* why);
-/// The machine's. Null, and *why (which may be null).
-const Library* library(std::string* why);
+inline const Library* library(std::string* why) { return library_of_machine<Library>(why); }
 
 /// What the library said no to. It is an answer, not a mistake: there are sizes that it does not take.
 struct Refused {

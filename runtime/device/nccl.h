@@ -4,11 +4,10 @@
 #include <climits>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <span>
 #include <string>
 
 #include "runtime/device/cuda_library.h"
+#include "runtime/device/shared_library.h"
 
 namespace hone::nccl {
 
@@ -56,18 +55,18 @@ struct Library {
 #define HONE_NCCL_FUNCTION(symbol, name, result, arguments) result(*name) arguments = nullptr;
   HONE_NCCL_FUNCTIONS(HONE_NCCL_FUNCTION)
 #undef HONE_NCCL_FUNCTION
+  static constexpr const char* kFiles[] = {"libnccl.so.2"};
+  /// The first version whose communicators need not block and have a `size` in their configuration that this one's is.
+  static constexpr std::size_t kOldest = 21800;
+  /// From an open library; false, and *why, if it lacks one.
+  bool find_functions(void* library, std::string* why);
+  std::size_t number() const;  ///< of its version
 
-  std::string version() const;  ///< "2.28.9"
+  std::string version() const { return version_text(number()); }  ///< "2.28.9"
   /// "unhandled system error (2): ..." with what the library says of the last failure.
   std::string text(Result result, Comm comm) const;
 };
 
-/// The first version whose communicators need not block and have a `size` in their configuration that this one's is.
-inline constexpr int kOldest = 21800;
-
-/// The first of the files that can be opened, if it has all functions and is new enough; else null, and *why.
-std::unique_ptr<Library> open_library(std::span<const char* const> files, std::string* why);
-/// The machine's. Null, and *why (which may be null).
-const Library* library(std::string* why);
+inline const Library* library(std::string* why) { return library_of_machine<Library>(why); }
 
 }  // namespace hone::nccl

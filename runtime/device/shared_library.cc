@@ -1,6 +1,7 @@
 #include "runtime/device/shared_library.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include "base/text.h"
 
@@ -20,5 +21,9 @@ void* find_function(void* library, const std::string& file, const char* name, st
   if (function == nullptr) *why = file + " has no " + name;
   return function;
 }
+
+std::string version_text(std::size_t number) { return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100); }
+
+std::string too_old_text(std::size_t number, std::size_t oldest) { return fmt::format("{} is too old: {} is the oldest that will do", version_text(number), version_text(oldest)); }
 
 }  // namespace hone

@@ -139,10 +139,10 @@ TEST(CublasLt, AProductThatFailsLosesTheDevice) {
 TEST(CublasLt, ALibraryThatIsNoneIsRefused) {
   std::string why;
   const char* const none[] = {"libcublasLt_of_nobody.so"};
-  EXPECT_EQ(cublaslt::open_library(none, &why), nullptr);
+  EXPECT_EQ(open_library<cublaslt::Library>(none, &why), nullptr);
   EXPECT_THAT(why, HasSubstr("libcublasLt_of_nobody"));
   const char* const other[] = {"libm.so.6"};
-  EXPECT_EQ(cublaslt::open_library(other, &why), nullptr);
+  EXPECT_EQ(open_library<cublaslt::Library>(other, &why), nullptr);
   EXPECT_THAT(why, HasSubstr("cublasLtGetVersion"));
 }
 

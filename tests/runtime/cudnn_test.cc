@@ -144,7 +144,7 @@ TEST(Cudnn, AConvolutionThatFailsLosesTheDevice) {
 TEST(Cudnn, ALibraryThatIsNoneIsRefused) {
   std::string why;
   const char* const other[] = {"libm.so.6"};
-  EXPECT_EQ(cudnn::open_library(other, &why), nullptr);
+  EXPECT_EQ(open_library<cudnn::Library>(other, &why), nullptr);
   EXPECT_THAT(why, HasSubstr("cudnnGetVersion"));
 }
 

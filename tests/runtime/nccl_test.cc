@@ -167,7 +167,7 @@ TEST(Nccl, AFirstReplicaWithoutAnIdTellsTheOthers) {
 TEST(Nccl, ALibraryThatIsNoneIsRefused) {
   std::string why;
   const char* const other[] = {"libm.so.6"};
-  EXPECT_EQ(nccl::open_library(other, &why), nullptr);
+  EXPECT_EQ(open_library<nccl::Library>(other, &why), nullptr);
   EXPECT_THAT(why, HasSubstr("ncclGetVersion"));
 }
 
