@@ -14,7 +14,7 @@
 #include "runtime/device/cudnn_conv.h"
 #include "runtime/library/step_spec.h"
 #include "tests/golden/recorded_run.h"
-#include "tests/runtime/described_gpu.h"
+#include "tests/support/described_gpu.h"
 
 namespace hone::test {
 

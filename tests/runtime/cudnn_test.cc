@@ -7,14 +7,9 @@
 
 #include "base/diag.h"
 #include "runtime/device/cudnn_conv.h"
-#include "tests/runtime/described_gpu.h"
 #include "tests/runtime/fake_cudnn.h"
 #include "tests/runtime/random_tensor.h"
-
-#ifdef __SANITIZE_ADDRESS__
-// cuDNN keeps some bytes of each engine that it is asked about, also when all descriptors are gone.
-extern "C" const char* __lsan_default_suppressions() { return "leak:libcudnn"; }
-#endif
+#include "tests/support/described_gpu.h"
 
 namespace hone::test {
 namespace {
