@@ -12,13 +12,6 @@ namespace hone::onnx {
 
 namespace {
 
-/// The positions of a sequence, 0, 1, ... along `axis` of a tensor of four axes.
-Val positions(Builder& builder, Dim count, std::size_t axis) {
-  Shape shape(4, Dim(1));
-  shape[axis] = count;
-  return builder.add(op::iota, {}, {kShape = shape, kAxis = static_cast<std::int64_t>(axis)})[0];
-}
-
 struct Attended {
   Val query, key, value;        ///< [B,H,S,D], [B,G,T,D], [B,G,T,E]; key and value with what is past in front
   Dim past = 0;                 ///< positions of the key that are past
@@ -61,7 +54,7 @@ Val allowed_positions(const ImportNode& node, const Attended& a) {
   Builder& builder = node.builder();
   const std::int64_t left = node.integer("left_window_size", -1), right = node.flag("is_causal", false) ? 0 : node.integer("right_window_size", -1);
   node.require(left >= -1 and right >= -1, Code::kBadAttribute, fmt::format("windows of {} and {}", left, right));
-  const Val key_at = positions(builder, a.key.shape()[2], 3);
+  const Val key_at = sequence_positions(builder, a.key.shape()[2], 3);
   Val used, allowed;
   if (node.has(6)) {
     node.require(node.x(6).rank() == 1 and not node.has(4), Code::kBadGraph, "nonpad_kv_seqlen is a number for each sample, and needs no past");
@@ -70,7 +63,7 @@ Val allowed_positions(const ImportNode& node, const Attended& a) {
   }
   if (left < 0 and right < 0) return allowed;
   const Val before = used.valid() ? used - size_value(builder, a.query.shape()[2], DType::kI64) : size_value(builder, a.past, DType::kI64);
-  const Val query_at = positions(builder, a.query.shape()[2], 2) + before;
+  const Val query_at = sequence_positions(builder, a.query.shape()[2], 2) + before;
   if (right >= 0) allowed = both(allowed, op::less_equal(key_at, query_at + static_cast<double>(right)));
   if (left >= 0) allowed = both(allowed, op::greater_equal(key_at, query_at - static_cast<double>(left)));
   return allowed;
@@ -116,16 +109,6 @@ std::vector<Val> import_attention(const ImportNode& node) {
   const std::vector<Val> results = op::attention.build_all({a.query, a.key, a.value, bias}, attrs);
   const Val y = a.packed ? join_heads(results[0]) : results[0];
   return {y, a.key, a.value, node.wants(3) ? scores_at(node, results[1], results[2], bias, softcap) : Val{}};
-}
-
-/// x[...,first], x[...,first+step], ...: `count` of them.
-Val features(Val x, std::int64_t first, Dim count, std::int64_t step) {
-  Shape starts(x.rank(), Dim(0)), sizes = x.shape();
-  Ints steps(x.rank(), 1);
-  starts.back() = first;
-  sizes.back() = count;
-  steps.back() = step;
-  return op::slice(x, {kStarts = starts, kSizes = sizes, kSteps = steps});
 }
 
 /// The angles' cosines or sines: [B,1,S,R/2].

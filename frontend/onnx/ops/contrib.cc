@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/ops/activation_formulas.h"
 #include "frontend/onnx/ops/conv.h"
 #include "frontend/onnx/ops/heads.h"
 #include "frontend/onnx/ops/matmul.h"
@@ -33,15 +34,14 @@ std::vector<Val> import_quick_gelu(const ImportNode& node) {
 /// What a fused convolution or Gemm does last: the operators of those names.
 Val activated(const ImportNode& node, Val x, const std::vector<double>& numbers) {
   const std::string name = node.text("activation", "");
-  const auto zero = [&] { return x.builder().scalar(0, x.dtype()); };
   const auto number = [&](std::size_t i, double absent) { return i < numbers.size() ? numbers[i] : absent; };
   if (name.empty()) return x;
   if (name == "Relu") return op::relu(x);
   if (name == "Sigmoid") return op::sigmoid(x);
   if (name == "Tanh") return op::tanh(x);
-  if (name == "LeakyRelu") return op::where(op::greater(x, zero()), x, x * number(0, 0.01));
+  if (name == "LeakyRelu") return above_zero(x, x * number(0, 0.01));
   if (name == "Clip") return op::clip(x, x.builder().scalar(number(0, 0), x.dtype()), x.builder().scalar(number(1, 6), x.dtype()));
-  if (name == "HardSigmoid") return op::clip(x * number(0, 0.2) + number(1, 0.5), zero(), x.builder().scalar(1, x.dtype()));
+  if (name == "HardSigmoid") return hard_sigmoid(x, number(0, 0.2), number(1, 0.5));
   node.fail(Code::kUnknownOp, fmt::format("its activation {} is not supported", name), {"optimize the model for ONNX Runtime behind training, not before"});
 }
 
@@ -63,13 +63,7 @@ std::vector<Val> import_fused_matmul(const ImportNode& node) {
 }
 
 std::vector<Val> import_fused_gemm(const ImportNode& node) {
-  const Val a = node.flag("transA", false) ? last_two_swapped(node.x(0)) : node.x(0), b = node.flag("transB", false) ? last_two_swapped(node.x(1)) : node.x(1);
-  node.require(a.rank() == 2 and b.rank() == 2, Code::kShape, "A and B must be matrices");
-  const double alpha = node.real("alpha", 1), beta = node.real("beta", 1);
-  Val y = op::matmul(a, b);
-  if (alpha != 1) y = y * alpha;
-  if (node.has(2) and beta != 0) y = y + (beta == 1 ? node.x(2) : node.x(2) * beta);
-  return {activated(node, y, {node.real("activation_alpha", 0.01), node.real("activation_beta", 0)})};
+  return {activated(node, gemm(node), {node.real("activation_alpha", 0.01), node.real("activation_beta", 0)})};
 }
 
 /// Operand 3 is what a residual connection adds.
@@ -137,12 +131,7 @@ Val mask_bias(const ImportNode& node, std::size_t i, DType dtype) {
 Val future_bias(const ImportNode& node, Val query, Val key) {
   if (not node.flag("unidirectional", false)) return {};
   Builder& builder = node.builder();
-  const auto positions = [&](Dim count, std::size_t axis) {
-    Shape shape(4, Dim(1));
-    shape[axis] = count;
-    return builder.add(op::iota, {}, {kShape = shape, kAxis = static_cast<std::int64_t>(axis)})[0];
-  };
-  const Val allowed = op::less_equal(positions(key.shape()[2], 3), positions(query.shape()[2], 2));
+  const Val allowed = op::less_equal(sequence_positions(builder, key.shape()[2], 3), sequence_positions(builder, query.shape()[2], 2));
   return op::where(allowed, builder.scalar(0, query.dtype()), builder.scalar(node.real("mask_filter_value", -10000.0), query.dtype()));
 }
 
@@ -158,14 +147,6 @@ void refuse_operands(const ImportNode& node, std::initializer_list<std::size_t> 
     if (node.has(i)) node.fail(Code::kUnknownOp, fmt::format("operand {} (what is past, or packed) is not supported", i), {"export the model without past keys and values, as it is trained"});
 }
 
-/// x[..., first : first + count].
-Val columns(Val x, Dim first, Dim count) {
-  Shape starts(x.rank(), Dim(0)), sizes = x.shape();
-  starts.back() = first;
-  sizes.back() = count;
-  return op::slice(x, {kStarts = starts, kSizes = sizes, kSteps = Ints(x.rank(), 1)});
-}
-
 /// x[B,S,D] times weights[D,3E], plus bias[3E], is query, key and value.
 std::vector<Val> import_contrib_attention(const ImportNode& node) {
   refuse_operands(node, {4, 6});
@@ -179,7 +160,7 @@ std::vector<Val> import_contrib_attention(const ImportNode& node) {
   if (node.has(2)) packed = packed + node.x(2);
   const Dim width = floordiv(packed.shape()[2], 3);
   const std::int64_t heads = heads_of(node, "num_heads");
-  const auto part = [&](std::int64_t i) { return split_heads(node, columns(packed, width * i, width), heads); };
+  const auto part = [&](std::int64_t i) { return split_heads(node, features(packed, width * i, width), heads); };
   const Val query = part(0);
   return attended(node, query, part(1), part(2), sum_of(mask_bias(node, 3, query.dtype()), node.has(5) ? node.x(5) : Val{}));
 }
@@ -196,14 +177,14 @@ std::vector<Val> import_multi_head_attention(const ImportNode& node) {
   Dim first = 0;
   for (const std::size_t i : {0, 1, 2}) {
     const Dim width = node.x(i).shape()[2];
-    const Val x = node.has(3) ? node.x(i) + columns(node.x(3), first, width) : node.x(i);
+    const Val x = node.has(3) ? node.x(i) + features(node.x(3), first, width) : node.x(i);
     parts.push_back(split_heads(node, x, heads));
     first = first + width;
   }
   return attended(node, parts[0], parts[1], parts[2], sum_of(mask_bias(node, 4, parts[0].dtype()), node.has(5) ? node.x(5) : Val{}));
 }
 
-constinit const Importer kContribRows[] = {
+constinit const Importer kContribOps[] = {
     {"Gelu", import_contrib_gelu, {}, kMicrosoft},
     {"BiasGelu", import_contrib_gelu, {}, kMicrosoft},
     {"FastGelu", import_fast_gelu, {}, kMicrosoft},
@@ -221,6 +202,6 @@ constinit const Importer kContribRows[] = {
 
 }  // namespace
 
-std::span<const Importer> contrib_importers() { return kContribRows; }
+std::span<const Importer> contrib_importers() { return kContribOps; }
 
 }  // namespace hone::onnx

@@ -12,4 +12,9 @@ Val split_heads(const ImportNode& node, Val x, std::int64_t heads);
 /// x[B,H,S,D] as [B,S,H*D].
 Val join_heads(Val x);
 
+/// x[...,first], x[...,first+step], ...: `count` of them.
+Val features(Val x, Dim first, Dim count, std::int64_t step = 1);
+/// The positions of a sequence, 0, 1, ... along `axis` of a tensor of four axes.
+Val sequence_positions(Builder& builder, Dim count, std::size_t axis);
+
 }  // namespace hone::onnx

@@ -10,22 +10,7 @@ namespace hone::onnx {
 
 namespace {
 
-/// alpha * A' * B' + beta * C, without nodes for factors of 1 or a C that does not count.
-std::vector<Val> import_gemm(const ImportNode& node) {
-  const Val a = node.x(0), b = node.x(1);
-  node.require(a.rank() == 2 and b.rank() == 2, Code::kShape, "A and B must be matrices");
-  Attrs attrs;
-  if (node.flag("transA", false)) attrs.set(kTransA = true);
-  if (node.flag("transB", false)) attrs.set(kTransB = true);
-  const double alpha = node.real("alpha", 1), beta = node.real("beta", 1);
-  Val y = op::matmul(a, b, attrs);
-  if (alpha != 1) y = y * alpha;
-  if (not node.has(2) or beta == 0) return {y};
-  const Val c = node.x(2);
-  node.require(c.rank() <= 2, Code::kShape, "C must broadcast to the product");
-  return {y + (beta == 1 ? c : c * beta)};
-}
-
+std::vector<Val> import_gemm(const ImportNode& node) { return {gemm(node)}; }
 std::vector<Val> import_matmul(const ImportNode& node) { return {matrix_product(node, node.x(0), node.x(1))}; }
 
 constinit const Importer kMatmulOps[] = {
@@ -34,6 +19,21 @@ constinit const Importer kMatmulOps[] = {
 };
 
 }  // namespace
+
+Val gemm(const ImportNode& node) {
+  const Val a = node.x(0), b = node.x(1);
+  node.require(a.rank() == 2 and b.rank() == 2, Code::kShape, "A and B must be matrices");
+  Attrs attrs;
+  if (node.flag("transA", false)) attrs.set(kTransA = true);
+  if (node.flag("transB", false)) attrs.set(kTransB = true);
+  const double alpha = node.real("alpha", 1), beta = node.real("beta", 1);
+  Val y = op::matmul(a, b, attrs);
+  if (alpha != 1) y = y * alpha;
+  if (not node.has(2) or beta == 0) return y;
+  const Val c = node.x(2);
+  node.require(c.rank() <= 2, Code::kShape, "C must broadcast to the product");
+  return y + (beta == 1 ? c : c * beta);
+}
 
 Val matrix_product(const ImportNode& node, Val a, Val b) {
   node.require(a.rank() > 0 and b.rank() > 0, Code::kShape, "needs operands of one axis or more");
