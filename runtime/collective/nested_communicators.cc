@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/alignment.h"
 #include "base/check.h"
 #include "base/diag.h"
 #include "runtime/collective/thread_meeting.h"
@@ -49,7 +50,7 @@ struct NestedCommunicators::Shared {
       const RangePiece own = part_of_process(count, process);
       most = std::max(most, own.end - own.begin);
     }
-    return (most + kGrain - 1) / kGrain * kGrain;
+    return round_up(most, kGrain, "a process's part");
   }
 
   /// What travels are the first replica's tensors, or, where these are other elements, scratch of the same sizes.
@@ -76,7 +77,7 @@ struct NestedCommunicators::Shared {
   }
   void place_scratch() {
     std::size_t bytes = 0;
-    const auto room = [](const ExchangedTensor& tensor) { return (tensor.bytes() + kGrain - 1) / kGrain * kGrain; };
+    const auto room = [](const ExchangedTensor& tensor) { return round_up(tensor.bytes(), kGrain, "what travels"); };
     for (const ExchangedTensor& each : travels) bytes += each.data == nullptr ? room(each) : 0;
     if (scratch.size() < bytes) scratch.resize(bytes);
     std::byte* free = scratch.data();
@@ -163,10 +164,10 @@ class NestedCommunicators::Member : public Communicator {
   std::chrono::milliseconds timeout() const override { return shared_.between.timeout(); }
   void check_peers() override { shared_.meeting.check(); }
   void fail(const char* why) noexcept override {
-    const std::string what = fmt::format("replica {} has failed: {}", rank(), why);
-    shared_.meeting.fail(Error(Code::kPeer, what, {}, {"the other replicas cannot go on without it"}));
+    const Error failure = replica_has_failed(rank(), why);
+    shared_.meeting.fail(failure);
     const std::lock_guard lock(shared_.between_mutex);
-    shared_.between.fail(("its " + what).c_str());
+    shared_.between.fail(("its " + failure.diags().front().message).c_str());
   }
 
  private:

@@ -61,7 +61,7 @@ class ThreadCommunicators::Member : public Communicator {
   void check_peers() override { shared_.meeting.check(); }
 
   void fail(const char* why) noexcept override {
-    shared_.meeting.fail(Error(Code::kPeer, fmt::format("replica {} has failed: {}", rank_, why), {}, {"the other replicas cannot go on without it"}));
+    shared_.meeting.fail(replica_has_failed(rank_, why));
   }
 
  private:

@@ -1,8 +1,14 @@
 #include "runtime/collective/thread_meeting.h"
 
+#include <fmt/format.h>
+
 #include "runtime/device/cpu.h"
 
 namespace hone {
+
+Error replica_has_failed(int rank, const char* why) {
+  return Error(Code::kPeer, fmt::format("replica {} has failed: {}", rank, why), {}, {"the other replicas cannot go on without it"});
+}
 
 ThreadMeeting::ThreadMeeting(int size) : size_(size), waiting_(size > usable_cores() ? Barrier::Waiting::kSleeping : Barrier::Waiting::kSpinning), barrier_(std::in_place) {}
 

@@ -9,6 +9,9 @@
 
 namespace hone {
 
+/// What the others hear when the replica of that rank has failed.
+Error replica_has_failed(int rank, const char* why);
+
 class ThreadMeeting {
  public:
   explicit ThreadMeeting(int size);

@@ -51,7 +51,7 @@ HostMemory::HostMemory(std::size_t bytes, std::string_view what) : bytes_(bytes)
   if (bytes <= available) {
     const bool large = bytes >= kLargeMemory;
     const std::size_t alignment = large ? kHugePage : kTensorAlignment;
-    const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+    const std::size_t rounded = round_up(std::max<std::size_t>(bytes, 1), alignment, what);
     data_ = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
     if (data_ != nullptr) wish_for_huge_pages(data_, rounded);
   }
