@@ -27,7 +27,7 @@ struct StepPrinter {
   const plan::Entry& entry;
   std::uint32_t number;
   std::string operator()(const plan::KernelStep& step) const { return fmt::format("kernel {}({}) over {}{}", step.symbol, names_of(entry, step.buffers), step.own_part ? "its part of " : "", step.range.text()); }
-  std::string operator()(const plan::LibraryStep& step) const { 
+  std::string operator()(const plan::LibraryStep& step) const {
     const std::string otherwise = step.own_kernel ? fmt::format(", or kernel {}", step.own_kernel->symbol) : "";
     return fmt::format("call {}({}) -> {}{}", step.row, names_of(entry, step.operands), names_of(entry, step.results), otherwise);
   }
