@@ -9,21 +9,19 @@ none of the models is here.
 Losses agree within 1e-4. Optimizer states, and the weights of a plain gradient descent, agree within 1e-3 of the largest change of any tensor of their kind: a wrong gradient shows there. Other
 optimizers divide by the gradient's own size, so that rounding decides where it is 0 but for rounding (a bias before a normalization): of their weights 99 in 100 agree within 1e-2.
 """
-import argparse
 import collections
 import glob
 import json
 import os
 import resource
-import subprocess
 import sys
 import tempfile
 
 import numpy as np
 import onnx
 import onnxruntime
-
 from onnxruntime_test import recipe
+from oracle import judge, outputs, parser, run, session, tools_in
 
 LOSS_TOLERANCE = 1e-4
 STATE_TOLERANCE = 1e-3
@@ -40,12 +38,6 @@ VARIANTS = {  # what the recipe says more, and the tolerance of states
     "f16": ('precision = "f16"\n', 8e-3),
 }
 LIGHT = '[model]\ninitialize = "he_normal"\n[loss]\nkind = "{loss}"\nclass_axis = 1\n[optimizer]\nkind = "sgd"\nlearning_rate = 0.01\n'
-
-
-def run(*command, stdout=subprocess.PIPE):
-    done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, timeout=900)
-    if done.returncode:
-        raise RuntimeError(f"{os.path.basename(command[0])} exits with {done.returncode}: {done.stderr.decode(errors='replace').strip()[:500]}")
 
 
 def safetensors(path):
@@ -140,17 +132,14 @@ def check(tool, wanted):
         onnx.checker.check_model(step, full_check=True)
         proto = onnx.load(step)
         initial = {one.name: onnx.numpy_helper.to_array(one) for one in proto.graph.initializer}
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.log_severity_level = 3
-        session = onnxruntime.InferenceSession(step, options, providers=["CPUExecutionProvider"])
-        batch = first_batch(model, session.get_inputs())
-        outputs = dict(zip([one.name for one in session.get_outputs()], session.run(None, batch)))
+        step_session = session(step)
+        batch = first_batch(model, step_session.get_inputs())
+        results = outputs(step_session, batch)
         loss, states = step_by_hone(tool, plan, batch, work)
-        found = float(outputs["loss"])
+        found = float(results["loss"])
         if not abs(found - loss) <= LOSS_TOLERANCE * abs(loss):
             raise RuntimeError(f"the loss is {found:.9g}, hone-run's is {loss:.9g}")
-        theirs = {name[len(NEW):]: value for name, value in outputs.items() if name.startswith(NEW)}
+        theirs = {name[len(NEW):]: value for name, value in results.items() if name.startswith(NEW)}
         problems = compare(initial, theirs, states, is_descent='kind = "sgd"' in text, tolerance=tolerance)
         if not theirs or problems:
             raise RuntimeError("; ".join(problems) or "no weight is updated")
@@ -159,24 +148,11 @@ def check(tool, wanted):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bin", required=True)
-    parser.add_argument("models", nargs="+")
-    arguments = parser.parse_args()
-    models = [model for model in arguments.models if os.path.exists(f"{model.partition('+')[0]}/golden.json") or os.path.isfile(model)]
-    if not models:
-        print("skipped: the models are not here")
-        return 77
-    failures = 0
-    for model in models:
-        name = os.path.basename(model)
-        try:
-            print(f"ok   {name:28s} {check(lambda tool: os.path.join(arguments.bin, tool), model)}", flush=True)
-        except Exception as problem:  # one bad model does not hide the others
-            failures += 1
-            print(f"FAIL {name:28s} {problem}", flush=True)
-    print(f"{len(models) - failures} of {len(models)} agree with ONNX Runtime {onnxruntime.__version__}")
-    return 1 if failures else 0
+    arguments = parser()
+    arguments.add_argument("models", nargs="+")
+    given = arguments.parse_args()
+    models = [model for model in given.models if os.path.exists(f"{model.partition('+')[0]}/golden.json") or os.path.isfile(model)]
+    return judge([(os.path.basename(model), (tools_in(given.bin), model)) for model in models], check, f"ONNX Runtime {onnxruntime.__version__}")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ usage: peft_test.py --bin BUILD_BIN_DIR
 A network with a convolution, an embedding and dense layers is written as ONNX and as a PyTorch module of the same weights. Hone trains adapters for all its layers (lora.export = "separate");
 PEFT loads them into the module. Then PEFT writes adapters with another alpha, by which Hone's plan must count them. Exit 0 when outputs agree within 1e-5 of the largest one.
 """
-import argparse
 import os
 import sys
 import tempfile
@@ -15,7 +14,7 @@ import onnx
 import peft
 import torch
 from onnx import TensorProto, helper, numpy_helper
-from onnxruntime_test import run
+from oracle import parser, run, tools_in
 
 TOLERANCE = 1e-5
 WORDS, WIDTH, HIDDEN, CLASSES, LENGTH, SAMPLES, RANK, ALPHA = 11, 6, 10, 3, 5, 24, 2, 6
@@ -112,11 +111,9 @@ def check(tool, work):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bin", required=True)
-    arguments = parser.parse_args()
+    given = parser().parse_args()
     with tempfile.TemporaryDirectory() as work:
-        good = check(lambda tool: os.path.join(arguments.bin, tool), work)
+        good = check(tools_in(given.bin), work)
     print(f"{'agrees' if good else 'does not agree'} with PEFT {peft.__version__}")
     return 0 if good else 1
 
