@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "formats/onnx_file.h"
 #include "frontend/onnx/graph_import.h"
+#include "frontend/onnx/leftovers.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/symbols.h"
 #include "frontend/onnx/training_info.h"
@@ -150,6 +151,7 @@ Imported import_parts(ModelProto given, const std::string& file_name, const std:
     check_nesting(given, file);
     const std::int64_t opset = opset_of(given, file);
     make_dense(given, folder, file, diags);
+    write_leftovers(given, file, diags);
     const bool own_training = options.own_training and given.training_info_size() > 0;
     Roles told;
     try {

@@ -201,14 +201,14 @@ Roles told_roles(const MendModel& m) {
     const std::string& name = tensor.name();
     const Origin origin = m.program().origin_of(name);
     const auto dtype = dtype_of_onnx(tensor.data_type());
-    if (origin == Origin::kParameter and dtype and is_float(*dtype) and info(*dtype).bits >= 16) roles.emplace(name, Role::kWeight);
+    if (origin == Origin::kParameter and dtype and is_float(*dtype) and info(*dtype).bits >= 16) roles.of.emplace(name, Role::kWeight);
     const bool statistic = m.is_read_by(name, "BatchNormalization", 3) or m.is_read_by(name, "BatchNormalization", 4);  // moved by the forward pass
     if (is_scalar_of_module(m, tensor)) {
-      roles.emplace(name, Role::kWeight);
+      roles.of.emplace(name, Role::kWeight);
       scalars.push_back(name);
     }
     if (origin != Origin::kConstant or statistic or m.is_trained_by_name(name) or not looks_like_weight(tensor)) continue;
-    roles.emplace(name, Role::kConstant);
+    roles.of.emplace(name, Role::kConstant);
     constants.push_back(name);
   }
   if (not scalars.empty())
@@ -240,7 +240,9 @@ Roles mend_weights(ModelProto& model, const std::string& file, const std::string
   if (options.fill_weights) fill_weights(m);
   m.finish();
   name_folded(m);
-  return told_roles(m);
+  Roles roles = told_roles(m);
+  if (m.is_from_keras()) name_keras(m, roles);
+  return roles;
 }
 
 }  // namespace hone::onnx

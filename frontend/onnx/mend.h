@@ -41,6 +41,7 @@ inline MendOptions mend_options(const Recipe& recipe) {
 ///    and a copy that was folded out of another weight, unless `train_only` names both. Other transposes get a warning.
 ///  - With `new_head`, the last layer is replaced (frontend/onnx/new_head.h).
 ///  - With `fill_weights`, ConstantOfShape nodes where models keep weights become initializers.
+///  - Of the two biases that ONNX gives a recurrent layer of Keras, one alone is learned; a model of Keras in which nothing has a bias gets a warning.
 /// Convolutions that batch normalization was folded into are named by a warning. `file` is what messages call the model, `folder` where its external data are.
 /// Weights that cannot be read are left to the importer to report. Returns what initializers are whose looks deceive: by the exporter's own account,
 /// parameters of one element, and buffers and constants that look like weights, which get a warning unless `train_only` names them.

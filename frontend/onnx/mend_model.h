@@ -30,6 +30,7 @@ class MendModel {
 
   /// What the exporter says of the initializers.
   const ExportedProgram& program() const { return program_; }
+  bool is_from_keras() const { return model_.producer_name() == "tf2onnx"; }
   bool is_from_pytorch() const { return model_.producer_name() == "pytorch"; }
   /// Names of the float initializers of rank 1 or more that may be weights, in the file's order: constants by the exporter's own account are none.
   std::vector<std::string> weights() const;
@@ -91,6 +92,8 @@ void restore_biases(MendModel& m);
 void keep_parameters_apart(MendModel& m);
 /// Makes equal weights one where the recipe says so, and warns of transposes that look like a tied pair.
 void tie_equal(MendModel& m);
+/// What tf2onnx makes of Keras's layers: recurrent ones have a single bias there, and biases that are zero are not in the file at all.
+void name_keras(const MendModel& m, Roles& roles);
 /// ConstantOfShape nodes where models keep weights become initializers.
 void fill_weights(MendModel& m);
 

@@ -62,9 +62,9 @@ class InfoReader {
       return dtype and is_float(*dtype);
     };
     for (const TensorProto& tensor : main_.initializer())
-      if (made_.updates.contains(tensor.name())) made_.roles[tensor.name()] = is_float_tensor(tensor) ? Role::kWeight : Role::kState;
+      if (made_.updates.contains(tensor.name())) made_.roles.of[tensor.name()] = is_float_tensor(tensor) ? Role::kWeight : Role::kState;
     for (const TensorProto& tensor : info_.algorithm().initializer())
-      made_.roles.emplace(tensor.name(), made_.updates.contains(tensor.name()) ? Role::kState : Role::kConstant);
+      made_.roles.of.emplace(tensor.name(), made_.updates.contains(tensor.name()) ? Role::kState : Role::kConstant);
   }
 
   void add_losses() {

@@ -9,6 +9,7 @@
 #include "formats/onnx_file.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/order.h"
+#include "ir/ops/ops.h"
 
 namespace hone::onnx {
 
@@ -114,6 +115,19 @@ class FedInputs {
   std::set<std::string> names_;
 };
 
+/// `weight`, of which no gradient reaches more than the first `columns`.
+Val learned_in_front(Val weight, std::int64_t columns) {
+  const std::size_t axis = weight.rank() - 1;
+  const Dim all = weight.shape()[axis], first = columns;
+  const auto part = [&](const Dim& start, const Dim& size) {
+    Shape starts(weight.rank(), Dim(0)), sizes = weight.shape();
+    starts[axis] = start;
+    sizes[axis] = size;
+    return op::slice(weight, {kStarts = starts, kSizes = sizes, kSteps = Ints(weight.rank(), 1)});
+  };
+  return op::concat.build({part(0, first), op::stop_gradient(part(first, all - first))}, {kAxis = static_cast<std::int64_t>(axis)});
+}
+
 /// Calls `action`; what it throws is reported.
 template <typename Action>
 void collect(Diags& diags, Action&& action) {
@@ -176,8 +190,11 @@ Items add_inputs(Builder& builder, const GraphProto& graph, const std::vector<st
     const std::string& name = graph.initializer(i).name();
     const std::optional<Tensor>& tensor = initializers[static_cast<std::size_t>(i)];
     const auto [val, is_new] = values.emplace(name, Item());
-    const auto role = roles.find(name);
-    if (is_new and tensor) val->second = builder.input(role != roles.end() ? role->second : role_of(*tensor, learned.contains(name)), name, {tensor->dtype(), shape_of(tensor->shape())}, *tensor);
+    if (not is_new or not tensor) continue;
+    const auto role = roles.of.find(name);
+    const Val made = builder.input(role != roles.of.end() ? role->second : role_of(*tensor, learned.contains(name)), name, {tensor->dtype(), shape_of(tensor->shape())}, *tensor);
+    const auto columns = roles.learned_columns.find(name);
+    val->second = columns == roles.learned_columns.end() ? made : learned_in_front(made, columns->second);
   }
   // What is still sparse could not be made dense, as was reported.
   for (const SparseTensorProto& sparse : graph.sparse_initializer()) values.emplace(sparse.values().name(), Item());

@@ -18,8 +18,12 @@ namespace hone::onnx {
 /// The contents of the graph's initializers, in their order; nothing where they could not be read, which is reported.
 std::vector<std::optional<Tensor>> read_initializers(const GraphProto& graph, const std::string& folder, const Loc& file, Diags& diags);
 
-/// Roles of initializers by name, where training decides them.
-using Roles = std::map<std::string, Role, std::less<>>;
+/// What initializers are, by name, where the exporter's account or training decides it.
+struct Roles {
+  std::map<std::string, Role, std::less<>> of = {};
+  /// Weights of which only so many columns, the first of the last axis, are parameters of the model: no gradient reaches the rest.
+  std::map<std::string, std::int64_t, std::less<>> learned_columns = {};
+};
 
 /// Adds inputs, then initializers. A sequence of n tensors (n is set as the size of its name) is n inputs NAME.0, NAME.1, ...; an optional is what it may hold, or
 /// nothing if the size of its name is set to 0. A float initializer is a weight if it has more than one element, or an axis and a place where models keep what they learn

@@ -1,0 +1,104 @@
+// What tf2onnx makes of Keras's layers, and a file does not tell by itself.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/text.h"
+#include "frontend/onnx/mend_model.h"
+
+namespace hone::onnx {
+
+namespace {
+
+// --- Recurrent layers: one bias in Keras, two in ONNX ---
+
+std::int64_t integer_attribute(const NodeProto& node, std::string_view name) {
+  const auto found = std::find_if(node.attribute().begin(), node.attribute().end(), [&](const AttributeProto& attribute) { return attribute.name() == name; });
+  return found == node.attribute().end() ? 0 : found->i();
+}
+
+/// A GRU that resets behind its product has two biases in Keras, too.
+bool has_single_bias(const NodeProto& node) {
+  const std::string& type = node.op_type();
+  return node.domain().empty() and node.input_size() > 3 and
+         (type == "LSTM" or type == "RNN" or (type == "GRU" and integer_attribute(node, "linear_before_reset") == 0));
+}
+
+/// Are all rows zero from column `first` on?
+bool is_zero_from(const Tensor& tensor, std::int64_t first) {
+  const std::size_t row = static_cast<std::size_t>(tensor.shape()[1]) * size_of(tensor.dtype()), begin = static_cast<std::size_t>(first) * size_of(tensor.dtype());
+  for (std::size_t at = 0; row > 0 and at < tensor.bytes().size(); at += row)
+    for (const std::byte byte : tensor.bytes().subspan(at + begin, row - begin))
+      if (byte != std::byte{0}) return false;
+  return true;
+}
+
+void learn_single_biases(const MendModel& m, Roles& roles) {
+  std::vector<std::string> names;
+  for (const NodeProto& node : m.graph().node()) {
+    if (not has_single_bias(node) or not m.is_weight(node.input(3)) or m.is_trained_by_name(node.input(3))) continue;
+    const auto values = m.values(node.input(3));
+    if (not values or values->shape().size() != 2 or values->shape()[1] % 2 != 0) continue;
+    const std::int64_t half = values->shape()[1] / 2;
+    if (half > 0 and is_zero_from(*values, half) and roles.learned_columns.emplace(node.input(3), half).second) names.push_back(node.input(3));
+  }
+  if (not names.empty())
+    m.warn(fmt::format("recurrent layers of Keras have one bias, and ONNX's have two: the second half of {} stays as it is, zero", list_of(names)),
+           {fmt::format("to train both, name {} in model.train_only", names.size() == 1 ? "it" : "them")});
+}
+
+// --- Biases that are not there ---
+
+bool rearranges(const NodeProto& node) {
+  constexpr std::string_view kRearranging[] = {"Reshape", "Transpose", "Squeeze", "Unsqueeze"};
+  return std::find(std::begin(kRearranging), std::end(kRearranging), node.op_type()) != std::end(kRearranging);
+}
+
+enum class HasBias : std::uint8_t { kNo, kYes, kScaledInstead /* by what was a batch normalization */ };
+
+HasBias has_bias(const MendModel& m, const NodeProto& product) {
+  if (product.input_size() > 2) return HasBias::kYes;
+  constexpr int kMostSteps = 4;
+  const std::string* value = &product.output(0);
+  for (int i = 0; i < kMostSteps; ++i) {
+    const std::vector<Reader>& readers = m.readers(*value);
+    if (readers.size() != 1 or readers[0].node < 0) return HasBias::kNo;
+    const NodeProto& node = m.graph().node(readers[0].node);
+    if (node.input_size() == 2 and (node.op_type() == "Add" or node.op_type() == "Mul") and m.initializer(node.input(1 - readers[0].operand)) != nullptr)
+      return node.op_type() == "Add" ? HasBias::kYes : HasBias::kScaledInstead;
+    if (not rearranges(node) or readers[0].operand != 0 or node.output_size() != 1) return HasBias::kNo;
+    value = &node.output(0);
+  }
+  return HasBias::kNo;
+}
+
+bool is_layer_with_weight(const MendModel& m, const NodeProto& node) {
+  constexpr std::string_view kProducts[] = {"MatMul", "Gemm", "Conv", "ConvTranspose"};
+  return std::find(std::begin(kProducts), std::end(kProducts), node.op_type()) != std::end(kProducts) and node.input_size() > 1 and node.output_size() == 1 and
+         m.is_weight(node.input(1));
+}
+
+/// A model in which nothing has a bias is a fresh one, most likely: Keras begins with biases of zero, and tf2onnx takes away what adds nothing.
+void name_lost_biases(const MendModel& m) {
+  std::vector<std::string> without;
+  for (const NodeProto& node : m.graph().node()) {
+    if (not is_layer_with_weight(m, node)) continue;
+    const HasBias has = has_bias(m, node);
+    if (has == HasBias::kYes) return;
+    if (has == HasBias::kNo) without.push_back(m.loc(node).node);
+  }
+  if (without.empty()) return;
+  m.warn(fmt::format("no layer has a bias, {} neither: tf2onnx leaves out what is zero when it exports, such as all biases of a fresh model, and what is left out is not trained",
+                     list_of(without)),
+         {"if the layers have biases in Keras, give them other values before exporting: for v in model.weights: if v.name == \"bias\": v.assign(v + 1e-7)"});
+}
+
+}  // namespace
+
+void name_keras(const MendModel& m, Roles& roles) {
+  learn_single_biases(m, roles);
+  name_lost_biases(m);
+}
+
+}  // namespace hone::onnx

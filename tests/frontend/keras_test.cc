@@ -1,0 +1,181 @@
+// What tf2onnx makes of Keras's models: operators of TensorFlow that stay in the file, recurrent layers with a bias too many, biases that are missing.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "ir/builder.h"
+#include "passes/passes.h"
+#include "tests/frontend/test_model.h"
+
+namespace hone::test {
+namespace {
+
+using testing::Contains;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+std::string warnings_of(const TestModel& model, const onnx::ImportOptions& options = {}) {
+  std::string text;
+  for (const Diag& warning : model.import(options).warnings) text += to_string(warning) + "\n";
+  return text;
+}
+
+// --- Operators that TensorFlow has and ONNX has not ---
+
+void expect_function(const std::string& name, double (*truth)(double), std::int64_t opset = 17) {
+  const TestModel model = TestModel::of_node(name, {4}, {}, opset);
+  const Tensor x = f32({4}, {0.25F, -0.5F, 1.5F, 3});
+  const Tensor y = model.y(x);
+  for (std::int64_t i = 0; i < 4; ++i)
+    if (const double wanted = truth(x.at(i)); std::isnan(wanted)) EXPECT_TRUE(std::isnan(y.at(i)));
+    else EXPECT_NEAR(y.at(i), wanted, 1e-6 * (1 + std::abs(wanted))) << name << " of " << x.at(i);
+}
+
+TEST(Leftovers, AreComputedAsTensorFlowDoes) {
+  expect_function("Erfc", [](double x) { return std::erfc(x); });
+  expect_function("Expm1", [](double x) { return std::expm1(x); });
+  expect_function("Log1p", [](double x) { return std::log1p(x); });
+  expect_function("Inv", [](double x) { return 1 / x; });
+  expect_function("Erfc", [](double x) { return std::erfc(x); }, 13);
+}
+
+TEST(Leftovers, GoBackIntoTheFileAsOperatorsOfOnnx) {
+  TestModel model = TestModel::of_node("Erfc", {"N", 3});
+  model.last().named("dense/Gelu/Erfc");
+  const onnx::Imported imported = model.import();
+  std::vector<std::string> types;
+  for (const auto& node : imported.model.graph().node()) types.push_back(node.op_type());
+  EXPECT_THAT(types, ElementsAre("Erf", "Constant", "CastLike", "Sub"));
+  EXPECT_EQ(imported.model.graph().node(3).name(), "dense/Gelu/Erfc");
+  EXPECT_EQ(imported.model.graph().node(3).output(0), "y");
+  EXPECT_THAT(warnings_of(model), HasSubstr("operators of TensorFlow in the file, which ONNX does not have: Erfc (1 node)"));
+}
+
+TEST(Leftovers, OfOtherFloatTypesKeepTheirType) {
+  TestModel model;
+  model.input("x", {2}, DType::kF64).output("y");
+  model.node("Expm1", {"x"}, {"y"});
+  EXPECT_EQ(model.type(), "f64[2]");
+}
+
+TEST(Leftovers, TakeNamesThatTheFileHasNot) {
+  TestModel model;
+  model.input("x", {2}).input("y/Erf", {2}).output("y").output("z");
+  model.node("Erfc", {"x"}, {"y"});
+  model.node("Neg", {"y/Erf"}, {"y/one"});
+  model.node("Add", {"y", "y/one"}, {"z"});
+  const GraphResults results = model.run({{"x", f32({2}, {0, 0})}, {"y/Erf", f32({2}, {3, 4})}});
+  EXPECT_THAT(values_of(results["y"]), ElementsAre(1, 1));
+  EXPECT_THAT(values_of(results["z"]), ElementsAre(-2, -3));
+}
+
+TEST(Leftovers, AreFoundInBodies) {
+  TestModel model;
+  model.input("x", {2}).initializer("trips", i64({}, {2})).output("y");
+  BodyGraph body(model.node("Loop", {"trips", "", "x"}, {"y"}).proto(), "body");
+  body.input("i").input("going").input("v").output("still").output("w");
+  body.node("Identity", {"going"}, {"still"});
+  body.node("Expm1", {"v"}, {"w"});
+  EXPECT_NEAR(model.y(f32({2}, {0.5F, -1})).at(0), std::expm1(std::expm1(0.5)), 1e-6);
+}
+
+TEST(Leftovers, OfOtherDomainsStayUnknown) {
+  TestModel model = TestModel::of_node("Erfc", {2});
+  model.last().proto().set_domain("mine");
+  EXPECT_THAT(problem_of(model, Code::kUnknownOp), HasSubstr("operator Erfc of domain \"mine\" is not supported"));
+}
+
+// --- Recurrent layers ---
+
+/// A layer of 2 units over x [steps, batch, 3], whose second bias is `of_recurrence` throughout.
+TestModel recurrent(const std::string& type, std::int64_t gates, float of_recurrence, const std::string& producer = "tf2onnx") {
+  TestModel model;
+  model.proto.set_producer_name(producer);
+  std::vector<float> bias(static_cast<std::size_t>(4 * gates), of_recurrence);
+  for (std::int64_t i = 0; i < 2 * gates; ++i) bias[static_cast<std::size_t>(i)] = 0.1F * static_cast<float>(i + 1);
+  model.input("x", {4, "N", 3}).initializer("W", wavy({1, 2 * gates, 3})).initializer("R", wavy({1, 2 * gates, 2})).initializer("B", f32({1, 4 * gates}, bias)).output("y");
+  model.node(type, {"x", "W", "R", "B"}, {"y"}).set("hidden_size", 2);
+  return model;
+}
+
+/// The gradients of B's two halves.
+std::pair<std::vector<double>, std::vector<double>> bias_gradients(const TestModel& model, const onnx::ImportOptions& options = {}) {
+  Graph graph = model.import(options).graph;
+  (void)expand_for_gradients(graph);
+  const ValueId bias = graph.find_input("B")->value;
+  const ValueId gradient = differentiate(graph, graph.find_output("y")->value, {&bias, 1})[0];
+  Builder builder(graph);
+  builder.output("gradient", Val(builder, gradient));
+  (void)expand(graph);
+  const std::vector<double> all = values_of(interpret(graph, {{"x", wavy({4, 1, 3})}})["gradient"]);
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+  return {{all.begin(), middle}, {middle, all.end()}};
+}
+
+TEST(KerasRecurrent, HasOneBiasThatLearns) {
+  for (const auto& [type, gates] : {std::pair("LSTM", 4), std::pair("RNN", 1), std::pair("GRU", 3)}) {
+    const TestModel model = recurrent(type, gates, 0);
+    const auto [first, second] = bias_gradients(model);
+    EXPECT_THAT(first, Contains(testing::Ne(0.0))) << type;
+    EXPECT_THAT(second, Each(0.0)) << type;
+    EXPECT_EQ(first, bias_gradients(recurrent(type, gates, 0, "pytorch")).first) << type;
+    EXPECT_THAT(warnings_of(model), HasSubstr("recurrent layers of Keras have one bias, and ONNX's have two: the second half of \"B\" stays as it is, zero"));
+  }
+}
+
+TEST(KerasRecurrent, LearnsBothBiasesWhereItHasThem) {
+  EXPECT_THAT(bias_gradients(recurrent("LSTM", 4, 0, "pytorch")).second, Contains(testing::Ne(0.0))) << "of another exporter";
+  EXPECT_THAT(bias_gradients(recurrent("LSTM", 4, 0.25F)).second, Contains(testing::Ne(0.0))) << "values that are there";
+  EXPECT_THAT(bias_gradients(recurrent("LSTM", 4, 0), {.mend = {.train_only = {"B"}}}).second, Contains(testing::Ne(0.0))) << "named by the recipe";
+  TestModel reset_after = recurrent("GRU", 3, 0);
+  reset_after.last().set("linear_before_reset", 1);
+  EXPECT_THAT(bias_gradients(reset_after).second, Contains(testing::Ne(0.0))) << "Keras's GRU with reset_after";
+}
+
+TEST(KerasRecurrent, ComputesWithWeightsThatComeLater) {
+  EXPECT_THAT(ops_of(recurrent("RNN", 1, 0).import().graph), HasSubstr("stop_gradient")) << "the second half is read, not replaced by zeros";
+}
+
+// --- Biases of zero ---
+
+/// x W, and behind it what `add` says.
+TestModel dense(bool has_bias, const std::string& producer = "tf2onnx") {
+  TestModel model;
+  model.proto.set_producer_name(producer);
+  model.input("x", {"N", 3}).initializer("kernel", wavy({3, 2})).initializer("kernel2", wavy({2, 2})).initializer("bias", f32({2}, {1, 2})).output("y");
+  model.node("MatMul", {"x", "kernel"}, {"h"}).named("dense/MatMul");
+  model.node("MatMul", {"h", "kernel2"}, {has_bias ? "p" : "y"}).named("dense_1/MatMul");
+  if (has_bias) model.node("Add", {"p", "bias"}, {"y"}).named("dense_1/BiasAdd");
+  return model;
+}
+
+TEST(KerasBiases, AreMissedWhereNoLayerHasOne) {
+  EXPECT_THAT(warnings_of(dense(false)), HasSubstr("no layer has a bias, \"dense/MatMul\", \"dense_1/MatMul\" neither: tf2onnx leaves out what is zero"));
+  EXPECT_THAT(warnings_of(dense(true)), Not(HasSubstr("no layer has a bias")));
+  EXPECT_THAT(warnings_of(dense(false, "pytorch")), IsEmpty());
+}
+
+TEST(KerasBiases, BehindAReshapeCount) {
+  TestModel model;
+  model.proto.set_producer_name("tf2onnx");
+  model.input("x", {"N", 3}).initializer("kernel", wavy({3, 4})).initializer("shape", ints({-1, 2, 2})).initializer("bias", wavy({2, 2})).output("y");
+  model.node("MatMul", {"x", "kernel"}, {"h"});
+  model.node("Reshape", {"h", "shape"}, {"r"});
+  model.node("Add", {"r", "bias"}, {"y"});
+  EXPECT_THAT(warnings_of(model), IsEmpty());
+}
+
+TEST(KerasBiases, OfConvolutionsBeforeBatchNormalizationAreNotMissed) {
+  TestModel model;
+  model.proto.set_producer_name("tf2onnx");
+  model.input("x", {"N", 3, 5, 5}).initializer("kernel", wavy({2, 3, 3, 3})).initializer("gamma", wavy({1, 2, 1, 1})).output("y");
+  model.node("Conv", {"x", "kernel"}, {"h"});
+  model.node("Mul", {"h", "gamma"}, {"y"});
+  EXPECT_THAT(warnings_of(model), Not(HasSubstr("no layer has a bias")));
+}
+
+}  // namespace
+}  // namespace hone::test
