@@ -4,7 +4,10 @@
 // then, and its own end would wait for all: so a process in which mpi_is_unfinished() must flush what it has to say and leave by _Exit.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -42,7 +45,12 @@ std::unique_ptr<MpiCommunicator> connect_with_mpi(const MpiOptions& options);
 /// MPI was started here and has not come to a clean end: leave by _Exit.
 bool mpi_is_unfinished();
 
-/// Open MPI 4.1 ends the process by `_exit`, without a word of its ranks, when a TCP connection breaks while it writes, and when it finds no way to another process as it starts. A program that
+/// Open MPI 4.1 does not live with a TCP connection that breaks (runtime/collective/tcp_connections.h). A program that defines recv, readv and writev itself gets its calls of them, and says here what came by recv;
+void heard_by_mpi(int socket, const void* bytes, std::size_t count) noexcept;
+/// and how a readv ended that read nothing, or a readv or writev that failed, with its errno: true where MPI is to see that it could be done later (-1, EAGAIN). Then the one who waits for replicas learns whose connection broke.
+bool hidden_from_mpi(int socket, ssize_t result, int problem) noexcept;
+
+/// Open MPI 4.1 ends the process by `_exit`, without a word of its ranks, when it sees a connection break while it writes, and when it finds no way to another process as it starts. A program that
 /// defines `_exit` itself gets that call and asks here: when MPI starts, or a call of it is under way, says which replica cannot be reached, as MpiOptions::when_stuck does, and returns the exit code to leave with by _Exit; else returns `status`.
 int exit_code_where_mpi_ends(int status) noexcept;
 

@@ -61,6 +61,11 @@ std::atomic<bool> is_open = false, was_opened = false;
 std::atomic<MpiPeers*> the_peers = nullptr;
 std::atomic<MpiPeers*> the_starting = nullptr;  // within MPI_Init, which ends the process itself where it finds no way to another
 
+TcpConnections& the_connections() {
+  static TcpConnections connections;
+  return connections;
+}
+
 extern "C" void end_of_a_start() {
   if (the_starting != nullptr) std::_Exit(exit_code_where_mpi_ends(EXIT_FAILURE));
 }
@@ -79,6 +84,23 @@ std::optional<int> result_within(std::chrono::steady_clock::duration timeout, st
 bool has_mpi() { return true; }
 bool mpi_is_unfinished() { return is_open; }
 
+void heard_by_mpi(int socket, const void* bytes, std::size_t count) noexcept {
+  if (not is_open) return;
+  try {
+    the_connections().heard(socket, {static_cast<const std::byte*>(bytes), count});
+  } catch (...) {  // no memory: this connection's end will not be hidden
+  }
+}
+
+bool hidden_from_mpi(int socket, ssize_t result, int problem) noexcept {
+  if (not is_open) return false;
+  try {
+    return the_connections().hides(socket, result, problem);
+  } catch (...) {  // no memory
+    return false;
+  }
+}
+
 int exit_code_where_mpi_ends(int status) noexcept {
   MpiPeers *const peers = the_peers, *const starting = the_starting.exchange(nullptr);
   if (starting == nullptr and (peers == nullptr or not peers->is_in_call())) return status;
@@ -91,11 +113,11 @@ int exit_code_where_mpi_ends(int status) noexcept {
 }
 
 MpiPeers::MpiPeers(const MpiOptions& options)
-    : mpi_(mpi_library()), timeout_(options.timeout), when_stuck_(options.when_stuck ? options.when_stuck : [](const Error&) {}), watch_(options.timeout, [this] { look_who_is_gone(); }, [this] { is_stuck(); }) {
+    : mpi_(mpi_library()), connections_(the_connections()), timeout_(options.timeout), when_stuck_(options.when_stuck ? options.when_stuck : [](const Error&) {}), watch_(options.timeout, [this] { look_who_is_gone(); }, [this] { is_stuck(); }) {
   start_mpi();
+  the_peers = this;
   greet(options.version);
   duplicate_world();
-  the_peers = this;
 }
 
 MpiPeers::~MpiPeers() { the_peers = nullptr; }
@@ -185,6 +207,7 @@ void MpiPeers::duplicate_world() {
 }
 
 void MpiPeers::finish() {
+  connections_.forget();  // who has come to its end closes them
   if (result_within(timeout_, [&mpi = mpi_] { return mpi.Finalize(); }) == MPI_SUCCESS) is_open = false;
 }
 

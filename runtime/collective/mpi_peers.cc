@@ -68,15 +68,14 @@ void MpiPeers::begin(const char* name) {
 }
 
 void MpiPeers::post(const Transfer& transfer, int posted, MPI_Request request) {
-  if (posted != MPI_SUCCESS) connection_broke(transfer.peer, posted);
+  if (posted != MPI_SUCCESS) connection_broke(transfer.peer, mpi_.text_of(posted));
   requests_.push_back(request);
   transfers_.push_back(transfer);
 }
 
 /// Looks first, which also lets MPI see broken connections: Open MPI 4.1 over TCP may never return where it learns by writing that a peer has gone.
 void MpiPeers::send(const Transfer& transfer, const void* from) {
-  look_for_messages();
-  if (failure_) throw error();
+  look_around();
   MPI_Request request = nullptr;
   const int posted = (CallWatch::Call(watch_), mpi_.Isend(from, static_cast<int>(transfer.bytes), mpi_.byte, transfer.peer, transfer.tag, data_, &request));
   post(transfer, posted, request);
@@ -115,11 +114,11 @@ void MpiPeers::wait_all() {
 /// Moves the transfers at indices_ from those under way to finished_.
 void MpiPeers::take_finished(int result, int count) {
   finished_.clear();
-  if (result != MPI_SUCCESS and result != MPI_ERR_IN_STATUS) connection_broke(-1, result);
+  if (result != MPI_SUCCESS and result != MPI_ERR_IN_STATUS) connection_broke(-1, mpi_.text_of(result));
   for (int i = 0; i < count; ++i) {
     Transfer& transfer = transfers_[static_cast<std::size_t>(indices_[static_cast<std::size_t>(i)])];
     const MPI_Status& status = statuses_[static_cast<std::size_t>(i)];
-    if (result == MPI_ERR_IN_STATUS and status.MPI_ERROR != MPI_SUCCESS) connection_broke(transfer.peer, status.MPI_ERROR);
+    if (result == MPI_ERR_IN_STATUS and status.MPI_ERROR != MPI_SUCCESS) connection_broke(transfer.peer, mpi_.text_of(status.MPI_ERROR));
     if (int bytes = 0; transfer.receives and mpi_.Get_count(&status, mpi_.byte, &bytes) == MPI_SUCCESS) transfer.bytes = static_cast<std::size_t>(bytes);
     finished_.push_back(transfer);
     transfer.tag = -1;
@@ -144,8 +143,7 @@ void MpiPeers::rest(Waiting& waiting) {
   waiting.waited += std::min<steady_clock::duration>(now - waiting.last, kLongestStep);  // a job that was stopped as a whole goes on
   waiting.last = now;
   if (waiting.waited < kSpin) return _mm_pause();
-  look_for_messages();
-  if (failure_) throw error();
+  look_around();
   if (waiting.waited >= waiting.next_word) {
     say_that_it_waits();
     waiting.next_word += timeout_ / 8;
@@ -153,6 +151,13 @@ void MpiPeers::rest(Waiting& waiting) {
   if (waiting.waited >= timeout_) nobody_came();
   if (waiting.waited < kYield) std::this_thread::yield();
   else std::this_thread::sleep_for(std::clamp<steady_clock::duration>(waiting.waited / 16, kShortestSleep, kLongestSleep));
+}
+
+/// What others say comes before what this one sees.
+void MpiPeers::look_around() {
+  look_for_messages();
+  if (failure_) throw error();
+  if (const auto lost = connections_.lost()) connection_broke(lost->rank, lost->why);
 }
 
 /// The first failure that is heard of counts, and is passed on; but who is there knows that it is the other one that cannot be reached.
@@ -201,6 +206,14 @@ std::vector<int> MpiPeers::missing() const {
   return ranks;
 }
 
+/// Of all that were seen to be gone: who is missing may have gone because of another.
+std::optional<int> MpiPeers::first_gone() const {
+  std::optional<int> first;
+  for (int rank = 0; rank < size_; ++rank)
+    if (peers_[rank].gone != 0 and (not first or peers_[rank].gone < peers_[*first].gone)) first = rank;
+  return first;
+}
+
 /// The first whose process was seen to be gone; else, of the missing, those that have not said lately that they wait themselves; else those for whom they wait.
 std::vector<int> MpiPeers::culprits() const {
   const auto waits = [&](int rank) {
@@ -209,10 +222,7 @@ std::vector<int> MpiPeers::culprits() const {
   };
   const std::vector<int> candidates = missing();
   std::vector<int> blamed;
-  int first_gone = -1;  // of all: who is missing may have gone because of another
-  for (int rank = 0; rank < size_; ++rank)
-    if (peers_[rank].gone != 0 and (first_gone < 0 or peers_[rank].gone < peers_[first_gone].gone)) first_gone = rank;
-  if (first_gone >= 0) return {first_gone};
+  if (const std::optional<int> gone = first_gone()) return {*gone};
   for (const int rank : candidates)
     if (not waits(rank)) blamed.push_back(rank);
   if (not blamed.empty()) return blamed;
@@ -277,12 +287,14 @@ MpiPeers::Failure MpiPeers::unreachable(const std::vector<int>& blamed, std::str
   return {Blame::kUnreachable, fmt::format("{} cannot be reached from rank {} in {}: {}", names_of(blamed, " or "), name_of(rank_), call_, why)};
 }
 
-/// MPI's word on one peer may be late: where that one has only left because of another, the word about the other is on its way.
-void MpiPeers::connection_broke(int peer, int problem) {
+/// The end of one connection may be seen late: where that peer has only left because of another, the word about the other is on its way.
+void MpiPeers::connection_broke(int peer, std::string_view why) {
   for (const auto end = steady_clock::now() + kLateNews; not failure_ and steady_clock::now() < end; std::this_thread::sleep_for(1ms)) look_for_messages();
   if (not failure_) {
-    failure_ = peer < 0 ? Failure{Blame::kUnreachable, fmt::format("MPI fails in {}: {}", call_, mpi_.text_of(problem))} : unreachable({peer}, mpi_.text_of(problem));
-    spread(peer < 0 ? std::vector<int>{} : std::vector{peer});
+    const std::optional<int> gone = first_gone();
+    const int blamed = gone.value_or(peer);
+    failure_ = blamed < 0 or blamed >= size_ ? Failure{Blame::kUnreachable, fmt::format("MPI fails in {}: {}", call_, why)} : unreachable({blamed}, why);
+    spread(blamed < 0 or blamed >= size_ ? std::vector<int>{} : std::vector{blamed});
   }
   throw error();
 }

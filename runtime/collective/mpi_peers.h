@@ -2,8 +2,8 @@
 //
 // A replica that waits for long says so to all (kWaits), with the one it waits for. So at a timeout the replicas that are there, but wait themselves, are told from the one that is not,
 // and who was only held up by it is not blamed. Who gives up tells all whom it blames, and waits a moment until they have heard: all name the same replica, the first that was named.
-// A process of this machine that has ended is to blame before one that is silent: Open MPI 4.1 may loop for ever in a call when a TCP connection breaks (opal_progress finds its list of
-// events in a circle), and such a replica is silent, too. A thread watches for that, and ends the process.
+// A TCP connection that broke is the end of waiting, where the program hides it from MPI (tcp_connections.h). Where it does not, Open MPI 4.1 may loop for ever in a call (opal_progress finds its list of events in a
+// circle), and such a replica is silent: so a process of this machine that has ended is to blame before one that is silent, and a thread watches for calls that do not come back, and ends the process.
 #pragma once
 
 #include <atomic>
@@ -21,6 +21,7 @@
 #include "runtime/collective/call_watch.h"
 #include "runtime/collective/mpi_communicator.h"
 #include "runtime/collective/mpi_library.h"
+#include "runtime/collective/tcp_connections.h"
 
 namespace hone {
 
@@ -110,6 +111,7 @@ class MpiPeers {
   void look_for_messages();
   void say_that_it_waits();
   std::vector<int> missing() const;
+  std::optional<int> first_gone() const;
   std::vector<int> culprits() const;
   std::string name_of(int rank) const;
   Error error() const;
@@ -120,10 +122,12 @@ class MpiPeers {
   void is_stuck();
   void say(const Error& error) const;
   [[noreturn]] void nobody_came();
-  [[noreturn]] void connection_broke(int peer, int problem);
+  void look_around();
+  [[noreturn]] void connection_broke(int peer, std::string_view why);
   void spread(const std::vector<int>& blamed);
 
   const MpiLibrary& mpi_;
+  TcpConnections& connections_;
   const std::chrono::steady_clock::duration timeout_;
   int rank_ = 0, size_ = 1;
   MPI_Comm messages_ = nullptr, data_ = nullptr;

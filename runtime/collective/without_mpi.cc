@@ -6,6 +6,8 @@ namespace hone {
 
 bool has_mpi() { return false; }
 bool mpi_is_unfinished() { return false; }
+void heard_by_mpi(int, const void*, std::size_t) noexcept {}
+bool hidden_from_mpi(int, ssize_t, int) noexcept { return false; }
 int exit_code_where_mpi_ends(int status) noexcept { return status; }
 
 std::unique_ptr<MpiCommunicator> connect_with_mpi(const MpiOptions&) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "tests/collective/faults.h"
 #include "tests/collective/launch.h"
 #include "tests/collective/trained_model.h"
 #include "tests/support/tools/run_folders.h"
@@ -144,6 +145,20 @@ TEST_F(TrainedByRanks, NamesOneThatIsKilledAndGoesOnAsIfItWereNot) {
   }
   Ranks(folder(), "run", {.size = 3}, command("run") + " --resume").expect_all_well();
   EXPECT_TRUE(model("run") == model("whole"));
+}
+
+/// Open MPI would end one or the other, or connect anew (runtime/collective/tcp_connections.h). With the default timeout: nobody waits for it.
+TEST_F(TrainedByRanks, NameOneWhoseConnectionsAreClosed) {
+  if (not can_reach_into_processes()) GTEST_SKIP() << "one process may not look into another one here";
+  const Ranks ranks(folder(), "run", {.size = 4, .transport = "tcp"}, TrainedModel::command("run", "--quiet --epochs 1000000"));
+  const pid_t victim = ranks.process(2);
+  ASSERT_TRUE(awaited(folder(), "run/checkpoint-000005")) << ranks.all_said();
+  EXPECT_GT(close_connections(victim), 0);
+  for (const int rank : {0, 1, 2, 3}) {
+    EXPECT_EQ(ranks.exit_code(rank), 9);
+    EXPECT_THAT(ranks.said(rank), AllOf(HasSubstr(" cannot be reached from rank "), HasSubstr("note: in step "), HasSubstr(fmt::format("this is rank {} of 4", rank))));
+    if (rank != 2) EXPECT_THAT(ranks.said(rank), HasSubstr(fmt::format("error[HN-0801]: rank 2 (process {} on ", victim)));
+  }
 }
 
 /// Where there is no interface, or no port, Open MPI ends the processes itself.
