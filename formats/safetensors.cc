@@ -192,7 +192,7 @@ std::vector<std::pair<std::string, Tensor>> read_safetensors(const std::string& 
   return tensors;
 }
 
-void write_safetensors(const std::string& path, std::span<const SafetensorsSource> tensors, const std::map<std::string, std::string>& metadata) {
+void write_safetensors(const std::string& path, std::span<const SafetensorsSource> tensors, const std::map<std::string, std::string>& metadata, const std::function<void()>& confirm) {
   const std::string header = header_text(tensors, metadata, path);
   const std::uint64_t length = header.size();
   write_file_atomically(path, [&](AtomicFile& file) {
@@ -203,6 +203,7 @@ void write_safetensors(const std::string& path, std::span<const SafetensorsSourc
       HONE_CHECK(tensor.dtype() == source.dtype and tensor.shape() == source.shape, "a tensor is not what the header says");
       file.write(tensor.bytes());
     }
+    if (confirm) confirm();
   });
 }
 

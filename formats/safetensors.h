@@ -49,7 +49,8 @@ struct SafetensorsSource {
   std::function<Tensor()> read;
 };
 
-/// Writes tensors under their names, atomically. Throws kDataName (a name twice, or "__metadata__"), kDataType (a type that the format does not have), kFileOpen, kFileWrite.
-void write_safetensors(const std::string& path, std::span<const SafetensorsSource> tensors, const std::map<std::string, std::string>& metadata = {});
+/// Writes tensors under their names, atomically. `confirm` is called when all have been read, before there is a file: it throws where there must be none.
+/// Throws kDataName (a name twice, or "__metadata__"), kDataType (a type that the format does not have), kFileOpen, kFileWrite.
+void write_safetensors(const std::string& path, std::span<const SafetensorsSource> tensors, const std::map<std::string, std::string>& metadata = {}, const std::function<void()>& confirm = {});
 
 }  // namespace hone

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "formats/safetensors.h"
 #include "runtime/plan/adapters.h"
+#include "runtime/train/weights.h"
 
 namespace hone {
 
@@ -81,13 +82,14 @@ void check_trained_file(const Recipe& recipe, const std::string& path) {
               {"write to a name that ends in .safetensors (PEFT reads adapter_model.safetensors), or compile with lora.export = \"merged\""});
 }
 
-void save_adapters(const Recipe& recipe, const Session& session, const std::string& path) {
+void save_adapters(const Recipe& recipe, const Session& session, const std::string& path, const StateReader& reader) {
   check_trained_file(recipe, path);
+  const ReadWeight read = read_by(session, reader);
   std::vector<SafetensorsSource> sources;
   for (const plan::Persistent& persistent : session.program().persistents)
     if (not persistent.exported_as.empty() and (persistent.trained or persistent.role == plan::Persistent::Role::kState))
-      sources.push_back({persistent.exported_as, persistent.initial.dtype(), persistent.initial.shape(), [&session, &persistent] { return session.read(persistent.name); }});
-  write_safetensors(path, sources, {{"format", "pt"}});
+      sources.push_back({persistent.exported_as, persistent.initial.dtype(), persistent.initial.shape(), [&read, &persistent] { return read(persistent.name); }});
+  write_safetensors(path, sources, {{"format", "pt"}}, reader.confirm);
   write_file_atomically(folder_of(path) + kConfigName, config_text(recipe, session.program()));
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/recipe.h"
 #include "runtime/session.h"
+#include "runtime/train/state_reader.h"
 
 namespace hone {
 
@@ -18,7 +19,7 @@ void check_trained_file(const Recipe& recipe, const std::string& path);
 double adapter_factor(const Recipe& recipe, const std::string& path);
 
 /// Writes the adapters, other weights that were trained, and running statistics, under plan::Persistent::exported_as, and beside them adapter_config.json, with rank and alpha: each atomically.
-/// Throws what check_trained_file() and write_safetensors() throw.
-void save_adapters(const Recipe& recipe, const Session& session, const std::string& path);
+/// Throws what check_trained_file() and write_safetensors() throw, and the reader.
+void save_adapters(const Recipe& recipe, const Session& session, const std::string& path, const StateReader& reader = {});
 
 }  // namespace hone

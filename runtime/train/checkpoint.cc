@@ -91,7 +91,7 @@ void write_checkpoint(const std::string& path, const Session& session, const Tra
   finish_replacing(path);
   make_folders(half);
   try {
-    const ReadWeight read = reader.read ? reader.read : [&](const std::string& name) { return session.read(name); };
+    const ReadWeight read = read_by(session, reader);
     save_persistents(session, [](const plan::Persistent& persistent) { return is_kept(persistent, true); }, read, For::kThisPlan, half + "/" + kModel);
     save_persistents(session, [](const plan::Persistent& persistent) { return is_kept(persistent, false); }, read, For::kThisPlan, half + "/" + kOptimizer);
     if (reader.confirm) reader.confirm();

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/diag.h"
@@ -74,8 +75,10 @@ onnx::ModelProto trained_model(std::span<const std::byte> onnx_model, const plan
   return model;
 }
 
-void export_onnx(std::span<const std::byte> onnx_model, Session& session, const std::string& path) {
-  save_model(trained_model(onnx_model, session.program(), read_for_others(session)), path);
+void export_onnx(std::span<const std::byte> onnx_model, Session& session, const std::string& path, const StateReader& reader) {
+  onnx::ModelProto model = trained_model(onnx_model, session.program(), read_for_others(session, read_by(session, reader)));
+  if (reader.confirm) reader.confirm();
+  save_model(std::move(model), path);
 }
 
 StoredWeights weights_in_onnx(const std::string& path) {

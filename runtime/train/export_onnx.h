@@ -18,8 +18,8 @@ namespace hone {
 /// lacks one of them, or has a tensor without values that is none of them.
 onnx::ModelProto trained_model(std::span<const std::byte> onnx_model, const plan::Program& program, const ReadWeight& read);
 
-/// Writes it to `path`, atomically, with the session's weights as read_for_others() gives them. Throws kFileOpen, kFileWrite too.
-void export_onnx(std::span<const std::byte> onnx_model, Session& session, const std::string& path);
+/// Writes it to `path`, atomically, with the session's weights as read_for_others() gives them. Throws kFileOpen, kFileWrite too, and what the reader throws.
+void export_onnx(std::span<const std::byte> onnx_model, Session& session, const std::string& path, const StateReader& reader = {});
 
 /// Every tensor with a name in an .onnx file, as export_onnx() writes it. Throws what load_model() throws.
 StoredWeights weights_in_onnx(const std::string& path);

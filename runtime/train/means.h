@@ -1,6 +1,7 @@
 // Loss and metrics over many batches.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -31,8 +32,10 @@ class StepRunner {
   virtual void set_weights(const NamedTensors&) {}
   /// What keeps the state after the last run. Empty: another process keeps it, or nobody.
   using KeepState = std::function<void(const StateReader&)>;
-  /// Calls `keep`, and lets other processes do so. Throws where the state must not be kept.
-  virtual void save(const KeepState& keep) {
+  /// What is kept: everything, or what other programs can use, of which replicas hold no parts.
+  enum class Kept : std::uint8_t { kAll, kModel };
+  /// Calls `keep`, and lets other processes do so, which say the same of what is kept. Throws where it must not be kept.
+  virtual void save(const KeepState& keep, Kept /*what*/ = Kept::kAll) {
     if (keep) keep({});
   }
 };

@@ -51,9 +51,9 @@ void add_elements(const void* from, std::span<double> to) {
 /// Reads states of which each replica has a part, if the optimizer's work is shared: all processes gather the same ones in the same order, each when the one that keeps them comes to it.
 class GatheredStates {
  public:
-  /// `keeps`: does this process keep them? If none does, nothing is gathered.
-  GatheredStates(Replicas& replicas, bool keeps) : replicas_(replicas) {
-    if (replicas.optimizer_shares() <= 1) return;
+  /// `keeps`: does this process keep them? If none does, nothing is gathered, and nothing of what has no such states.
+  GatheredStates(Replicas& replicas, StepRunner::Kept what, bool keeps) : replicas_(replicas) {
+    if (replicas.optimizer_shares() <= 1 or what == StepRunner::Kept::kModel) return;
     std::int32_t is_kept = keeps ? 1 : 0;
     if (replicas.processes() > 1) {
       const ExchangedTensor flag = {DType::kI32, 1, &is_kept};
@@ -204,10 +204,10 @@ void ReplicaRunner::share() {
 }
 
 /// Weights are compared when they have been read to be kept, and as they were read: a bit that flips before that would come back in every process that goes on from there.
-void ReplicaRunner::save(const KeepState& keep) {
+void ReplicaRunner::save(const KeepState& keep, Kept what) {
   do_in_step(step_, [&] {
     share();
-    GatheredStates gathered(replicas_, static_cast<bool>(keep));
+    GatheredStates gathered(replicas_, what, static_cast<bool>(keep));
     const bool compares = compare_every_ > 0 and replicas_.processes() > 1;
     Hashes hashes;
     bool is_confirmed = false;

@@ -25,7 +25,7 @@ class ReplicaRunner : public StepRunner {
   void share_weights() { weights_are_shared_ = false; }
   /// Updates before those that are made here, for what is said of errors.
   void set_step(std::int64_t step) { step_ = step; }
-  /// Between processes, before the first step, before each save and every so many updates: all must have the same weights and states, else kPeer. 0: only before the first step.
+  /// Between processes, before the first step, before each save counts and every so many updates: all must have the same weights and states, else kPeer. 0: only before the first step.
   void compare_every(std::int64_t steps) { compare_every_ = steps; }
   /// Why training should end.
   struct Wishes {
@@ -43,7 +43,7 @@ class ReplicaRunner : public StepRunner {
   NamedTensors weights() override { return first_.weights(); }
   void set_weights(const NamedTensors& weights) override;
   /// Where replicas hold parts of states, who keeps them gets them whole, one after the other.
-  void save(const KeepState& keep) override;
+  void save(const KeepState& keep, Kept what = Kept::kAll) override;
 
  private:
   /// What one local replica does.

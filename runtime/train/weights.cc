@@ -38,11 +38,11 @@ StoredWeights weights_in(const std::string& path) {
 /// What others have a weight as.
 DType type_outside(const plan::Persistent& persistent) { return persistent.narrowed ? persistent.narrowed->outside : persistent.initial.dtype(); }
 
-Tensor read_widened(const Session& session, const plan::Persistent& persistent) {
-  const Tensor stored = session.read(persistent.name);
+Tensor read_widened(const ReadWeight& read, const plan::Persistent& persistent) {
+  const Tensor stored = read(persistent.name);
   if (not persistent.narrowed) return stored;
   const auto& [outside, scales, axis] = *persistent.narrowed;
-  return widened({stored, scales.empty() ? Tensor{} : session.read(scales)}, axis, outside);
+  return widened({stored, scales.empty() ? Tensor{} : read(scales)}, axis, outside);
 }
 
 /// The file's tensor as the session wants it; what does not fit goes to `problems`.
@@ -103,15 +103,20 @@ std::vector<std::pair<std::string, Tensor>> adapters_from(const StoredWeights& s
 
 }  // namespace
 
-ReadWeight read_for_others(Session& session) {
+ReadWeight read_by(const Session& session, const StateReader& reader) {
+  if (reader.read) return reader.read;
+  return [&session](const std::string& name) { return session.read(name); };
+}
+
+ReadWeight read_for_others(Session& session, ReadWeight read) {
   std::set<std::string> merged;
   if (session.has_entry(plan::kMergedWeights)) {
     session.run(plan::kMergedWeights, {});
     for (const plan::Result& result : session.entry(plan::kMergedWeights).results) merged.insert(result.name);
   }
-  return [&session, merged = std::move(merged)](const std::string& name) {
+  return [&session, merged = std::move(merged), read = std::move(read)](const std::string& name) {
     if (merged.contains(name)) return session.result_tensor(name);
-    return read_widened(session, *std::ranges::find(session.program().persistents, name, &plan::Persistent::name));
+    return read_widened(read, *std::ranges::find(session.program().persistents, name, &plan::Persistent::name));
   };
 }
 
@@ -140,22 +145,22 @@ void load_weights(Session& session, const Recipe& recipe, const std::string& pat
   for (const auto& [name, value] : values) write_weight(session, *std::ranges::find(session.program().persistents, name, &plan::Persistent::name), value);
 }
 
-void save_weights(std::span<const std::byte> onnx_model, Session& session, const std::string& path) {
-  if (not is_safetensors(path)) return export_onnx(onnx_model, session, path);
-  save_persistents(session, [](const plan::Persistent& persistent) { return persistent.in_model; }, read_for_others(session), For::kOthers, path);
+void save_weights(std::span<const std::byte> onnx_model, Session& session, const std::string& path, const StateReader& reader) {
+  if (not is_safetensors(path)) return export_onnx(onnx_model, session, path, reader);
+  save_persistents(session, [](const plan::Persistent& persistent) { return persistent.in_model; }, read_for_others(session, read_by(session, reader)), For::kOthers, path, reader.confirm);
 }
 
-void save_trained(const Recipe& recipe, std::span<const std::byte> onnx_model, Session& session, const std::string& path) {
-  if (exports_adapters_alone(recipe)) save_adapters(recipe, session, path);
-  else save_weights(onnx_model, session, path);
+void save_trained(const Recipe& recipe, std::span<const std::byte> onnx_model, Session& session, const std::string& path, const StateReader& reader) {
+  if (exports_adapters_alone(recipe)) save_adapters(recipe, session, path, reader);
+  else save_weights(onnx_model, session, path, reader);
 }
 
-void save_persistents(const Session& session, const std::function<bool(const plan::Persistent&)>& is_wanted, const ReadWeight& read, For whom, const std::string& path) {
+void save_persistents(const Session& session, const std::function<bool(const plan::Persistent&)>& is_wanted, const ReadWeight& read, For whom, const std::string& path, const std::function<void()>& confirm) {
   std::vector<SafetensorsSource> sources;
   for (const plan::Persistent& persistent : session.program().persistents)
     if (is_wanted(persistent))
       sources.push_back({persistent.name, whom == For::kOthers ? type_outside(persistent) : persistent.initial.dtype(), persistent.initial.shape(), [&read, &persistent] { return read(persistent.name); }});
-  write_safetensors(path, sources, {{"format", "pt"}});  // what the readers of others ask for
+  write_safetensors(path, sources, {{"format", "pt"}}, confirm);  // what the readers of others ask for
 }
 
 void set_random_seed(Session& session, std::int64_t seed) {

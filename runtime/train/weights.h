@@ -13,6 +13,7 @@
 #include "base/recipe.h"
 #include "base/tensor.h"
 #include "runtime/session.h"
+#include "runtime/train/state_reader.h"
 
 namespace hone {
 
@@ -28,9 +29,11 @@ using StoredWeights = std::map<std::string, StoredWeight, std::less<>>;
 /// Gives a persistent tensor by name, in plain layout.
 using ReadWeight = std::function<Tensor(const std::string& name)>;
 
+/// As `reader` does; as the session has them, which it does not outlive, where that is empty.
+ReadWeight read_by(const Session& session, const StateReader& reader);
 /// The session's weights as those want them who know nothing of adapters: with them added (plan::kMergedWeights, which is run here, where the plan has it: results of
-/// earlier runs are gone). It lives no longer than the session.
-ReadWeight read_for_others(Session& session);
+/// earlier runs are gone). Those that are no such sums are read by `read`. It lives no longer than the session.
+ReadWeight read_for_others(Session& session, ReadWeight read);
 
 /// Gives the session the weights in `path`: an .onnx file with the plan's names, as save_weights() writes it, a .safetensors file, or a checkpoint's folder. Throws
 /// kPlanMismatch that lists every weight which is missing there or has another shape or kind of type; then nothing has changed.
@@ -39,16 +42,16 @@ ReadWeight read_for_others(Session& session);
 void load_weights(Session& session, const Recipe& recipe, const std::string& path);
 
 /// Writes the session's weights, as read_for_others() gives them, and running statistics, atomically: a name that ends in .safetensors gets them alone, by name; any other the model that came in
-/// (Plan::onnx_model) with them in it. Throws what export_onnx() and write_safetensors() throw.
-void save_weights(std::span<const std::byte> onnx_model, Session& session, const std::string& path);
+/// (Plan::onnx_model) with them in it. Throws what export_onnx() and write_safetensors() throw, and the reader.
+void save_weights(std::span<const std::byte> onnx_model, Session& session, const std::string& path, const StateReader& reader = {});
 
 /// What a training run leaves: save_weights(), or with lora.export = "separate" the adapters alone (runtime/train/adapter_files.h).
-void save_trained(const Recipe& recipe, std::span<const std::byte> onnx_model, Session& session, const std::string& path);
+void save_trained(const Recipe& recipe, std::span<const std::byte> onnx_model, Session& session, const std::string& path, const StateReader& reader = {});
 
 /// Who reads a file: this plan again, which keeps frozen weights in less (plan::Persistent::narrowed), or others.
 enum class For : std::uint8_t { kThisPlan, kOthers };
-/// Writes those of the session's weights and states that `is_wanted` names, as `read` gives them, as .safetensors, atomically. Throws what write_safetensors() throws.
-void save_persistents(const Session& session, const std::function<bool(const plan::Persistent&)>& is_wanted, const ReadWeight& read, For whom, const std::string& path);
+/// Writes those of the session's weights and states that `is_wanted` names, as `read` gives them, as .safetensors, atomically, if `confirm` agrees. Throws what write_safetensors() throws.
+void save_persistents(const Session& session, const std::function<bool(const plan::Persistent&)>& is_wanted, const ReadWeight& read, For whom, const std::string& path, const std::function<void()>& confirm = {});
 
 /// What the step's random numbers follow from; a plan begins with the seed that it was compiled with.
 void set_random_seed(Session& session, std::int64_t seed);

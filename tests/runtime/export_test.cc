@@ -4,7 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/collective/thread_communicators.h"
 #include "runtime/train/json_line.h"
+#include "runtime/train/replica_runner.h"
 #include "tests/support/temp_folder.h"
 
 namespace hone {
@@ -12,6 +20,7 @@ namespace {
 
 using test::expect_error;
 using test::TempFolder;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 onnx::TensorProto* add_initializer(onnx::ModelProto& model, const std::string& name, const Tensor& value) {
@@ -125,6 +134,64 @@ TEST(ExportOnnx, PlanWhoseModelLacksAWeightIsDamaged) {
   const Session fewer(plan, {});
   expect_error(Code::kPlanFormat, "the tensor \"w\" of the model in the plan has no values",
                [&] { trained_model(plan.onnx_model, fewer.program(), [&](const std::string& name) { return fewer.read(name); }); });
+}
+
+/// Two processes that hold a plan's weights, and save them as hone-run does: the first one writes.
+struct TwoThatSave {
+  using Meanwhile = std::function<void(Session&)>;
+  std::array<Meanwhile, 2> before;       ///< in each, when all have the first one's weights
+  Meanwhile between = [](Session&) {};  ///< in the first, when it has read them
+  std::array<std::string, 2> said = {};
+
+  void save(const std::string& path) {
+    const plan::Plan plan = plan_with(0.5f);
+    ThreadCommunicators processes(2);
+    const auto run = [&](int rank) {
+      Replicas replicas(plan, {.processes = &processes.of(rank)}, {});
+      ReplicaRunner runner(replicas, "");
+      runner.compare_every(100);
+      runner.set_step(7);
+      runner.save({});
+      before[static_cast<std::size_t>(rank)](replicas.session());
+      const auto keep = [&](const StateReader& reader) {
+        const auto confirm = [&] {
+          between(replicas.session());
+          reader.confirm();
+        };
+        save_trained(Recipe{}, plan.onnx_model, replicas.session(), path, {reader.read, confirm});
+      };
+      try {
+        runner.save(rank == 0 ? StepRunner::KeepState(keep) : StepRunner::KeepState(), StepRunner::Kept::kModel);
+      } catch (const Error& error) { said[static_cast<std::size_t>(rank)] = error.what(); }
+    };
+    std::jthread second(run, 1);
+    run(0);
+  }
+};
+
+void nothing(Session&) {}
+void flip(Session& session) { session.write("h", Tensor::of<float>({2}, std::vector<float>{1.5F, 1.5000001F})); }
+void flip_back(Session& session) { session.write("h", Tensor::of<float>({2}, std::vector<float>{1.5F, 1.5F})); }
+
+TEST(SaveTrained, CountsWhereAllReplicasHaveTheseWeights) {
+  const TempFolder folder;
+  for (const char* name : {"trained.onnx", "trained.safetensors"}) {
+    TwoThatSave both{.before = {nothing, nothing}};
+    both.save(folder / name);
+    EXPECT_THAT(both.said, ::testing::Each(""));
+    EXPECT_THAT(folder.names(), ::testing::Contains(name));
+  }
+}
+
+/// Whichever changed, and also where what was read is no longer what stands in memory.
+TEST(SaveTrained, LeavesNoFileWhereAReplicaHasOtherWeights) {
+  const TempFolder folder;
+  for (const char* name : {"trained.onnx", "trained.safetensors"})
+    for (TwoThatSave both : {TwoThatSave{.before = {flip, nothing}}, TwoThatSave{.before = {nothing, flip}}, TwoThatSave{.before = {flip, nothing}, .between = flip_back}}) {
+      both.save(folder / name);
+      for (const std::string& said : both.said) EXPECT_THAT(said, AllOf(HasSubstr("rank 1 of 2 has other weights"), HasSubstr("in step 7")));
+      EXPECT_THAT(folder.names(), ::testing::IsEmpty());
+    }
 }
 
 TEST(JsonLine, EscapesAndKeepsNineDigits) {

@@ -163,7 +163,9 @@ int finish_training(Job& job, const Recipe& recipe, const Arguments& arguments, 
     const bool takes_averages = result.end != TrainResult::End::kStopRequested and result.restored_epoch == 0;
     if (takes_averages) job.replicas.gather_states(true, plan::kEmaSuffix);
     const bool averaged = takes_averages and take_averages(job.session);
-    if (not arguments.out.empty()) save_trained(recipe, job.plan.onnx_model, job.session, arguments.out);
+    StepRunner::KeepState keep;
+    if (not arguments.out.empty()) keep = [&](const StateReader& reader) { save_trained(recipe, job.plan.onnx_model, job.session, arguments.out, reader); };
+    job.runner->save(keep, StepRunner::Kept::kModel);  // in all processes
     progress.say(ending_text(recipe, arguments, result));
     if (averaged and not arguments.out.empty()) progress.say("Its weights are the moving averages of those that were trained (train.ema_decay)");
   }
