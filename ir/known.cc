@@ -1,6 +1,8 @@
 #include "ir/known.h"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
 
 #include "ir/op.h"
 
@@ -15,7 +17,8 @@ class DimEvaluator {
  public:
   DimEvaluator(const Graph& graph, const Node& node, const Kernel& kernel) : graph_(graph), node_(node), kernel_(kernel) {}
 
-  std::vector<std::int64_t> index;  // of all axes
+  std::vector<std::int64_t> index;         // of all axes
+  std::vector<std::optional<Dim>> temps;  // results of the reductions so far
 
   std::optional<Dim> operator()(ExprId id) const {
     const Expr& expr = kernel_.exprs[id];
@@ -24,6 +27,7 @@ class DimEvaluator {
       case ScalarOp::kIndex: return Dim(index[expr.slot]);
       case ScalarOp::kSize: return expr.size;
       case ScalarOp::kLoad: return load(expr);
+      case ScalarOp::kTemp: return expr.slot < temps.size() ? temps[expr.slot] : std::nullopt;
       case ScalarOp::kCast: return is_float(kernel_.exprs[expr.operands[0]].dtype) or is_float(expr.dtype) ? std::nullopt : (*this)(expr.operands[0]);
       case ScalarOp::kNeg: {
         const auto a = (*this)(expr.operands[0]);
@@ -124,6 +128,52 @@ std::optional<std::vector<Dim>> known_contents(const Tensor& tensor) {
 
 namespace {
 
+/// Sets the axes' indices to those of point `i`, row-major.
+void set_point(const Kernel& kernel, std::span<const std::uint32_t> axes, std::int64_t i, std::vector<std::int64_t>& index) {
+  for (std::size_t k = axes.size(); k-- > 0; i /= kernel.axes[axes[k]].extent.value()) index[axes[k]] = i % kernel.axes[axes[k]].extent.value();
+}
+
+/// How many points the axes have; nothing if that is a symbol, or more than known operands hold.
+std::optional<std::int64_t> points_of(const Kernel& kernel, std::span<const std::uint32_t> axes) {
+  std::int64_t count = 1;
+  for (const std::uint32_t axis : axes) {
+    const Dim& extent = kernel.axes[axis].extent;
+    if (not extent.is_constant() or (count *= std::min(extent.value(), kMostElements + 1)) > kMostElements) return std::nullopt;
+  }
+  return count;
+}
+
+std::optional<Dim> combined(ReduceKind kind, const Dim& a, const Dim& b) {
+  switch (kind) {
+    case ReduceKind::kSum: return a + b;
+    case ReduceKind::kProd: return a * b;
+    case ReduceKind::kMax: return max(a, b);
+    case ReduceKind::kMin: return min(a, b);
+    default: return std::nullopt;  // positions of sizes are not known
+  }
+}
+
+/// What the phase's reductions give at the outer point where `evaluate` is. False: not known.
+bool reduce_phase(const Kernel& kernel, const Phase& phase, DimEvaluator& evaluate) {
+  const auto points = points_of(kernel, phase.inner);
+  if (not points or not phase.stores.empty()) return false;
+  for (const Reduction& reduction : phase.reductions) {
+    std::optional<Dim> total;
+    if (reduction.kind == ReduceKind::kSum) total = 0;
+    if (reduction.kind == ReduceKind::kProd) total = 1;
+    for (std::int64_t i = 0; i < *points; ++i) {
+      set_point(kernel, phase.inner, i, evaluate.index);
+      const auto value = evaluate(reduction.value);
+      if (not value) return false;
+      total = total ? combined(reduction.kind, *total, *value) : value;
+    }
+    if (not total) return false;
+    evaluate.temps.resize(std::max<std::size_t>(evaluate.temps.size(), reduction.temp + 1));
+    evaluate.temps[reduction.temp] = *total;
+  }
+  return true;
+}
+
 /// Throws kTooLarge where sizes overflow.
 std::optional<std::vector<Dim>> contents_of(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
@@ -134,15 +184,20 @@ std::optional<std::vector<Dim>> contents_of(const Graph& graph, NodeId id) {
   for (const ValueId operand : node.operands)
     if (operand.valid() and not graph.value(operand).known) return std::nullopt;
   const Kernel kernel = kernel_of(graph, id);
-  if (kernel.phases.size() != 1 or not kernel.phases[0].inner.empty() or kernel.phases[0].stores.size() != 1) return std::nullopt;
+  if (kernel.phases.empty()) return std::nullopt;
+  const Phase& last = kernel.phases.back();
+  if (not last.inner.empty() or not last.reductions.empty() or last.stores.size() != 1) return std::nullopt;
+  std::vector<std::uint32_t> outer(kernel.outer_count);
+  std::iota(outer.begin(), outer.end(), 0U);
   DimEvaluator evaluate(graph, node, kernel);
   evaluate.index.resize(kernel.axes.size());
   const std::int64_t count = element_count(result.type.shape).value();
   std::vector<Dim> contents;
   for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t rest = i;
-    for (std::size_t axis = kernel.outer_count; axis-- > 0; rest /= kernel.axes[axis].extent.value()) evaluate.index[axis] = rest % kernel.axes[axis].extent.value();
-    const auto value = evaluate(kernel.phases[0].stores[0].value);
+    set_point(kernel, outer, i, evaluate.index);
+    for (std::size_t phase = 0; phase + 1 < kernel.phases.size(); ++phase)
+      if (not reduce_phase(kernel, kernel.phases[phase], evaluate)) return std::nullopt;
+    const auto value = evaluate(last.stores[0].value);
     if (not value) return std::nullopt;
     contents.push_back(*value);
   }

@@ -128,6 +128,24 @@ void bind_inputs(ModelProto& model, const std::map<std::string, Tensor>& values,
   }
 }
 
+/// All inputs of a Keras model share their first axis, the batch, and tf2onnx gives each a made-up name of its own there: "unk__12".
+void learn_batch_of_keras(const ModelProto& model, Symbols& symbols) {
+  if (model.producer_name() != "tf2onnx") return;
+  std::set<std::string_view> initializers;
+  for (const TensorProto& tensor : model.graph().initializer()) initializers.insert(tensor.name());
+  std::vector<Dim> batches;
+  for (const ValueInfoProto& input : model.graph().input()) {
+    const TensorShapeProto& shape = input.type().tensor_type().shape();
+    if (initializers.contains(input.name()) or shape.dim_size() == 0) continue;
+    const auto& first = shape.dim(0);
+    const bool is_made_up = not first.has_dim_value() and (first.dim_param().empty() or first.dim_param().starts_with("unk__"));
+    if (is_made_up) batches.push_back(symbols.declared(input.name(), shape)[0]);
+  }
+  std::vector<std::pair<Dim, Dim>> equations;
+  for (std::size_t i = 1; i < batches.size(); ++i) equations.emplace_back(batches[0], batches[i]);
+  symbols.learn(equations);
+}
+
 /// A broken file may have millions of problems; nobody reads more than the first.
 [[noreturn]] void throw_problems(const Diags& diags) {
   constexpr std::size_t kMostProblems = 200;
@@ -164,6 +182,7 @@ Imported import_parts(ModelProto given, const std::string& file_name, const std:
     for (const auto& [name, size] : options.dims)
       if (size < 0) throw Error(Code::kUsage, fmt::format("the size {} cannot be {}", quoted(name), size), {}, {"it is a number of elements"});
     Symbols symbols(options.dims);
+    learn_batch_of_keras(model, symbols);
     if (model.graph().output_size() == 0)
       common.error(Code::kBadGraph, "the model has no outputs", file, {"name what it computes in graph.output, or export it again"});
     std::optional<TrainingInfo> training;

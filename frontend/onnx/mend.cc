@@ -108,11 +108,23 @@ std::string own_name(const MendModel& m, const std::string& weight, const Place&
   return m.is_free(name) ? name : fmt::format("{}:{}", name, place.readers[0].operand);
 }
 
+/// Do recurrent layers read it as their bias, each beside a weight of its own? Fresh ones differ in nothing else: zeros, and ones for the forget gate.
+bool is_bias_of_recurrent_layers(const MendModel& m, const std::string& weight) {
+  std::set<std::string> beside;
+  for (const Reader& reader : m.readers(weight)) {
+    if (reader.node < 0 or reader.operand != kRecurrentBias or not is_recurrent(m.graph().node(reader.node))) return false;
+    beside.insert(m.graph().node(reader.node).input(kRecurrentWeight));
+  }
+  return beside.size() == m.readers(weight).size();
+}
+
 void keep_layers_apart(MendModel& m) {
   for (const std::string& weight : m.weights()) {
     if (m.readers(weight).size() < 2 or m.is_tied_by_name(weight)) continue;
     const auto values = m.values(weight);
-    if (not values or not all_elements_equal(*values)) continue;
+    if (not values) continue;
+    const bool has_equal_elements = all_elements_equal(*values);
+    if (not has_equal_elements and not is_bias_of_recurrent_layers(m, weight)) continue;
     const std::vector<Place> places = places_of(m, weight, *values);
     if (places.size() < 2) continue;
     std::vector<std::string> names;
@@ -121,8 +133,8 @@ void keep_layers_apart(MendModel& m) {
       m.copy_weight(weight, names.back());
       for (const Reader& reader : places[i].readers) m.redirect(reader, names.back());
     }
-    m.warn(fmt::format("the weight {} has equal elements only and is read by {} layers: it is trained apart for each, as {} too", quoted(weight), places.size(),
-                       list_of(names)),
+    m.warn(fmt::format("the weight {} {} and is read by {} layers: it is trained apart for each, as {} too", quoted(weight),
+                       has_equal_elements ? "has equal elements only" : "is a bias", places.size(), list_of(names)),
            {"exporters merge weights that are equal when they export, such as the scales of a fresh model",
             fmt::format("if it is one weight, say so: [model] tie = [{}]", quoted(weight))});
   }
@@ -188,15 +200,34 @@ bool looks_like_weight(const TensorProto& tensor) {
   return dtype and is_float(*dtype) and info(*dtype).bits >= 16 and most > 1;
 }
 
-/// PyTorch's older exporter makes initializers of a module's parameters and buffers, and nodes of constants; what it folds it calls "onnx::Mul_12".
+/// Where recurrent layers begin. Zeros there are what frameworks begin with, and the size of the batch is one of their axes where it was fixed when exporting.
+bool is_first_state(const MendModel& m, const std::string& name) {
+  const std::vector<Reader>& readers = m.readers(name);
+  const auto begins = [&](const Reader& reader) { return reader.node >= 0 and reader.operand >= kRecurrentFirstState and reader.operand <= kRecurrentFirstState + 1 and is_recurrent(m.graph().node(reader.node)); };
+  if (readers.empty() or not std::all_of(readers.begin(), readers.end(), begins)) return false;
+  const auto values = m.values(name);
+  return values and std::all_of(values->bytes().begin(), values->bytes().end(), [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+/// Does every reader take it for what a category that is not meant and one that is are written as? A gradient would reach these numbers, and nobody learns them.
+bool is_one_hot_values(const MendModel& m, const std::string& name) {
+  const std::vector<Reader>& readers = m.readers(name);
+  return not readers.empty() and std::all_of(readers.begin(), readers.end(), [&](const Reader& reader) {
+    return reader.node >= 0 and reader.operand == 2 and m.graph().node(reader.node).op_type() == "OneHot";
+  });
+}
+
+/// PyTorch's older exporter makes initializers of a module's parameters and buffers, and nodes of constants; what it folds it calls "onnx::Mul_12". tf2onnx calls
+/// variables of TensorFlow after the node that read them.
 bool is_scalar_of_module(const MendModel& m, const TensorProto& tensor) {
-  return m.is_from_pytorch() and not m.program().is_recorded() and tensor.dims_size() == 0 and tensor.data_type() == TensorProto::FLOAT and
-         tensor.name().find("::") == std::string::npos and not tensor.name().starts_with("/");
+  if (tensor.dims_size() != 0 or tensor.data_type() != TensorProto::FLOAT) return false;
+  if (m.is_from_keras()) return tensor.name().ends_with("/ReadVariableOp:0");
+  return m.is_from_pytorch() and not m.program().is_recorded() and tensor.name().find("::") == std::string::npos and not tensor.name().starts_with("/");
 }
 
 Roles told_roles(const MendModel& m) {
   Roles roles;
-  std::vector<std::string> constants, scalars;
+  std::vector<std::string> constants, scalars, first_states;
   for (const TensorProto& tensor : m.graph().initializer()) {
     const std::string& name = tensor.name();
     const Origin origin = m.program().origin_of(name);
@@ -207,13 +238,22 @@ Roles told_roles(const MendModel& m) {
       roles.of.emplace(name, Role::kWeight);
       scalars.push_back(name);
     }
+    if (origin == Origin::kUnknown and looks_like_weight(tensor) and not m.is_trained_by_name(name) and is_first_state(m, name)) {
+      roles.of.emplace(name, Role::kConstant);
+      first_states.push_back(name);
+    }
+    if (not m.is_trained_by_name(name) and is_one_hot_values(m, name)) roles.of.emplace(name, Role::kConstant);
     if (origin != Origin::kConstant or statistic or m.is_trained_by_name(name) or not looks_like_weight(tensor)) continue;
     roles.of.emplace(name, Role::kConstant);
     constants.push_back(name);
   }
   if (not scalars.empty())
-    m.warn(fmt::format("taken for {} of one number, as PyTorch keeps temperatures and gates, and trained: {}", scalars.size() == 1 ? "a parameter" : "parameters", list_of(scalars)),
+    m.warn(fmt::format("taken for {} of one number, as {} keeps temperatures and gates, and trained: {}", scalars.size() == 1 ? "a parameter" : "parameters",
+                       m.is_from_keras() ? "Keras" : "PyTorch", list_of(scalars)),
            {"if it is a buffer, say so: model.freeze"});
+  if (not first_states.empty())
+    m.warn(fmt::format("recurrent layers begin with {}, which {} zero; not trained", list_of(first_states), first_states.size() == 1 ? "is" : "are"),
+           {"model.train_only may name what is to be learned all the same"});
   if (not constants.empty())
     m.warn(fmt::format("by the exporter's account {} no parameter{} of the model: {}; not trained", constants.size() == 1 ? "this is" : "these are", constants.size() == 1 ? "" : "s",
                        list_of(constants)),

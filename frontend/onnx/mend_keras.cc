@@ -20,9 +20,7 @@ std::int64_t integer_attribute(const NodeProto& node, std::string_view name) {
 
 /// A GRU that resets behind its product has two biases in Keras, too.
 bool has_single_bias(const NodeProto& node) {
-  const std::string& type = node.op_type();
-  return node.domain().empty() and node.input_size() > 3 and
-         (type == "LSTM" or type == "RNN" or (type == "GRU" and integer_attribute(node, "linear_before_reset") == 0));
+  return is_recurrent(node) and node.input_size() > kRecurrentBias and (node.op_type() != "GRU" or integer_attribute(node, "linear_before_reset") == 0);
 }
 
 /// Are all rows zero from column `first` on?
@@ -37,11 +35,11 @@ bool is_zero_from(const Tensor& tensor, std::int64_t first) {
 void learn_single_biases(const MendModel& m, Roles& roles) {
   std::vector<std::string> names;
   for (const NodeProto& node : m.graph().node()) {
-    if (not has_single_bias(node) or not m.is_weight(node.input(3)) or m.is_trained_by_name(node.input(3))) continue;
-    const auto values = m.values(node.input(3));
+    if (not has_single_bias(node) or not m.is_weight(node.input(kRecurrentBias)) or m.is_trained_by_name(node.input(kRecurrentBias))) continue;
+    const auto values = m.values(node.input(kRecurrentBias));
     if (not values or values->shape().size() != 2 or values->shape()[1] % 2 != 0) continue;
     const std::int64_t half = values->shape()[1] / 2;
-    if (half > 0 and is_zero_from(*values, half) and roles.learned_columns.emplace(node.input(3), half).second) names.push_back(node.input(3));
+    if (half > 0 and is_zero_from(*values, half) and roles.learned_columns.emplace(node.input(kRecurrentBias), half).second) names.push_back(node.input(kRecurrentBias));
   }
   if (not names.empty())
     m.warn(fmt::format("recurrent layers of Keras have one bias, and ONNX's have two: the second half of {} stays as it is, zero", list_of(names)),

@@ -45,4 +45,8 @@ bool is_weight_position(const NodeProto& node, int i) {
   return is_parameter(node.op_type(), i) or (i >= 1 and node.op_type().ends_with("Normalization"));
 }
 
+bool is_recurrent(const NodeProto& node) {
+  return (node.domain().empty() or node.domain() == "ai.onnx") and (node.op_type() == "LSTM" or node.op_type() == "GRU" or node.op_type() == "RNN");
+}
+
 }  // namespace hone::onnx

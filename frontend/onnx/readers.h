@@ -20,4 +20,8 @@ std::unordered_map<std::string, std::vector<Reader>> readers_of(const GraphProto
 /// Is operand `i` of the node where models keep what they learn: a weight, bias, scale or running statistic?
 bool is_weight_position(const NodeProto& node, int i);
 
+/// Operands of RNN, GRU and LSTM.
+inline constexpr int kRecurrentWeight = 1, kRecurrentBias = 3, kRecurrentFirstState = 5;
+bool is_recurrent(const NodeProto& node);
+
 }  // namespace hone::onnx

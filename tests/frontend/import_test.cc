@@ -152,6 +152,27 @@ TEST(Import, KeepsNamesApartThatDifferInOddCharacters) {
   EXPECT_NE(model.type("y"), model.type("z"));
 }
 
+/// x [N,3,4] reshaped to what `op_type` makes of its first two sizes, and 4: tf2onnx writes einsum so.
+std::string type_reduced(const std::string& op_type) {
+  TestModel model;
+  model.input("x", {"N", 3, 4}).initializer("first", ints({0, 1})).initializer("four", ints({-1})).initializer("axes", ints({0})).output("y");
+  model.node("Shape", {"x"}, {"shape"});
+  model.node("Gather", {"shape", "first"}, {"sizes"});
+  const bool has_axes_operand = op_type == "ReduceSum";
+  const TestNode node = model.node(op_type, has_axes_operand ? std::vector<std::string>{"sizes", "axes"} : std::vector<std::string>{"sizes"}, {"size"});
+  if (not has_axes_operand) TestNode(node).set("axes", std::vector<std::int64_t>{0});
+  model.node("Concat", {"four", "size"}, {"target"}).set("axis", 0);
+  model.node("Reshape", {"x", "target"}, {"y"});
+  return model.type();
+}
+
+TEST(Import, FoldsReductionsOfSizes) {
+  EXPECT_EQ(type_reduced("ReduceProd"), "f32[4,3*N]");
+  EXPECT_EQ(type_reduced("ReduceSum"), "f32[(12*N) floordiv (N + 3),N + 3]");
+  EXPECT_EQ(type_reduced("ReduceMax"), "f32[(12*N) floordiv (max(3, N)),max(3, N)]");
+  EXPECT_EQ(type_reduced("ReduceMin"), "f32[(12*N) floordiv (min(3, N)),min(3, N)]");
+}
+
 TEST(Import, FoldsShapeArithmetic) {
   TestModel model;
   model.input("x", {"N", "C", 4, 6}).output("y");

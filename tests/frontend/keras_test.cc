@@ -139,6 +139,90 @@ TEST(KerasRecurrent, ComputesWithWeightsThatComeLater) {
   EXPECT_THAT(ops_of(recurrent("RNN", 1, 0).import().graph), HasSubstr("stop_gradient")) << "the second half is read, not replaced by zeros";
 }
 
+/// Two layers that the exporter gave one bias.
+TestModel sharing_bias(const char* second_weight) {
+  TestModel model;
+  model.proto.set_producer_name("tf2onnx");
+  model.input("x", {4, "N", 2}).initializer("W", wavy({1, 2, 2})).initializer("W2", wavy({1, 2, 2})).initializer("R", wavy({1, 2, 2})).initializer("B", f32({1, 4}, {1, 0, 0, 0})).output("y");
+  model.node("RNN", {"x", "W", "R", "B"}, {"", "h"}).named("rnn_1").set("hidden_size", 2);
+  model.node("RNN", {"x", second_weight, "R", "B", "", "h"}, {"y"}).named("rnn_2").set("hidden_size", 2);
+  return model;
+}
+
+std::vector<std::string> weights_of(const TestModel& model, const onnx::ImportOptions& options = {}) {
+  std::vector<std::string> names;
+  const Graph graph = model.import(options).graph;
+  for (const Input& input : graph.inputs())
+    if (input.role == Role::kWeight) names.push_back(input.name);
+  return names;
+}
+
+TEST(KerasRecurrent, DoesNotShareItsBias) {
+  EXPECT_THAT(weights_of(sharing_bias("W2")), ElementsAre("W", "W2", "R", "B", "B@rnn_2"));
+  EXPECT_THAT(warnings_of(sharing_bias("W2")), HasSubstr("the weight \"B\" is a bias and is read by 2 layers: it is trained apart for each, as \"B@rnn_2\" too"));
+  EXPECT_THAT(weights_of(sharing_bias("W")), ElementsAre("W", "W2", "R", "B")) << "one layer, called twice";
+  EXPECT_THAT(weights_of(sharing_bias("W2"), {.mend = {.tie = {"B"}}}), ElementsAre("W", "W2", "R", "B"));
+}
+
+/// A layer for batches of four, with the state that it begins with in the file.
+TestModel beginning_with(const Tensor& state) {
+  TestModel model;
+  model.input("x", {3, 4, 2}).initializer("W", wavy({1, 2, 2})).initializer("R", wavy({1, 2, 2})).initializer("h0", state).output("y");
+  model.node("RNN", {"x", "W", "R", "", "", "h0"}, {"y"}).set("hidden_size", 2);
+  return model;
+}
+
+TEST(RecurrentFirstState, OfZerosIsNoWeight) {
+  const TestModel zeros = beginning_with(f32({1, 4, 2}, std::vector<float>(8)));
+  EXPECT_THAT(weights_of(zeros), ElementsAre("W", "R"));
+  EXPECT_THAT(warnings_of(zeros), HasSubstr("recurrent layers begin with \"h0\", which is zero; not trained"));
+  EXPECT_THAT(weights_of(zeros, {.mend = {.train_only = {"h0"}}}), ElementsAre("W", "R", "h0")) << "named by the recipe";
+  EXPECT_THAT(weights_of(beginning_with(wavy({1, 4, 2}))), ElementsAre("W", "R", "h0")) << "somebody has learned it";
+}
+
+TEST(RecurrentFirstState, ThatOthersReadIsAWeight) {
+  TestModel model = beginning_with(f32({1, 4, 2}, std::vector<float>(8)));
+  model.node("Identity", {"h0"}, {"copy"});
+  model.output("copy");
+  EXPECT_THAT(weights_of(model), Contains("h0"));
+}
+
+// --- Variables of one number, and batches ---
+
+TEST(KerasScalars, AreTrainedWhereTheyAreVariables) {
+  TestModel model;
+  model.proto.set_producer_name("tf2onnx");
+  model.input("x", {"N", 3}).initializer("net/mul/ReadVariableOp:0", f32({}, {2})).initializer("net/add/y:0", f32({}, {1e-6F})).output("y");
+  model.node("Mul", {"x", "net/mul/ReadVariableOp:0"}, {"h"});
+  model.node("Add", {"h", "net/add/y:0"}, {"y"});
+  EXPECT_THAT(weights_of(model), ElementsAre("net/mul/ReadVariableOp:0"));
+  EXPECT_THAT(warnings_of(model), HasSubstr("taken for a parameter of one number, as Keras keeps temperatures and gates, and trained: \"net/mul/ReadVariableOp:0\""));
+  model.proto.set_producer_name("somebody");
+  EXPECT_THAT(weights_of(model), IsEmpty());
+}
+
+TestModel two_inputs(const std::string& first_batch, const std::string& second_batch) {
+  TestModel model;
+  model.proto.set_producer_name("tf2onnx");
+  model.input("a", {first_batch, 3}).input("b", {second_batch, "unk__9", 3}).output("y").output("z");
+  model.node("Neg", {"a"}, {"y"});
+  model.node("Neg", {"b"}, {"z"});
+  return model;
+}
+
+TEST(KerasBatch, IsOneForAllInputs) {
+  EXPECT_EQ(two_inputs("unk__7", "unk__8").type("z"), "f32[unk__7,unk__9,3]");
+  EXPECT_EQ(two_inputs("unk__7", "images").type("z"), "f32[images,unk__9,3]") << "a name that somebody gave";
+  TestModel other = two_inputs("unk__7", "unk__8");
+  other.proto.set_producer_name("pytorch");
+  EXPECT_EQ(other.type("z"), "f32[unk__8,unk__9,3]");
+}
+
+TEST(KerasBatch, MayBeFixedApart) {
+  const Graph graph = two_inputs("unk__7", "unk__8").import({.dims = {{"unk__7", 2}, {"unk__8", 5}}}).graph;
+  EXPECT_EQ(to_string(graph.type(graph.find_output("z")->value)), "f32[5,unk__9,3]");
+}
+
 // --- Biases of zero ---
 
 /// x W, and behind it what `add` says.

@@ -246,5 +246,19 @@ TEST(Mend, GivesAFreshPyTorchModelItsWeightsBack) {
   EXPECT_TRUE(std::none_of(after.graph().node().begin(), after.graph().node().end(), [](const auto& node) { return node.op_type() == "Identity"; }));
 }
 
+// --- What a gradient would reach and nobody learns ---
+
+TEST(MendOneHot, ValuesAreNoWeight) {
+  TestModel model;
+  model.input("x", {"N"}, DType::kI64).initializer("depth", i64({}, {3})).initializer("values", f32({2}, {0, 1})).initializer("w", wavy({3, 2})).output("y");
+  model.node("OneHot", {"x", "depth", "values"}, {"h"});
+  model.node("MatMul", {"h", "w"}, {"y"});
+  EXPECT_THAT(weights_of(model.import()), ElementsAre("w"));
+  EXPECT_THAT(weights_of(model.import({.mend = {.train_only = {"values"}}})), ElementsAre("values", "w"));
+  model.node("Mul", {"values", "values"}, {"squares"});
+  model.output("squares");
+  EXPECT_THAT(weights_of(model.import()), ElementsAre("values", "w")) << "somebody computes with them";
+}
+
 }  // namespace
 }  // namespace hone::test
