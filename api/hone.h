@@ -28,6 +28,7 @@
 #include "base/diag.h"
 #include "base/recipe.h"
 #include "frontend/builder.h"
+#include "runtime/collective/mpi_communicator.h"
 #include "runtime/pipeline/dataset.h"
 #include "runtime/pipeline/dataset_batches.h"
 #include "runtime/pipeline/text.h"

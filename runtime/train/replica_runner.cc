@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 
 #include "base/diag.h"
@@ -89,6 +90,15 @@ ReplicaRunner::ReplicaRunner(Replicas& replicas, std::string batch_symbol)
 void ReplicaRunner::set_weights(const NamedTensors& weights) {
   first_.set_weights(weights);
   weights_are_shared_ = false;
+}
+
+void ReplicaRunner::ask(const std::function<bool()>& stop, double max_seconds) {
+  using Clock = std::chrono::steady_clock;
+  agreed_ = {};
+  wishes_ = {};
+  if (stop) wishes_ = [stop, max_seconds, begin = Clock::now()]() -> Wishes {
+    return {.stop = stop(), .out_of_time = max_seconds > 0 and std::chrono::duration<double>(Clock::now() - begin).count() >= max_seconds};
+  };
 }
 
 void ReplicaRunner::deal_out(const plan::Entry& entry, const NamedViews& feeds) {
@@ -311,6 +321,12 @@ std::vector<std::string> ReplicaRunner::find_not_finite(std::string_view name, c
     }
   }
   return {};
+}
+
+std::optional<TrainState> state_of_first(Communicator& processes, const std::optional<TrainState>& own) {
+  const std::string text = text_of_first(processes, own ? to_json(*own) : "");
+  if (text.empty()) return std::nullopt;
+  return state_from_json(text, "the first process");
 }
 
 }  // namespace hone

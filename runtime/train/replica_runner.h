@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/plan/plan.h"
 #include "runtime/train/means.h"
 #include "runtime/train/replicas.h"
+#include "runtime/train/train_state.h"
 #include "runtime/device/worker_threads.h"
 
 namespace hone {
@@ -31,8 +33,9 @@ class ReplicaRunner : public StepRunner {
   struct Wishes {
     bool stop = false, out_of_time = false;
   };
-  /// Asked in every step of several processes; what one of them wishes is agreed() in all, after the same step.
-  void ask(std::function<Wishes()> wishes) { wishes_ = std::move(wishes); }
+  /// Of several processes: `stop` is asked in every step, and the time that is over by then, with a limit of `max_seconds` from now on, if that is not 0; what one of them wishes is agreed() in all, after the same step.
+  /// An empty `stop`: nothing is asked.
+  void ask(const std::function<bool()>& stop, double max_seconds);
   Wishes agreed() const { return agreed_; }
 
   /// Throws the first error of a local replica; of those that failed because another one did, only if there is none else. Before the first step all get the first one's weights.
@@ -85,5 +88,8 @@ class ReplicaRunner : public StepRunner {
   std::vector<double> sums_;     // of all replicas
   std::vector<Work> work_;       // by local replica
 };
+
+/// Where the first process's run is, in all processes.
+std::optional<TrainState> state_of_first(Communicator& processes, const std::optional<TrainState>& own);
 
 }  // namespace hone

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/diag.h"
 #include "base/text.h"
@@ -38,7 +39,28 @@ void check_options(const FitOptions& options) {
   check(options.log_every, 0, "log_every");
   check(options.save_steps, 0, "save_steps");
   check(options.keep, 1, "keep");
+  check(options.check_every, 0, "check_every");
 }
+
+/// While it lives, several processes compare their weights, and stop together. Null: there is one.
+class Agreement {
+ public:
+  Agreement(ReplicaRunner* processes, const FitOptions& asked, const Recipe& recipe, TrainOptions& options) : processes_(processes) {
+    if (processes == nullptr) return;
+    processes->compare_every(asked.check_every);
+    processes->ask(asked.stop_requested, recipe.train.max_seconds);
+    options.stop_requested = [processes] { return processes->agreed().stop; };
+    options.out_of_time = [processes] { return processes->agreed().out_of_time; };
+  }
+  ~Agreement() {
+    if (processes_ != nullptr) processes_->ask({}, 0);
+  }
+  Agreement(const Agreement&) = delete;
+  Agreement& operator=(const Agreement&) = delete;
+
+ private:
+  ReplicaRunner* processes_;
+};
 
 Dataset without_target(const Dataset& data) {
   return data.map([](Example example) {
@@ -88,6 +110,10 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   DatasetBatches source = batches(*entries.step, train, "the data to train on");
   std::optional<DatasetBatches> valid;
   if (options.valid) valid.emplace(*entries.evaluate, *options.valid, BindOptions{.flag = "the data to validate on", .batch_symbol = batch_symbol_, .pre_batched = false, .scale = recipe.data.scale});
+  if (replicas_.process() != 0) {
+    options.run_dir.clear();
+    options.quiet = true;
+  }
   Progress progress = Progress::to_standard_error(options.quiet);
   std::optional<Checkpoints> checkpoints;
   std::optional<TrainState> from;
@@ -95,18 +121,21 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
     checkpoints.emplace(options.run_dir, session_, CheckpointOptions{.keep = options.keep, .keep_best = options.keep_best or recipe.train.early_stopping_restore_best});
     from = checkpoints->begin_or_resume(options.resume, recipe, source.order(), progress);
   }
-  TrainingLoop loop(runner(), entries, recipe, source, valid ? &*valid : nullptr,
-                    {.steps = options.steps,
-                     .limit = options.limit,
-                     .log_every = options.log_every,
-                     .run_dir = options.run_dir,
-                     .checkpoints = checkpoints ? &*checkpoints : nullptr,
-                     .save_steps = options.save_steps,
-                     .stop_requested = options.stop_requested,
-                     .on_step = options.on_step,
-                     .on_epoch = options.on_epoch},
-                    progress, from);
-  const TrainResult result = loop.run();
+  TrainOptions how = {.steps = options.steps,
+                      .limit = options.limit,
+                      .log_every = options.log_every,
+                      .run_dir = options.run_dir,
+                      .checkpoints = checkpoints ? &*checkpoints : nullptr,
+                      .save_steps = options.save_steps,
+                      .stop_requested = options.stop_requested,
+                      .on_step = options.on_step,
+                      .on_epoch = options.on_epoch};
+  const bool has_peers = replicas_.processes() > 1;
+  if (has_peers) from = state_of_first(*replicas_.between_processes(), from);
+  if (together_) together_->set_step(from ? from->step : 0);
+  const Agreement agreement(has_peers ? &*together_ : nullptr, options, recipe, how);
+  const TrainResult result = TrainingLoop(runner(), entries, recipe, source, valid ? &*valid : nullptr, how, progress, from).run();
+  if (has_peers) together_->save({}, StepRunner::Kept::kModel);
   if (result.end == TrainResult::End::kStopRequested or result.restored_epoch != 0) return result;
   replicas_.gather_states(true, plan::kEmaSuffix);
   (void)take_averages(session_);
@@ -141,7 +170,11 @@ NamedTensors Trainer::predict(const Dataset& data) {
   return outputs;
 }
 
-void Trainer::save(const std::string& path) { save_trained(recipe_, onnx_model_, session_, path); }
+void Trainer::save(const std::string& path) {
+  const StepRunner::KeepState write = [&](const StateReader& reader) { save_trained(recipe_, onnx_model_, session_, path, reader); };
+  if (replicas_.processes() == 1) return write({});
+  together_->save(replicas_.process() == 0 ? write : StepRunner::KeepState(), StepRunner::Kept::kModel);
+}
 void Trainer::load(const std::string& path) { load_weights(session_, recipe_, path); }
 
 }  // namespace hone

@@ -30,6 +30,7 @@ struct FitOptions {
   bool resume = false;                 ///< go on from the newest sound checkpoint in run_dir, if there is one
   std::int64_t save_steps = 0, keep = 3;
   bool keep_best = false;
+  std::int64_t check_every = 100;  ///< several processes compare their weights every so many steps, before each save, and at the end; 0: only at the start
   bool quiet = false;  ///< no progress on standard error
   std::function<bool()> stop_requested = [] { return false; };
   std::function<void(const StepRecord&)> on_step;
@@ -40,7 +41,7 @@ class Trainer {
  public:
   /// Throws what Replicas throws. With several replicas, as with Keras's MirroredStrategy, each batch of a data set is split among them, and what they learn is the same as
   /// one would with the whole of it; batch normalization sees each replica's part, unless model.sync_batch_norm is set. Programs that are processes of one run give
-  /// `replicas.processes`; every one of them must see the same batches.
+  /// `replicas.processes`, call the same functions with the same options, and see the same batches; files and progress are the first one's, and so is the place from which a run goes on.
   explicit Trainer(const plan::Plan& plan, SessionOptions options = {}, ReplicaOptions replicas = {});
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
@@ -51,7 +52,7 @@ class Trainer {
   Recipe& recipe() { return recipe_; }
 
   /// Trains on batches: tensors by input name, "x" for the only input, "y" for the target. An epoch is a pass over the data set, whose order follows from its own seeds.
-  /// At the end the weights are moving averages where the recipe asks for them. After an error they are those of the last step, and it may be called again, unless several processes train together. Throws what TrainingLoop, Checkpoints and DatasetBatches throw; kUsage for options that make no
+  /// At the end the weights are moving averages where the recipe asks for them. What `stop_requested` says in one of several processes counts in all. After an error they are those of the last step, and it may be called again, unless several processes train together. Throws what TrainingLoop, Checkpoints and DatasetBatches throw; kUsage for options that make no
   /// sense and a run_dir that holds another run's checkpoints.
   TrainResult fit(const Dataset& train, FitOptions options = {});
 
@@ -62,7 +63,7 @@ class Trainer {
   /// kDataShape for one whose samples are of different shapes.
   NamedTensors predict(const Dataset& data);
 
-  /// Writes the model with its trained weights, or as .safetensors the weights alone; reads them back (runtime/train/weights.h).
+  /// Writes the model with its trained weights, or as .safetensors the weights alone; reads them back (runtime/train/weights.h). Of several processes the first one writes, if all have the same weights: kPeer.
   void save(const std::string& path);
   void load(const std::string& path);
 

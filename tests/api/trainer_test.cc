@@ -4,7 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
 
+#include "runtime/collective/thread_communicators.h"
 #include "tests/api/training_run.h"
 #include "tests/support/temp_folder.h"
 
@@ -12,6 +19,7 @@ namespace hone {
 namespace {
 
 using test::Batch;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kSamples = 40;
@@ -58,6 +66,64 @@ TEST(Trainer, ReplicasThatShareTheOptimizersWorkHoldTheirPartOfIt) {
   EXPECT_GT(moments, 0);
   const auto held = [](Trainer& trainer) { return trainer.session().memory("eval_step").persistent; };
   EXPECT_NEAR(static_cast<double>(held(plain) - held(shared)), 0.75 * static_cast<double>(moments), 128.0 * static_cast<double>(plain.session().program().persistents.size()));
+}
+
+/// A program in two processes, which are threads here.
+struct TwoPrograms {
+  using Program = std::function<void(Trainer&, int process)>;
+  std::array<std::map<std::string, std::vector<double>>, 2> learned = {};
+  std::array<std::string, 2> said = {};
+
+  explicit TwoPrograms(const Program& program) {
+    ThreadCommunicators between(2);
+    const auto run = [&](int process) {
+      const auto number = static_cast<std::size_t>(process);
+      try {
+        Trainer trainer(plan_with_dropout(), one_thread(), {.processes = &between.of(process)});
+        program(trainer, process);
+        learned[number] = weights(trainer);
+      } catch (const Error& error) {
+        said[number] = error.what();
+        between.of(process).fail(error.what());
+      }
+    };
+    std::jthread second(run, 1);
+    run(0);
+  }
+};
+
+TEST(Trainer, ProcessesLearnWhatReplicasOfOneProcessLearnAndTheFirstWrites) {
+  const test::TempFolder folder;
+  Trainer replicas(plan_with_dropout(), one_thread(), {.local = 2});
+  replicas.fit(shuffled(), {.quiet = true});
+  replicas.save(folder / "replicas.onnx");
+  const FitOptions options = {.run_dir = folder / "run", .resume = true, .check_every = 1, .quiet = true};
+  const TwoPrograms stopped([&](Trainer& trainer, int process) {
+    FitOptions until = options;
+    std::int64_t steps = 0;
+    until.stop_requested = [&steps, process] { return process == 1 and ++steps == 7; };
+    EXPECT_EQ(trainer.fit(shuffled(), until).end, TrainResult::End::kStopRequested);
+  });
+  EXPECT_THAT(stopped.said, ::testing::Each(""));
+  const TwoPrograms rest([&](Trainer& trainer, int) {
+    EXPECT_EQ(trainer.fit(shuffled(), options).earlier_steps, 7);
+    trainer.save(folder / "processes.onnx");
+  });
+  EXPECT_THAT(rest.said, ::testing::Each(""));
+  EXPECT_THAT(rest.learned, ::testing::Each(weights(replicas)));
+  EXPECT_TRUE(folder.read("processes.onnx") == folder.read("replicas.onnx"));
+}
+
+TEST(Trainer, ProcessesNameOneThatHasOtherWeights) {
+  const test::TempFolder folder;
+  const TwoPrograms programs([&](Trainer& trainer, int process) {
+    trainer.fit(shuffled(), {.epochs = 1, .quiet = true});
+    const std::string& name = trainer.session().program().persistents.front().name;
+    if (process == 1) trainer.session().write(name, Tensor::zeros(trainer.session().read(name).dtype(), trainer.session().read(name).shape()));
+    trainer.save(folder / "trained.onnx");
+  });
+  for (const std::string& said : programs.said) EXPECT_THAT(said, AllOf(HasSubstr("rank 1 of 2 has other weights"), HasSubstr("in step 5")));
+  EXPECT_THAT(folder.names(), ::testing::IsEmpty());
 }
 
 /// One replica finds a class that is none, in the second batch; the other one waits for it in vain.

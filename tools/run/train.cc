@@ -80,13 +80,6 @@ void check_flags(const Arguments& a) {
   diags.throw_if_errors();
 }
 
-/// Where the first process goes on, for all of them.
-std::optional<TrainState> state_of_first(Communicator& processes, const std::optional<TrainState>& own) {
-  const std::string text = text_of_first(processes, own ? to_json(*own) : "");
-  if (text.empty()) return std::nullopt;
-  return state_from_json(text, "the first process");
-}
-
 std::optional<PlannedMemory> planned_for(const Job& job, const Arguments& arguments, std::int64_t batch_size) {
   return planned_memory(job.session.program(), job.plan.batch_symbol, batch_size, calls_of(job, arguments));
 }
@@ -219,10 +212,7 @@ void say_replicas(Progress& progress, const Job& job, const Arguments& arguments
 
 /// All processes stop after the same step.
 void stop_together(ReplicaRunner& runner, double max_seconds, TrainOptions& options) {
-  using Clock = std::chrono::steady_clock;
-  runner.ask([max_seconds, begin = Clock::now()]() -> ReplicaRunner::Wishes {
-    return {.stop = stop_signal != 0, .out_of_time = max_seconds > 0 and std::chrono::duration<double>(Clock::now() - begin).count() >= max_seconds};
-  });
+  runner.ask([] { return stop_signal != 0; }, max_seconds);
   options.stop_requested = [&runner] { return runner.agreed().stop; };
   options.out_of_time = [&runner] { return runner.agreed().out_of_time; };
 }
