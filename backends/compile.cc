@@ -100,7 +100,7 @@ std::vector<EntryGraph> prepared_entries(const std::vector<EntryGraph>& wanted, 
     };
     verify(entry.graph);  // cheap next to code generation, and a wrong graph must not become a plan
     optimize(entry.graph, passes, log);
-    if (run("precision", [&] { return lower_precision(entry.graph, recipe); }) == Changed::kYes)
+    if (run("precision", [&] { return lower_precision(entry.graph, recipe, &target); }) == Changed::kYes)
       optimize(entry.graph, passes, log);  // because a weight is rounded once for all who read it, before loops and not in them
     if (passes.runs("layout") and run("layout", [&] { return choose_layout(entry.graph); }) == Changed::kYes) optimize(entry.graph, passes, log);  // because transposes meet, and cancel, only now
     (void)run("widen", [&] { return widen_where_read(entry.graph, report.narrowed); });  // because equal nodes are merged no more

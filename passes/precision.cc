@@ -76,7 +76,7 @@ std::string why_kept(const Graph& graph, const Node& node, const Recipe& recipe)
 /// What of a graph becomes narrow, before anything is built.
 class Plan {
  public:
-  Plan(const Graph& graph, const Recipe& recipe) : graph_(graph), chosen_(graph.node_count()), read_narrow_(graph.value_count()), wide_(graph.value_count()) {
+  Plan(const Graph& graph, const Recipe& recipe, const Target* target) : graph_(graph), target_(target), uses_(count_uses(graph)), chosen_(graph.node_count()), read_narrow_(graph.value_count()), wide_(graph.value_count()) {
     for (std::size_t i = 0; i < graph.node_count(); ++i) {
       const Node& node = graph.node(NodeId(i));
       chosen_[i] = narrow_op(*node.op) != nullptr and why_kept(graph, node, recipe).empty();
@@ -91,6 +91,8 @@ class Plan {
   bool is_chosen(NodeId node) const { return chosen_[node.index]; }
   /// Is the product better stored as f32? Where it is added up with others, or leaves the step.
   bool is_wide(ValueId product) const { return wide_[product.index]; }
+  /// Is it a product and its bias? They are rounded as one, as PyTorch's autocast has them: rounded before, an activation's argument may change its sign where the two nearly cancel, and the gradient with it.
+  bool is_rounded_sum(const Node& node) const { return product_of_biased(node).valid() and not wide_[node.results[0].index]; }
   /// Does the backward pass read what is kept for a product? Then once: as that product does.
   bool reads_kept(const Node& node, ValueId operand) const {
     if (node.part != Part::kBackward or not operand.valid() or not read_narrow_[operand.index] or not graph_.value(operand).producer.valid()) return false;
@@ -109,13 +111,38 @@ class Plan {
       if (wide) wide_[operand.index] = true;
       if (chosen or (moves and read_narrow_[node.results[0].index])) read_narrow_[operand.index] = true;
     }
+    if (const ValueId product = product_of_biased(node); product.valid()) wide_[product.index] = true;
+  }
+
+  /// The product to which the node adds a bias, where nobody else reads it.
+  ValueId product_of_biased(const Node& node) const {
+    if (*node.op != op::add) return {};
+    for (const std::size_t i : {0, 1}) {
+      const ValueId product = node.operands[i];
+      const NodeId maker = graph_.value(product).producer;
+      if (not maker.valid() or not chosen_[maker.index] or uses_[product.index] != 1 or graph_.type(product) != graph_.type(node.results[0])) continue;
+      if ((target_ == nullptr or target_->gives_wide_sums(*graph_.node(maker).op)) and is_bias(node.operands[1 - i], graph_.type(product))) return product;
+    }
+    return {};
+  }
+
+  /// A weight, perhaps moved, that is broadcast. (A mask is none: its smallest number, rounded, would be infinite.)
+  bool is_bias(ValueId value, const Type& sum) const {
+    if (graph_.type(value) == sum) return false;
+    for (NodeId maker = graph_.value(value).producer; maker.valid(); maker = graph_.value(value).producer) {
+      if (not is_among(*graph_.node(maker).op, kMoves) or graph_.node(maker).operands.size() != 1) return false;
+      value = graph_.node(maker).operands[0];
+    }
+    return std::ranges::any_of(graph_.inputs(), [&](const Input& input) { return input.value == value and input.role == Role::kWeight; });
   }
 
   const Graph& graph_;
-  std::vector<bool> chosen_;       // by node: its operands are rounded
-  std::vector<bool> read_narrow_;  // by value: a product reads it, perhaps moved
-  std::vector<bool> wide_;         // by value: it is added up, or leaves the step
-  bool any_ = false;
+  const Target* target_;             // or null
+  std::vector<std::uint32_t> uses_;  // by value
+  std::vector<bool> chosen_;         // by node: its operands are rounded
+  std::vector<bool> read_narrow_;    // by value: a product reads it, perhaps moved
+  std::vector<bool> wide_;           // by value: it is added up, or leaves the step
+  bool any_ = false;                 // is any node chosen?
 };
 
 class Lowering {
@@ -126,6 +153,7 @@ class Lowering {
     const Node& node = rewriter.node(id);
     if (plan_.is_chosen(id)) return build_product(rewriter, node), true;
     if (moves_widened(node)) return give(rewriter, node, moved(node)), true;
+    if (plan_.is_rounded_sum(node)) return give(rewriter, node, cast(op::add(rewriter.mapped(node.operands[0]), rewriter.mapped(node.operands[1])), narrow_)), true;
     if (std::ranges::none_of(node.operands, [&](ValueId operand) { return plan_.reads_kept(node, operand); }) or node.op->region != Region::kNone) return false;
     std::vector<Val> operands;
     for (const ValueId operand : node.operands)
@@ -226,10 +254,10 @@ bool runs_narrow(const Graph& graph, const Node& node, const Recipe& recipe) { r
 
 }  // namespace
 
-Changed lower_precision(Graph& graph, const Recipe& recipe) {
+Changed lower_precision(Graph& graph, const Recipe& recipe, const Target* target) {
   if (not is_narrow(recipe)) return Changed::kNo;
-  const Changed inside = Rewriter::in_bodies(graph, [&](Graph& body) { return lower_precision(body, recipe); });
-  const Plan plan(graph, recipe);
+  const Changed inside = Rewriter::in_bodies(graph, [&](Graph& body) { return lower_precision(body, recipe, target); });
+  const Plan plan(graph, recipe, target);
   if (not plan.any()) return inside;
   Lowering lowering(plan, narrow_type(recipe));
   return inside | Rewriter::rewrite(graph, [&](Rewriter& rewriter, NodeId id) { return lowering.visit(rewriter, id); });

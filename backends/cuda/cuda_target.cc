@@ -54,6 +54,9 @@ constexpr TargetRow kCudaRows[] = {
 
 RowChoice CudaTarget::choose_row(const Graph& graph, NodeId node) const { return choose_among(kCudaRows, graph, node, too_few_products); }
 
+/// cuDNN's result has its operands' type (fits_cudnn).
+bool CudaTarget::gives_wide_sums(const OpDef& product) const { return product == op::matmul; }
+
 TargetCode CudaTarget::emit(std::span<const Kernel* const> kernels, const CodeLevels& levels) const {
   const std::optional<std::string> ptxas = find_ptxas();
   std::vector<std::string> ptx(levels.gpu.size());

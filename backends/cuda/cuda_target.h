@@ -9,6 +9,7 @@ class CudaTarget : public Backend {
  public:
   std::string_view name() const override { return "cuda"; }
   RowChoice choose_row(const Graph& graph, NodeId node) const override;
+  bool gives_wide_sums(const OpDef& product) const override;
   bool has_own_memory() const override { return true; }
   /// PTX for each level, named "sm_90"; and where ptxas is at hand machine code for just that GPU, "sm_90.cubin".
   TargetCode emit(std::span<const Kernel* const> kernels, const CodeLevels& levels) const override;

@@ -103,12 +103,12 @@ class Run {
     return list;
   }
 
-  /// Moves each trained weight's values by their last place, up and down in turn.
-  void nudge() {
+  /// Moves each trained weight's values by a share of them, up and down in turn.
+  void move_weights(double by) {
     for (const auto& [weight, norm] : golden_["param_norms_after"].items()) {
       const Tensor values = session_->read(weight);
       std::vector<double> moved;
-      for (std::int64_t i = 0; i < values.element_count(); ++i) moved.push_back(values.at(i) * (1 + (i % 2 == 0 ? 1 : -1) * std::ldexp(1, -23)));
+      for (std::int64_t i = 0; i < values.element_count(); ++i) moved.push_back(values.at(i) * (1 + (i % 2 == 0 ? by : -by)));
       session_->write(weight, Tensor::of<double>(values.shape(), moved).cast(values.dtype()));
     }
   }
@@ -253,7 +253,7 @@ namespace {
 
 void train_as_recorded(const std::string& name, const Setting& setting, bool nudged) {
   Run run(name, setting);
-  if (nudged) run.nudge();
+  if (nudged) run.move_weights(0x1p-23);
   run.expect_output_before();
   ASSERT_NO_FATAL_FAILURE(run.train());
   run.expect_output_after();
@@ -278,7 +278,7 @@ void expect_trains_as_recorded(const std::string& name, const Setting& setting) 
 
 std::vector<double> losses_of_training(const std::string& name, const Setting& setting) {
   Run run(name, setting);
-  if (setting.nudged) run.nudge();
+  if (setting.moved != 0) run.move_weights(setting.moved);
   return run.losses();
 }
 

@@ -39,7 +39,7 @@ struct Setting {
   std::string precision = "f32";  ///< train.precision
   std::vector<std::string> keep_f32 = {};
   std::string target = "cpu";  ///< what it is compiled for, and the device that it runs on
-  bool nudged = false;             ///< begins with weights that are moved in their last place
+  double moved = 0;                ///< begins with trained weights that are moved by this share of their values, up and down in turn
   bool sync_batch_norm = false;  ///< without it, replicas see other batch statistics than the recorded run
 };
 

@@ -37,6 +37,17 @@ TEST(LowerPrecision, ProductsReadNarrowOperands) {
   const PassCase cases[] = {
       {"a product that leaves the step is f32", kOperands, "%y = matmul(%x, %w)", "matmul(" HONE_X ", " HONE_W "){to=f32}"},
       {"so is one that a bias is added to on the way out", kOperands, "%1 = matmul(%x, %w); %y = add(%1, %b)", "add(matmul(" HONE_X ", " HONE_W "){to=f32}, b)"},
+      {"a product and its bias are rounded as one", kOperands, "%1 = matmul(%x, %w); %2 = add(%1, %b); %y = tanh(%2)",
+       "tanh(cast(cast(add(matmul(" HONE_X ", " HONE_W "){to=f32}, b)){to=bf16}){to=f32})"},
+      {"so they are where the bias is moved, and what is moved behind it stays narrow", kOperands,
+       "%1 = matmul(%w, %x); %2 = reshape(%b) {shape=[4,1]}; %3 = add(%2, %1); %4 = transpose(%3) {perm=[1,0]}; %y = matmul(%4, %v)",
+       "matmul(transpose(cast(add(reshape(b){shape=[4,1]}, matmul(" HONE_W ", " HONE_X "){to=f32})){to=bf16}){perm=[1,0]}, " HONE_V "){to=f32}"},
+      {"a product that others read, too, is rounded for all", kOperands, "%1 = matmul(%x, %w); %2 = add(%1, %b); %3 = tanh(%1); %4 = tanh(%2); %y = mul(%3, %4)",
+       "mul(tanh(cast(matmul(" HONE_X ", " HONE_W "){to=bf16}){to=f32}), tanh(add(cast(matmul(" HONE_X ", " HONE_W "){to=bf16}){to=f32}, b)))"},
+      {"what is fed is no bias", "input %x: f32[N,4], weight %w: f32[4,4], input %mask: f32[4]", "%1 = matmul(%x, %w); %2 = add(%1, %mask); %y = tanh(%2)",
+       "tanh(add(cast(matmul(" HONE_X ", " HONE_W "){to=bf16}){to=f32}, mask))"},
+      {"nor is a weight of the product's own shape", "input %x: f32[4,4], weight %w: f32[4,4], weight %v: f32[4,4]", "%1 = matmul(%x, %w); %2 = add(%1, %v); %y = tanh(%2)",
+       "tanh(add(cast(matmul(" HONE_X ", " HONE_W "){to=bf16}){to=f32}, v))"},
       {"what others read is narrow", kOperands, "%1 = matmul(%x, %w); %y = tanh(%1)", "tanh(cast(matmul(" HONE_X ", " HONE_W "){to=bf16}){to=f32})"},
       {"a product of a product is rounded once", kOperands, "%1 = matmul(%x, %w); %y = matmul(%1, %v)",
        "matmul(matmul(" HONE_X ", " HONE_W "){to=bf16}, " HONE_V "){to=f32}"},
@@ -58,6 +69,24 @@ TEST(LowerPrecision, ProductsReadNarrowOperands) {
        "){to=bf16}){to=f32})){axes=[1], keep_dims=true})){to=bf16}, " HONE_V "){to=f32}"},
   };
   for (const PassCase& c : cases) expect_pass(lowered, c);
+}
+
+/// One whose library rounds matrix products to their factors' type, as a GPU's does convolutions.
+class RoundingTarget final : public Target {
+ public:
+  std::string_view name() const override { return "rounding"; }
+  RowChoice choose_row(const Graph&, NodeId) const override { return {}; }
+  bool gives_wide_sums(const OpDef& product) const override { return product != op::matmul; }
+};
+
+TEST(LowerPrecision, ABiasIsAddedToWhatTheTargetsLibraryGives) {
+  const auto pass = [](Graph& graph) {
+    const RoundingTarget target;
+    const Changed changed = lower_precision(graph, recipe_with("bf16"), &target);
+    (void)eliminate_dead_code(graph);
+    return changed;
+  };
+  expect_pass(pass, {"rounded before the bias", kOperands, "%1 = matmul(%x, %w); %2 = add(%1, %b); %y = tanh(%2)", "tanh(add(cast(matmul(" HONE_X ", " HONE_W "){to=bf16}){to=f32}, b))"});
 }
 
 TEST(LowerPrecision, OtherNodesKeepTheirTypes) {

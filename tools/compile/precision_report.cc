@@ -31,21 +31,21 @@ void check_flags(const Recipe& recipe, const PrecisionReportFlags& flags) {
   refuse(not(flags.tolerance > 0), "--tolerance is a share of the loss, more than 0", "leave it out for 0.03");
 }
 
-/// Weights that are trained, moved in their last place, up and down in turn.
-void nudge(Session& session) {
+/// Weights that are trained, moved by a share of their values, up and down in turn.
+void move_weights(Session& session, double by) {
   for (const plan::Persistent& persistent : session.program().persistents) {
     if (not persistent.trained) continue;
     const Tensor value = session.read(persistent.name);
     std::vector<double> moved;
-    for (std::int64_t i = 0; i < value.element_count(); ++i) moved.push_back(value.at(i) * (1 + (i % 2 == 0 ? 0x1p-23 : -0x1p-23)));
+    for (std::int64_t i = 0; i < value.element_count(); ++i) moved.push_back(value.at(i) * (1 + (i % 2 == 0 ? by : -by)));
     session.write(persistent.name, Tensor::of<double>(value.shape(), moved).cast(value.dtype()));
   }
 }
 
 /// The loss of each step; where one is not finite, NaN from there on.
-std::vector<double> losses_of_training(const plan::Plan& plan, const Recipe& recipe, const PrecisionReportFlags& flags, Start start) {
+std::vector<double> losses_of_training(const plan::Plan& plan, const Recipe& recipe, const PrecisionReportFlags& flags, double moved) {
   Session session(plan, {});
-  if (start == Start::kNudged) nudge(session);
+  if (moved != 0) move_weights(session, moved);
   set_random_seed(session, recipe.train.seed);
   const plan::Entry& step = session.entry(plan::kTrainStep);
   const std::vector<DataSource> sources = parse_data("--train", flags.train);
@@ -76,9 +76,9 @@ std::vector<double> losses_of_training(const plan::Plan& plan, const Recipe& rec
 
 int print_precision_report(const onnx::Imported& model, const Recipe& recipe, const PrecisionReportFlags& flags) {
   check_flags(recipe, flags);
-  const LossesOf losses = [&](const Recipe& wanted, Start start) {
+  const LossesOf losses = [&](const Recipe& wanted, double moved) {
     const CompileOptions options = {.cpu_levels = {std::string(to_string(host_cpu_level()))}};
-    return losses_of_training(compile({model.graph, model.model, "model"}, wanted, options).plan, wanted, flags, start);
+    return losses_of_training(compile({model.graph, model.model, "model"}, wanted, options).plan, wanted, flags, moved);
   };
   const PrecisionReport report = report_precision(model.graph, recipe, nullptr, flags.tolerance, losses, [](const std::string& sentence) { print_message(sentence); });
   print_data(to_text(report, recipe, flags.tolerance));
