@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/check.h"
 #include "base/diag.h"
 #include "base/text.h"
 #include "runtime/pipeline/stages.h"
@@ -36,11 +37,14 @@ void check_alike(const std::vector<Example>& examples, std::int64_t number) {
   }
 }
 
-Tensor stacked(const std::vector<Example>& examples, std::size_t column) {
+/// `rows` of them, of which the examples are those from `begin` on, and the others zeros.
+Tensor stacked(const std::vector<Example>& examples, std::size_t column, std::int64_t begin, std::int64_t rows) {
   const Tensor& first = examples[0][column].second;
   std::vector<std::int64_t> shape = first.shape();
-  shape.insert(shape.begin(), static_cast<std::int64_t>(examples.size()));
+  shape.insert(shape.begin(), rows);
   return Tensor::make(first.dtype(), std::move(shape), [&](std::span<std::byte> to) {
+    if (rows != static_cast<std::int64_t>(examples.size())) std::ranges::fill(to, std::byte{0});
+    to = to.subspan(static_cast<std::size_t>(begin) * first.byte_count());
     for (const Example& example : examples) {
       const std::span<const std::byte> bytes = example[column].second.bytes();
       std::copy(bytes.begin(), bytes.end(), to.begin());
@@ -51,17 +55,26 @@ Tensor stacked(const std::vector<Example>& examples, std::size_t column) {
 
 class BatchStream : public ExampleStream {
  public:
-  BatchStream(std::unique_ptr<ExampleStream> from, std::int64_t size, bool drop_remainder)
-      : from_(std::move(from)), size_(size), drop_remainder_(drop_remainder) {}
+  /// `part`, if it is given, of the batches of `length` examples.
+  BatchStream(std::unique_ptr<ExampleStream> from, std::int64_t size, bool drop_remainder, const PartOfBatch& part, std::optional<std::int64_t> length)
+      : from_(std::move(from)), size_(size), drop_remainder_(drop_remainder), part_(part), length_(length) {}
   bool next(Example* batch) override {
+    const std::int64_t most = part_ ? std::min(size_, *length_ - number_) : size_;
+    BatchPart wanted = {.begin = 0, .end = most};
+    if (part_ and most > 0) wanted = part_(most);
+    if (wanted.begin == wanted.end and most > 0) wanted = {.begin = std::min(wanted.begin, most - 1), .end = std::min(wanted.begin, most - 1) + 1};  // one has what types and shapes are
     std::vector<Example> examples;
     Example example;
-    while (static_cast<std::int64_t>(examples.size()) < size_ and from_->next(&example)) examples.push_back(std::move(example));
-    if (examples.empty() or (drop_remainder_ and static_cast<std::int64_t>(examples.size()) < size_)) return false;
-    check_alike(examples, number_);
-    number_ += static_cast<std::int64_t>(examples.size());
+    std::int64_t passed = wanted.begin > 0 ? from_->skip(wanted.begin) : 0;
+    while (static_cast<std::int64_t>(examples.size()) < wanted.end - wanted.begin and from_->next(&example)) examples.push_back(std::move(example));
+    const auto made = static_cast<std::int64_t>(examples.size());
+    passed += made + (most > wanted.end ? from_->skip(most - wanted.end) : 0);
+    HONE_CHECK(not part_ or passed == most, "a data set ends before its length");
+    if (examples.empty() or (drop_remainder_ and passed < size_)) return false;
+    check_alike(examples, number_ + wanted.begin);
+    number_ += passed;
     batch->clear();
-    for (std::size_t column = 0; column < examples[0].size(); ++column) batch->emplace_back(examples[0][column].first, stacked(examples, column));
+    for (std::size_t column = 0; column < examples[0].size(); ++column) batch->emplace_back(examples[0][column].first, stacked(examples, column, wanted.begin, passed));
     return true;
   }
   std::int64_t skip(std::int64_t count) override {
@@ -77,13 +90,16 @@ class BatchStream : public ExampleStream {
   std::unique_ptr<ExampleStream> from_;
   std::int64_t size_;
   bool drop_remainder_;
+  const PartOfBatch& part_;
+  std::optional<std::int64_t> length_;
   std::int64_t number_ = 0;
 };
 
 class BatchStage : public Stage {
  public:
-  BatchStage(StagePointer from, std::int64_t size, bool drop_remainder) : from_(std::move(from)), size_(size), drop_remainder_(drop_remainder) {}
-  std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override { return std::make_unique<BatchStream>(from_->open(pass), size_, drop_remainder_); }
+  BatchStage(StagePointer from, std::int64_t size, bool drop_remainder, PartOfBatch part) : from_(std::move(from)), size_(size), drop_remainder_(drop_remainder), part_(std::move(part)) {}
+  std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override { return std::make_unique<BatchStream>(from_->open(pass), size_, drop_remainder_, part_, from_->length()); }
+  StagePointer in_parts(const PartOfBatch& part) const override { return from_->length() ? batch_stage(from_, size_, drop_remainder_, part) : nullptr; }
   std::optional<std::int64_t> length() const override {
     const auto examples = from_->length();
     if (not examples) return std::nullopt;
@@ -94,12 +110,13 @@ class BatchStage : public Stage {
   StagePointer from_;
   std::int64_t size_;
   bool drop_remainder_;
+  PartOfBatch part_;
 };
 
 }  // namespace
 
-StagePointer batch_stage(StagePointer from, std::int64_t size, bool drop_remainder) {
-  return std::make_shared<BatchStage>(std::move(from), size, drop_remainder);
+StagePointer batch_stage(StagePointer from, std::int64_t size, bool drop_remainder, PartOfBatch part) {
+  return std::make_shared<BatchStage>(std::move(from), size, drop_remainder, std::move(part));
 }
 
 }  // namespace hone

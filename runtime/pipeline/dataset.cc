@@ -109,6 +109,11 @@ Dataset Dataset::prefetch(std::optional<std::int64_t> examples) const {
   return {prefetch_stage(stage_, examples.value_or(kFewestPrefetched), examples.value_or(kMostPrefetched)), order_};  // the same examples
 }
 
+Dataset Dataset::in_parts(const PartOfBatch& part) const {
+  StagePointer parts = stage_->in_parts(part);
+  return parts == nullptr ? *this : Dataset(std::move(parts), order_);
+}
+
 Dataset Dataset::interleave(std::function<Dataset(const Example&)> open, std::int64_t cycle, std::int64_t block) const {
   check_at_least(1, cycle, "interleave: the number of data sets in a cycle");
   check_at_least(1, block, "interleave: the length of a block");

@@ -105,6 +105,10 @@ class Dataset {
   /// Goes through `cycle` data sets at a time, `block` examples of each in turn; `open` makes one of each example.
   Dataset interleave(std::function<Dataset(const Example&)> open, std::int64_t cycle, std::int64_t block = 1) const;
 
+  /// The same batches for one of several processes that share them, which makes no others than its own samples, where steps before can pass over them; their rows are zeros. All of them where batch() is not the last
+  /// step but for prefetch(), or where it is not known how many examples there are.
+  Dataset in_parts(const PartOfBatch& part) const;
+
   /// Examples of an epoch; nothing when that is not known, or when there is no end.
   std::optional<std::int64_t> length() const { return stage_->length(); }
   /// The steps that an epoch's examples follow from, in words: "60000 rows, shuffle(1000, seed 42), batch(32)". What functions and generators do is not in them.

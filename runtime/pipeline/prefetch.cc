@@ -80,12 +80,15 @@ class PrefetchStream : public ExampleStream {
 
 class PrefetchStage : public Stage {
  public:
-  PrefetchStage(StagePointer from, std::int64_t examples, std::int64_t most_examples)
-      : from_(std::move(from)), examples_(static_cast<std::size_t>(examples)), most_examples_(static_cast<std::size_t>(most_examples)) {}
+  PrefetchStage(StagePointer from, std::size_t examples, std::size_t most_examples) : from_(std::move(from)), examples_(examples), most_examples_(most_examples) {}
   std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override {
     return std::make_unique<PrefetchStream>(from_->open(pass), examples_, most_examples_);
   }
   std::optional<std::int64_t> length() const override { return from_->length(); }
+  StagePointer in_parts(const PartOfBatch& part) const override {
+    const StagePointer parts = from_->in_parts(part);
+    return parts == nullptr ? nullptr : std::make_shared<PrefetchStage>(parts, examples_, most_examples_);
+  }
 
  private:
   StagePointer from_;
@@ -95,7 +98,7 @@ class PrefetchStage : public Stage {
 }  // namespace
 
 StagePointer prefetch_stage(StagePointer from, std::int64_t examples, std::int64_t most_examples) {
-  return std::make_shared<PrefetchStage>(std::move(from), examples, most_examples);
+  return std::make_shared<PrefetchStage>(std::move(from), static_cast<std::size_t>(examples), static_cast<std::size_t>(most_examples));
 }
 
 }  // namespace hone

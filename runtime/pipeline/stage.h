@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "runtime/data/batch_source.h"
 #include "runtime/data/named_tensors.h"
 
 namespace hone {
@@ -22,6 +23,11 @@ class ExampleStream {
   virtual std::int64_t skip(std::int64_t count);
 };
 
+class Stage;
+using StagePointer = std::shared_ptr<const Stage>;
+/// What is wanted of a batch of so many samples.
+using PartOfBatch = std::function<BatchPart(std::int64_t samples)>;
+
 class Stage {
  public:
   virtual ~Stage() = default;
@@ -29,8 +35,9 @@ class Stage {
   virtual std::unique_ptr<ExampleStream> open(std::uint64_t pass) const = 0;
   /// Elements of a pass; nothing when that is not known, or when there is no end.
   virtual std::optional<std::int64_t> length() const = 0;
+  /// The same batches, of which only a part is made: the rest of their rows are zeros. Null where this does not end in batches, or where it is not known before how many samples each will have.
+  virtual StagePointer in_parts(const PartOfBatch& /*part*/) const { return nullptr; }
 };
-using StagePointer = std::shared_ptr<const Stage>;
 
 /// `make()`, for the element `number` of the pass; what it throws becomes an Error that says which element it was, and in which stage.
 Example for_example(const char* stage, std::int64_t number, const std::function<Example()>& make);

@@ -16,7 +16,8 @@ using ExampleFunction = std::function<Example(Example example, std::int64_t numb
 StagePointer map_stage(StagePointer from, ExampleFunction function, int threads);
 StagePointer filter_stage(StagePointer from, std::function<bool(const Example&)> function);
 StagePointer shuffle_stage(StagePointer from, std::int64_t buffer, std::int64_t seed);
-StagePointer batch_stage(StagePointer from, std::int64_t size, bool drop_remainder);
+/// `part`: in_parts(), where the number of examples is known.
+StagePointer batch_stage(StagePointer from, std::int64_t size, bool drop_remainder, PartOfBatch part = {});
 StagePointer repeat_stage(StagePointer from, std::optional<std::int64_t> count);
 /// Examples first, first + step, first + 2 step, ..., `count` of them at most.
 StagePointer slice_stage(StagePointer from, std::int64_t first, std::int64_t step, std::optional<std::int64_t> count);

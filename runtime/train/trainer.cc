@@ -96,6 +96,15 @@ DatasetBatches Trainer::batches(const plan::Entry& entry, const Dataset& data, c
   return DatasetBatches(entry, data, {.flag = flag, .batch_symbol = batch_symbol_, .pre_batched = false, .scale = recipe_.data.scale});
 }
 
+/// Of batches that are dealt out by samples, as ReplicaRunner does it.
+Dataset Trainer::own_part(const plan::Entry& entry, const Dataset& data) const {
+  const bool is_dealt_out = std::ranges::all_of(entry.feeds, [&](const plan::Feed& feed) {
+    return not plan::is_data(feed) or (not feed.shape.empty() and (batch_symbol_.empty() or feed.shape[0] == Dim::symbol(batch_symbol_)));
+  });
+  if (replicas_.processes() == 1 or not is_dealt_out) return data;
+  return data.in_parts([this](std::int64_t samples) { return replicas_.part_here(samples, batch_symbol_.empty() ? samples : 1); });
+}
+
 TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   check_options(options);
   const TrainEntries entries = {.step = &entry(plan::kTrainStep, "train"),
@@ -107,9 +116,9 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   const Recipe recipe = change_at_run_time(recipe_, changes);
   set_random_seed(session_, recipe.train.seed);
   forget_accumulated(session_);
-  DatasetBatches source = batches(*entries.step, train, "the data to train on");
+  DatasetBatches source = batches(*entries.step, own_part(*entries.step, train), "the data to train on");
   std::optional<DatasetBatches> valid;
-  if (options.valid) valid.emplace(*entries.evaluate, *options.valid, BindOptions{.flag = "the data to validate on", .batch_symbol = batch_symbol_, .pre_batched = false, .scale = recipe.data.scale});
+  if (options.valid) valid.emplace(*entries.evaluate, own_part(*entries.evaluate, *options.valid), BindOptions{.flag = "the data to validate on", .batch_symbol = batch_symbol_, .pre_batched = false, .scale = recipe.data.scale});
   if (replicas_.process() != 0) {
     options.run_dir.clear();
     options.quiet = true;
@@ -144,7 +153,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
 
 NamedNumbers Trainer::evaluate(const Dataset& data) {
   const plan::Entry& called = entry(plan::kEvalStep, "evaluate");
-  DatasetBatches source = batches(called, data, "the data to evaluate on");
+  DatasetBatches source = batches(called, own_part(called, data), "the data to evaluate on");
   return hone::evaluate(runner(), called, source).value();  // nobody asks it to stop
 }
 

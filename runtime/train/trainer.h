@@ -41,7 +41,7 @@ class Trainer {
  public:
   /// Throws what Replicas throws. With several replicas, as with Keras's MirroredStrategy, each batch of a data set is split among them, and what they learn is the same as
   /// one would with the whole of it; batch normalization sees each replica's part, unless model.sync_batch_norm is set. Programs that are processes of one run give
-  /// `replicas.processes`, call the same functions with the same options, and see the same batches; files and progress are the first one's, and so is the place from which a run goes on.
+  /// `replicas.processes`, call the same functions with the same options, and see the same batches, of which each makes its own samples alone where it can (Dataset::in_parts); files and progress are the first one's, and so is the place from which a run goes on.
   explicit Trainer(const plan::Plan& plan, SessionOptions options = {}, ReplicaOptions replicas = {});
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
@@ -72,6 +72,7 @@ class Trainer {
   StepRunner& runner();
   const plan::Entry& entry(const char* name, const char* purpose) const;
   DatasetBatches batches(const plan::Entry& entry, const Dataset& data, const char* flag) const;
+  Dataset own_part(const plan::Entry& entry, const Dataset& data) const;
 
   std::string batch_symbol_;
   std::vector<std::byte> onnx_model_;

@@ -114,6 +114,25 @@ TEST(Trainer, ProcessesLearnWhatReplicasOfOneProcessLearnAndTheFirstWrites) {
   EXPECT_TRUE(folder.read("processes.onnx") == folder.read("replicas.onnx"));
 }
 
+TEST(Trainer, ProcessesMakeTheirOwnSamplesAlone) {
+  const auto learn = [](Trainer& trainer, std::int64_t* made) {
+    const Dataset data = samples().map([made](Example example) { return ++*made, example; });
+    trainer.fit(data.batch(6), {.valid = data.batch(10).prefetch(), .epochs = 2, .quiet = true});
+    return loss_of(trainer.evaluate(data.batch(kSamples)));
+  };
+  std::int64_t alone = 0;
+  std::array<std::int64_t, 2> made = {};
+  std::array<double, 2> loss = {};
+  Trainer replicas(plan_with_dropout(), one_thread(), {.local = 2});
+  const double expected = learn(replicas, &alone);
+  const TwoPrograms programs([&](Trainer& trainer, int process) { loss[static_cast<std::size_t>(process)] = learn(trainer, &made[static_cast<std::size_t>(process)]); });
+  EXPECT_THAT(programs.said, ::testing::Each(""));
+  EXPECT_THAT(programs.learned, ::testing::Each(weights(replicas)));
+  EXPECT_THAT(loss, ::testing::Each(expected));
+  EXPECT_EQ(alone, 5 * kSamples);
+  EXPECT_THAT(made, ::testing::Each(alone / 2));
+}
+
 TEST(Trainer, ProcessesNameOneThatHasOtherWeights) {
   const test::TempFolder folder;
   const TwoPrograms programs([&](Trainer& trainer, int process) {

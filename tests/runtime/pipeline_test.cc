@@ -195,6 +195,33 @@ TEST(Dataset, BatchStacksAndMayDropTheRemainder) {
   EXPECT_EQ(numbers(counted(5).batch(2, true), 0, 2), Numbers{});
 }
 
+/// The second half, as the last of two processes gets it.
+BatchPart second_half(std::int64_t samples) { return {.begin = (samples + 1) / 2, .end = samples}; }
+
+TEST(Dataset, BatchesInPartsMakeNoOtherExamples) {
+  Numbers made;
+  const Dataset::Map note = [&made](Example example) {
+    made.push_back(number_of(example));
+    return number(number_of(example) + 100);
+  };
+  const Dataset whole = counted(9).map(note).batch(4);
+  for (const Dataset& parts : {whole.in_parts(second_half), whole.prefetch(1).in_parts(second_half)}) {
+    made.clear();
+    EXPECT_EQ(numbers(parts), (Numbers{0, 0, 102, 103, 0, 0, 106, 107, 108})) << "of a batch of one, whose half is nothing, one is made: it says what there is";
+    EXPECT_EQ(made, (Numbers{2, 3, 6, 7, 8}));
+    EXPECT_EQ(numbers(parts, 0, 1), (Numbers{0, 0, 106, 107, 108}));
+    EXPECT_EQ(parts.length(), 3);
+    EXPECT_EQ(parts.order(), whole.order());
+  }
+  EXPECT_EQ(numbers(counted(9).batch(4, true).in_parts(second_half)), (Numbers{0, 0, 2, 3, 0, 0, 6, 7}));
+  EXPECT_EQ(numbers(counted(8).shuffle(3, 1).batch(8).in_parts(second_half), 2), (Numbers{0, 0, 0, 0, 5, 0, 6, 7})) << "the same order";
+}
+
+TEST(Dataset, BatchesAreWholeWhereTheirSizesAreNotKnownOrOthersFollow) {
+  const auto all = [](const Example&) { return true; };
+  for (const Dataset& data : {counted(9).filter(all).batch(4), counted(9).batch(4).filter(all), counted(9).batch(3).repeat(1), counted(9)}) EXPECT_EQ(numbers(data.in_parts(second_half)), up_to(9));
+}
+
 TEST(Dataset, BatchRefusesExamplesOfDifferentKinds) {
   const auto growing = [](Example example) -> Example { return {{"i", Tensor::zeros(DType::kI64, {number_of(example)})}}; };
   expect_error(Code::kDataShape, "batch: example 1: \"i\" is i64[1], and that of example 0 is i64[0]", [&] { numbers(counted(5).map(growing).batch(2)); });
