@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "formats/onnx_external.h"
 #include "formats/onnx_file.h"
 #include "frontend/onnx/graph_import.h"
 #include "frontend/onnx/leftovers.h"
@@ -128,6 +129,20 @@ void bind_inputs(ModelProto& model, const std::map<std::string, Tensor>& values,
   }
 }
 
+/// What training does not replace gets its data into the model itself: the trained one is written elsewhere, and has no use for the files that lie beside this one.
+void embed_constants(ModelProto& model, const Graph& graph, const std::string& folder, const Loc& file) {
+  std::set<ValueId> read;
+  for (const Node& node : graph.nodes()) read.insert(node.operands.begin(), node.operands.end());
+  std::set<std::string_view> weights;
+  for (const Input& input : graph.inputs())
+    if (input.role == Role::kWeight and read.contains(input.value)) weights.insert(input.name);
+  std::set<const TensorProto*> replaced;
+  for (const TensorProto& tensor : model.graph().initializer())
+    if (weights.contains(tensor.name())) replaced.insert(&tensor);
+  for (TensorProto* tensor : all_tensors(model))
+    if (is_external(*tensor) and dtype_of_onnx(tensor->data_type()) and not replaced.contains(tensor)) store_tensor(tensor, tensor_of(*tensor, folder, file));
+}
+
 /// All inputs of a Keras model share their first axis, the batch, and tf2onnx gives each a made-up name of its own there: "unk__12".
 void learn_batch_of_keras(const ModelProto& model, Symbols& symbols) {
   if (model.producer_name() != "tf2onnx") return;
@@ -196,6 +211,7 @@ Imported import_parts(ModelProto given, const std::string& file_name, const std:
       Diags again;  // with nothing new in it
       if (differ_in_sizes(imported.graph, *imported.own_training.step)) imported.graph = import.run(model.graph(), initializers, roles, {}, again);
     }
+    if (not diags.has_errors()) embed_constants(given, imported.graph, folder, file);
     symbols.check_fixed(diags);
     for (const auto& [symbol, value] : symbols.determined())
       diags.warn(Code::kModelWarning, fmt::format("the size {} can only be {}: the model's nodes take nothing else", symbol, value), file);

@@ -110,6 +110,24 @@ TEST(Contrib, AttentionIsOneOfPackedHeads) {
   expect_same(apart, plain, x);
 }
 
+TEST(Contrib, AttentionMayHaveNarrowerValues) {
+  const std::vector<std::pair<std::string, Tensor>> weights = {{"w", wavy({4, 10})}, {"widths", ints({4, 4, 2})}};
+  TestModel packed = with_input({1, 2, 4}, weights, 23), plain = packed;
+  fused(packed, "Attention", {"x", "w"}).set("num_heads", 2).set("qkv_hidden_sizes", std::vector<std::int64_t>{4, 4, 2});
+  plain.node("MatMul", {"x", "w"}, {"p"});
+  plain.node("Split", {"p", "widths"}, {"q", "k", "v"}).set("axis", -1);
+  plain.node("Attention", {"q", "k", "v"}, {"y"}).set("q_num_heads", 2).set("kv_num_heads", 2);
+  expect_same(packed, plain, f32({1, 2, 4}, {0.1F, -0.2F, 0.3F, 0.05F, 0.2F, 0.1F, -0.1F, 0}));
+}
+
+TEST(Contrib, AttentionRefusesWidthsThatDoNotFit) {
+  for (const std::vector<std::int64_t>& widths : {std::vector<std::int64_t>{4, 4, 4}, {4, 6, 0}, {4, 6}, {2, 4, 4}}) {
+    TestModel model = with_input({1, 2, 4}, {{"w", wavy({4, 10})}});
+    fused(model, "Attention", {"x", "w"}).set("num_heads", 2).set("qkv_hidden_sizes", widths);
+    EXPECT_EQ(problems_of(model).size(), 1U);
+  }
+}
+
 TEST(Contrib, AnUnknownOneNamesThoseThatAreKnown) {
   TestModel model = with_input({2}, {});
   fused(model, "NhwcMaxPool", {"x"});

@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "formats/onnx_external.h"
 #include "tests/frontend/test_model.h"
 #include "tests/support/temp_folder.h"
 
@@ -316,6 +317,27 @@ TEST(ImportKnownContents, ThatOverflowAreNoSizes) {
   model.node("Cast", {"buckets"}, {"values"}).set("to", static_cast<std::int64_t>(onnx::TensorProto::FLOAT));
   model.node("Mul", {"x", "values"}, {"y"});
   EXPECT_EQ(values_of(model.y(f32({1, 2}, {0, 1})))[1], 16.0);
+}
+
+/// What is not trained must be in the model that comes out, wherever that is written.
+TEST(Import, TakesExternalConstantsIntoTheModel) {
+  const TempFolder folder;
+  TestModel model;
+  model.input("x", {"N", 2}).initializer("w", f32({2, 2}, {1, 2, 3, 4})).initializer("target", ints({-1, 4})).output("y");
+  model.node("MatMul", {"x", "w"}, {"h"});
+  model.node("Reshape", {"h", "target"}, {"y"});
+  std::string bytes;
+  for (onnx::TensorProto& tensor : *model.proto.mutable_graph()->mutable_initializer()) {
+    const std::string data = tensor.raw_data();
+    set_external(&tensor, "weights.bin", bytes.size(), data.size());
+    bytes += data;
+  }
+  folder.write("weights.bin", bytes);
+  const onnx::Imported imported = onnx::import_model(model.proto, "test.onnx", folder.path(), {});
+  const auto& initializers = imported.model.graph().initializer();
+  EXPECT_TRUE(is_external(initializers[0])) << "the weight, which may be large, and which training replaces";
+  ASSERT_FALSE(is_external(initializers[1]));
+  EXPECT_EQ(values_of(tensor_of(initializers[1], "nowhere", {})), (std::vector<double>{-1, 4}));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // docs/ContribOperators.md.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "frontend/onnx/ops.h"
@@ -147,20 +149,29 @@ void refuse_operands(const ImportNode& node, std::initializer_list<std::size_t> 
     if (node.has(i)) node.fail(Code::kUnknownOp, fmt::format("operand {} (what is past, or packed) is not supported", i), {"export the model without past keys and values, as it is trained"});
 }
 
+/// How wide query, key and value are, side by side in `all`.
+std::array<Dim, 3> widths_of(const ImportNode& node, const Dim& all) {
+  const auto given = node.integers("qkv_hidden_sizes");
+  if (not given) return {floordiv(all, 3), floordiv(all, 3), floordiv(all, 3)};
+  const auto is_size = [&](std::int64_t size) { return size > 0 and not(all.is_constant() and size > all.value()); };
+  node.require(given->size() == 3 and std::all_of(given->begin(), given->end(), is_size), Code::kBadAttribute, "qkv_hidden_sizes must be three sizes that make up the weights' columns");
+  return {(*given)[0], (*given)[1], (*given)[2]};
+}
+
 /// x[B,S,D] times weights[D,3E], plus bias[3E], is query, key and value.
 std::vector<Val> import_contrib_attention(const ImportNode& node) {
   refuse_operands(node, {4, 6});
   for (const char* name : {"do_rotary", "past_present_share_buffer"})
     if (node.flag(name, false)) node.fail(Code::kUnknownOp, fmt::format("{} is not supported", name));
-  if (node.has_attribute("qkv_hidden_sizes")) node.fail(Code::kUnknownOp, "qkv_hidden_sizes is not supported");
   if (node.wants(1)) node.fail(Code::kUnknownOp, "its result 1 (keys and values for later) cannot be used");
   const Val weights = node.x(1);
   node.require(node.x(0).rank() == 3 and weights.rank() == 2, Code::kShape, "needs an input of three axes and weights of two");
   Val packed = op::matmul(node.x(0), weights);
   if (node.has(2)) packed = packed + node.x(2);
-  const Dim width = floordiv(packed.shape()[2], 3);
+  const std::array<Dim, 3> widths = widths_of(node, packed.shape()[2]);
+  node.require(widths[0] == widths[1] and widths[0] + widths[1] + widths[2] == packed.shape()[2], Code::kShape, "the weights' columns must be those of query, key and value, the first two equally many");
   const std::int64_t heads = heads_of(node, "num_heads");
-  const auto part = [&](std::int64_t i) { return split_heads(node, features(packed, width * i, width), heads); };
+  const auto part = [&](std::int64_t i) { return split_heads(node, features(packed, widths[0] * i, widths[static_cast<std::size_t>(i)]), heads); };
   const Val query = part(0);
   return attended(node, query, part(1), part(2), sum_of(mask_bias(node, 3, query.dtype()), node.has(5) ? node.x(5) : Val{}));
 }
