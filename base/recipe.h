@@ -87,7 +87,7 @@ struct Recipe {
     std::int64_t early_stopping_patience = 0;
     double early_stopping_min_delta = 0;
     bool early_stopping_restore_best = false;
-    std::string precision = "f32";       ///< of products, convolutions and attention and of what they keep for the backward pass: f32, bf16, f16
+    std::string precision = "f32";       ///< of products, convolutions and attention and of what they keep for the backward pass: f32, bf16, f16; tf32 where a GPU multiplies
     std::vector<std::string> keep_f32;   ///< nodes that stay in f32 whatever the precision, by name pattern
     std::string exchange_precision = "f32";  ///< of gradients on their way between replicas: f32, bf16
     double loss_scale = 65536;               ///< f16: what the loss is multiplied by at first

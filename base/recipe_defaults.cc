@@ -37,6 +37,7 @@ constexpr auto kKinds = std::to_array<RecipeKind>({
     {"train.precision", "f32"},
     {"train.precision", "bf16"},
     {"train.precision", "f16"},
+    {"train.precision", "tf32"},
     {"train.exchange_precision", "f32"},
     {"train.exchange_precision", "bf16"},
     {"train.convention", "torch"},

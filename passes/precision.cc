@@ -9,6 +9,7 @@
 #include "base/patterns.h"
 #include "base/text.h"
 #include "ir/ops/ops.h"
+#include "ir/ops/products.h"
 
 namespace hone {
 
@@ -59,6 +60,8 @@ const NarrowOp* narrow_op(const OpDef& op) {
   return found == std::end(kNarrowOps) ? nullptr : found;
 }
 
+/// TF32 is no type of tensors: factors are rounded within the product, by devices that can.
+bool rounds_within(const Recipe& recipe) { return recipe.train.precision == "tf32"; }
 DType narrow_type(const Recipe& recipe) { return *dtype_from_name(recipe.train.precision); }
 bool is_narrow(const Recipe& recipe) { return recipe.train.precision != "f32"; }
 
@@ -250,13 +253,28 @@ void for_each_product(const Graph& graph, const See& see) {
   }
 }
 
-bool runs_narrow(const Graph& graph, const Node& node, const Recipe& recipe) { return graph.type(node.operands[0]).dtype == narrow_type(recipe) and node.attrs.has(kTo); }
+bool runs_narrow(const Graph& graph, const Node& node, const Recipe& recipe) {
+  return rounds_within(recipe) ? node.attrs[kTf32] : graph.type(node.operands[0]).dtype == narrow_type(recipe) and node.attrs.has(kTo);
+}
+
+/// Marks the products whose factors devices may round.
+Changed allow_tf32(Graph& graph, const Recipe& recipe) {
+  return Rewriter::rewrite(graph, [&](Rewriter& rewriter, NodeId id) {
+    const Node& node = rewriter.node(id);
+    if (narrow_op(*node.op) == nullptr or node.attrs[kTf32] or not why_kept(rewriter.old(), node, recipe).empty()) return false;
+    Attrs attrs = node.attrs;
+    attrs.set(kTf32 = true);
+    rewriter.replace(node.results[0], node.op->build({rewriter.mapped(node.operands[0]), rewriter.mapped(node.operands[1])}, std::move(attrs)));
+    return true;
+  });
+}
 
 }  // namespace
 
 Changed lower_precision(Graph& graph, const Recipe& recipe, const Target* target) {
   if (not is_narrow(recipe)) return Changed::kNo;
   const Changed inside = Rewriter::in_bodies(graph, [&](Graph& body) { return lower_precision(body, recipe, target); });
+  if (rounds_within(recipe)) return inside | allow_tf32(graph, recipe);
   const Plan plan(graph, recipe, target);
   if (not plan.any()) return inside;
   Lowering lowering(plan, narrow_type(recipe));
@@ -300,7 +318,8 @@ std::vector<std::string> explain_precision(const Graph& lowered, const Recipe& r
   if (not is_narrow(recipe)) return lines;
   for_each_product(lowered, [&](const Graph& graph, const Node& node) {
     const std::string_view result = to_string(graph.type(node.results[0]).dtype);
-    const std::string what = runs_narrow(graph, node, recipe) ? fmt::format("{} operands, {} result: {}", recipe.train.precision, result, narrow_op(*node.op)->why)
+    const std::string_view where = rounds_within(recipe) ? " where the device multiplies those faster" : "";
+    const std::string what = runs_narrow(graph, node, recipe) ? fmt::format("{} operands{}, {} result: {}", recipe.train.precision, where, result, narrow_op(*node.op)->why)
                                                               : fmt::format("{}: {}", result, why_kept(graph, node, recipe));
     lines.push_back(fmt::format("{:<18} {} {}", node.op->name, what, to_string(node.loc)));
   });

@@ -13,7 +13,8 @@ namespace hone {
 
 /// Matrix products and convolutions of f32 operands become products of operands of train.precision, rounded by `cast` nodes; nodes that train.keep_f32 names, and what
 /// was derived from them, stay. Inputs, outputs, aliases and the bodies' signatures keep their types. For a graph that is differentiated, updated and simplified: before
-/// layouts and library rows are chosen. With precision f32 the graph is untouched. `target`: whose libraries will compute it; null: one whose products give f32 wherever that is better.
+/// layouts and library rows are chosen. With precision tf32 nothing is rounded in the graph: these products get the attribute tf32. With precision f32 the
+/// graph is untouched. `target`: whose libraries will compute it; null: one whose products give f32 wherever that is better.
 Changed lower_precision(Graph& graph, const Recipe& recipe, const Target* target = nullptr);
 
 /// Throws Error kRecipeModel for a pattern of train.keep_f32 that is no node's of the imported graph, with the nearest name.

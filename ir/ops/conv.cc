@@ -13,7 +13,7 @@ namespace hone::op {
 
 namespace {
 
-constexpr FixedList<AttrRef, 12> kConvAttrs = {kStrides, kDilations, kPadsBegin, kPadsEnd, kGroups, kSpatial, kKernel, kChannelsLast, kTo};
+constexpr FixedList<AttrRef, 12> kConvAttrs = {kStrides, kDilations, kPadsBegin, kPadsEnd, kGroups, kSpatial, kKernel, kChannelsLast, kTo, kTf32};
 
 std::size_t spatial_rank(const Attrs& attrs) { return attrs[kStrides].size(); }
 

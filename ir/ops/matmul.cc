@@ -45,7 +45,7 @@ constinit const OpDef matmul = {
     .name = "matmul",
     .doc = "y[..,m,n] = sum over k of a[..,m,k] * b[..,k,n]; ta and tb read an operand transposed; leading axes broadcast. Operands of a storage type are widened; `to`: what y is then stored as",
     .inputs = {"a", "b"},
-    .attrs = {kTransA, kTransB, kTo},
+    .attrs = {kTransA, kTransB, kTo, kTf32},
     .infer = infer_matmul,
     .grad =
         [](Grad& g) {  // flow() sums over broadcast batch axes. With A = ta ? a^T : a and B likewise: dA = dy B^T, dB = A^T dy

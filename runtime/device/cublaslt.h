@@ -28,7 +28,7 @@ struct Heuristic {
 };
 
 inline constexpr int kF32 = 0, kF16 = 2, kBF16 = 14;                                                                  // cudaDataType
-inline constexpr int kComputeF32 = 68;                                                                                // cublasComputeType_t: f32 as it is, never TF32
+inline constexpr int kComputeF32 = 68, kComputeTf32 = 77;                                                              // cublasComputeType_t: f32 as it is, or its factors as TF32
 inline constexpr int kTransposed = 1;                                                                                 // cublasOperation_t
 inline constexpr int kDescTransA = 3, kDescTransB = 4;                                                                // cublasLtMatmulDescAttributes_t
 inline constexpr int kLayoutBatchCount = 5, kLayoutBatchStride = 6;                                                   // cublasLtMatrixLayoutAttribute_t

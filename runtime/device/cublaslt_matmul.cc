@@ -94,6 +94,7 @@ Product product_of(const LibrarySpec& spec) {
   const std::vector<std::int64_t>&a = spec.operands[0]->shape, &b = spec.operands[1]->shape, &y = spec.results[0].shape;
   HONE_CHECK(a.size() >= 2 and b.size() >= 2 and y.size() >= 2, "a matrix product of vectors");
   Product product{.operands = spec.operands[0]->dtype, .result = spec.results[0].dtype, .m = y[y.size() - 2], .n = y.back()};
+  product.tf32 = product.operands == DType::kF32 and attribute_or(spec, "tf32", 0) != 0;
   product.ta = attribute_or(spec, "ta", 0) != 0;
   product.tb = attribute_or(spec, "tb", 0) != 0;
   product.k = a[a.size() - (product.ta ? 2 : 1)];
@@ -124,7 +125,7 @@ Product product_of(const LibrarySpec& spec) {
 }
 
 Descriptors::Descriptors(const Library& library, const Product& product) : library_(library) {
-  check(library_.desc_create(&matmul, kComputeF32, kF32), "cublasLtMatmulDescCreate");
+  check(library_.desc_create(&matmul, product.tf32 ? kComputeTf32 : kComputeF32, kF32), "cublasLtMatmulDescCreate");
   const auto transpose = [&](int attribute, bool is_transposed) {
     if (is_transposed) check(library_.desc_set(matmul, attribute, &kTransposed, sizeof(kTransposed)), "cublasLtMatmulDescSetAttribute");
   };

@@ -12,6 +12,7 @@ namespace hone::cublaslt {
 /// y[m,n] = sum over k of a * b, for each of `batch` matrices that lie `stride` elements apart (0: the same one), and all of that once for each of `calls`.
 struct Product {
   DType operands = DType::kF32, result = DType::kF32;
+  bool tf32 = false;  ///< f32 factors as TF32
   std::int64_t m = 1, n = 1, k = 1;
   bool ta = false, tb = false;  ///< stored [k,m], [n,k]
   std::int64_t batch = 1, stride_a = 0, stride_b = 0, stride_y = 0;

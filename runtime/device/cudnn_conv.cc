@@ -65,23 +65,24 @@ constexpr Pass kPasses[] = {
 Attribute behind(Attribute attribute, int by) { return static_cast<Attribute>(static_cast<int>(attribute) + by); }
 
 /// Is what the engine does a product and a sum for each term, in one order?
-bool computes_as_written(const Descriptor& config, const Library& library, DType operands) {
+bool computes_as_written(const Descriptor& config, const Library& library, const Convolution& convolution) {
   Descriptor engine(library, Kind::kEngine);
   RawDescriptor raw = engine.raw();
   (void)config.get_raw(Attribute::kConfigEngine, Type::kDescriptor, 1, &raw);
   std::vector<Note> notes(32);
   notes.resize(static_cast<std::size_t>(engine.get_raw(Attribute::kEngineNotes, Type::kNumericalNote, static_cast<std::int64_t>(notes.size()), notes.data())));
+  const bool is_f32 = convolution.x.dtype == DType::kF32;
   const auto is_wrong = [&](Note note) {
     switch (note) {
       case Note::kNarrowsInputs:
       case Note::kNarrowsSums:
       case Note::kNonDeterministic: return true;
-      case Note::kTensorCores:
+      case Note::kTensorCores: return is_f32 and not convolution.tf32;
       case Note::kFft:
       case Note::kWinograd:
       case Note::kWinograd4:
       case Note::kWinograd6:
-      case Note::kWinograd13: return operands == DType::kF32;
+      case Note::kWinograd13: return is_f32;
     }
     return false;  // how it treats NaNs, and what later versions note
   };
@@ -152,7 +153,8 @@ Convolution convolution_of(const LibraryRow& row, const LibrarySpec& spec) {
   Convolution convolution{.pass = pass.kind,
                           .x = activation(spec, forward or of_weight ? first : result),
                           .weight = plain(of_weight ? result : second),
-                          .y = activation(spec, forward ? result : of_weight ? second : first)};
+                          .y = activation(spec, forward ? result : of_weight ? second : first),
+                          .tf32 = attribute_or(spec, "tf32", 0) != 0};
   const std::size_t space = convolution.x.extents.size() - 2, given = first.shape.size() - 2;
   const auto attribute = [&](std::string_view name, std::int64_t otherwise) {
     std::vector<std::int64_t> numbers = attribute_or(spec, name, std::vector<std::int64_t>(given, otherwise));
@@ -204,11 +206,11 @@ OperationGraph::OperationGraph(const Library& library, const Convolution& convol
   graph_.finalize();
 }
 
-Plan choose_plan(const Library& library, const OperationGraph& graph, const Descriptor& device, DType operands, std::size_t most_scratch) {
+Plan choose_plan(const Library& library, const OperationGraph& graph, const Descriptor& device, const Convolution& convolution, std::size_t most_scratch) {
   std::string last = "it has no way to compute it whose numbers are as written, with so little scratch";
   for (const int mode : {kHeuristicsBest, kHeuristicsFallback})
     for (Descriptor& config : configs_of(library, graph, device, mode)) try {
-        if (not computes_as_written(config, library, operands)) continue;
+        if (not computes_as_written(config, library, convolution)) continue;
         Plan plan{.config = std::move(config), .plan = Descriptor(library, Kind::kExecutionPlan)};
         plan.plan.set(Attribute::kPlanConfig, plan.config);
         plan.plan.set(Attribute::kPlanDevice, device);
@@ -226,7 +228,7 @@ std::unique_ptr<DeviceCall> make_convolution(const Library& library, Handle hand
   const Convolution convolution = convolution_of(row, spec);
   try {
     OperationGraph graph(library, convolution);
-    Plan plan = choose_plan(library, graph, device, spec.operands[0]->dtype, device_scratch(spec));
+    Plan plan = choose_plan(library, graph, device, convolution, device_scratch(spec));
     return std::make_unique<ConvolutionCall>(library, handle, convolution.pass, std::move(graph), std::move(plan), std::move(use));
   } catch (const Refused& refused) {
     if (why_not != nullptr) *why_not = refused.what;

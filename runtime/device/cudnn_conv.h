@@ -21,6 +21,7 @@ struct Convolution {
   Kind pass = Kind::kForward;  ///< or kInputGradient, kWeightGradient
   TensorLayout x, weight, y;
   std::vector<std::int64_t> strides, dilations, pads_begin, pads_end;
+  bool tf32 = false;  ///< f32 factors may be TF32
 };
 Convolution convolution_of(const LibraryRow& row, const LibrarySpec& spec);
 
@@ -36,13 +37,13 @@ class OperationGraph {
 };
 
 /// A way of the library's to compute the graph on a device: the first that it recommends of those whose numbers are as they should be, and that takes no more scratch. Operands that are narrow may be
-/// multiplied by tensor cores; f32 is multiplied as it is, term by term: not as TF32, and not by another algorithm. Sums always come in one order.
+/// multiplied by tensor cores, f32 only where it may be TF32; else it is multiplied as it is. It is always term by term, by no other algorithm, and sums come in one order.
 struct Plan {
   Descriptor config, plan;
   std::size_t scratch = 0;
 };
 /// Throws Refused if there is none. The graph outlives it.
-Plan choose_plan(const Library& library, const OperationGraph& graph, const Descriptor& device, DType operands, std::size_t most_scratch);
+Plan choose_plan(const Library& library, const OperationGraph& graph, const Descriptor& device, const Convolution& convolution, std::size_t most_scratch);
 
 /// Null if the library does not do that with so little scratch (device_scratch()), and *why_not (which may be null). Library, handle, `device` and what `use` needs outlive it.
 std::unique_ptr<DeviceCall> make_convolution(const Library& library, Handle handle, const Descriptor& device, const LibraryRow& row, const LibrarySpec& spec, cuda::UseStream use, std::string* why_not);

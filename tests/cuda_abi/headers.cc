@@ -50,6 +50,7 @@ HONE_SAME(cublaslt::kF32, CUDA_R_32F);
 HONE_SAME(cublaslt::kF16, CUDA_R_16F);
 HONE_SAME(cublaslt::kBF16, CUDA_R_16BF);
 HONE_SAME(cublaslt::kComputeF32, CUBLAS_COMPUTE_32F);
+HONE_SAME(cublaslt::kComputeTf32, CUBLAS_COMPUTE_32F_FAST_TF32);
 HONE_SAME(cublaslt::kTransposed, CUBLAS_OP_T);
 HONE_SAME(cublaslt::kDescTransA, CUBLASLT_MATMUL_DESC_TRANSA);
 HONE_SAME(cublaslt::kDescTransB, CUBLASLT_MATMUL_DESC_TRANSB);

@@ -79,8 +79,9 @@ void expect_libraries_take(const std::string& model, const std::string& precisio
     }
     if (cudnn == nullptr) continue;
     try {
-      const cudnn::OperationGraph graph(*cudnn, cudnn::convolution_of(*call.row, call.spec));
-      (void)cudnn::choose_plan(*cudnn, graph, *device, call.spec.operands[0]->dtype, device_scratch(call.spec));
+      const cudnn::Convolution convolution = cudnn::convolution_of(*call.row, call.spec);
+      const cudnn::OperationGraph graph(*cudnn, convolution);
+      (void)cudnn::choose_plan(*cudnn, graph, *device, convolution, device_scratch(call.spec));
     } catch (const cudnn::Refused& refused) {
       ADD_FAILURE() << text << ": " << refused.what;
     }

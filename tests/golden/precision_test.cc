@@ -16,5 +16,10 @@ TEST_P(Bf16, TrainsAsInF32) {
 
 INSTANTIATE_TEST_SUITE_P(Selected, Bf16, testing::Values("torch_mlp", "keras_mnist_cnn"), [](const auto& info) { return info.param; });
 
+TEST(Tf32, IsF32WhereNothingMultipliesFaster) {
+  if (not is_recorded("torch_lenet")) GTEST_SKIP() << kNotRecorded;
+  EXPECT_EQ(losses_of_training("torch_lenet", {.precision = "tf32"}), losses_of_training("torch_lenet", {}));
+}
+
 }  // namespace
 }  // namespace hone::test

@@ -89,6 +89,16 @@ TEST(LowerPrecision, ABiasIsAddedToWhatTheTargetsLibraryGives) {
   expect_pass(pass, {"rounded before the bias", kOperands, "%1 = matmul(%x, %w); %2 = add(%1, %b); %y = tanh(%2)", "tanh(add(cast(matmul(" HONE_X ", " HONE_W "){to=bf16}){to=f32}, b))"});
 }
 
+TEST(LowerPrecision, Tf32IsTheDevicesToRound) {
+  const PassCase cases[] = {
+      {"a product", kOperands, "%1 = matmul(%x, %w) {tb=true}; %y = tanh(%1)", "tanh(matmul(x, w){tb=true, tf32=true})"},
+      {"marked already", kOperands, "%y = matmul(%x, %w) {tf32=true}", ""},
+      {"no product", kOperands, "%y = tanh(%x)", ""},
+      {"f64", "input %x: f64[N,4], weight %w: f64[4,4]", "%y = matmul(%x, %w)", ""},
+  };
+  for (const PassCase& c : cases) expect_pass([](Graph& graph) { return lower_precision(graph, recipe_with("tf32")); }, c);
+}
+
 TEST(LowerPrecision, OtherNodesKeepTheirTypes) {
   const PassCase cases[] = {
       {"no product", kOperands, "%1 = tanh(%x); %y = reduce_sum(%1) {axes=[1]}", ""},

@@ -120,6 +120,21 @@ TEST(CublasLt, MayTakeAsMuchScratchAsThePlanKnowsOf) {
   EXPECT_EQ(cublaslt::make_matmul(library, nullptr, spec, any_stream), nullptr) << "the library has no algorithm: the plan's own kernel does it";
 }
 
+TEST(CublasLt, F32IsF32UnlessItMayBeTf32) {
+  const auto compute = [](DType dtype, bool tf32) {
+    FakeCublaslt fake;
+    const cublaslt::Library library = library_of(fake);
+    LibrarySpec spec = product({4, 4}, {4, 4}, {4, 4});
+    for (auto& operand : spec.operands) operand->dtype = dtype;
+    if (tf32) spec.attributes["tf32"] = {1};
+    EXPECT_NE(cublaslt::make_matmul(library, nullptr, spec, any_stream), nullptr);
+    return fake.compute;
+  };
+  EXPECT_EQ(compute(DType::kF32, false), cublaslt::kComputeF32);
+  EXPECT_EQ(compute(DType::kF32, true), cublaslt::kComputeTf32);
+  EXPECT_EQ(compute(DType::kBF16, true), cublaslt::kComputeF32) << "there is nothing to round";
+}
+
 TEST(CublasLt, AProductThatFailsLosesTheDevice) {
   FakeCublaslt fake;
   const cublaslt::Library library = library_of(fake);

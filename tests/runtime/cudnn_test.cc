@@ -97,11 +97,12 @@ LibrarySpec small(DType dtype) {
 }
 
 /// The number of the engine that is taken, or -1.
-int taken(std::vector<FakeCudnn::Engine> recommended, std::vector<FakeCudnn::Engine> fallback, DType dtype) {
+int taken(std::vector<FakeCudnn::Engine> recommended, std::vector<FakeCudnn::Engine> fallback, DType dtype, bool tf32 = false) {
   FakeCudnn fake{.recommended = std::move(recommended), .fallback = std::move(fallback)};
   const cudnn::Library library = library_of(fake);
   const cudnn::Descriptor device = any_device(library);
-  const LibrarySpec spec = small(dtype);
+  LibrarySpec spec = small(dtype);
+  if (tf32) spec.attributes["tf32"] = {1};
   const auto call = cudnn::make_convolution(library, nullptr, device, *find_library_row(kPassRows[0]), spec, the_null_stream, nullptr);
   if (call == nullptr) return -1;
   fake.next_failure = 1;  // what it would compute is not the question
@@ -114,6 +115,7 @@ TEST(Cudnn, TakesTheBestEngineWhoseNumbersAreAsWritten) {
   const auto too_much = static_cast<std::int64_t>(device_scratch(small(DType::kF32))) + 1;
   EXPECT_EQ(taken({{}, {}}, {}, DType::kF32), 0);
   EXPECT_EQ(taken({{{Note::kTensorCores}}, {{Note::kWinograd}}, {{Note::kFft}}, {}}, {}, DType::kF32), 3) << "f32 is f32";
+  EXPECT_EQ(taken({{{Note::kWinograd}}, {{Note::kTensorCores, Note::kNarrowsInputs}}, {{Note::kTensorCores}}, {}}, {}, DType::kF32, true), 2) << "as TF32, and no narrower";
   EXPECT_EQ(taken({{{Note::kTensorCores}}, {}}, {}, DType::kBF16), 0);
   EXPECT_EQ(taken({{{Note::kTensorCores, Note::kNonDeterministic}}, {{Note::kNarrowsSums}}, {}}, {}, DType::kBF16), 2) << "sums come in one order, in f32";
   EXPECT_EQ(taken({{.notes = {}, .workspace = too_much}, {.notes = {}, .builds = false}}, {{}}, DType::kF32), 2) << "the fallbacks' first";
@@ -158,7 +160,7 @@ TEST(Cudnn, TheRealLibraryTakesWhatItIsToldForAGpuThatIsDescribedToIt) {
     try {
       const cudnn::OperationGraph graph(*library, made);  // it must take every graph; not for all of them it has a way to compute it
       try {
-        const cudnn::Plan plan = cudnn::choose_plan(*library, graph, device, spec.operands[0]->dtype, device_scratch(spec));
+        const cudnn::Plan plan = cudnn::choose_plan(*library, graph, device, made, device_scratch(spec));
         EXPECT_LE(plan.scratch, device_scratch(spec));
         ++planned;
       } catch (const cudnn::Refused&) {
@@ -168,6 +170,38 @@ TEST(Cudnn, TheRealLibraryTakesWhatItIsToldForAGpuThatIsDescribedToIt) {
     }
   }
   EXPECT_GE(planned, 6);
+}
+
+/// What the engine of a plan notes of itself.
+std::vector<cudnn::Note> notes_of(const cudnn::Library& library, const cudnn::Plan& plan) {
+  cudnn::Descriptor engine(library, cudnn::Kind::kEngine);
+  cudnn::RawDescriptor raw = engine.raw();
+  (void)plan.config.get_raw(cudnn::Attribute::kConfigEngine, cudnn::Type::kDescriptor, 1, &raw);
+  std::vector<cudnn::Note> notes(32);
+  notes.resize(static_cast<std::size_t>(engine.get_raw(cudnn::Attribute::kEngineNotes, cudnn::Type::kNumericalNote, static_cast<std::int64_t>(notes.size()), notes.data())));
+  return notes;
+}
+
+TEST(Cudnn, TheRealLibraryHasTensorCoresForTf32) {
+  std::string why;
+  const cudnn::Library* library = cudnn::library(&why);
+  if (library == nullptr) GTEST_SKIP() << "no cuDNN here: " << why;
+  const cudnn::Descriptor device = cudnn::device_properties(*library, kDescribedGpu);
+  for (const char* name : kPassRows) {
+    LibrarySpec spec;
+    const TensorType x{DType::kF32, {16, 32, 32, 64}}, w{DType::kF32, {64, 64, 3, 3}}, y{DType::kF32, {16, 30, 30, 64}};
+    spec.attributes["channels_last"] = {1};
+    if (name == kPassRows[0]) spec.operands = {x, w}, spec.results = {y};
+    else if (name == kPassRows[1]) spec.operands = {y, w}, spec.results = {x};
+    else spec.operands = {x, y}, spec.results = {w};
+    for (const bool tf32 : {false, true}) {
+      if (tf32) spec.attributes["tf32"] = {1};
+      const cudnn::Convolution made = cudnn::convolution_of(*find_library_row(name), spec);
+      const cudnn::OperationGraph graph(*library, made);
+      const cudnn::Plan plan = cudnn::choose_plan(*library, graph, device, made, device_scratch(spec));
+      EXPECT_THAT(notes_of(*library, plan), tf32 ? ::testing::Matcher<std::vector<cudnn::Note>>(::testing::Contains(cudnn::Note::kTensorCores)) : ::testing::Not(::testing::Contains(cudnn::Note::kTensorCores))) << name;
+    }
+  }
 }
 
 }  // namespace

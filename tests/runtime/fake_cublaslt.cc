@@ -81,7 +81,10 @@ cublaslt::Library library_of(FakeCublaslt& of_test) {
   f.get_version = [] { return std::size_t{130000}; };
   f.status_name = [](cublaslt::Status) { return "CUBLAS_STATUS_EXECUTION_FAILED"; };
   f.status_text = [](cublaslt::Status) { return "as the library puts it"; };
-  f.desc_create = [](MatmulDesc* desc, int compute, int scale) { return compute == cublaslt::kComputeF32 and scale == cublaslt::kF32 ? make(desc, FakeDesc{}) : 7; };
+  f.desc_create = [](MatmulDesc* desc, int compute, int scale) {
+    cublaslt_in_use->compute = compute;
+    return scale == cublaslt::kF32 ? make(desc, FakeDesc{}) : 7;
+  };
   f.desc_set = [](MatmulDesc desc, int attribute, const void* value, std::size_t) {
     auto& made = *reinterpret_cast<FakeDesc*>(desc);
     std::memcpy(attribute == cublaslt::kDescTransA ? &made.transposed_first : &made.transposed_second, value, sizeof(int));

@@ -12,6 +12,7 @@ struct FakeCublaslt {
   std::size_t allowed_workspace = 0;  ///< as it was told
   std::uint32_t alignment = 0;
   std::uint32_t reductions = 0;
+  int compute = 0;                    ///< of the last product
   int recommended = 1;                ///< algorithms
   cublaslt::Status next_failure = 0;  ///< of products
 };

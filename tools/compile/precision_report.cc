@@ -27,6 +27,7 @@ void check_flags(const Recipe& recipe, const PrecisionReportFlags& flags) {
   refuse(flags.train.empty(), "--precision-report trains, and has no data", "give some with --train x=images.npy,y=labels.npy, as for hone-run train");
   refuse(not recipe.can_train(), "--precision-report compares losses, and the recipe has none", "add loss.kind and optimizer.kind, -r or --set");
   refuse(recipe.train.precision == "f32", "--precision-report compares with f32, and train.precision is f32 itself", "ask for bf16 or f16: --set train.precision=bf16");
+  refuse(recipe.train.precision == "tf32", "--precision-report trains on the CPU, where tf32 is f32", "ask for bf16 or f16: --set train.precision=bf16");
   refuse(flags.steps < 1, "--steps is how many steps are compared: at least 1", "leave it out for 50");
   refuse(not(flags.tolerance > 0), "--tolerance is a share of the loss, more than 0", "leave it out for 0.03");
 }
