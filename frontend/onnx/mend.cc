@@ -209,14 +209,6 @@ bool is_first_state(const MendModel& m, const std::string& name) {
   return values and std::all_of(values->bytes().begin(), values->bytes().end(), [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-/// Does every reader take it for what a category that is not meant and one that is are written as? A gradient would reach these numbers, and nobody learns them.
-bool is_one_hot_values(const MendModel& m, const std::string& name) {
-  const std::vector<Reader>& readers = m.readers(name);
-  return not readers.empty() and std::all_of(readers.begin(), readers.end(), [&](const Reader& reader) {
-    return reader.node >= 0 and reader.operand == 2 and m.graph().node(reader.node).op_type() == "OneHot";
-  });
-}
-
 /// PyTorch's older exporter makes initializers of a module's parameters and buffers, and nodes of constants; what it folds it calls "onnx::Mul_12". tf2onnx calls
 /// variables of TensorFlow after the node that read them.
 bool is_scalar_of_module(const MendModel& m, const TensorProto& tensor) {
@@ -242,7 +234,7 @@ Roles told_roles(const MendModel& m) {
       roles.of.emplace(name, Role::kConstant);
       first_states.push_back(name);
     }
-    if (not m.is_trained_by_name(name) and is_one_hot_values(m, name)) roles.of.emplace(name, Role::kConstant);
+    if (not m.is_trained_by_name(name) and is_setting(m, name)) roles.of.emplace(name, Role::kConstant);
     if (origin != Origin::kConstant or statistic or m.is_trained_by_name(name) or not looks_like_weight(tensor)) continue;
     roles.of.emplace(name, Role::kConstant);
     constants.push_back(name);
@@ -280,6 +272,7 @@ Roles mend_weights(ModelProto& model, const std::string& file, const std::string
   if (options.fill_weights) fill_weights(m);
   m.finish();
   name_folded(m);
+  name_quantized(m);
   Roles roles = told_roles(m);
   if (m.is_from_keras()) name_keras(m, roles);
   return roles;

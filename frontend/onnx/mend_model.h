@@ -92,6 +92,10 @@ void restore_biases(MendModel& m);
 void keep_parameters_apart(MendModel& m);
 /// Makes equal weights one where the recipe says so, and warns of transposes that look like a tied pair.
 void tie_equal(MendModel& m);
+/// Does every reader take the initializer for something that a gradient would reach and nobody learns: the scales of quantized tensors, the two numbers of a OneHot?
+bool is_setting(const MendModel& m, const std::string& name);
+/// A warning for a model whose weights or activations are integers: what of it can be trained is little.
+void name_quantized(const MendModel& m);
 /// What tf2onnx makes of Keras's layers: recurrent ones have a single bias there, and biases that are zero are not in the file at all.
 void name_keras(const MendModel& m, Roles& roles);
 /// ConstantOfShape nodes where models keep weights become initializers.

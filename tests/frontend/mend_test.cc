@@ -260,5 +260,18 @@ TEST(MendOneHot, ValuesAreNoWeight) {
   EXPECT_THAT(weights_of(model.import()), ElementsAre("values", "w")) << "somebody computes with them";
 }
 
+TEST(MendQuantized, ScalesAreNoWeightsAndAWarningSaysWhatIsNotTrained) {
+  TestModel model;
+  model.input("x", {"N", 3}).initializer("w", wavy({3, 2})).initializer("scale", f32({2}, {0.5F, 0.25F})).output("y");
+  model.node("MatMul", {"x", "w"}, {"h"});
+  model.node("QuantizeLinear", {"h", "scale"}, {"q"}).named("quantize").set("axis", 1);
+  model.node("DequantizeLinear", {"q", "scale"}, {"y"}).set("axis", 1);
+  EXPECT_THAT(weights_of(model.import()), ElementsAre("w"));
+  EXPECT_THAT(warnings_of(model.import()), HasSubstr("the model is quantized, by 1 node: \"quantize\"; no gradient passes what is rounded"));
+  EXPECT_THAT(weights_of(model.import({.mend = {.train_only = {"scale"}}})), ElementsAre("w", "scale"));
+}
+
+TEST(MendQuantized, FloatsAreNoWorry) { EXPECT_THAT(warnings_of(with_alias(ones(3)).import()), testing::Not(HasSubstr("quantized"))); }
+
 }  // namespace
 }  // namespace hone::test
