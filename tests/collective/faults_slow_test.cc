@@ -95,12 +95,11 @@ const Faults::Reference& Faults::reference(int size) {
 
 /// False where a busy machine has not started them within the timeout, so that they have never met. Weights that change before they are sent to all do no harm, so that waits for a step.
 bool Faults::has_begun(const Ranks& ranks, const Fault& fault) const {
-  const std::string sign = fault.kind == Kind::kFlippedBit ? "run/checkpoint-000005" : "run/metrics.jsonl";
-  const auto begin = steady_clock::now();
-  while (not awaited(model_->folder, sign, 5ms)) {
+  const auto has_sign = [&] { return fault.kind == Kind::kFlippedBit ? awaited_checkpoint(model_->folder, "run", 0ms) : std::filesystem::exists(model_->folder / "run/metrics.jsonl"); };
+  for (const auto begin = steady_clock::now(); not has_sign(); std::this_thread::sleep_for(5ms)) {
     if (ranks.has_ended(0) and ranks.said(0).find("MPI did not start within") != std::string::npos) return false;
     if (ranks.has_ended(0) or steady_clock::now() > begin + kPatience) {
-      ADD_FAILURE() << sign << " has not come\n" << ranks.all_said();
+      ADD_FAILURE() << "they have not begun\n" << ranks.all_said();
       return false;
     }
   }

@@ -142,6 +142,15 @@ std::optional<std::string> awaited(const TempFolder& folder, const std::string& 
   return folder.read(name);
 }
 
+bool awaited_checkpoint(const TempFolder& folder, const std::string& run, std::chrono::milliseconds patience) {
+  for (const auto deadline = steady_clock::now() + patience;; std::this_thread::sleep_for(5ms)) {
+    std::error_code problem;  // folders come and go
+    for (std::filesystem::directory_iterator entry(folder / run, problem), end; not problem and entry != end; entry.increment(problem))
+      if (entry->path().filename().string().starts_with("checkpoint-")) return true;
+    if (steady_clock::now() >= deadline) return false;
+  }
+}
+
 Ranks::Ranks(const TempFolder& folder, std::string name, Launch launch, const std::string& command, const std::map<int, std::string>& others)
     : folder_(folder), name_(std::move(name)), size_(launch.size) {
   for (int rank = 0; rank < size_; ++rank)

@@ -71,6 +71,9 @@ class TwoMachines {
 /// The file's content, once it is there, which it must be in time.
 std::optional<std::string> awaited(const TempFolder& folder, const std::string& name, std::chrono::milliseconds patience = kPatience);
 
+/// Waits until the run has left a checkpoint, whichever: on a fast machine the first ones are soon gone again.
+bool awaited_checkpoint(const TempFolder& folder, const std::string& run, std::chrono::milliseconds patience = kPatience);
+
 /// A tool of this build ("hone-run ...") in several processes, in `folder`. NAME.sh there starts it and keeps what mpirun makes one for all: each rank's own words and exit code.
 class Ranks {
  public:
