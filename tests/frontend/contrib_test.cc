@@ -136,5 +136,13 @@ TEST(Contrib, AnUnknownOneNamesThoseThatAreKnown) {
   EXPECT_THAT(problem, HasSubstr("take the model as it was exported"));
 }
 
+TEST(Contrib, ClassicalMachineLearningIsRefusedWithAWayOut) {
+  TestModel model = with_input({2}, {});
+  model.node("ZipMap", {"x"}, {"y"}).proto().set_domain("ai.onnx.ml");
+  const std::string problem = problem_of(model, Code::kUnknownOp);
+  EXPECT_THAT(problem, HasSubstr("operator ZipMap of domain \"ai.onnx.ml\" is not supported"));
+  EXPECT_THAT(problem, HasSubstr("onnx.utils.extract_model"));
+}
+
 }  // namespace
 }  // namespace hone::test
