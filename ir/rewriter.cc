@@ -92,9 +92,12 @@ namespace {
 class LiveSymbols {
  public:
   explicit LiveSymbols(const Graph& graph)
-      : any_(std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.op->binds; })) {
+      : any_(std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.op->binds; })) {}
+  /// Equations are checked when a step runs, with all that they are of.
+  void use_equations(const Graph& graph) {
     for (const auto& [a, b] : graph.equations()) use({a, b});
   }
+  bool has_any() const { return not names_.empty(); }
   /// All symbols in the node's types and attributes, its bodies' included.
   void use(const Graph& graph, const Node& node) {
     if (not any_) return;
@@ -120,22 +123,41 @@ class LiveSymbols {
 
 }  // namespace
 
-Changed Rewriter::drop_unused(Graph& graph) {
-  const Changed inside = in_bodies(graph, drop_unused);
-  std::vector<bool> live(graph.value_count());
-  for (const Output& output : graph.outputs()) live[output.value.index] = true;
-  for (const Alias& alias : graph.aliases()) live[alias.value.index] = live[alias.state.index] = true;
-  std::vector<bool> keep(graph.node_count());
-  LiveSymbols symbols(graph);
+namespace {
+
+struct Used {
+  std::vector<bool> live;  ///< by value
+  std::vector<bool> keep;  ///< by node
+};
+
+Used find_used(const Graph& graph, LiveSymbols& symbols) {
+  Used used{std::vector<bool>(graph.value_count()), std::vector<bool>(graph.node_count())};
+  for (const Output& output : graph.outputs()) used.live[output.value.index] = true;
+  for (const Alias& alias : graph.aliases()) used.live[alias.value.index] = used.live[alias.state.index] = true;
   for (std::size_t i = graph.node_count(); i-- > 0;) {
     const Node& node = graph.node(NodeId(i));
-    keep[i] = symbols.defines_one(node);
-    for (const ValueId result : node.results) keep[i] = keep[i] or live[result.index];
-    if (not keep[i]) continue;
+    used.keep[i] = symbols.defines_one(node);
+    for (const ValueId result : node.results) used.keep[i] = used.keep[i] or used.live[result.index];
+    if (not used.keep[i]) continue;
     symbols.use(graph, node);
     for (const ValueId operand : node.operands)
-      if (operand.valid()) live[operand.index] = true;
+      if (operand.valid()) used.live[operand.index] = true;
   }
+  return used;
+}
+
+}  // namespace
+
+Changed Rewriter::drop_unused(Graph& graph) {
+  const Changed inside = in_bodies(graph, drop_unused);
+  LiveSymbols symbols(graph);
+  Used used = find_used(graph, symbols);
+  // A graph of which nothing has such a size, a step without samples, has nothing to check either: sizes are not read out of tensors for that alone.
+  if (symbols.has_any()) {
+    symbols.use_equations(graph);
+    used = find_used(graph, symbols);
+  }
+  const auto& [live, keep] = used;
   bool all = true;
   for (const bool kept : keep) all = all and kept;
   for (const Input& input : graph.inputs()) all = all and (live[input.value.index] or input.role == Role::kInput);

@@ -83,5 +83,15 @@ TEST(DeadCode, DropsUnreadWeightsAndKeepsWhatIsFed) {
   EXPECT_EQ(graph.inputs().size(), 2u);
 }
 
+/// A step without samples has lost all that its equations are of.
+TEST(DeadCode, ReadsSizesForEquationsWhereSomethingHasSuchASize) {
+  const auto left = [](std::string_view result) {
+    return nodes_after(eliminate_dead_code, "input %n: i64[1], input %x: f32[N], weight %w: f32[1] = [1]", "%t = read_sizes(%n) {sizes=[T]}; equation N = T; %y = " + std::string(result));
+  };
+  EXPECT_EQ(left("neg(%w)"), 1u);
+  EXPECT_EQ(left("neg(%x)"), 2u) << "N must be what %n holds";
+  EXPECT_EQ(left("broadcast_to(%w) {shape=[T]}"), 2u);
+}
+
 }  // namespace
 }  // namespace hone::test
