@@ -1,5 +1,7 @@
 #include "runtime/device_work.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -7,7 +9,13 @@
 
 namespace hone {
 
-DeviceWork::DeviceWork(std::unique_ptr<Device> device) : device_(std::move(device)), compute_(device_->make_stream()), copies_(device_->make_stream()), fed_(device_->make_event()) {}
+namespace {
+
+constexpr TraceSpan kFeed = {.phase = "feed"}, kFeedAhead = {.phase = "feed ahead"}, kToHost = {.phase = "copy to the host"}, kFromHost = {.phase = "copy from the host"};
+
+}  // namespace
+
+DeviceWork::DeviceWork(std::unique_ptr<Device> device) : device_(std::move(device)), compute_(device_->make_stream()), ahead_(*device_) {}
 
 void DeviceWork::run(const BoundKernel& kernel) {
   if (kernel.on_device == nullptr) {  // a copy
@@ -34,14 +42,30 @@ void DeviceWork::connect(std::unique_ptr<DeviceCommunicator> communicator) {
   communicator_ = std::move(communicator);
 }
 
-void DeviceWork::begin_exchange(plan::AllReduceStep::Operation operation, std::span<const ExchangedTensor> tensors) {
+/// What was captured before has no events in it, or those of another trace.
+void DeviceWork::trace(Trace* trace, const std::string& process) {
+  if (timeline_ != nullptr) timeline_->flush();
+  timeline_.reset();
+  note_memory_moved();
+  if (trace == nullptr) return;
+  timeline_ = std::make_unique<DeviceTimeline>(*device_);
+  const auto show = [&](Stream stream, const char* what) { timeline_->show(stream, trace->add_track(process, fmt::format("{}, {}", device_->name(), what))); };
+  show(compute_, "computing");
+  show(ahead_.stream(), "batches to come");
+  if (communicator_ != nullptr) show(exchange_, "exchanges");
+  timeline_->set_clock(compute_);
+}
+
+void DeviceWork::begin_exchange(const plan::Step& step, plan::AllReduceStep::Operation operation, std::span<const ExchangedTensor> tensors) {
   device_->record(computed_, compute_);
   device_->wait(exchange_, computed_);
-  switch (operation) {
-    case plan::AllReduceStep::Operation::kAllReduce: communicator_->all_reduce(exchange_, tensors); break;
-    case plan::AllReduceStep::Operation::kReduceScatter: communicator_->reduce_scatter(exchange_, tensors); break;
-    case plan::AllReduceStep::Operation::kAllGather: communicator_->all_gather(exchange_, tensors); break;
-  }
+  timed(exchange_, {.step = &step}, [&] {
+    switch (operation) {
+      case plan::AllReduceStep::Operation::kAllReduce: return communicator_->all_reduce(exchange_, tensors);
+      case plan::AllReduceStep::Operation::kReduceScatter: return communicator_->reduce_scatter(exchange_, tensors);
+      case plan::AllReduceStep::Operation::kAllGather: return communicator_->all_gather(exchange_, tensors);
+    }
+  });
   if (begun_ == exchanged_.size()) exchanged_.push_back(device_->make_event());
   device_->record(exchanged_[begun_++], exchange_);
 }
@@ -58,19 +82,25 @@ void DeviceWork::end_exchanges() {
 void DeviceWork::synchronize(Stream stream) {
   if (communicator_ != nullptr) communicator_->synchronize(stream);
   else device_->synchronize(stream);
+  if (timeline_ != nullptr) timeline_->flush();
 }
 
-void DeviceWork::feed(std::byte* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) device_->copy_in(copies_, to, from, bytes);
+void DeviceWork::begin_run() {
+  if (timeline_ != nullptr) timeline_->set_clock(compute_);
 }
 
-void DeviceWork::end_of_feeds() {
-  device_->record(fed_, copies_);
-  device_->wait(compute_, fed_);
+void DeviceWork::feed_ahead(NamedFeeds feeds) {
+  timed(ahead_.stream(), kFeedAhead, [&] { ahead_.begin(feeds); });
+}
+
+void DeviceWork::feed(std::byte* to, const TensorView& from, std::size_t bytes) {
+  if (bytes == 0) return;
+  const std::byte* const there = ahead_.find(from, bytes, compute_);
+  timed(compute_, kFeed, [&] { there == nullptr ? device_->copy_in(compute_, to, from.data, bytes) : device_->copy(compute_, to, there, bytes); });
 }
 
 void DeviceWork::read(void* to, const std::byte* from, std::size_t bytes) {
-  device_->copy_out(compute_, to, from, bytes);
+  timed(compute_, kToHost, [&] { device_->copy_out(compute_, to, from, bytes); });
   synchronize(compute_);
 }
 
@@ -81,13 +111,41 @@ std::vector<std::byte> DeviceWork::read(const std::byte* from, std::size_t bytes
 }
 
 void DeviceWork::write(std::byte* to, const void* from, std::size_t bytes) {
-  device_->copy_in(compute_, to, from, bytes);
+  timed(compute_, kFromHost, [&] { device_->copy_in(compute_, to, from, bytes); });
   synchronize(compute_);
 }
 
 void DeviceWork::finish() {
-  device_->synchronize(copies_);
   synchronize(compute_);
+  device_->synchronize(ahead_.stream());
+  if (timeline_ != nullptr) timeline_->flush();
+}
+
+/// What computes may wait for other replicas.
+void DeviceWork::abandon_feeds() noexcept {
+  try {
+    device_->synchronize(ahead_.stream());
+  } catch (...) {  // the run's own failure is told
+  }
+}
+
+void DeviceWork::begin_capture() {
+  device_->begin_capture(compute_);
+  if (timeline_ != nullptr) timeline_->begin_capture();
+}
+
+CapturedSteps::CapturedSteps(DeviceWork& work) : work_(work), graph_(work.device_->end_capture(work.compute_)) {
+  if (work_.timeline_ != nullptr) spans_ = work_.timeline_->end_capture();
+}
+
+CapturedSteps::~CapturedSteps() {
+  work_.device_->forget(graph_);
+  if (work_.timeline_ != nullptr) work_.timeline_->give_back(spans_);
+}
+
+void CapturedSteps::replay() {
+  work_.device_->replay(work_.compute_, graph_);
+  if (work_.timeline_ != nullptr) work_.timeline_->replayed(spans_);
 }
 
 const std::byte* DeviceWork::numbers(std::int64_t count) {

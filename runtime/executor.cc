@@ -49,6 +49,16 @@ Executor::Executor(const plan::Entry& entry, HostState& state, WorkMemory* arena
 }
 
 void Executor::run(NamedFeeds feeds) {
+  try {
+    run_fed(feeds);
+  } catch (...) {
+    state_.exchanges.abandon();  // before anybody else uses its communicator, or the memory
+    if (state_.device != nullptr) state_.device->abandon_feeds();
+    throw;
+  }
+}
+
+void Executor::run_fed(NamedFeeds feeds) {
   match_feeds(entry_, feeds, matched_);
   const Team::InUse in_use(state_.team);
   BoundSegment& first = bind_feeds(feeds);
@@ -56,14 +66,9 @@ void Executor::run(NamedFeeds feeds) {
     check_bounds(entry_.feeds[i], *matched_[i]);
     feeds_[i] = matched_[i]->data;
   }
-  try {
-    if (state_.device != nullptr) feed_device(first);
-    run_segments(first);
-    if (state_.device != nullptr) state_.device->finish();
-  } catch (...) {
-    state_.exchanges.abandon();  // before anybody else uses its communicator, or the memory
-    throw;
-  }
+  if (state_.device != nullptr) feed_device(first);
+  run_segments(first);
+  if (state_.device != nullptr) state_.device->finish();
 }
 
 /// The binding for the matched feeds.

@@ -69,6 +69,7 @@ class Executor {
   void watch(StepWatcher* watcher);
 
  private:
+  void run_fed(NamedFeeds feeds);
   BoundSegment& bind_feeds(NamedFeeds feeds);
   BoundSegment& bind(std::size_t segment, const DimBindings& sizes);
   BoundSegment& keep(std::size_t segment, std::unique_ptr<BoundSegment> bound);
@@ -118,6 +119,7 @@ class Executor {
   // On a device (runtime/executor_device.cc).
   void feed_device(const BoundSegment& bound);
   void run_steps_on_device(BoundSegment& bound);
+  void execute_shown(BoundSegment& bound, std::size_t number);
   void execute_on_device(const KernelRun& run);
   void execute_on_device(const BoundLibrary& step);
   void execute_on_device(BoundHost& step);

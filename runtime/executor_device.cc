@@ -18,6 +18,7 @@ std::size_t aligned(std::size_t bytes) { return round_up(bytes, kTensorAlignment
 /// Puts the matched feeds into memory of the device, and lets feeds_ say where.
 void Executor::feed_device(const BoundSegment& bound) {
   DeviceWork& device = *state_.device;
+  device.begin_run();
   std::vector<std::size_t> bytes;
   std::size_t total = 0;
   for (std::size_t i = 0; i < matched_.size(); ++i) {
@@ -29,18 +30,17 @@ void Executor::feed_device(const BoundSegment& bound) {
   reserve_arena(feed_memory_, total, &device);
   std::byte* place = feed_memory_.data();
   for (std::size_t i = 0; i < matched_.size(); ++i) {
-    device.feed(place, feeds_[i], bytes[i]);
+    device.feed(place, *matched_[i], bytes[i]);
     feeds_[i] = place;
     place += aligned(bytes[i]);
   }
-  device.end_of_feeds();
 }
 
 /// All steps of the segment in their order.
 void Executor::run_steps_on_device(BoundSegment& bound) {
   DeviceWork& device = *state_.device;
   const auto run_all = [&] {
-    for (BoundStep& step : bound.steps) std::visit([this](auto& what) { execute(what); }, step);
+    for (std::size_t i = 0; i < bound.steps.size(); ++i) execute_shown(bound, i);
     end_exchanges();  // so that they are part of what is captured
   };
   const bool is_body = shared_arena_ == nullptr;
@@ -59,8 +59,23 @@ void Executor::run_steps_on_device(BoundSegment& bound) {
   bound.captured->replay();
 }
 
+/// On the track of its stream, or the host's, where there is a trace: a kernel and an exchange from device to device show themselves.
+void Executor::execute_shown(BoundSegment& bound, std::size_t number) {
+  BoundStep& bound_step = bound.steps[number];
+  const plan::Step& step = entry_.steps[bound.step_numbers[number]];
+  const auto execute_it = [&] { std::visit([this](auto& what) { execute(what); }, bound_step); };
+  const bool computes = std::holds_alternative<BoundLibrary>(bound_step) or std::holds_alternative<BoundRegion>(bound_step);
+  if (computes) return state_.device->timed(step, execute_it);
+  const auto* exchange = std::get_if<BoundExchange>(&bound_step);
+  const bool on_host = std::holds_alternative<BoundHost>(bound_step) or (exchange != nullptr and (exchange->collects or not device_exchanges()));
+  if (not on_host or state_.tracks.empty()) return execute_it();
+  const std::int64_t begin = state_.tracks.front()->now();
+  execute_it();
+  state_.tracks.front()->add(step, begin);
+}
+
 void Executor::execute_on_device(const KernelRun& run) {
-  for (const BoundKernel& kernel : run.kernels) state_.device->run(kernel);
+  for (const BoundKernel& kernel : run.kernels) state_.device->timed(entry_.steps[kernel.step], [&] { state_.device->run(kernel); });
 }
 
 void Executor::execute_on_device(const BoundLibrary& step) {
@@ -97,7 +112,7 @@ void Executor::execute_on_device(BoundExchange& step) {
   if (device_exchanges() and not step.collects) {
     for (std::size_t i = 0; i < step.buffers.size(); ++i) step.tensors[i].data = pointer(step.buffers[i]);
     try {
-      return device.begin_exchange(step.operation, step.tensors);
+      return device.begin_exchange(entry_.steps[step.step], step.operation, step.tensors);
     } catch (const Error& error) { throw with_note(error, step.name); }
   }
   std::vector<std::vector<std::byte>> contents;

@@ -251,7 +251,7 @@ class Preparer {
   }
 
   void add_step(const plan::AllReduceStep& step, const std::string&) {
-    BoundExchange exchange{.name = name_of(step), .bucket = step.bucket, .collects = step.collects, .operation = step.operation, .buffers = step.buffers, .tensors = {}};
+    BoundExchange exchange{.name = name_of(step), .step = static_cast<std::uint32_t>(number_), .bucket = step.bucket, .collects = step.collects, .operation = step.operation, .buffers = step.buffers, .tensors = {}};
     for (const std::uint32_t buffer : step.buffers) {
       const BoundBuffer& bound = bound_->buffers[buffer];
       exchange.tensors.push_back({.dtype = bound.type.dtype, .count = checked_element_count(bound.type.shape)});

@@ -68,6 +68,7 @@ struct BoundRegion {
 /// What replicas exchange. It may go on until a step comes that uses one of the buffers.
 struct BoundExchange {
   std::string name;  ///< "while replica_step exchanged bucket 2: w/gradient"
+  std::uint32_t step = 0;  ///< its number among the entry's
   std::int64_t bucket = 0;
   bool collects = false;
   plan::AllReduceStep::Operation operation = plan::AllReduceStep::Operation::kAllReduce;

@@ -281,6 +281,11 @@ std::optional<std::uint64_t> Session::free_device_memory() const { return impl_-
 int Session::threads() const { return impl_->state.team.threads(); }
 bool Session::has_entry(std::string_view entry) const { return impl_->find(entry) != nullptr; }
 const plan::Entry& Session::entry(std::string_view entry) const { return impl_->get(entry).entry(); }
+Device* Session::device() const { return impl_->state.device == nullptr ? nullptr : &impl_->state.device->device(); }
+void Session::feed_ahead(std::span<const std::pair<std::string, TensorView>> feeds) {
+  if (impl_->state.device != nullptr) impl_->state.device->feed_ahead(feeds);
+}
+
 
 void Session::run(std::string_view entry, std::span<const std::pair<std::string, TensorView>> feeds) {
   Executor& executor = impl_->get(entry);
@@ -392,7 +397,9 @@ void Session::trace(Trace* trace, const std::string& process) {
   if (trace == nullptr) return;
   for (int i = 0; i < state.team.threads() and state.device == nullptr; ++i) state.tracks.push_back(&trace->add_track(process, i == 0 ? "thread 0, which calls libraries" : fmt::format("thread {}", i)));
   if (state.exchanges.has_thread()) state.exchanges.trace(&trace->add_track(process, "exchanges"));
+  if (state.device != nullptr) state.device->trace(trace, process);
 }
+  if (state.device != nullptr) state.tracks.push_back(&trace->add_track(process, "host"));
 
 MemoryReport Session::memory(std::string_view entry) const {
   MemoryReport report = impl_->get(entry).memory();

@@ -5,6 +5,7 @@
 //   float loss = session.result("loss_sum").at(0) / ...
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -23,6 +24,8 @@ struct TensorView {
   DType dtype = DType::kF32;
   std::vector<std::int64_t> shape;
   const void* data = nullptr;
+  /// Views of the same place and the same version, but 0, show the same content: what was fed ahead is known by it.
+  std::uint64_t version = 0;
 
   TensorView() = default;
   TensorView(DType type, std::vector<std::int64_t> extents, const void* bytes) : dtype(type), shape(std::move(extents)), data(bytes) {}
@@ -30,6 +33,7 @@ struct TensorView {
 };
 
 class Communicator;  // runtime/collective/communicator.h
+class Device;        // runtime/device/device.h
 
 struct SessionOptions {
   std::string device = "auto";  ///< auto, cpu
@@ -73,6 +77,8 @@ class Session {
   std::optional<std::uint64_t> free_device_memory() const;
   /// How many `SessionOptions::threads` stands for. Throws Error kUsage for less than 0.
   static int thread_count(int asked);
+  /// Null: the host. It lives as long as the session.
+  Device* device() const;
   bool has_entry(std::string_view entry) const;
   /// Throws Error kPlanEntry.
   const plan::Entry& entry(std::string_view entry) const;
@@ -84,6 +90,9 @@ class Session {
   TensorView result(std::string_view name) const;
   /// A copy of it.
   Tensor result_tensor(std::string_view name) const;
+  /// Begins to bring to the device what the next run or the one after it will be fed, while it does other things; run() takes from there what has the place, the version and the size of these views. Views
+  /// without a version are passed over. The memory holds still until the next run() has returned. On the host, or where the device has no memory left for it, it does nothing.
+  void feed_ahead(std::span<const std::pair<std::string, TensorView>> feeds);
 
   /// Runs an entry once more, step by step, to see where numbers stop being finite. Its updates must be predicated on a finite loss, as training steps' are: then it
   /// changes nothing. Throws what run() throws.
@@ -113,7 +122,7 @@ class Session {
   /// What was measured since, in the order of the steps.
   std::vector<StepTime> step_times(std::string_view entry) const;
 
-  /// Writes down from now on when each thread of the host runs what, under the name `process`; null: no longer. What a device runs is not told of. `trace` may be written out while the session lives, and outlives its use here.
+  /// Writes down from now on when each thread of the host, or each stream of the device, runs what, under the name `process`; null: no longer. `trace` may be written out while the session lives, and outlives its use here.
   void trace(Trace* trace, const std::string& process);
 
  private:

@@ -53,7 +53,7 @@ int evaluate_plan(const Arguments& arguments) {
   const BoundArrays data = open_data(job, recipe, entry, "--data", sources, arguments.pre_batched);
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_notes(progress, data);
-  BatchReader batches(data, global_batch(job, recipe, arguments, data.fixed_batch()), {.shuffle = false}, {.replicas = job.replicas.total()});
+  BatchReader batches(data, global_batch(job, recipe, arguments, data.fixed_batch()), {.shuffle = false}, {.ahead = gathers(job), .replicas = job.replicas.total(), .device = job.session.device()});
   const NamedNumbers values = evaluate(*job.runner, entry, batches).value();  // nobody asks it to stop
   JsonLine line;
   for (const auto& [name, value] : values) line.number(name, value);

@@ -34,6 +34,8 @@ class BatchSource {
   virtual void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0) = 0;
   /// Makes the next batch; false at the end of the epoch. Throws what is wrong with the data.
   virtual bool next() = 0;
+  /// What the following next() of this epoch will make, where that is made ahead, without what add_feed() adds; null at the end, and where it is not. Valid until the next() after that one.
+  virtual const NamedViews* ahead() { return nullptr; }
   /// The number of samples of what the last next() made; when pre-batched the slice's first extent.
   virtual std::int64_t size() const = 0;
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <utility>
 
 #include "base/alignment.h"
@@ -14,10 +16,10 @@ namespace {
 
 constexpr std::size_t kFewestSharedBytes = 32 * 1024;  // less is copied before another thread has begun
 
-/// A multiple of the alignment inside a buffer that is that much larger.
-std::byte* aligned_within(std::byte* start) {
-  const auto address = reinterpret_cast<std::uintptr_t>(start);
-  return start + (kTensorAlignment - address % kTensorAlignment) % kTensorAlignment;
+/// Another number for each batch that any reader gathers.
+std::uint64_t next_version() {
+  static constinit std::atomic<std::uint64_t> versions = 0;
+  return ++versions;
 }
 
 bool reads_files(const BoundArrays& arrays) {
@@ -34,7 +36,7 @@ std::size_t batch_bytes(const BoundArrays& arrays, std::int64_t batch_size) {
 }  // namespace
 
 BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, ShuffleOptions shuffle, GatherOptions how)
-    : arrays_(arrays), shuffle_(arrays.pre_batched() ? ShuffleOptions{.shuffle = false} : shuffle), part_(arrays.pre_batched() ? nullptr : std::move(how.part)), sample_order_(arrays.length(), shuffle_) {
+    : arrays_(arrays), device_(how.device), shuffle_(arrays.pre_batched() ? ShuffleOptions{.shuffle = false} : shuffle), part_(arrays.pre_batched() ? nullptr : std::move(how.part)), sample_order_(arrays.length(), shuffle_) {
   const std::int64_t fixed = std::max<std::int64_t>(arrays.fixed_batch(), 1);
   if (arrays.fixed_batch() > 0) batch_size = checked_multiply<std::int64_t>(fixed, how.replicas, "the batch of all replicas");
   sample_count_ = arrays.length() / fixed * fixed;  // of the fixed sizes only whole ones can be fed
@@ -48,7 +50,7 @@ BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, Shu
     if (arrays.pre_batched() and feeds_.empty() and not column.row_shape.empty()) samples_each_ = column.row_shape[0];
     std::vector<std::int64_t> shape = column.row_shape;
     if (column.by_sample and not arrays.pre_batched()) shape.insert(shape.begin(), batch_size_);
-    feeds_.emplace_back(column.feed.name, TensorView(column.feed.dtype, std::move(shape), aligned_within(in_use_.columns[feeds_.size()].get())));
+    feeds_.emplace_back(column.feed.name, TensorView(column.feed.dtype, std::move(shape), in_use_.columns[feeds_.size()].data()));
   }
   if (not ahead) return;
   next_ = make_slot();
@@ -70,13 +72,13 @@ BatchReader::Slot BatchReader::make_slot() const {
   for (const BoundArrays::Column& column : arrays_.columns()) {
     const std::int64_t rows = column.by_sample ? batch_size_ : 1;
     const auto bytes = static_cast<std::size_t>(checked_multiply(rows, column.row_elements, "a batch")) * size_of(column.feed.dtype);
-    slot.columns.push_back(std::make_unique<std::byte[]>(bytes + kTensorAlignment));
+    std::memset(slot.columns.emplace_back(device_, bytes, "a batch").data(), 0, bytes);  // of what is not wanted nothing is read
     if (column.by_sample and not column.converter.only_copies())  // now, because later epochs may need more of it than the first
       for (std::vector<std::byte>& scratch : slot.scratch)
         scratch.resize(std::max(scratch.size(), (static_cast<std::size_t>(batch_size_) / slot.scratch.size() + 1) * column.array.row_bytes()));
     if (column.by_sample) continue;
     const std::byte* whole = column.array.rows(0, column.array.row_count(), slot.scratch[0]);
-    column.converter.convert(whole, aligned_within(slot.columns.back().get()), static_cast<std::size_t>(column.row_elements));
+    column.converter.convert(whole, slot.columns.back().data(), static_cast<std::size_t>(column.row_elements));
   }
   return slot;
 }
@@ -90,6 +92,8 @@ std::string BatchReader::order() const {
 void BatchReader::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
   HONE_CHECK(first_batch >= 0, "an epoch that begins before its first batch");
   if (gather_ahead_) gather_ahead_->finish();
+  is_ready_ = false;
+  failure_ = nullptr;
   sample_order_.start_epoch(epoch);
   begin_ = std::min(first_batch, batch_count_) * batch_size_;
   size_ = 0;
@@ -101,7 +105,11 @@ bool BatchReader::next() {
   begin_ += size_;
   size_ = size_at(begin_);
   if (size_ == 0) return false;
-  if (gather_ahead_) {
+  if (failure_) std::rethrow_exception(failure_);
+  if (is_ready_) {
+    std::swap(in_use_, *ready_);
+    is_ready_ = false;
+  } else if (gather_ahead_) {
     gather_ahead_->finish();
     std::swap(in_use_, next_);
     next_begin_ = begin_ + size_;
@@ -109,12 +117,40 @@ bool BatchReader::next() {
   } else {
     gather(begin_, in_use_);
   }
-  for (std::size_t column = 0; column < in_use_.columns.size(); ++column) {
-    TensorView& view = feeds_[column].second;
-    view.data = aligned_within(in_use_.columns[column].get());
-    if (arrays_.columns()[column].by_sample and not arrays_.pre_batched()) view.shape[0] = size_;
-  }
+  show(in_use_, size_, feeds_);
   return true;
+}
+
+void BatchReader::show(const Slot& slot, std::int64_t size, NamedViews& feeds) const {
+  for (std::size_t column = 0; column < slot.columns.size(); ++column) {
+    TensorView& view = feeds[column].second;
+    view.data = slot.columns[column].data();
+    view.version = slot.version;
+    if (arrays_.columns()[column].by_sample and not arrays_.pre_batched()) view.shape[0] = size;
+  }
+}
+
+/// Where reading fails, next() tells: until there the batches are good.
+const NamedViews* BatchReader::ahead() {
+  const std::int64_t begin = begin_ + size_, size = size_at(begin);
+  if (not gather_ahead_ or size == 0 or failure_) return nullptr;
+  if (is_ready_) return &ahead_;
+  try {
+    gather_ahead_->finish();
+  } catch (...) {
+    failure_ = std::current_exception();
+    return nullptr;
+  }
+  if (not ready_) {
+    ready_ = make_slot();
+    ahead_.assign(feeds_.begin(), feeds_.begin() + static_cast<std::ptrdiff_t>(in_use_.columns.size()));
+  }
+  std::swap(*ready_, next_);
+  is_ready_ = true;
+  show(*ready_, size, ahead_);
+  next_begin_ = begin + size;
+  if (size_at(next_begin_) > 0) gather_ahead_->begin();
+  return &ahead_;
 }
 
 void BatchReader::gather(std::int64_t begin, Slot& slot) {
@@ -123,6 +159,7 @@ void BatchReader::gather(std::int64_t begin, Slot& slot) {
   const auto samples = static_cast<std::int64_t>(slot.samples.size());
   const BatchPart part = part_ ? part_(samples) : BatchPart{.begin = 0, .end = samples};
   const std::int64_t rows = part.end - part.begin;
+  slot.version = next_version();
   if (team_ == nullptr) return gather_rows(part.begin, part.end, slot, slot.scratch[0]);
   const Team::InUse in_use(*team_);
   team_->run([&](const Team::Member& member) {
@@ -140,7 +177,7 @@ void BatchReader::gather_rows(std::int64_t begin, std::int64_t last, Slot& slot,
     if (not column.by_sample) continue;
     const auto elements = static_cast<std::size_t>(column.row_elements);
     const std::size_t row_bytes = elements * size_of(column.feed.dtype);
-    std::byte* batch = aligned_within(slot.columns[index].get());
+    std::byte* batch = slot.columns[index].data();
     for (auto at = static_cast<std::size_t>(begin), end = at; at < stop; at = end) {
       for (end = at + 1; end < stop and samples[end] == samples[end - 1] + 1;) ++end;
       const auto rows = static_cast<std::int64_t>(end - at);

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "runtime/data/batch_source.h"
 #include "runtime/data/bound_arrays.h"
 #include "runtime/data/order.h"
+#include "runtime/device/pinned_memory.h"
 #include "runtime/device/team.h"
 #include "runtime/trace.h"
 
@@ -27,6 +30,7 @@ enum class Ahead {
 struct GatherOptions {
   Ahead ahead = Ahead::kIfStreamed;
   int replicas = 1;  ///< that share a batch: of a batch size that the model has fixed, each gets one
+  Device* device = nullptr;  ///< that will be fed the batches, and outlives the reader: they are gathered in memory which it copies while it computes (Session::feed_ahead)
   int threads = 1;  ///< that gather a batch together, the caller's among them; those of the session that takes it: they are there anyway, and it lies where they work on it
   std::function<BatchPart(std::int64_t samples)> part = {};  ///< what is wanted of a batch of so many samples, if not all: the rest of it is not read, and feeds are as large, with anything there. Slices of pre-batched data are read whole
 };
@@ -46,6 +50,7 @@ class BatchReader : public BatchSource {
 
   void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0) override;
   bool next() override;
+  const NamedViews* ahead() override;
   std::int64_t size() const override { return size_ * samples_each_; }
   /// Which rows of the arrays the last next() gathered.
   std::span<const std::int64_t> samples() const { return in_use_.samples; }
@@ -55,8 +60,9 @@ class BatchReader : public BatchSource {
  private:
   /// Memory for one batch.
   struct Slot {
-    std::vector<std::unique_ptr<std::byte[]>> columns;
+    std::vector<PinnedMemory> columns;
     std::vector<std::int64_t> samples;  // which they are
+    std::uint64_t version = 0;          // of what lies there
     std::vector<std::vector<std::byte>> scratch;  // for each thread: rows before they are converted, where they do not lie in memory
   };
 
@@ -64,9 +70,11 @@ class BatchReader : public BatchSource {
   /// Samples of the batch that begins there; 0 at the end.
   std::int64_t size_at(std::int64_t begin) const { return std::max<std::int64_t>(0, std::min(batch_size_, sample_count_ - begin)); }
   void gather(std::int64_t begin, Slot& slot);
+  void show(const Slot& slot, std::int64_t size, NamedViews& feeds) const;
   void gather_rows(std::int64_t begin, std::int64_t end, Slot& slot, std::vector<std::byte>& scratch) const;
 
   const BoundArrays& arrays_;
+  Device* const device_;
   std::int64_t batch_size_ = 1;
   std::int64_t batch_count_ = 0;
   std::int64_t sample_count_ = 0;
@@ -76,6 +84,10 @@ class BatchReader : public BatchSource {
   SampleOrder sample_order_;
   std::int64_t begin_ = 0, size_ = 0;
   Slot in_use_, next_;
+  std::optional<Slot> ready_;                    // where a device takes what follows on in_use_ meanwhile, while next_ is gathered
+  bool is_ready_ = false;                        // does it hold that?
+  NamedViews ahead_;                             // what it holds
+  std::exception_ptr failure_;                   // of gathering it
   std::unique_ptr<Team> team_;                   // null: whoever gathers does it alone
   std::int64_t next_begin_ = 0;                  // of what is gathered into next_
   TraceTrack* track_ = nullptr;                  // of the thread that gathers ahead

@@ -165,9 +165,9 @@ Stream CudaDevice::make_stream() {
   return Stream{static_cast<std::uint32_t>(streams_.size() - 1)};
 }
 
-Event CudaDevice::make_event() {
+Event CudaDevice::make_event(unsigned flags) {
   cuda::EventHandle event = nullptr;
-  check(here().event_create(&event, cuda::kEventWithoutTime), "cuEventCreate");
+  check(here().event_create(&event, flags), "cuEventCreate");
   events_.push_back(event);
   return Event{static_cast<std::uint32_t>(events_.size() - 1)};
 }
@@ -194,13 +194,35 @@ void CudaDevice::copy_in(Stream stream, std::byte* to, const void* from, std::si
   if (bytes > 0) check(here().copy_in(address(to), from, bytes, handle(stream)), "cuMemcpyHtoDAsync");
 }
 void CudaDevice::copy_out(Stream stream, void* to, const std::byte* from, std::size_t bytes) {
+void CudaDevice::record_time(Event event, Stream stream) { check(here().event_record_with(handle(event), handle(stream), is_capturing_ ? cuda::kRecordInGraph : 0), "cuEventRecordWithFlags"); }
+
+std::optional<std::int64_t> CudaDevice::time_between(Event from, Event to) {
+  float milliseconds = 0;
+  const cuda::Result result = here().event_elapsed(&milliseconds, handle(from), handle(to));
+  if (result == cuda::kNotReady) return std::nullopt;
+  check(result, "cuEventElapsedTime");
+  return static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6);
+}
+
+std::byte* CudaDevice::allocate_pinned(std::size_t bytes) {
+  void* memory = nullptr;
+  return here().pinned_allocate(&memory, std::max<std::size_t>(bytes, 1), cuda::kPinnedForAll) == 0 ? static_cast<std::byte*>(memory) : nullptr;
+}
+
+void CudaDevice::release_pinned(std::byte* memory) noexcept {
+  if (cuda_.context_use(context_) == 0) (void)cuda_.pinned_free(memory);
+}
+
   if (bytes > 0) check(here().copy_out(to, address(from), bytes, handle(stream)), "cuMemcpyDtoHAsync");
 }
 void CudaDevice::copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes > 0) check(here().copy(address(to), address(from), bytes, handle(stream)), "cuMemcpyDtoDAsync");
 }
 
-void CudaDevice::begin_capture(Stream stream) { check(here().capture_begin(handle(stream), cuda::kRelaxedCapture), "cuStreamBeginCapture"); }
+void CudaDevice::begin_capture(Stream stream) {
+  check(here().capture_begin(handle(stream), cuda::kRelaxedCapture), "cuStreamBeginCapture");
+  is_capturing_ = true;
+}
 
 StepGraph CudaDevice::end_capture(Stream stream) {
   cuda::Graph graph = nullptr;
@@ -222,5 +244,6 @@ void CudaDevice::forget(StepGraph graph) noexcept {
   if (cuda_.context_use(context_) == 0) (void)cuda_.graph_run_destroy(found->second);
   graphs_.erase(found);
 }
+  is_capturing_ = false;
 
 }  // namespace hone

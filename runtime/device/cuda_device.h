@@ -33,12 +33,17 @@ class CudaDevice final : public Device {
   std::string why_no_exchange() const override;
   std::unique_ptr<DeviceCommunicator> connect(Communicator& replicas) override;
   Stream make_stream() override;
-  Event make_event() override;
+  Event make_event() override { return make_event(cuda::kEventWithoutTime); }
   void record(Event event, Stream stream) override;
   void wait(Stream stream, Event event) override;
   void synchronize(Stream stream) override;
   void launch(Stream stream, const Launch& launch) override;
   void copy_in(Stream stream, std::byte* to, const void* from, std::size_t bytes) override;
+  Event make_timed_event() override { return make_event(cuda::kEventWithTime); }
+  void record_time(Event event, Stream stream) override;
+  std::optional<std::int64_t> time_between(Event from, Event to) override;
+  std::byte* allocate_pinned(std::size_t bytes) override;
+  void release_pinned(std::byte* memory) noexcept override;
   void copy_out(Stream stream, void* to, const std::byte* from, std::size_t bytes) override;
   void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) override;
   void begin_capture(Stream stream) override;
@@ -52,6 +57,7 @@ class CudaDevice final : public Device {
   void check(cuda::Result result, const char* call) const;
   cuda::StreamHandle handle(Stream stream) const { return streams_.at(static_cast<std::size_t>(stream)); }
   cuda::EventHandle handle(Event event) const { return events_.at(static_cast<std::size_t>(event)); }
+  Event make_event(unsigned flags);
 
   const cuda::Library& cuda_;
   const int number_;
@@ -68,6 +74,7 @@ class CudaDevice final : public Device {
   std::uint32_t next_graph_ = 0;
   std::vector<void*> arguments_;  ///< of a launch
   std::unique_ptr<CudaCalls> calls_;
+  bool is_capturing_ = false;
 };
 
 /// Which of the program's code a GPU of that compute capability (90 for sm_90) takes: machine code made for just that one, else the PTX of the highest not above it. Null: none.

@@ -28,7 +28,9 @@ struct Uuid {
 inline constexpr Result kOutOfMemory = 2, kNotReady = 600;
 inline constexpr int kComputeMajor = 75, kComputeMinor = 76, kProcessors = 16;                      // of cuDeviceGetAttribute
 inline constexpr int kErrorLog = 5, kErrorLogBytes = 6;                                              // of cuModuleLoadDataEx
-inline constexpr unsigned kNonBlockingStream = 1, kEventWithoutTime = 2, kRelaxedCapture = 2;
+inline constexpr unsigned kNonBlockingStream = 1, kEventWithTime = 0, kEventWithoutTime = 2, kRelaxedCapture = 2;
+inline constexpr unsigned kPinnedForAll = 1;   // of cuMemHostAlloc: for all contexts
+inline constexpr unsigned kRecordInGraph = 1;  // of cuEventRecordWithFlags, while captured: each replay records it
 
 // name in the library, its own name here, arguments
 // clang-format off
@@ -49,6 +51,8 @@ inline constexpr unsigned kNonBlockingStream = 1, kEventWithoutTime = 2, kRelaxe
   X(cuMemGetInfo_v2, memory_info, (std::size_t * free, std::size_t* total))                                                        \
   X(cuMemAlloc_v2, memory_allocate, (Address * memory, std::size_t bytes))                                                         \
   X(cuMemFree_v2, memory_free, (Address memory))                                                                                   \
+  X(cuMemHostAlloc, pinned_allocate, (void** memory, std::size_t bytes, unsigned flags))                                          \
+  X(cuMemFreeHost, pinned_free, (void* memory))                                                                                    \
   X(cuMemcpyHtoDAsync_v2, copy_in, (Address to, const void* from, std::size_t bytes, StreamHandle stream))                         \
   X(cuMemcpyDtoHAsync_v2, copy_out, (void* to, Address from, std::size_t bytes, StreamHandle stream))                              \
   X(cuMemcpyDtoDAsync_v2, copy, (Address to, Address from, std::size_t bytes, StreamHandle stream))                                \
@@ -66,6 +70,8 @@ inline constexpr unsigned kNonBlockingStream = 1, kEventWithoutTime = 2, kRelaxe
   X(cuEventCreate, event_create, (EventHandle * event, unsigned flags))                                                            \
   X(cuEventDestroy_v2, event_destroy, (EventHandle event))                                                                         \
   X(cuEventRecord, event_record, (EventHandle event, StreamHandle stream))                                                         \
+  X(cuEventRecordWithFlags, event_record_with, (EventHandle event, StreamHandle stream, unsigned flags))                           \
+  X(cuEventElapsedTime, event_elapsed, (float* milliseconds, EventHandle from, EventHandle to))                                    \
   X(cuStreamBeginCapture_v2, capture_begin, (StreamHandle stream, int mode))                                                       \
   X(cuStreamEndCapture, capture_end, (StreamHandle stream, Graph * graph))                                                         \
   X(cuGraphInstantiateWithFlags, graph_instantiate, (GraphRun * run, Graph graph, unsigned long long flags))                       \

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -126,12 +127,23 @@ class Device {
   virtual void synchronize(Stream stream) = 0;
 
   virtual void launch(Stream stream, const Launch& launch) = 0;
-  /// The host's memory must hold still, and is not to be read, until the stream was synchronized.
+  /// The host's memory must hold still, and is not to be read, until the stream was synchronized. Whether the host waits for a copy is left open, but of pinned memory: there it does not.
   virtual void copy_in(Stream stream, std::byte* to, const void* from, std::size_t bytes) = 0;
+  /// For record_time() alone.
+  virtual Event make_timed_event() = 0;
+  /// The event tells from then on when all that is in the stream by now was done. Where that is captured it does so anew in each replay.
+  virtual void record_time(Event event, Stream stream) = 0;
+  /// Nanoseconds from one timed event to another; nothing while one of them has not come, or is not known to have.
+  virtual std::optional<std::int64_t> time_between(Event from, Event to) = 0;
+
   virtual void copy_out(Stream stream, void* to, const std::byte* from, std::size_t bytes) = 0;
   /// From one place of the device to another; they do not overlap.
   virtual void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) = 0;
 
+  /// Memory of the host that every device copies from and to by itself; null if there is none of that kind, or no more.
+  virtual std::byte* allocate_pinned(std::size_t) { return nullptr; }
+  /// No copy may be under way there.
+  virtual void release_pinned(std::byte*) noexcept {}
   /// What comes into the stream, and into those that wait for its events, is written down and not done, until end_capture(). Only launches, copies within the device, record and wait.
   virtual void begin_capture(Stream stream) = 0;
   virtual StepGraph end_capture(Stream stream) = 0;

@@ -39,6 +39,13 @@ void OrderCheck::wait(Thread stream, std::uint32_t event) {
 
 void OrderCheck::synchronize(Thread stream) { join(clocks_[kHost], clocks_.at(stream)); }
 
+bool OrderCheck::has_come(std::uint32_t event) const {
+  const Clock &clock = events_.at(event), &host = clocks_[kHost];
+  for (std::size_t i = 0; i < clock.size(); ++i)
+    if (clock[i] > (i < host.size() ? host[i] : 0)) return false;
+  return not clock.empty();
+}
+
 void OrderCheck::begin(Thread stream, std::string what) {
   Clock& clock = clocks_.at(stream);
   join(clock, clocks_[kHost]);

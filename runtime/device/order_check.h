@@ -24,6 +24,8 @@ class OrderCheck {
   void wait(Thread stream, std::uint32_t event);
   /// The host has waited for the stream.
   void synchronize(Thread stream);
+  /// Has the host waited for all that the event stands for? False for one that was never recorded.
+  bool has_come(std::uint32_t event) const;
 
   /// Begins a piece of work in the stream, which comes after what the host has done. `what` names it in messages.
   void begin(Thread stream, std::string what);

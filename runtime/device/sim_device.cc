@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "base/diag.h"
 #include "base/philox.h"
+#include "base/hash.h"
 #include "base/tensor.h"
 #include "base/text.h"
 #include "runtime/device/team.h"
@@ -225,6 +226,7 @@ void SimDevice::launch(Stream stream, const Launch& launch) {
                 .end = launch.end};
   put(stream, [this, stream, own = std::move(own)] { run(stream, own); });
 }
+  check_departures(stream);
 
 void SimDevice::run(Stream stream, const OwnLaunch& launch) {
   ++launches_;
@@ -233,6 +235,53 @@ void SimDevice::run(Stream stream, const OwnLaunch& launch) {
   for (std::size_t i = 0; i < launch.buffers.size(); ++i) {
     const auto* memory = static_cast<const std::byte*>(launch.buffers[i]) + (launch.skipped.empty() ? 0 : launch.skipped[i]);
     if (i < launch.read_only) order_.read(memory, launch.bytes[i]);
+/// What was copied was what lay there at some time before now: if it has changed, the copy may have seen the one or the other.
+void SimDevice::check_departures(Stream stream) {
+  std::erase_if(departures_, [&](const Departure& departure) {
+    if (departure.stream != stream) return false;
+    if (hash_of(std::span(departure.from, departure.bytes)) != departure.hash and mistake_.empty()) mistake_ = "the host changed memory from which a copy to the device was under way";
+    return true;
+  });
+}
+
+void SimDevice::record_time(Event event, Stream stream) {
+  put(stream, [this, event, stream] {
+    order_.record(number(event), number(stream));
+    times_[event] = std::chrono::steady_clock::now();
+  });
+}
+
+std::optional<std::int64_t> SimDevice::time_between(Event from, Event to) {
+  if (not times_.contains(from) or not times_.contains(to) or not order_.has_come(number(from)) or not order_.has_come(number(to))) return std::nullopt;
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(times_[to] - times_[from]).count();
+}
+
+std::byte* SimDevice::allocate_pinned(std::size_t bytes) {
+  const std::size_t rounded = round_up(std::max<std::size_t>(bytes, 1), kTensorAlignment, "pinned memory");
+  HostMemory memory(rounded, "pinned memory");
+  std::byte* const place = memory.data();
+  order_.allocate(place, rounded);
+  pinned_.emplace(place, std::move(memory));
+  return place;
+}
+
+void SimDevice::release_pinned(std::byte* memory) noexcept {
+  try {
+    order_.release(memory);
+  } catch (const InternalError& error) {
+    if (mistake_.empty()) mistake_ = error.what();
+  }
+  const auto block = pinned_.find(memory);
+  if (block == pinned_.end()) return;
+  std::erase_if(departures_, [&](const Departure& departure) { return departure.from >= memory and departure.from < memory + block->second.size(); });
+  pinned_.erase(block);
+}
+
+bool SimDevice::is_pinned(const std::byte* memory) const {
+  auto block = pinned_.upper_bound(const_cast<std::byte*>(memory));
+  return block != pinned_.begin() and (--block, memory < block->first + block->second.size());
+}
+
     else order_.write(memory, launch.bytes[i]);
   }
   const auto function = reinterpret_cast<BlockFunction>(launch.kernel->function);
@@ -247,7 +296,12 @@ void SimDevice::copy_in(Stream stream, std::byte* to, const void* from, std::siz
   HONE_CHECK(not is_captured(stream), "a copy from the host is captured: its memory may be gone when the graph runs");
   order_.begin(number(stream), "a copy from the host");
   order_.write(to, bytes);
-  if (bytes > 0) std::memcpy(to, from, bytes);
+  if (bytes == 0) return;
+  std::memcpy(to, from, bytes);
+  const auto* const source = static_cast<const std::byte*>(from);
+  if (not is_pinned(source)) return;
+  order_.read(source, bytes);
+  departures_.push_back({.stream = stream, .from = source, .bytes = bytes, .hash = hash_of(std::span(source, bytes))});
 }
 
 void SimDevice::copy_out(Stream stream, void* to, const std::byte* from, std::size_t bytes) {

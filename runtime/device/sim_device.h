@@ -3,6 +3,7 @@
 // cannot be captured. Mistakes are InternalErrors. Fresh and released memory holds NaNs.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <map>
@@ -56,6 +57,11 @@ class SimDevice final : public Device {
   void copy_in(Stream stream, std::byte* to, const void* from, std::size_t bytes) override;
   void copy_out(Stream stream, void* to, const std::byte* from, std::size_t bytes) override;
   void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) override;
+  Event make_timed_event() override { return make_event(); }
+  void record_time(Event event, Stream stream) override;
+  std::optional<std::int64_t> time_between(Event from, Event to) override;
+  std::byte* allocate_pinned(std::size_t bytes) override;
+  void release_pinned(std::byte* memory) noexcept override;
   void begin_capture(Stream stream) override;
   StepGraph end_capture(Stream stream) override;
   void replay(Stream stream, StepGraph graph) override;
@@ -75,11 +81,20 @@ class SimDevice final : public Device {
     std::vector<Work> works;
     std::vector<Stream> streams;  ///< that take part; the first is the one that was captured
   };
+  /// A copy from pinned memory, which holds still until the host has waited for it.
+  struct Departure {
+    Stream stream;
+    const std::byte* from;
+    std::size_t bytes;
+    std::uint64_t hash;
+  };
 
   /// Does it, or writes it down.
   void put(Stream stream, Work work);
   void refuse_capture(const char* what) const;
   /// Throws Error kDeviceLost once the device is lost.
+  bool is_pinned(const std::byte* memory) const;
+  void check_departures(Stream stream);
   void check_lost() const;
   bool is_captured(Stream stream) const;
   /// A launch with what it was given by reference.
@@ -107,6 +122,9 @@ class SimDevice final : public Device {
   std::map<StepGraph, Recorded> graphs_;
   std::uint32_t next_graph_ = 0;
   std::uint64_t launches_ = 0;
+  std::vector<Departure> departures_;
+  std::map<std::byte*, HostMemory> pinned_;
+  std::map<Event, std::chrono::steady_clock::time_point> times_;
   std::string mistake_;  ///< found where nothing may be thrown
 };
 

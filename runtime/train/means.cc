@@ -12,6 +12,11 @@
 
 namespace hone {
 
+void SessionRunner::feed_ahead(std::string_view, BatchSource& batches) {
+  if (session_.device() == nullptr) return;  // which reads batches where they lie
+  if (const NamedViews* next = batches.ahead()) session_.feed_ahead(*next);
+}
+
 NamedTensors SessionRunner::weights() {
   NamedTensors weights;
   for (const plan::Persistent& persistent : session_.program().persistents)

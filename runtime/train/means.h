@@ -23,6 +23,8 @@ class StepRunner {
  public:
   virtual ~StepRunner() = default;
   virtual void run(std::string_view entry, const NamedViews& feeds) = 0;
+  /// Lets a device take the batch after this one while it runs the entry with this one.
+  virtual void feed_ahead(std::string_view, BatchSource&) {}
   /// A result of the last run, valid until the next.
   virtual TensorView result(std::string_view name) = 0;
   /// Why a loss is not finite, in sentences: the entry runs again, and changes nothing.
@@ -45,6 +47,7 @@ class SessionRunner : public StepRunner {
  public:
   explicit SessionRunner(Session& session) : session_(session) {}
   void run(std::string_view entry, const NamedViews& feeds) override { session_.run(entry, feeds); }
+  void feed_ahead(std::string_view entry, BatchSource& batches) override;
   TensorView result(std::string_view name) override { return session_.result(name); }
   std::vector<std::string> find_not_finite(std::string_view entry, const NamedViews& feeds) override { return sentences(session_.find_not_finite(entry, feeds)); }
   NamedTensors weights() override;

@@ -15,6 +15,9 @@ namespace hone {
 
 namespace {
 
+/// The one in use, the next one, and the one that comes in meanwhile (runtime/feeds_ahead.h).
+constexpr std::int64_t kBatchesOnDevice = 3;
+
 struct Need {
   PlannedMemory planned;
   std::int64_t scratch = 0;
@@ -40,7 +43,7 @@ class Budgeted {
     Need need{.planned = *planned};
     for (const plan::Entry* entry : called_entries(program_, budget_.calls)) {
       need.scratch = std::max(need.scratch, library_scratch(*entry, sizes_for(batch_symbol_, batch)));
-      if (budget_.on_device) need.fed = std::max(need.fed, fed_bytes(*entry, sizes_for(batch_symbol_, batch)));
+      if (budget_.on_device) need.fed = std::max(need.fed, kBatchesOnDevice * fed_bytes(*entry, sizes_for(batch_symbol_, batch)));
     }
     return need;
   }

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 
 #include "base/diag.h"
 #include "base/hash.h"
@@ -101,16 +102,35 @@ void ReplicaRunner::ask(const std::function<bool()>& stop, double max_seconds) {
   };
 }
 
-void ReplicaRunner::deal_out(const plan::Entry& entry, const NamedViews& feeds) {
-  std::int64_t samples = 1, at_a_time = 1;  // something without samples is one thing, which cannot be cut
+/// Something without samples is one thing, which cannot be cut.
+ReplicaRunner::Samples ReplicaRunner::samples_in(const plan::Entry& entry, const NamedViews& feeds) const {
   for (const auto& [name, view] : feeds) {
     const plan::Feed* feed = feed_named(entry, name);
     const std::int64_t each = feed == nullptr ? 0 : samples_at_a_time(*feed, view, batch_symbol_);
-    if (each == 0 or view.shape[0] % each != 0) continue;
-    samples = view.shape[0];
-    at_a_time = each;
-    break;
+    if (each != 0 and view.shape[0] % each == 0) return {.count = view.shape[0], .at_a_time = each};
   }
+  return {};
+}
+
+/// What is wrong with a batch is said when it is run.
+void ReplicaRunner::feed_ahead(std::string_view name, BatchSource& batches) {
+  if (replicas_.session().device() == nullptr) return;
+  const NamedViews* next = batches.ahead();
+  if (next == nullptr) return;
+  const plan::Entry& entry = replicas_.session().entry(name);
+  const Samples samples = samples_in(entry, *next);
+  for (int local = 0; local < replicas_.local(); ++local) {
+    NamedViews own;
+    for (int i = 0; i < std::max(replicas_.shards_each(), 1); ++i) {
+      const BatchPart part = replicas_.part_of(samples.count, samples.at_a_time, local, i);
+      if (not is_empty(part)) std::ranges::move(feeds_of(entry, *next, part), std::back_inserter(own));
+    }
+    replicas_.session(local).feed_ahead(own);
+  }
+}
+
+void ReplicaRunner::deal_out(const plan::Entry& entry, const NamedViews& feeds) {
+  const auto [samples, at_a_time] = samples_in(entry, feeds);
   const int each = std::max(replicas_.shards_each(), 1), parts = replicas_.total() * each;
   if (batch_symbol_.empty() and samples / at_a_time > parts)
     throw Error(Code::kDataShape, fmt::format("the model takes {} samples at a time; {} are fed to {} replicas", at_a_time, samples, parts), {}, {"feed that many to each replica at most"});

@@ -40,6 +40,7 @@ class ReplicaRunner : public StepRunner {
 
   /// Throws the first error of a local replica; of those that failed because another one did, only if there is none else. Before the first step all get the first one's weights.
   void run(std::string_view entry, const NamedViews& feeds) override;
+  void feed_ahead(std::string_view entry, BatchSource& batches) override;
   /// Sums over all replicas, f64, for losses, targets and metrics; else what the first local replica has.
   TensorView result(std::string_view name) override;
   std::vector<std::string> find_not_finite(std::string_view entry, const NamedViews& feeds) override;
@@ -55,6 +56,11 @@ class ReplicaRunner : public StepRunner {
     std::vector<NamedViews> feeds; ///< of each part
     std::vector<double> sums;      ///< of what its steps have reported
   };
+  /// The samples of the feeds, and of how many the model takes a multiple.
+  struct Samples {
+    std::int64_t count = 1, at_a_time = 1;
+  };
+  Samples samples_in(const plan::Entry& entry, const NamedViews& feeds) const;
   void deal_out(const plan::Entry& entry, const NamedViews& feeds);
   NamedViews feeds_of(const plan::Entry& entry, const NamedViews& feeds, const BatchPart& part) const;
   void run_replica(int local, const plan::Entry& entry);

@@ -45,6 +45,7 @@ std::optional<NamedNumbers> evaluate(StepRunner& runner, const plan::Entry& entr
   data.start_epoch(0);
   std::int64_t batches = 0;
   for (; (limit == 0 or batches < limit) and data.next(); ++batches) {
+    runner.feed_ahead(entry.name, data);
     runner.run(entry.name, data.feeds());
     means.add(runner);
     if (stop_requested()) return std::nullopt;
@@ -198,6 +199,7 @@ void TrainingLoop::note_scale(double loss) {
 
 /// The sum of its losses.
 double TrainingLoop::run_batch(const plan::Entry& entry) {
+  runner_.feed_ahead(entry.name, train_);
   if (&entry == entries_.accumulate and feeds_rate_) {
     feeds_without_rate_.assign(train_.feeds().begin(), train_.feeds().end() - 1);
     runner_.run(entry.name, feeds_without_rate_);

@@ -7,6 +7,7 @@
 
 #include "base/diag.h"
 #include "runtime/device/cuda_device.h"
+#include "runtime/device/pinned_memory.h"
 
 namespace hone {
 namespace {
@@ -29,6 +30,8 @@ struct Told {
   std::vector<std::uint64_t> arguments;  ///< of the last launch, of which the test knows how many there are
   std::size_t argument_count = 0;
   bool capturing = false;
+  std::vector<unsigned> event_flags, record_flags;  ///< of each event made, and of each record with flags
+  int pinned = 0;
 };
 Told* told = nullptr;
 
@@ -85,7 +88,18 @@ cuda::Library fake() {
   f.stream_query = [](cuda::StreamHandle) { return told->next_failure; };
   f.device_uuid = [](cuda::Uuid* uuid, cuda::DeviceNumber device) { return *uuid = {}, uuid->bytes[15] = static_cast<unsigned char>(device + 10), 0; };
   f.stream_wait = [](cuda::StreamHandle, cuda::EventHandle, unsigned) { return told->next_failure; };
-  f.event_create = [](cuda::EventHandle* event, unsigned) { return *event = handle<cuda::EventHandle>(++told->events), 0; };
+  f.pinned_allocate = [](void** memory, std::size_t bytes, unsigned flags) {
+    if (bytes > 4096) return cuda::kOutOfMemory;
+    EXPECT_EQ(flags, cuda::kPinnedForAll);
+    return ++told->pinned, *memory = std::malloc(bytes), 0;
+  };
+  f.pinned_free = [](void* memory) { return --told->pinned, std::free(memory), 0; };
+  f.event_record_with = [](cuda::EventHandle, cuda::StreamHandle, unsigned flags) { return told->record_flags.push_back(flags), told->next_failure; };
+  f.event_elapsed = [](float* milliseconds, cuda::EventHandle from, cuda::EventHandle to) {
+    *milliseconds = 0.25F * static_cast<float>(reinterpret_cast<std::intptr_t>(to) - reinterpret_cast<std::intptr_t>(from));
+    return told->next_failure;
+  };
+  f.event_create = [](cuda::EventHandle* event, unsigned flags) { told->event_flags.push_back(flags); return *event = handle<cuda::EventHandle>(++told->events), 0; };
   f.event_destroy = [](cuda::EventHandle) { return --told->events, 0; };
   f.event_record = [](cuda::EventHandle, cuda::StreamHandle) { return told->next_failure; };
   f.capture_begin = [](cuda::StreamHandle, int) { return told->capturing = true, 0; };
@@ -158,6 +172,39 @@ TEST_F(CudaDeviceTest, CopiesThereAndBack) {
   device.release(a);
   device.release(b);
   EXPECT_TRUE(told_.memory.empty());
+}
+
+TEST_F(CudaDeviceTest, TimesAreTakenByEventsThatReplaysRecordAnew) {
+  CudaDevice device(library_, 0);
+  const Stream stream = device.make_stream();
+  const Event from = device.make_timed_event(), to = device.make_timed_event();
+  (void)device.make_event();
+  EXPECT_THAT(told_.event_flags, ElementsAre(cuda::kEventWithTime, cuda::kEventWithTime, cuda::kEventWithoutTime));
+  device.record_time(from, stream);
+  device.begin_capture(stream);
+  device.record_time(to, stream);
+  (void)device.end_capture(stream);
+  device.record_time(to, stream);
+  EXPECT_THAT(told_.record_flags, ElementsAre(0U, cuda::kRecordInGraph, 0U)) << "the library refuses the flag outside of a capture";
+  EXPECT_EQ(device.time_between(from, to), 250'000) << "in nanoseconds";
+  EXPECT_EQ(device.time_between(to, from), -250'000);
+  told_.next_failure = cuda::kNotReady;
+  EXPECT_EQ(device.time_between(from, to), std::nullopt);
+  told_.next_failure = kIllegalAddress;
+  EXPECT_EQ(error_of([&] { (void)device.time_between(from, to); }).code, Code::kDeviceLost);
+}
+
+TEST_F(CudaDeviceTest, PinnedMemoryIsLeftOutWhereThereIsNone) {
+  CudaDevice device(library_, 0);
+  {
+    const PinnedMemory pinned(&device, 4096, "a batch"), plain(&device, 4097, "a batch");
+    std::memset(pinned.data(), 1, 4096);
+    std::memset(plain.data(), 1, 4097);
+    EXPECT_EQ(told_.pinned, 1);
+  }
+  EXPECT_EQ(told_.pinned, 0);
+  const PinnedMemory of_host(nullptr, 64, "a batch");
+  EXPECT_NE(of_host.data(), nullptr);
 }
 
 TEST_F(CudaDeviceTest, IsToldApartByItsUuid) {

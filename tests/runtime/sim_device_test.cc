@@ -87,6 +87,34 @@ TEST(SimDevice, AReplayedGraphDoesWhatWasCaptured) {
   EXPECT_EQ(bench.content(bench.first, bench.c)[0], std::byte{9}) << "a replay reads what is there now";
 }
 
+TEST(SimDevice, PinnedMemoryIsTheHostsAgainBehindASynchronize) {
+  Bench bench;
+  std::byte* const pinned = bench.device.allocate_pinned(kBytes);
+  std::memset(pinned, 7, kBytes);
+  bench.device.copy_in(bench.first, bench.b, pinned, kBytes);
+  bench.device.synchronize(bench.first);
+  std::memset(pinned, 8, kBytes);
+  EXPECT_EQ(bench.content(bench.first, bench.b), bench.sevens);
+  bench.device.release_pinned(pinned);
+}
+
+TEST(SimDevice, TimesAreToldWhenTheHostHasWaited) {
+  Bench bench;
+  const Event begin = bench.device.make_timed_event(), end = bench.device.make_timed_event();
+  EXPECT_EQ(bench.device.time_between(begin, end), std::nullopt) << "never recorded";
+  bench.device.record_time(begin, bench.first);
+  bench.device.copy(bench.first, bench.b, bench.a, kBytes);
+  bench.device.record_time(end, bench.first);
+  EXPECT_EQ(bench.device.time_between(begin, end), std::nullopt);
+  bench.device.synchronize(bench.second);
+  EXPECT_EQ(bench.device.time_between(begin, end), std::nullopt) << "that was the other stream";
+  bench.device.synchronize(bench.first);
+  const auto time = bench.device.time_between(begin, end);
+  ASSERT_TRUE(time.has_value());
+  EXPECT_GT(*time, 0);
+  EXPECT_EQ(bench.device.time_between(end, begin), -*time);
+}
+
 TEST(SimDevice, FreshMemoryHoldsNaNs) {
   Bench bench;
   float value = 0;
@@ -218,6 +246,23 @@ const Mistake kMistakes[] = {
     {"WritesBehindTheEnd", [](Bench& t) { t.device.copy(t.first, t.b + 1, t.a, kBytes); }, "not allocated"},
     {"ReadsWhatNeverWas", [](Bench& t) { t.device.copy(t.first, t.b, t.sevens.data(), kBytes); }, "not allocated"},
     {"CopiesOntoItself", [](Bench& t) { t.device.copy(t.first, t.a + 1, t.a, kBytes - 1); }, "onto itself"},
+    {"ChangesPinnedMemoryBeforeItIsCopied",
+     [](Bench& t) {
+       std::byte* const pinned = t.device.allocate_pinned(kBytes);
+       std::memset(pinned, 1, kBytes);
+       t.device.copy_in(t.first, t.b, pinned, kBytes);
+       pinned[17] = std::byte{2};
+       t.device.synchronize(t.first);
+     },
+     "from which a copy to the device was under way"},
+    {"ReleasesPinnedMemoryBeforeItIsCopied",
+     [](Bench& t) {
+       std::byte* const pinned = t.device.allocate_pinned(kBytes);
+       t.device.copy_in(t.first, t.b, pinned, kBytes);
+       t.device.release_pinned(pinned);
+       t.device.synchronize(t.first);
+     },
+     "may still be reading"},
     {"WaitsWhileCapturing",
      [](Bench& t) {
        t.device.begin_capture(t.first);

@@ -103,6 +103,46 @@ TEST_F(TraceTool, HasATrackForEachThreadOfEachReplica) {
   }
 }
 
+TEST_F(TraceTool, HasATrackForEachStreamOfADevice) {
+  run_well(folder_.path(), "hone-compile conv.onnx -r train.toml --target cpu,sim -o conv.hone");
+  const auto tracks = tracks_of(trace("hone-run train conv.hone --train x=x.npy,y=y.npy --device sim --steps 6 --quiet --out trained.onnx"));
+  expect_no_overlaps(tracks);
+  const std::vector<Span>& computing = tracks.at("device/sim:0, computing");
+  std::set<std::string> parts;
+  for (const Span& span : computing) parts.insert(span.category);
+  for (const char* part : {"forward", "backward", "update", "run"}) EXPECT_TRUE(parts.contains(part)) << part;
+  const auto names = names_of(computing);
+  EXPECT_THAT(names, Contains("feed"));
+  EXPECT_THAT(names, Contains("copy to the host"));
+  const auto forward = std::ranges::find(computing, "forward", &Span::category);
+  ASSERT_NE(forward, computing.end());
+  EXPECT_EQ(std::ranges::count(names, forward->name), 6) << "once a step, replayed or not";
+  EXPECT_THAT(forward->arguments.at("origin").get<std::string>(), StartsWith("forward: "));
+  EXPECT_EQ(tracks.at("device/sim:0, batches to come").size(), 6U) << "in each step the batch of the next one";
+  std::vector<const Span*> steps;
+  for (const Span& span : tracks.at("training/training loop"))
+    if (span.name.starts_with("step ")) steps.push_back(&span);
+  ASSERT_EQ(steps.size(), 6U);
+  constexpr double kClocks = 300;  // microseconds between the host's reading of its clock and the device's
+  for (const Span& span : computing)
+    if (span.category != "run")
+      EXPECT_TRUE(std::ranges::any_of(steps, [&](const Span* step) { return span.begin > step->begin - kClocks and span.end < step->end + kClocks; })) << span.name << " runs outside of all steps";
+}
+
+TEST_F(TraceTool, ShowsExchangesOfDevicesBesideTheBackwardPass) {
+  run_well(folder_.path(), "hone-compile conv.onnx -r train.toml --target cpu,sim -o conv.hone");
+  const auto tracks = tracks_of(trace("hone-run train conv.hone --train x=x.npy,y=y.npy --device sim:0,1 --steps 4 --quiet --out trained.onnx"));
+  expect_no_overlaps(tracks);
+  for (const std::string replica : {"0", "1"}) {
+    const auto& exchanges = tracks.at("replica " + replica + "/sim:" + replica + ", exchanges");
+    EXPECT_EQ(std::ranges::count(names_of(exchanges), "all_reduce") % 4, 0);
+    EXPECT_THAT(names_of(exchanges), Contains("all_reduce"));
+    EXPECT_EQ(tracks.at("replica " + replica + "/sim:" + replica + ", batches to come").size(), 4U);
+  }
+  const auto through_host = tracks_of(trace("hone-run train conv.hone --train x=x.npy,y=y.npy --device sim --virtual 2 --steps 4 --quiet --out trained.onnx"));
+  EXPECT_THAT(names_of(through_host.at("replica 1/host")), Contains("all_reduce"));
+}
+
 TEST_F(TraceTool, OfABenchmarkIsOfStepsBehindTheTimedOnes) {
   const auto tracks = tracks_of(trace("hone-run bench conv.hone --steps 3 --warmup 0 --roofline"));
   expect_no_overlaps(tracks);

@@ -53,6 +53,9 @@ RunCalls calls_of(const Job& job, const Arguments& arguments);
 /// Writes a finished trace.
 void write_trace(const Trace& trace, const std::string& path);
 
+/// When batches are gathered: for a device while it computes with those before.
+inline Ahead gathers(const Job& job) { return job.session.device() != nullptr ? Ahead::kAlways : Ahead::kIfStreamed; }
+
 /// Samples of a step over all replicas: the recipe's batch for each, or for all of them together with --global-batch; `fixed_batch` for each where the model has fixed it (else 0).
 /// Throws kUsage for fewer than one a replica.
 std::int64_t global_batch(const Job& job, const Recipe& recipe, const Arguments& arguments, std::int64_t fixed_batch);
