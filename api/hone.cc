@@ -21,9 +21,10 @@ void save_model(const nn::Model& model, const std::string& path) {
 Recipe read_recipe_file(const std::string& path) { return resolve(read_recipe(path)); }
 Recipe read_recipe_text(const std::string& text) { return resolve(parse_recipe(text, "recipe")); }
 
-plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const std::map<std::string, std::int64_t>& dims, const std::function<void(const Diag&)>& warn) {
+plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const std::map<std::string, std::int64_t>& dims, const std::function<void(const Diag&)>& warn,
+                         const std::vector<std::string>& targets) {
   onnx::Imported model = onnx::import_model(onnx_path, {.dims = dims, .mend = onnx::mend_options(recipe), .own_training = not recipe.can_train()});
-  Compiled compiled = compile({model.graph, std::move(model.model), file_name_of(onnx_path), &model.own_training}, recipe);
+  Compiled compiled = compile({model.graph, std::move(model.model), file_name_of(onnx_path), &model.own_training}, recipe, {.targets = targets});
   for (const auto* warnings : {&model.warnings, &compiled.warnings})
     for (const Diag& warning : *warnings)
       if (warn) warn(warning);

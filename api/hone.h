@@ -29,11 +29,13 @@
 #include "base/recipe.h"
 #include "frontend/builder.h"
 #include "runtime/collective/mpi_communicator.h"
+#include "runtime/device/devices.h"
 #include "runtime/pipeline/dataset.h"
 #include "runtime/pipeline/dataset_batches.h"
 #include "runtime/pipeline/text.h"
 #include "runtime/plan/plan.h"
 #include "runtime/session.h"
+#include "runtime/train/progress.h"
 #include "runtime/train/trainer.h"
 
 namespace hone {
@@ -46,8 +48,10 @@ Recipe read_recipe_file(const std::string& path);
 /// The same from TOML text.
 Recipe read_recipe_text(const std::string& text);
 
-/// Compiles an .onnx file; a recipe without a loss gives a plan that can only predict. `dims` fixes symbolic sizes by name; `warn`, if given, gets what is worth a look.
-plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const std::map<std::string, std::int64_t>& dims = {}, const std::function<void(const Diag&)>& warn = {});
+/// Compiles an .onnx file; a recipe without a loss gives a plan that can only predict. `dims` fixes symbolic sizes by name; `warn`, if given, gets what is worth a look; `targets` are those of hone-compile: a
+/// program for each comes into the plan. Throws kUsage for a target that there is not.
+plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const std::map<std::string, std::int64_t>& dims = {}, const std::function<void(const Diag&)>& warn = {},
+                         const std::vector<std::string>& targets = {"cpu"});
 
 /// Compiles an .onnx file into a plan that trains nothing: its entry `predict` gives `of` ("loss", the recipe's mean loss, or an output, whose elements are summed) and, for each input or weight
 /// of `wrt`, d(of)/d(NAME) as NAME_grad, as evaluation computes them. Feeds are the model's inputs and, for a loss, "target". Throws kUsage for unknown names, kNoGradient.

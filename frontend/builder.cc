@@ -170,6 +170,14 @@ Value sigmoid(Value x) { return activation(x, op::sigmoid, "sigmoid"); }
 Value tanh(Value x) { return activation(x, op::tanh, "tanh"); }
 Value gelu(Value x) { return activation(x, op::gelu, "gelu"); }
 
+Value sum(Value x) {
+  Layer layer(x, "sum");
+  Ints axes;
+  for (std::size_t i = 1; i < x.shape().size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+  if (axes.empty()) layer.fail(fmt::format("its input [{}] has one element a sample", to_string(x.shape())));
+  return layer.done(op::reduce_sum(x.val(), {kAxes = axes, kKeepDims = false}));
+}
+
 Value softmax(Value x) {
   Layer layer(x, "softmax");
   return layer.done(op::softmax(x.val(), {kAxis = static_cast<std::int64_t>(x.shape().size()) - 1}));

@@ -151,6 +151,8 @@ Value tanh(Value x);
 Value gelu(Value x);
 /// Over the last axis.
 Value softmax(Value x);
+/// Of each sample's elements: x[N,...] -> [N]
+Value sum(Value x);
 
 Value operator+(Value a, Value b);
 Value operator-(Value a, Value b);
