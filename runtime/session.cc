@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -210,12 +211,14 @@ Session::Session(const plan::Plan& plan, SessionOptions options) {
     impl_->state.device = std::make_unique<DeviceWork>(device->driver->open(device->number));
     impl_->state.device->device().limit_memory(options.memory_limit);
     impl_->state.device->device().load(program);
+    if (not options.deterministic)
+      if (std::string note = impl_->state.device->device().choose_by_timing(options.choices_file); not note.empty()) impl_->notes.push_back(std::move(note));
   } else {
     impl_->state.code = load_code(program);
   }
   impl_->program = {.target = program.target, .code = {}, .persistents = program.persistents, .entries = program.entries};  // the code is loaded now
   impl_->state.kernels = check_steps(impl_->program, impl_->state.code, device ? &impl_->state.device->device() : nullptr);
-  if (device) impl_->notes = libraries_left_out(impl_->program, impl_->state.device->device());
+  if (device) std::ranges::move(libraries_left_out(impl_->program, impl_->state.device->device()), std::back_inserter(impl_->notes));
   for (std::size_t i = 0; i < impl_->program.persistents.size(); ++i) impl_->state.held.push_back(held_of(impl_->program.persistents[i], impl_->holds_part(i), impl_->state));
   initialize_persistents(impl_->program, impl_->state);
   for (const plan::Entry& entry : impl_->program.entries) impl_->executors.push_back(std::make_unique<Executor>(entry, impl_->state, &impl_->state.arena));
@@ -278,14 +281,14 @@ int Session::thread_count(int asked) {
 const std::vector<std::string>& Session::notes() const { return impl_->notes; }
 std::optional<std::uint64_t> Session::free_device_memory() const { return impl_->state.device == nullptr ? std::nullopt : std::optional(impl_->state.device->device().available_memory()); }
 
-int Session::threads() const { return impl_->state.team.threads(); }
-bool Session::has_entry(std::string_view entry) const { return impl_->find(entry) != nullptr; }
-const plan::Entry& Session::entry(std::string_view entry) const { return impl_->get(entry).entry(); }
 Device* Session::device() const { return impl_->state.device == nullptr ? nullptr : &impl_->state.device->device(); }
 void Session::feed_ahead(std::span<const std::pair<std::string, TensorView>> feeds) {
   if (impl_->state.device != nullptr) impl_->state.device->feed_ahead(feeds);
 }
 
+int Session::threads() const { return impl_->state.team.threads(); }
+bool Session::has_entry(std::string_view entry) const { return impl_->find(entry) != nullptr; }
+const plan::Entry& Session::entry(std::string_view entry) const { return impl_->get(entry).entry(); }
 
 void Session::run(std::string_view entry, std::span<const std::pair<std::string, TensorView>> feeds) {
   Executor& executor = impl_->get(entry);
@@ -394,12 +397,12 @@ void Session::trace(Trace* trace, const std::string& process) {
   HostState& state = impl_->state;
   state.tracks.clear();
   state.exchanges.trace(nullptr);
+  if (state.device != nullptr) state.device->trace(trace, process);
   if (trace == nullptr) return;
+  if (state.device != nullptr) state.tracks.push_back(&trace->add_track(process, "host"));
   for (int i = 0; i < state.team.threads() and state.device == nullptr; ++i) state.tracks.push_back(&trace->add_track(process, i == 0 ? "thread 0, which calls libraries" : fmt::format("thread {}", i)));
   if (state.exchanges.has_thread()) state.exchanges.trace(&trace->add_track(process, "exchanges"));
-  if (state.device != nullptr) state.device->trace(trace, process);
 }
-  if (state.device != nullptr) state.tracks.push_back(&trace->add_track(process, "host"));
 
 MemoryReport Session::memory(std::string_view entry) const {
   MemoryReport report = impl_->get(entry).memory();

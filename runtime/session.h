@@ -44,6 +44,10 @@ struct SessionOptions {
   bool shard_optimizer = false;
   /// Bytes that it may take of its device's memory; 0: what the device has. The host's memory is nobody's to divide.
   std::uint64_t memory_limit = 0;
+  /// Nothing follows from how long things took: a device's libraries choose by their rules, not by timing.
+  bool deterministic = false;
+  /// The file that keeps what a device chose by timing; "": none, so that each session measures anew.
+  std::string choices_file;
 };
 
 struct NotFiniteReport;  // runtime/not_finite.h
@@ -73,12 +77,12 @@ class Session {
   void connect_devices();
   /// What a person should know of how the plan runs here: libraries of the device that are not there, for which the program's own code stands in.
   const std::vector<std::string>& notes() const;
+  /// Null: the host. It lives as long as the session.
+  Device* device() const;
   /// Bytes that its device can still give it; nothing on the host.
   std::optional<std::uint64_t> free_device_memory() const;
   /// How many `SessionOptions::threads` stands for. Throws Error kUsage for less than 0.
   static int thread_count(int asked);
-  /// Null: the host. It lives as long as the session.
-  Device* device() const;
   bool has_entry(std::string_view entry) const;
   /// Throws Error kPlanEntry.
   const plan::Entry& entry(std::string_view entry) const;
@@ -86,13 +90,13 @@ class Session {
   /// Runs an entry point. `feeds` by name, each of the declared type; shapes bind the symbolic sizes (the last 8 bindings are kept; a new one prepares:
   /// evaluates sizes, places memory, makes library primitives; the others allocate nothing). Throws Error kDataName, kDataShape, kDataType, kMemory.
   void run(std::string_view entry, std::span<const std::pair<std::string, TensorView>> feeds);
+  /// Begins to bring to the device what the next run or the one after it will be fed, while it does other things; run() takes from there what has the place, the version and the size of these views. Views
+  /// without a version are passed over. The memory holds still until the next run() has returned. On the host, or where the device has no memory left for it, it does nothing.
+  void feed_ahead(std::span<const std::pair<std::string, TensorView>> feeds);
   /// A result of the last run of any entry, read where it lies; valid until the next run.
   TensorView result(std::string_view name) const;
   /// A copy of it.
   Tensor result_tensor(std::string_view name) const;
-  /// Begins to bring to the device what the next run or the one after it will be fed, while it does other things; run() takes from there what has the place, the version and the size of these views. Views
-  /// without a version are passed over. The memory holds still until the next run() has returned. On the host, or where the device has no memory left for it, it does nothing.
-  void feed_ahead(std::span<const std::pair<std::string, TensorView>> feeds);
 
   /// Runs an entry once more, step by step, to see where numbers stop being finite. Its updates must be predicated on a finite loss, as training steps' are: then it
   /// changes nothing. Throws what run() throws.

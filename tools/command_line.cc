@@ -78,8 +78,6 @@ void refuse_extras(const Tool& tool, const Command& command, const std::vector<s
   const std::string words = command.name.empty() ? tool.name : tool.name + " " + command.name;
   if (flag_like == extras.end()) usage_error(tool, command.name, fmt::format("{}: {} is one argument too many", words, quoted(extras[0])));
   const std::string name = flag_like->substr(0, flag_like->find('='));
-  for (const FlagNotYet& missing : tool.not_yet)
-    if (missing.name == name) usage_error(tool, command.name, fmt::format("{} ({}) is not yet in this version", name, missing.what), "leave it out");
   std::vector<std::string> known = {"--help"};
   for (const Flag& flag : command.flags)
     if (not is_argument(flag))

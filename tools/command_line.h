@@ -21,12 +21,6 @@ struct Flag {
   bool required = false;
 };
 
-/// A flag of the documented interface that this version does not have.
-struct FlagNotYet {
-  std::string_view name;
-  std::string_view what;
-};
-
 struct Command {
   std::string name;  ///< "train"; "" for a tool without subcommands
   std::string doc;
@@ -38,7 +32,6 @@ struct Tool {
   std::string name;  ///< "hone-run"
   std::string doc;
   std::vector<Command> commands;
-  std::vector<FlagNotYet> not_yet = {};
 };
 
 /// Parses, runs the command, and turns every exception into messages on standard error and an exit code: that of the Error; 70 for a mistake in Hone;

@@ -213,7 +213,9 @@ Tool make_tool(Arguments& a) {
   const Flags common = {{"PLAN", "", "the plan that hone-compile wrote", &a.plan, true},
                         {"--weights", "FILE", "an .onnx or .safetensors file, or a checkpoint, to take the weights from", &a.weights},
                         {"--device", "D", "auto, or one that hone-run devices lists: cpu, cuda, cuda:1; cuda:0,1 for a replica on each", &a.device},
-                        {"--threads", "T", "0: as many as there are cores", &a.threads}};
+                        {"--threads", "T", "0: as many as there are cores", &a.threads},
+                        {"--deterministic", "", "take the algorithms that a device's libraries recommend, not those that a timing chose: the same bits in every run on such a device", &a.deterministic},
+                        {"--choices", "FILE.json", "where a device keeps what it chose by timing; without it hone/choices.json in the folder for caches", &a.choices}};
   const Flags looks = {{"--quiet", "", "no messages but errors", &a.quiet}, {"--json", "", "results as JSON, one object a line", &a.json}};
   const Flags batching = {{"--batch", "B", "samples of a step; training takes auto: as many as fit into the memory", &a.batch},
                           {"--pre-batched", "", "the first axis of the data is the batch's number; each slice is fed as it is, in order", &a.pre_batched},
@@ -275,8 +277,7 @@ Tool make_tool(Arguments& a) {
                                       {"--out", "OUT.npz", "where every output goes, by name", &a.out, true}}),
                         [&a] { return call_plan(a); }},
                        {"bench", "time training steps", with(with(with(common, devices), benching), looks), [&a] { return bench_plan(a); }},
-                       {"devices", "what is here and can be used", {looks[1]}, [&a] { return show_devices(a); }}},
-          .not_yet = {{"--deterministic", "it is the only way of working here"}}};
+                       {"devices", "what is here and can be used", {looks[1]}, [&a] { return show_devices(a); }}}};
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/checked.h"
 #include "base/diag.h"
@@ -36,23 +38,43 @@ std::vector<Axes> leading_axes(const std::vector<std::int64_t>& a, const std::ve
   return groups;
 }
 
+/// Of every matrix of every call.
+std::uint32_t alignment_of(const Product& product) {
+  std::size_t bytes = kLibraryAlignment;
+  const auto keep = [&](std::int64_t elements, DType dtype) {
+    while (static_cast<std::size_t>(elements) * size_of(dtype) % bytes != 0) bytes /= 2;
+  };
+  for (const Product::Offsets& at : product.calls) keep(at.a, product.operands), keep(at.b, product.operands), keep(at.y, product.result);
+  return static_cast<std::uint32_t>(bytes);
+}
+
+/// What the library recommends; none if it refuses.
+std::vector<Heuristic> algorithms_for(const Library& library, Handle handle, const Product& product, const Descriptors& descriptors, std::size_t most_scratch, int most) {
+  Preference preference = nullptr;
+  if (library.preference_create(&preference) != 0) return {};
+  const auto set = [&](int attribute, auto value) { return library.preference_set(preference, attribute, &value, sizeof(value)) == 0; };
+  bool is_set = set(kMaxWorkspace, static_cast<std::uint64_t>(most_scratch)) and set(kReductionSchemes, kReductionInComputeType);  // partial sums of a long sum are f32
+  for (const int attribute : {kAlignmentA, kAlignmentB, kAlignmentC, kAlignmentD}) is_set = is_set and set(attribute, alignment_of(product));
+  std::vector<Heuristic> found(static_cast<std::size_t>(most));
+  int count = 0;
+  const Status status = is_set ? library.heuristic(handle, descriptors.matmul, descriptors.first, descriptors.second, descriptors.result, descriptors.result, preference, most, found.data(), &count) : -1;
+  (void)library.preference_destroy(preference);
+  found.resize(status == 0 ? static_cast<std::size_t>(std::clamp(count, 0, most)) : 0);
+  std::erase_if(found, [most_scratch](const Heuristic& each) { return each.status != 0 or each.workspace > most_scratch; });
+  return found;
+}
+
+/// An algorithm's own words for itself.
+std::string name_of(const Algorithm& algorithm) {
+  std::string name = "algorithm";
+  for (const std::uint64_t word : algorithm.data) name += fmt::format(" {:x}", word);
+  return name;
+}
+
 class MatmulCall final : public DeviceCall {
  public:
-  MatmulCall(const Library& library, Handle handle, const Product& product, cuda::UseStream use)
-      : library_(library), handle_(handle), product_(product), descriptors_(library, product), use_(std::move(use)) {}
-
-  /// Asks for an algorithm.
-  bool choose(std::size_t most_scratch) {
-    Preference preference = nullptr;
-    if (library_.preference_create(&preference) != 0) return false;
-    const auto set = [&](int attribute, auto value) { return library_.preference_set(preference, attribute, &value, sizeof(value)) == 0; };
-    bool is_set = set(kMaxWorkspace, static_cast<std::uint64_t>(most_scratch)) and set(kReductionSchemes, kReductionInComputeType);  // partial sums of a long sum are f32
-    for (const int attribute : {kAlignmentA, kAlignmentB, kAlignmentC, kAlignmentD}) is_set = is_set and set(attribute, alignment());
-    int count = 0;
-    const Status status = is_set ? library_.heuristic(handle_, descriptors_.matmul, descriptors_.first, descriptors_.second, descriptors_.result, descriptors_.result, preference, 1, &chosen_, &count) : -1;
-    (void)library_.preference_destroy(preference);
-    return status == 0 and count == 1 and chosen_.status == 0 and chosen_.workspace <= most_scratch;
-  }
+  MatmulCall(const Library& library, Handle handle, const Product& product, std::shared_ptr<const Descriptors> descriptors, const Heuristic& chosen, cuda::UseStream use)
+      : library_(library), handle_(handle), product_(product), descriptors_(std::move(descriptors)), chosen_(chosen), use_(std::move(use)) {}
 
   std::size_t scratch_bytes() const override { return chosen_.workspace; }
 
@@ -63,29 +85,19 @@ class MatmulCall final : public DeviceCall {
     for (const Product::Offsets& at : product_.calls) {
       const std::byte *a = operands[0] + at.a * width, *b = operands[1] + at.b * width;
       std::byte* y = results[0] + at.y * result_width;
-      const Status status = library_.matmul(handle_, descriptors_.matmul, &kOne, b, descriptors_.first, a, descriptors_.second, &kZero, y, descriptors_.result, y, descriptors_.result, &chosen_.algorithm,
+      const Status status = library_.matmul(handle_, descriptors_->matmul, &kOne, b, descriptors_->first, a, descriptors_->second, &kZero, y, descriptors_->result, y, descriptors_->result, &chosen_.algorithm,
                                             scratch, chosen_.workspace, handle);
       if (status != 0) throw Error(Code::kDeviceLost, fmt::format("cublasLtMatmul says {}", library_.text(status)), {}, {"what was computed on the device is lost; the last checkpoint is not: go on with --resume"});
     }
   }
 
  private:
-  /// Of every matrix of every call.
-  std::uint32_t alignment() const {
-    std::size_t bytes = kLibraryAlignment;
-    const auto keep = [&](std::int64_t elements, DType dtype) {
-      while (static_cast<std::size_t>(elements) * size_of(dtype) % bytes != 0) bytes /= 2;
-    };
-    for (const Product::Offsets& at : product_.calls) keep(at.a, product_.operands), keep(at.b, product_.operands), keep(at.y, product_.result);
-    return static_cast<std::uint32_t>(bytes);
-  }
-
   const Library& library_;
   const Handle handle_;
   const Product product_;
-  const Descriptors descriptors_;
+  const std::shared_ptr<const Descriptors> descriptors_;  ///< of all algorithms
+  const Heuristic chosen_;
   const cuda::UseStream use_;
-  Heuristic chosen_ = {};
 };
 
 }  // namespace
@@ -154,10 +166,13 @@ Layout Descriptors::layout(DType dtype, std::int64_t rows, std::int64_t columns,
 
 void Descriptors::check(Status status, const char* call) const { HONE_CHECK(status == 0, fmt::format("{} says {}", call, library_.text(status))); }
 
-std::unique_ptr<DeviceCall> make_matmul(const Library& library, Handle handle, const LibrarySpec& spec, cuda::UseStream use) {
-  auto call = std::make_unique<MatmulCall>(library, handle, product_of(spec), std::move(use));
-  if (not call->choose(device_scratch(spec))) return nullptr;
-  return call;
+std::vector<Candidate> make_matmuls(const Library& library, Handle handle, const LibrarySpec& spec, const cuda::UseStream& use, int most) {
+  const Product product = product_of(spec);
+  const auto descriptors = std::make_shared<const Descriptors>(library, product);
+  std::vector<Candidate> candidates;
+  for (const Heuristic& algorithm : algorithms_for(library, handle, product, *descriptors, device_scratch(spec), most))
+    candidates.push_back({name_of(algorithm.algorithm), std::make_unique<MatmulCall>(library, handle, product, descriptors, algorithm, use)});
+  return candidates;
 }
 
 }  // namespace hone::cublaslt

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/device/choices.h"
 #include "runtime/device/cublaslt.h"
 #include "runtime/device/cuda_stream.h"
 
@@ -45,7 +46,7 @@ class Descriptors {
   const Library& library_;
 };
 
-/// Null if the library has no algorithm for it that takes no more scratch than device_scratch(). Library, handle and what `use` needs outlive it.
-std::unique_ptr<DeviceCall> make_matmul(const Library& library, Handle handle, const LibrarySpec& spec, cuda::UseStream use);
+/// The library's algorithms for it that take no more scratch than device_scratch(), the best recommended first; at most so many, and none if it has none. Library, handle and what `use` needs outlive them.
+std::vector<Candidate> make_matmuls(const Library& library, Handle handle, const LibrarySpec& spec, const cuda::UseStream& use, int most);
 
 }  // namespace hone::cublaslt

@@ -1,5 +1,7 @@
 #include "runtime/device/cuda_calls.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "runtime/device/cublaslt_matmul.h"
@@ -11,22 +13,23 @@ namespace hone {
 struct RowMaker {
   std::string_view library;
   std::string (*why_not)();
-  std::unique_ptr<DeviceCall> (*make)(CudaCalls& calls, const LibraryRow& row, const LibrarySpec& spec);
+  std::string (*version)();
+  std::vector<Candidate> (*make)(CudaCalls& calls, const LibraryRow& row, const LibrarySpec& spec, int most);
 
-  static std::unique_ptr<DeviceCall> make_product(CudaCalls& calls, const LibraryRow&, const LibrarySpec& spec) {
+  static std::vector<Candidate> make_products(CudaCalls& calls, const LibraryRow&, const LibrarySpec& spec, int most) {
     const cublaslt::Library& library = *cublaslt::library(nullptr);
-    if (calls.cublaslt_ == nullptr and library.create(&calls.cublaslt_) != 0) return nullptr;
-    return cublaslt::make_matmul(library, calls.cublaslt_, spec, calls.use_);
+    if (calls.cublaslt_ == nullptr and library.create(&calls.cublaslt_) != 0) return {};
+    return cublaslt::make_matmuls(library, calls.cublaslt_, spec, calls.use_, most);
   }
-  static std::unique_ptr<DeviceCall> make_convolution(CudaCalls& calls, const LibraryRow& row, const LibrarySpec& spec) {
+  static std::vector<Candidate> make_convolutions(CudaCalls& calls, const LibraryRow& row, const LibrarySpec& spec, int most) {
     const cudnn::Library& library = *cudnn::library(nullptr);
-    if (calls.cudnn_ == nullptr and library.create(&calls.cudnn_) != 0) return nullptr;
+    if (calls.cudnn_ == nullptr and library.create(&calls.cudnn_) != 0) return {};
     try {
       if (not calls.properties_) calls.properties_.emplace(cudnn::device_properties(library, calls.cudnn_));
     } catch (const cudnn::Refused&) {
-      return nullptr;
+      return {};
     }
-    return cudnn::make_convolution(library, calls.cudnn_, *calls.properties_, row, spec, calls.use_, nullptr);
+    return cudnn::make_convolutions(library, calls.cudnn_, *calls.properties_, row, spec, calls.use_, static_cast<std::size_t>(most), nullptr);
   }
 };
 
@@ -42,8 +45,8 @@ std::string why_no_cudnn() {
 }
 
 constexpr RowMaker kRowMakers[] = {
-    {"cuBLASLt", why_no_cublaslt, RowMaker::make_product},
-    {"cuDNN", why_no_cudnn, RowMaker::make_convolution},
+    {"cuBLASLt", why_no_cublaslt, [] { return cublaslt::library(nullptr)->version(); }, RowMaker::make_products},
+    {"cuDNN", why_no_cudnn, [] { return cudnn::library(nullptr)->version(); }, RowMaker::make_convolutions},
 };
 
 const RowMaker* find_maker(std::string_view library) {
@@ -64,9 +67,11 @@ std::string CudaCalls::why_not(std::string_view library) {
   return maker == nullptr ? "this version of Hone does not call it" : maker->why_not();
 }
 
-std::unique_ptr<DeviceCall> CudaCalls::make(const LibraryRow& row, const LibrarySpec& spec) {
+std::string CudaCalls::version(std::string_view library) { return fmt::format("{} {}", library, find_maker(library)->version()); }
+
+std::vector<Candidate> CudaCalls::make(const LibraryRow& row, const LibrarySpec& spec, int most) {
   const RowMaker* maker = find_maker(row.device_library);
-  return maker == nullptr or not maker->why_not().empty() ? nullptr : maker->make(*this, row, spec);
+  return maker == nullptr or not maker->why_not().empty() ? std::vector<Candidate>() : maker->make(*this, row, spec, most);
 }
 
 }  // namespace hone

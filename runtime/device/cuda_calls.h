@@ -4,7 +4,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "runtime/device/choices.h"
 #include "runtime/device/cuda_stream.h"
 #include "runtime/device/cudnn.h"
 #include "runtime/device/cublaslt.h"
@@ -22,8 +24,10 @@ class CudaCalls {
 
   /// "" or why the library of that name is not there.
   static std::string why_not(std::string_view library);
-  /// Null if the library does not start on this device, or does not take the sizes. With the device's context current.
-  std::unique_ptr<DeviceCall> make(const LibraryRow& row, const LibrarySpec& spec);
+  /// The library of that name with its version; it is there.
+  static std::string version(std::string_view library);
+  /// Ways to make the call, the best recommended first, at most so many; none if the library does not start on this device, or does not take the sizes. With the device's context current.
+  std::vector<Candidate> make(const LibraryRow& row, const LibrarySpec& spec, int most);
 
  private:
   friend struct RowMaker;

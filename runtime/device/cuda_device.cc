@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "base/text.h"
 #include "runtime/device/nccl_communicator.h"
+#include "runtime/library/call_text.h"
 
 namespace hone {
 namespace {
@@ -56,6 +57,7 @@ CudaDevice::CudaDevice(const cuda::Library& cuda, int number, Libraries librarie
 CudaDevice::~CudaDevice() {
   if (context_ == nullptr) return;
   (void)cuda_.context_use(context_);
+  choices_.reset();
   calls_.reset();
   for (const auto& [id, graph] : graphs_) (void)cuda_.graph_run_destroy(graph);
   for (const cuda::EventHandle event : events_) (void)cuda_.event_destroy(event);
@@ -135,6 +137,22 @@ std::string CudaDevice::why_no_library(const LibraryRow& row) const {
   return libraries_ == Libraries::kLeftOut ? "it is left out (HONE_CUDA=libraries=0)" : CudaCalls::why_not(row.device_library);
 }
 
+std::string CudaDevice::choose_by_timing(const std::string& file) {
+  choices_ = std::make_unique<Choices>(Choices::By::kTiming, file);
+  return choices_->note();
+}
+
+std::unique_ptr<DeviceCall> CudaDevice::make_call(const LibraryRow& row, const LibrarySpec& spec) {
+  constexpr int kTried = 6;
+  (void)here();
+  std::vector<Candidate> candidates = calls_->make(row, spec, choices_ == nullptr ? 1 : kTried);
+  if (candidates.empty()) return nullptr;
+  if (choices_ == nullptr) return std::move(candidates.front().call);
+  std::array<char, 256> model{};
+  check(cuda_.device_name(model.data(), static_cast<int>(model.size()) - 1, device_), "cuDeviceGetName");
+  return choices_->choose(*this, fmt::format("{} sm_{}; {}; {}", model.data(), capability_, CudaCalls::version(row.device_library), text_of(row, spec)), spec, std::move(candidates));
+}
+
 /// Its UUID, which no other GPU, nor a part of this one (MIG), has.
 std::string CudaDevice::hardware() const {
   cuda::Uuid uuid = {};
@@ -176,24 +194,6 @@ void CudaDevice::record(Event event, Stream stream) { check(here().event_record(
 void CudaDevice::wait(Stream stream, Event event) { check(here().stream_wait(handle(stream), handle(event), 0), "cuStreamWaitEvent"); }
 void CudaDevice::synchronize(Stream stream) { check(here().stream_synchronize(handle(stream)), "cuStreamSynchronize"); }
 
-/// Each buffer, each size, begin, end: as Signature::kLaunch has them.
-void CudaDevice::launch(Stream stream, const Launch& launch) {
-  std::int64_t range[] = {launch.begin, launch.end};
-  arguments_.clear();
-  for (void* const& buffer : launch.buffers) arguments_.push_back(const_cast<void**>(&buffer));
-  for (const std::int64_t& size : launch.sizes) arguments_.push_back(const_cast<std::int64_t*>(&size));
-  arguments_.push_back(&range[0]);
-  arguments_.push_back(&range[1]);
-  const DeviceKernel& kernel = *launch.kernel;
-  const auto blocks = static_cast<unsigned>(plan::blocks_for(kernel.shape, launch.end - launch.begin, most_blocks_));
-  check(here().launch(static_cast<cuda::Function>(kernel.function), blocks, 1, 1, static_cast<unsigned>(kernel.shape.threads), 1, 1, 0, handle(stream), arguments_.data(), nullptr),
-        kernel.name.c_str());
-}
-
-void CudaDevice::copy_in(Stream stream, std::byte* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) check(here().copy_in(address(to), from, bytes, handle(stream)), "cuMemcpyHtoDAsync");
-}
-void CudaDevice::copy_out(Stream stream, void* to, const std::byte* from, std::size_t bytes) {
 void CudaDevice::record_time(Event event, Stream stream) { check(here().event_record_with(handle(event), handle(stream), is_capturing_ ? cuda::kRecordInGraph : 0), "cuEventRecordWithFlags"); }
 
 std::optional<std::int64_t> CudaDevice::time_between(Event from, Event to) {
@@ -213,6 +213,24 @@ void CudaDevice::release_pinned(std::byte* memory) noexcept {
   if (cuda_.context_use(context_) == 0) (void)cuda_.pinned_free(memory);
 }
 
+/// Each buffer, each size, begin, end: as Signature::kLaunch has them.
+void CudaDevice::launch(Stream stream, const Launch& launch) {
+  std::int64_t range[] = {launch.begin, launch.end};
+  arguments_.clear();
+  for (void* const& buffer : launch.buffers) arguments_.push_back(const_cast<void**>(&buffer));
+  for (const std::int64_t& size : launch.sizes) arguments_.push_back(const_cast<std::int64_t*>(&size));
+  arguments_.push_back(&range[0]);
+  arguments_.push_back(&range[1]);
+  const DeviceKernel& kernel = *launch.kernel;
+  const auto blocks = static_cast<unsigned>(plan::blocks_for(kernel.shape, launch.end - launch.begin, most_blocks_));
+  check(here().launch(static_cast<cuda::Function>(kernel.function), blocks, 1, 1, static_cast<unsigned>(kernel.shape.threads), 1, 1, 0, handle(stream), arguments_.data(), nullptr),
+        kernel.name.c_str());
+}
+
+void CudaDevice::copy_in(Stream stream, std::byte* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) check(here().copy_in(address(to), from, bytes, handle(stream)), "cuMemcpyHtoDAsync");
+}
+void CudaDevice::copy_out(Stream stream, void* to, const std::byte* from, std::size_t bytes) {
   if (bytes > 0) check(here().copy_out(to, address(from), bytes, handle(stream)), "cuMemcpyDtoHAsync");
 }
 void CudaDevice::copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) {
@@ -226,6 +244,7 @@ void CudaDevice::begin_capture(Stream stream) {
 
 StepGraph CudaDevice::end_capture(Stream stream) {
   cuda::Graph graph = nullptr;
+  is_capturing_ = false;
   check(here().capture_end(handle(stream), &graph), "cuStreamEndCapture");
   cuda::GraphRun run = nullptr;
   const cuda::Result result = cuda_.graph_instantiate(&run, graph, 0);
@@ -244,6 +263,5 @@ void CudaDevice::forget(StepGraph graph) noexcept {
   if (cuda_.context_use(context_) == 0) (void)cuda_.graph_run_destroy(found->second);
   graphs_.erase(found);
 }
-  is_capturing_ = false;
 
 }  // namespace hone

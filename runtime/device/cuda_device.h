@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/device/choices.h"
 #include "runtime/device/cuda_calls.h"
 #include "runtime/device/cuda_library.h"
 #include "runtime/device/device.h"
@@ -28,7 +29,8 @@ class CudaDevice final : public Device {
   void load(const plan::Program& program) override;
   const DeviceKernel* find(const std::string& kernel) override;
   std::string why_no_library(const LibraryRow& row) const override;
-  std::unique_ptr<DeviceCall> make_call(const LibraryRow& row, const LibrarySpec& spec) override { return (void)here(), calls_->make(row, spec); }
+  std::string choose_by_timing(const std::string& file) override;
+  std::unique_ptr<DeviceCall> make_call(const LibraryRow& row, const LibrarySpec& spec) override;
   std::string hardware() const override;
   std::string why_no_exchange() const override;
   std::unique_ptr<DeviceCommunicator> connect(Communicator& replicas) override;
@@ -37,13 +39,13 @@ class CudaDevice final : public Device {
   void record(Event event, Stream stream) override;
   void wait(Stream stream, Event event) override;
   void synchronize(Stream stream) override;
-  void launch(Stream stream, const Launch& launch) override;
-  void copy_in(Stream stream, std::byte* to, const void* from, std::size_t bytes) override;
   Event make_timed_event() override { return make_event(cuda::kEventWithTime); }
   void record_time(Event event, Stream stream) override;
   std::optional<std::int64_t> time_between(Event from, Event to) override;
   std::byte* allocate_pinned(std::size_t bytes) override;
   void release_pinned(std::byte* memory) noexcept override;
+  void launch(Stream stream, const Launch& launch) override;
+  void copy_in(Stream stream, std::byte* to, const void* from, std::size_t bytes) override;
   void copy_out(Stream stream, void* to, const std::byte* from, std::size_t bytes) override;
   void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) override;
   void begin_capture(Stream stream) override;
@@ -55,9 +57,9 @@ class CudaDevice final : public Device {
   /// The library, with this device's context current in the calling thread.
   const cuda::Library& here() const;
   void check(cuda::Result result, const char* call) const;
+  Event make_event(unsigned flags);
   cuda::StreamHandle handle(Stream stream) const { return streams_.at(static_cast<std::size_t>(stream)); }
   cuda::EventHandle handle(Event event) const { return events_.at(static_cast<std::size_t>(event)); }
-  Event make_event(unsigned flags);
 
   const cuda::Library& cuda_;
   const int number_;
@@ -72,9 +74,10 @@ class CudaDevice final : public Device {
   std::vector<cuda::EventHandle> events_;
   std::map<StepGraph, cuda::GraphRun> graphs_;
   std::uint32_t next_graph_ = 0;
+  bool is_capturing_ = false;
   std::vector<void*> arguments_;  ///< of a launch
   std::unique_ptr<CudaCalls> calls_;
-  bool is_capturing_ = false;
+  std::unique_ptr<Choices> choices_;  ///< by timing; null: the libraries' first recommendation is taken
 };
 
 /// Which of the program's code a GPU of that compute capability (90 for sm_90) takes: machine code made for just that one, else the PTX of the highest not above it. Null: none.

@@ -106,7 +106,7 @@ std::vector<Descriptor> configs_of(const Library& library, const OperationGraph&
 
 class ConvolutionCall final : public DeviceCall {
  public:
-  ConvolutionCall(const Library& library, Handle handle, Kind pass, OperationGraph graph, Plan plan, cuda::UseStream use)
+  ConvolutionCall(const Library& library, Handle handle, Kind pass, std::shared_ptr<const OperationGraph> graph, Plan plan, cuda::UseStream use)
       : library_(library), handle_(handle), pass_(pass), graph_(std::move(graph)), plan_(std::move(plan)), use_(std::move(use)) {}
 
   std::size_t scratch_bytes() const override { return plan_.scratch; }
@@ -139,7 +139,7 @@ class ConvolutionCall final : public DeviceCall {
   const Library& library_;
   const Handle handle_;
   const Kind pass_;
-  const OperationGraph graph_;  ///< outlives the plan
+  const std::shared_ptr<const OperationGraph> graph_;  ///< outlives the plan
   const Plan plan_;
   const cuda::UseStream use_;
 };
@@ -206,12 +206,17 @@ OperationGraph::OperationGraph(const Library& library, const Convolution& convol
   graph_.finalize();
 }
 
-Plan choose_plan(const Library& library, const OperationGraph& graph, const Descriptor& device, const Convolution& convolution, std::size_t most_scratch) {
+std::vector<Plan> choose_plans(const Library& library, const OperationGraph& graph, const Descriptor& device, const Convolution& convolution, std::size_t most_scratch, std::size_t most) {
+  constexpr std::pair<int, const char*> kModes[] = {{kHeuristicsBest, "recommended"}, {kHeuristicsFallback, "fallback"}};
   std::string last = "it has no way to compute it whose numbers are as written, with so little scratch";
-  for (const int mode : {kHeuristicsBest, kHeuristicsFallback})
+  std::vector<Plan> plans;
+  for (const auto& [mode, mode_name] : kModes) {
+    int number = -1;
     for (Descriptor& config : configs_of(library, graph, device, mode)) try {
+        if (plans.size() == most) return plans;
+        ++number;
         if (not computes_as_written(config, library, convolution)) continue;
-        Plan plan{.config = std::move(config), .plan = Descriptor(library, Kind::kExecutionPlan)};
+        Plan plan{.config = std::move(config), .plan = Descriptor(library, Kind::kExecutionPlan), .name = fmt::format("{} {}", mode_name, number)};
         plan.plan.set(Attribute::kPlanConfig, plan.config);
         plan.plan.set(Attribute::kPlanDevice, device);
         plan.plan.finalize();
@@ -219,21 +224,26 @@ Plan choose_plan(const Library& library, const OperationGraph& graph, const Desc
         (void)plan.plan.get_raw(Attribute::kPlanWorkspace, Type::kInt64, 1, &bytes);
         if (bytes < 0 or static_cast<std::uint64_t>(bytes) > most_scratch) continue;
         plan.scratch = static_cast<std::size_t>(bytes);
-        return plan;
+        plans.push_back(std::move(plan));
       } catch (const Refused& refused) { last = refused.what; }  // a recommendation is none that it must keep
+    if (not plans.empty()) return plans;
+  }
   throw Refused{0, last};
 }
 
-std::unique_ptr<DeviceCall> make_convolution(const Library& library, Handle handle, const Descriptor& device, const LibraryRow& row, const LibrarySpec& spec, cuda::UseStream use, std::string* why_not) {
+std::vector<Candidate> make_convolutions(const Library& library, Handle handle, const Descriptor& device, const LibraryRow& row, const LibrarySpec& spec, const cuda::UseStream& use, std::size_t most, std::string* why_not) {
   const Convolution convolution = convolution_of(row, spec);
+  std::vector<Candidate> candidates;
   try {
-    OperationGraph graph(library, convolution);
-    Plan plan = choose_plan(library, graph, device, convolution, device_scratch(spec));
-    return std::make_unique<ConvolutionCall>(library, handle, convolution.pass, std::move(graph), std::move(plan), std::move(use));
+    const auto graph = std::make_shared<const OperationGraph>(library, convolution);
+    for (Plan& plan : choose_plans(library, *graph, device, convolution, device_scratch(spec), most)) {
+      std::string name = plan.name;
+      candidates.push_back({std::move(name), std::make_unique<ConvolutionCall>(library, handle, convolution.pass, graph, std::move(plan), use)});
+    }
   } catch (const Refused& refused) {
     if (why_not != nullptr) *why_not = refused.what;
-    return nullptr;
   }
+  return candidates;
 }
 
 }  // namespace hone::cudnn

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/device/choices.h"
 #include "runtime/device/cuda_stream.h"
 #include "runtime/device/cudnn.h"
 
@@ -36,16 +37,17 @@ class OperationGraph {
   Descriptor graph_;
 };
 
-/// A way of the library's to compute the graph on a device: the first that it recommends of those whose numbers are as they should be, and that takes no more scratch. Operands that are narrow may be
-/// multiplied by tensor cores, f32 only where it may be TF32; else it is multiplied as it is. It is always term by term, by no other algorithm, and sums come in one order.
+/// A way of the library's to compute the graph on a device, one of those whose numbers are as they should be, and that takes no more scratch. Operands that are narrow may be multiplied by tensor cores, f32 only
+/// where it may be TF32; else it is multiplied as it is. It is always term by term, by no other algorithm, and sums come in one order.
 struct Plan {
   Descriptor config, plan;
   std::size_t scratch = 0;
+  std::string name;  ///< "recommended 0": in the library's order, which is the same in every run
 };
-/// Throws Refused if there is none. The graph outlives it.
-Plan choose_plan(const Library& library, const OperationGraph& graph, const Descriptor& device, const Convolution& convolution, std::size_t most_scratch);
+/// The first that it recommends, at most so many; those that it falls back on only where there is no other. Throws Refused if there is none. The graph outlives them.
+std::vector<Plan> choose_plans(const Library& library, const OperationGraph& graph, const Descriptor& device, const Convolution& convolution, std::size_t most_scratch, std::size_t most);
 
-/// Null if the library does not do that with so little scratch (device_scratch()), and *why_not (which may be null). Library, handle, `device` and what `use` needs outlive it.
-std::unique_ptr<DeviceCall> make_convolution(const Library& library, Handle handle, const Descriptor& device, const LibraryRow& row, const LibrarySpec& spec, cuda::UseStream use, std::string* why_not);
+/// The best recommended first, at most so many. None if the library does not do that with so little scratch (device_scratch()), and *why_not (which may be null). Library, handle, `device` and what `use` needs outlive them.
+std::vector<Candidate> make_convolutions(const Library& library, Handle handle, const Descriptor& device, const LibraryRow& row, const LibrarySpec& spec, const cuda::UseStream& use, std::size_t most, std::string* why_not);
 
 }  // namespace hone::cudnn

@@ -107,6 +107,9 @@ class Device {
 
   /// Why it cannot call the row's library (runtime/library/rows.h); "" if it can.
   virtual std::string why_no_library(const LibraryRow& row) const { return fmt::format("this device calls no {}", row.device_library); }
+  /// From now on calls are chosen among what libraries recommend by how long they take here (runtime/device/choices.h), with the help of the file, if it is named; before, the first recommendation is taken. What a person
+  /// should know of the file; "": nothing.
+  virtual std::string choose_by_timing(const std::string&) { return ""; }
   /// Null if the library does not do that for these sizes: the program has code of its own for it.
   virtual std::unique_ptr<DeviceCall> make_call(const LibraryRow&, const LibrarySpec&) { return nullptr; }
 
@@ -126,9 +129,6 @@ class Device {
   /// Returns when all that is in the stream is done. Throws Error kDeviceLost with what went wrong on the device, which cannot be used afterwards.
   virtual void synchronize(Stream stream) = 0;
 
-  virtual void launch(Stream stream, const Launch& launch) = 0;
-  /// The host's memory must hold still, and is not to be read, until the stream was synchronized. Whether the host waits for a copy is left open, but of pinned memory: there it does not.
-  virtual void copy_in(Stream stream, std::byte* to, const void* from, std::size_t bytes) = 0;
   /// For record_time() alone.
   virtual Event make_timed_event() = 0;
   /// The event tells from then on when all that is in the stream by now was done. Where that is captured it does so anew in each replay.
@@ -136,14 +136,17 @@ class Device {
   /// Nanoseconds from one timed event to another; nothing while one of them has not come, or is not known to have.
   virtual std::optional<std::int64_t> time_between(Event from, Event to) = 0;
 
+  virtual void launch(Stream stream, const Launch& launch) = 0;
+  /// The host's memory must hold still, and is not to be read, until the stream was synchronized. Whether the host waits for a copy is left open, but of pinned memory: there it does not.
+  virtual void copy_in(Stream stream, std::byte* to, const void* from, std::size_t bytes) = 0;
   virtual void copy_out(Stream stream, void* to, const std::byte* from, std::size_t bytes) = 0;
-  /// From one place of the device to another; they do not overlap.
-  virtual void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) = 0;
-
   /// Memory of the host that every device copies from and to by itself; null if there is none of that kind, or no more.
   virtual std::byte* allocate_pinned(std::size_t) { return nullptr; }
   /// No copy may be under way there.
   virtual void release_pinned(std::byte*) noexcept {}
+  /// From one place of the device to another; they do not overlap.
+  virtual void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) = 0;
+
   /// What comes into the stream, and into those that wait for its events, is written down and not done, until end_capture(). Only launches, copies within the device, record and wait.
   virtual void begin_capture(Stream stream) = 0;
   virtual StepGraph end_capture(Stream stream) = 0;

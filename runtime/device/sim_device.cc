@@ -5,16 +5,18 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <thread>
 
 #include "base/alignment.h"
 #include "base/check.h"
 #include "base/checked.h"
 #include "base/diag.h"
-#include "base/philox.h"
 #include "base/hash.h"
+#include "base/philox.h"
 #include "base/tensor.h"
 #include "base/text.h"
 #include "runtime/device/team.h"
+#include "runtime/library/call_text.h"
 
 namespace hone {
 namespace {
@@ -35,11 +37,14 @@ SimOptions sim_options(std::string_view text, int number) {
   for (const std::string& item : text.empty() ? std::vector<std::string>() : split(text, ',')) {
     const std::size_t equals = item.find('=');
     const std::string key = item.substr(0, equals);
-    const auto value = equals == std::string::npos ? std::nullopt : parse_bytes(item.substr(equals + 1));
-    if (not value or (key != "memory" and key != "lost_after" and key != "libraries"))
-      throw Error(Code::kUsage, fmt::format("{} is no option of the simulated device", quoted(item)), {}, {"HONE_SIM takes memory=BYTES, lost_after=LAUNCHES and libraries=0, with commas between"});
-    if (key == "libraries") options.has_libraries = *value != 0;
-    else (key == "memory" ? options.memory_bytes : options.lost_after) = *value;
+    constexpr std::uint64_t kNone = UINT64_MAX, kMostAlgorithms = 16;
+    const std::uint64_t value = equals == std::string::npos ? kNone : parse_bytes(item.substr(equals + 1)).value_or(kNone);
+    const bool is_known = key == "memory" or key == "lost_after" or key == "libraries" or (key == "algorithms" and value >= 1 and value <= kMostAlgorithms);
+    if (value == kNone or not is_known)
+      throw Error(Code::kUsage, fmt::format("{} is no option of the simulated device", quoted(item)), {}, {"HONE_SIM takes memory=BYTES, lost_after=LAUNCHES, libraries=0 and algorithms=1 to 16, with commas between"});
+    if (key == "libraries") options.has_libraries = value != 0;
+    else if (key == "algorithms") options.algorithms = static_cast<int>(value);
+    else (key == "memory" ? options.memory_bytes : options.lost_after) = value;
   }
   return options;
 }
@@ -97,7 +102,7 @@ const DeviceKernel* SimDevice::find(const std::string& kernel) {
 /// What it overwrites of its scratch is all of it, with NaNs: nobody may count on what was there.
 class SimDevice::Call final : public DeviceCall {
  public:
-  Call(SimDevice& device, const LibraryRow& row, const LibrarySpec& spec) : device_(device), name_(row.name), scratch_bytes_(device_scratch(spec)) {
+  Call(SimDevice& device, const LibraryRow& row, const LibrarySpec& spec, std::chrono::microseconds delay = {}) : device_(device), name_(row.name), scratch_bytes_(device_scratch(spec)), delay_(delay) {
     const LibraryOnOneThread one_thread;
     call_ = row.make(spec);
     own_scratch_ = HostMemory(call_->description().scratch_bytes, "a simulated library's scratch");
@@ -130,18 +135,33 @@ class SimDevice::Call final : public DeviceCall {
     const std::vector<const void*> read(operands.begin(), operands.end());
     const std::vector<void*> written(results.begin(), results.end());
     call_->execute(read, written, own_scratch_.data());
+    if (delay_.count() > 0) std::this_thread::sleep_for(delay_);
   }
 
   SimDevice& device_;
   std::string_view name_;
   std::size_t scratch_bytes_;
+  std::chrono::microseconds delay_;
   std::unique_ptr<LibraryCall> call_;
   HostMemory own_scratch_;
   std::vector<std::size_t> operand_bytes_, result_bytes_;
 };
 
 std::string SimDevice::why_no_library(const LibraryRow&) const { return options_.has_libraries ? "" : "it is left out (HONE_SIM=libraries=0)"; }
-std::unique_ptr<DeviceCall> SimDevice::make_call(const LibraryRow& row, const LibrarySpec& spec) { return std::make_unique<Call>(*this, row, spec); }
+std::string SimDevice::choose_by_timing(const std::string& file) {
+  if (options_.algorithms == 1) return "";
+  choices_ = std::make_unique<Choices>(Choices::By::kTiming, file);
+  return choices_->note();
+}
+
+std::unique_ptr<DeviceCall> SimDevice::make_call(const LibraryRow& row, const LibrarySpec& spec) {
+  constexpr std::chrono::microseconds kSlower = std::chrono::milliseconds(2);
+  const auto make = [&](int algorithm) { return std::make_unique<Call>(*this, row, spec, kSlower * (options_.algorithms - 1 - algorithm)); };
+  if (choices_ == nullptr) return make(0);
+  std::vector<Candidate> candidates;
+  for (int i = 0; i < options_.algorithms; ++i) candidates.push_back({fmt::format("algorithm {}", i), make(i)});
+  return choices_->choose(*this, fmt::format("sim; {}", text_of(row, spec)), spec, std::move(candidates));
+}
 
 class SimDevice::Exchange final : public DeviceCommunicator {
  public:
@@ -206,6 +226,7 @@ void SimDevice::synchronize(Stream stream) {
   check_lost();
   refuse_capture("the host waits for a stream");
   order_.synchronize(number(stream));
+  check_departures(stream);
   std::erase_if(arrivals_, [stream](const Arrival& arrival) {
     if (arrival.stream != stream) return false;
     std::memcpy(arrival.to, arrival.bytes.data(), arrival.bytes.size());
@@ -214,27 +235,6 @@ void SimDevice::synchronize(Stream stream) {
   HONE_CHECK(mistake_.empty(), std::exchange(mistake_, ""));
 }
 
-void SimDevice::launch(Stream stream, const Launch& launch) {
-  HONE_CHECK(launch.kernel != nullptr and launch.begin < launch.end and launch.bytes.size() == launch.buffers.size(), "a launch of nothing");
-  OwnLaunch own{.kernel = launch.kernel,
-                .buffers = {launch.buffers.begin(), launch.buffers.end()},
-                .bytes = {launch.bytes.begin(), launch.bytes.end()},
-                .skipped = {launch.skipped.begin(), launch.skipped.end()},
-                .read_only = launch.read_only,
-                .sizes = {launch.sizes.begin(), launch.sizes.end()},
-                .begin = launch.begin,
-                .end = launch.end};
-  put(stream, [this, stream, own = std::move(own)] { run(stream, own); });
-}
-  check_departures(stream);
-
-void SimDevice::run(Stream stream, const OwnLaunch& launch) {
-  ++launches_;
-  check_lost();
-  order_.begin(number(stream), launch.kernel->name);
-  for (std::size_t i = 0; i < launch.buffers.size(); ++i) {
-    const auto* memory = static_cast<const std::byte*>(launch.buffers[i]) + (launch.skipped.empty() ? 0 : launch.skipped[i]);
-    if (i < launch.read_only) order_.read(memory, launch.bytes[i]);
 /// What was copied was what lay there at some time before now: if it has changed, the copy may have seen the one or the other.
 void SimDevice::check_departures(Stream stream) {
   std::erase_if(departures_, [&](const Departure& departure) {
@@ -282,6 +282,26 @@ bool SimDevice::is_pinned(const std::byte* memory) const {
   return block != pinned_.begin() and (--block, memory < block->first + block->second.size());
 }
 
+void SimDevice::launch(Stream stream, const Launch& launch) {
+  HONE_CHECK(launch.kernel != nullptr and launch.begin < launch.end and launch.bytes.size() == launch.buffers.size(), "a launch of nothing");
+  OwnLaunch own{.kernel = launch.kernel,
+                .buffers = {launch.buffers.begin(), launch.buffers.end()},
+                .bytes = {launch.bytes.begin(), launch.bytes.end()},
+                .skipped = {launch.skipped.begin(), launch.skipped.end()},
+                .read_only = launch.read_only,
+                .sizes = {launch.sizes.begin(), launch.sizes.end()},
+                .begin = launch.begin,
+                .end = launch.end};
+  put(stream, [this, stream, own = std::move(own)] { run(stream, own); });
+}
+
+void SimDevice::run(Stream stream, const OwnLaunch& launch) {
+  ++launches_;
+  check_lost();
+  order_.begin(number(stream), launch.kernel->name);
+  for (std::size_t i = 0; i < launch.buffers.size(); ++i) {
+    const auto* memory = static_cast<const std::byte*>(launch.buffers[i]) + (launch.skipped.empty() ? 0 : launch.skipped[i]);
+    if (i < launch.read_only) order_.read(memory, launch.bytes[i]);
     else order_.write(memory, launch.bytes[i]);
   }
   const auto function = reinterpret_cast<BlockFunction>(launch.kernel->function);

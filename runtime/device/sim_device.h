@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "runtime/device/choices.h"
 #include "runtime/device/code_loader.h"
 #include "runtime/device/device.h"
 #include "runtime/device/host_memory.h"
@@ -27,12 +28,14 @@ struct SimOptions {
   std::uint64_t lost_after = 0;
   /// Are its libraries there? Else programs run their own code in place of them.
   bool has_libraries = true;
+  /// In how many ways they offer each call; the first one, which they recommend, is the slowest.
+  int algorithms = 1;
 };
 
-/// Options from text: "memory=64MiB,lost_after=1000,libraries=0". Throws Error kUsage.
+/// Options from text: "memory=64MiB,lost_after=1000,libraries=0,algorithms=3". Throws Error kUsage.
 SimOptions sim_options(std::string_view text, int number);
 
-class SimDevice final : public Device {
+class SimDevice : public Device {
  public:
   explicit SimDevice(SimOptions options);
 
@@ -43,6 +46,7 @@ class SimDevice final : public Device {
   void load(const plan::Program& program) override;
   const DeviceKernel* find(const std::string& kernel) override;
   std::string why_no_library(const LibraryRow& row) const override;
+  std::string choose_by_timing(const std::string& file) override;
   /// Done by the host's library, on one thread, so that bits do not depend on how many there are.
   std::unique_ptr<DeviceCall> make_call(const LibraryRow& row, const LibrarySpec& spec) override;
   std::string why_no_exchange() const override { return ""; }
@@ -53,15 +57,15 @@ class SimDevice final : public Device {
   void record(Event event, Stream stream) override;
   void wait(Stream stream, Event event) override;
   void synchronize(Stream stream) override;
-  void launch(Stream stream, const Launch& launch) override;
-  void copy_in(Stream stream, std::byte* to, const void* from, std::size_t bytes) override;
-  void copy_out(Stream stream, void* to, const std::byte* from, std::size_t bytes) override;
-  void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) override;
   Event make_timed_event() override { return make_event(); }
   void record_time(Event event, Stream stream) override;
   std::optional<std::int64_t> time_between(Event from, Event to) override;
   std::byte* allocate_pinned(std::size_t bytes) override;
   void release_pinned(std::byte* memory) noexcept override;
+  void launch(Stream stream, const Launch& launch) override;
+  void copy_in(Stream stream, std::byte* to, const void* from, std::size_t bytes) override;
+  void copy_out(Stream stream, void* to, const std::byte* from, std::size_t bytes) override;
+  void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) override;
   void begin_capture(Stream stream) override;
   StepGraph end_capture(Stream stream) override;
   void replay(Stream stream, StepGraph graph) override;
@@ -77,10 +81,6 @@ class SimDevice final : public Device {
     void* to;
     std::vector<std::byte> bytes;
   };
-  struct Recorded {
-    std::vector<Work> works;
-    std::vector<Stream> streams;  ///< that take part; the first is the one that was captured
-  };
   /// A copy from pinned memory, which holds still until the host has waited for it.
   struct Departure {
     Stream stream;
@@ -88,13 +88,17 @@ class SimDevice final : public Device {
     std::size_t bytes;
     std::uint64_t hash;
   };
+  struct Recorded {
+    std::vector<Work> works;
+    std::vector<Stream> streams;  ///< that take part; the first is the one that was captured
+  };
 
+  bool is_pinned(const std::byte* memory) const;
+  void check_departures(Stream stream);
   /// Does it, or writes it down.
   void put(Stream stream, Work work);
   void refuse_capture(const char* what) const;
   /// Throws Error kDeviceLost once the device is lost.
-  bool is_pinned(const std::byte* memory) const;
-  void check_departures(Stream stream);
   void check_lost() const;
   bool is_captured(Stream stream) const;
   /// A launch with what it was given by reference.
@@ -109,6 +113,7 @@ class SimDevice final : public Device {
   void run(Stream stream, const OwnLaunch& launch);
 
   SimOptions options_;
+  std::unique_ptr<Choices> choices_;  ///< by timing
   OrderCheck order_;
   std::map<std::byte*, HostMemory> memory_;
   std::deque<HostMemory> released_;  ///< the last of what was: not given out again for a while, so that whoever still reads it finds NaNs
@@ -117,14 +122,14 @@ class SimDevice final : public Device {
   LoadedCode code_;
   std::map<std::string, std::unique_ptr<DeviceKernel>> kernels_;
   std::vector<Arrival> arrivals_;
+  std::vector<Departure> departures_;
+  std::map<std::byte*, HostMemory> pinned_;
+  std::map<Event, std::chrono::steady_clock::time_point> times_;
   std::unique_ptr<Recorded> capture_;
   std::set<Event> captured_events_;  ///< those that stand for captured work
   std::map<StepGraph, Recorded> graphs_;
   std::uint32_t next_graph_ = 0;
   std::uint64_t launches_ = 0;
-  std::vector<Departure> departures_;
-  std::map<std::byte*, HostMemory> pinned_;
-  std::map<Event, std::chrono::steady_clock::time_point> times_;
   std::string mistake_;  ///< found where nothing may be thrown
 };
 

@@ -11,6 +11,7 @@
 #include "base/diag.h"
 #include "base/tensor.h"
 #include "base/text.h"
+#include "runtime/library/call_text.h"
 #include "runtime/library/onednn.h"
 #include "runtime/library/widened.h"
 
@@ -130,15 +131,6 @@ constinit const LibraryRow kRows[] = {
 
 std::string text_of(const TensorType& type) { return fmt::format("{}{}", to_string(type.dtype), shape_text(type.shape)); }
 
-std::string text_of(const LibraryRow& row, const LibrarySpec& spec) {
-  std::vector<std::string> operands, results;
-  for (const auto& operand : spec.operands) operands.push_back(operand ? text_of(*operand) : "-");
-  for (const TensorType& result : spec.results) results.push_back(text_of(result));
-  std::string text = fmt::format("{}({}) -> {}", row.name, join(operands, ", "), join(results, ", "));
-  for (const auto& [name, values] : spec.attributes) text += fmt::format(" {}={}", name, shape_text(values));
-  return text;
-}
-
 void check_counts(const LibraryRow& row, const LibrarySpec& spec) {
   const auto within = [](std::size_t count, std::pair<int, int> bounds) {
     return count >= static_cast<std::size_t>(bounds.first) and count <= static_cast<std::size_t>(bounds.second);
@@ -190,6 +182,15 @@ class EmptyCall : public LibraryCall {
 };
 
 }  // namespace
+
+std::string text_of(const LibraryRow& row, const LibrarySpec& spec) {
+  std::vector<std::string> operands, results;
+  for (const auto& operand : spec.operands) operands.push_back(operand ? text_of(*operand) : "-");
+  for (const TensorType& result : spec.results) results.push_back(text_of(result));
+  std::string text = fmt::format("{}({}) -> {}", row.name, join(operands, ", "), join(results, ", "));
+  for (const auto& [name, values] : spec.attributes) text += fmt::format(" {}={}", name, shape_text(values));
+  return text;
+}
 
 std::vector<std::int64_t> attribute_or(const LibrarySpec& spec, std::string_view name, std::vector<std::int64_t> values) {
   const auto found = spec.attributes.find(name);

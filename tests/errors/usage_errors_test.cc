@@ -22,7 +22,6 @@ const ErrorCase kCases[] = {
      2,
      {"no flag \"--epochs\"", "hone-run predict"},
      write_mlp_plan},
-    {"FlagThatIsNotYet", kTrain + " --deterministic", 2, {"--deterministic", "not yet", "leave it out"}, write_mlp_plan},
     {"MoreReplicasThanDevices", kTrain + " --replicas 2", 2, {"--replicas 2", "there is 1 device", "--virtual 2 makes logical devices", "hone-run devices"}, write_mlp_plan},
     {"MoreReplicasThanLogicalDevices", kTrain + " --virtual 3 --replicas 4", 2, {"--replicas 4", "there are 3 devices", "--virtual 4"}, write_mlp_plan},
     {"NegativeReplicas", kTrain + " --virtual -2", 2, {"--virtual", "at least 1"}, write_mlp_plan},

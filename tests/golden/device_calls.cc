@@ -81,7 +81,7 @@ void expect_libraries_take(const std::string& model, const std::string& precisio
     try {
       const cudnn::Convolution convolution = cudnn::convolution_of(*call.row, call.spec);
       const cudnn::OperationGraph graph(*cudnn, convolution);
-      (void)cudnn::choose_plan(*cudnn, graph, *device, convolution, device_scratch(call.spec));
+      (void)cudnn::choose_plans(*cudnn, graph, *device, convolution, device_scratch(call.spec), 1);
     } catch (const cudnn::Refused& refused) {
       ADD_FAILURE() << text << ": " << refused.what;
     }

@@ -8,8 +8,10 @@
 #include "base/float_format.h"
 #include "runtime/device/cublaslt_matmul.h"
 #include "runtime/device/host_memory.h"
+#include "tests/runtime/clocked_device.h"
 #include "tests/runtime/fake_cublaslt.h"
 #include "tests/runtime/random_tensor.h"
+#include "tests/support/temp_folder.h"
 
 namespace hone::test {
 namespace {
@@ -19,6 +21,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 cuda::StreamHandle any_stream(Stream) { return nullptr; }
+
+/// What is taken without timing.
+std::unique_ptr<DeviceCall> first_matmul(const cublaslt::Library& library, const LibrarySpec& spec) {
+  std::vector<Candidate> candidates = cublaslt::make_matmuls(library, nullptr, spec, any_stream, 1);
+  return candidates.empty() ? nullptr : std::move(candidates.front().call);
+}
 
 const LibraryRow& row() { return *find_library_row("cublaslt.matmul"); }
 
@@ -63,7 +71,7 @@ TEST(CublasLt, IsToldOfTheProductThatIsMeant) {
     const std::vector<std::byte> expected = run_on_host(row(), made.spec, {a.data(), b.data()});
     std::vector<std::byte> found(expected.size(), std::byte{0xff});
     {
-      const auto call = cublaslt::make_matmul(library, nullptr, made.spec, any_stream);
+      const auto call = first_matmul(library, made.spec);
       ASSERT_NE(call, nullptr);
       const std::byte* const operand_pointers[] = {a.data(), b.data()};
       std::byte* const result_pointers[] = {found.data()};
@@ -108,16 +116,64 @@ TEST(CublasLt, MayTakeAsMuchScratchAsThePlanKnowsOf) {
   const cublaslt::Library library = library_of(fake);
   const LibrarySpec spec = product({64, 64}, {64, 64}, {64, 64});
   fake.wanted_workspace = device_scratch(spec);
-  const auto call = cublaslt::make_matmul(library, nullptr, spec, any_stream);
+  const auto call = first_matmul(library, spec);
   ASSERT_NE(call, nullptr);
   EXPECT_EQ(call->scratch_bytes(), device_scratch(spec));
   EXPECT_EQ(fake.allowed_workspace, device_scratch(spec));
   EXPECT_EQ(fake.alignment, kLibraryAlignment);
   EXPECT_EQ(fake.reductions, cublaslt::kReductionInComputeType);
   ++fake.wanted_workspace;
-  EXPECT_EQ(cublaslt::make_matmul(library, nullptr, spec, any_stream), nullptr) << "it would be more than the peak that was told";
+  EXPECT_EQ(first_matmul(library, spec), nullptr) << "it would be more than the peak that was told";
   fake.wanted_workspace = 0, fake.recommended = 0;
-  EXPECT_EQ(cublaslt::make_matmul(library, nullptr, spec, any_stream), nullptr) << "the library has no algorithm: the plan's own kernel does it";
+  EXPECT_EQ(first_matmul(library, spec), nullptr) << "the library has no algorithm: the plan's own kernel does it";
+}
+
+/// In the order of the library's recommendation, each by its own name, and none that asks for too much.
+TEST(CublasLt, AllAlgorithmsThatFitCanBeTried) {
+  FakeCublaslt fake;
+  const cublaslt::Library library = library_of(fake);
+  const LibrarySpec spec = product({3, 2}, {2, 4}, {3, 4});
+  fake.algorithms = {{.number = 7, .workspace = 64}, {.number = 8, .workspace = device_scratch(spec) + 1}, {.number = 9, .status = 15}, {.number = 10}, {.number = 11}};
+  {
+    const std::vector<Candidate> candidates = cublaslt::make_matmuls(library, nullptr, spec, any_stream, 4);
+    ASSERT_EQ(candidates.size(), 2U) << "of four that were asked for";
+    EXPECT_EQ(candidates[0].call->scratch_bytes(), 64U);
+    EXPECT_EQ(candidates[1].call->scratch_bytes(), 0U);
+    EXPECT_NE(candidates[0].name, candidates[1].name);
+    const std::vector<Candidate> again = cublaslt::make_matmuls(library, nullptr, spec, any_stream, 4);
+    EXPECT_EQ(again[1].name, candidates[1].name) << "in every run";
+    std::vector<std::byte> memory(256);
+    const std::byte* const operands[] = {memory.data(), memory.data()};
+    std::byte* const results[] = {memory.data() + 128};
+    candidates[1].call->put(Stream{0}, operands, results, nullptr);
+    EXPECT_EQ(fake.used_algorithm, 10U);
+  }
+  EXPECT_EQ(fake.alive, 0);
+}
+
+/// From the library's recommendations to a choice that the next session finds in its file.
+TEST(CublasLt, TheFastestAlgorithmIsChosenByTiming) {
+  const TempFolder folder;
+  const LibrarySpec spec = product({3, 2}, {2, 4}, {3, 4});
+  FakeCublaslt fake;
+  ClockedDevice device(fake.milliseconds);
+  const cublaslt::Library library = library_of(fake);
+  fake.algorithms = {{.number = 7, .milliseconds = 6}, {.number = 8, .milliseconds = 1}, {.number = 9, .milliseconds = 4}};
+  const auto used = [&](Choices& choices) {
+    const auto call = choices.choose(device, "a product", spec, cublaslt::make_matmuls(library, nullptr, spec, any_stream, 4));
+    std::vector<std::byte> memory(256);
+    const std::byte* const operands[] = {memory.data(), memory.data()};
+    std::byte* const results[] = {memory.data() + 128};
+    call->put(Stream{0}, operands, results, nullptr);
+    return fake.used_algorithm;
+  };
+  Choices by_timing(Choices::By::kTiming, folder / "choices.json"), by_rule;
+  EXPECT_EQ(used(by_timing), 8U);
+  EXPECT_EQ(used(by_rule), 7U);
+  Choices later(Choices::By::kTiming, folder / "choices.json");
+  fake.calls = 0;
+  EXPECT_EQ(used(later), 8U);
+  EXPECT_EQ(fake.calls, 1) << "nothing was tried";
 }
 
 TEST(CublasLt, F32IsF32UnlessItMayBeTf32) {
@@ -127,7 +183,7 @@ TEST(CublasLt, F32IsF32UnlessItMayBeTf32) {
     LibrarySpec spec = product({4, 4}, {4, 4}, {4, 4});
     for (auto& operand : spec.operands) operand->dtype = dtype;
     if (tf32) spec.attributes["tf32"] = {1};
-    EXPECT_NE(cublaslt::make_matmul(library, nullptr, spec, any_stream), nullptr);
+    EXPECT_NE(first_matmul(library, spec), nullptr);
     return fake.compute;
   };
   EXPECT_EQ(compute(DType::kF32, false), cublaslt::kComputeF32);
@@ -138,7 +194,7 @@ TEST(CublasLt, F32IsF32UnlessItMayBeTf32) {
 TEST(CublasLt, AProductThatFailsLosesTheDevice) {
   FakeCublaslt fake;
   const cublaslt::Library library = library_of(fake);
-  const auto call = cublaslt::make_matmul(library, nullptr, product({2, 2}, {2, 2}, {2, 2}), any_stream);
+  const auto call = first_matmul(library, product({2, 2}, {2, 2}, {2, 2}));
   fake.next_failure = 13;
   const std::byte* const operands[] = {nullptr, nullptr};
   std::byte* const results[] = {nullptr};

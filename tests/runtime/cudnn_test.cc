@@ -15,9 +15,17 @@ namespace hone::test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 cuda::StreamHandle the_null_stream(Stream) { return nullptr; }
+
+/// What is taken without timing.
+std::unique_ptr<DeviceCall> first_convolution(const cudnn::Library& library, const cudnn::Descriptor& device, const LibraryRow& row, const LibrarySpec& spec, std::string* why_not = nullptr) {
+  std::vector<Candidate> candidates = cudnn::make_convolutions(library, nullptr, device, row, spec, the_null_stream, 1, why_not);
+  return candidates.empty() ? nullptr : std::move(candidates.front().call);
+}
 
 constexpr const char* kPassRows[] = {"cudnn.conv", "cudnn.conv_input_grad", "cudnn.conv_weight_grad"};
 
@@ -63,7 +71,7 @@ TEST(Cudnn, IsToldOfTheConvolutionThatIsMeant) {
     {
       const cudnn::Descriptor device = any_device(library);
       std::string why;
-      const auto call = cudnn::make_convolution(library, nullptr, device, row, spec, the_null_stream, &why);
+      const auto call = first_convolution(library, device, row, spec, &why);
       ASSERT_NE(call, nullptr) << why;
       const std::byte* const operands[] = {first.data(), second.data()};
       std::byte* const results[] = {found.data()};
@@ -103,7 +111,7 @@ int taken(std::vector<FakeCudnn::Engine> recommended, std::vector<FakeCudnn::Eng
   const cudnn::Descriptor device = any_device(library);
   LibrarySpec spec = small(dtype);
   if (tf32) spec.attributes["tf32"] = {1};
-  const auto call = cudnn::make_convolution(library, nullptr, device, *find_library_row(kPassRows[0]), spec, the_null_stream, nullptr);
+  const auto call = first_convolution(library, device, *find_library_row(kPassRows[0]), spec);
   if (call == nullptr) return -1;
   fake.next_failure = 1;  // what it would compute is not the question
   EXPECT_THROW(call->put(Stream{0}, std::array<const std::byte*, 2>{}, std::array<std::byte*, 1>{}, nullptr), Error);
@@ -123,11 +131,27 @@ TEST(Cudnn, TakesTheBestEngineWhoseNumbersAreAsWritten) {
   EXPECT_EQ(taken({}, {}, DType::kF32), -1);
 }
 
+/// The fallbacks are for where nothing is recommended, and not tried beside what is.
+TEST(Cudnn, AllRecommendedEnginesThatFitCanBeTried) {
+  const auto names = [](std::vector<FakeCudnn::Engine> recommended, std::vector<FakeCudnn::Engine> fallback) {
+    FakeCudnn fake{.recommended = std::move(recommended), .fallback = std::move(fallback)};
+    const cudnn::Library library = library_of(fake);
+    const cudnn::Descriptor device = any_device(library);
+    std::vector<std::string> list;
+    for (const Candidate& candidate : cudnn::make_convolutions(library, nullptr, device, *find_library_row(kPassRows[0]), small(DType::kF32), the_null_stream, 3, nullptr)) list.push_back(candidate.name);
+    return list;
+  };
+  EXPECT_THAT(names({{}, {{cudnn::Note::kFft}}, {}, {.notes = {}, .builds = false}, {}, {}}, {{}}), ElementsAre("recommended 0", "recommended 2", "recommended 4"));
+  EXPECT_THAT(names({{}}, {{}, {}}), ElementsAre("recommended 0"));
+  EXPECT_THAT(names({{{cudnn::Note::kFft}}}, {{{cudnn::Note::kFft}}, {}}), ElementsAre("fallback 1"));
+  EXPECT_THAT(names({}, {}), IsEmpty());
+}
+
 TEST(Cudnn, AConvolutionThatFailsLosesTheDevice) {
   FakeCudnn fake;
   const cudnn::Library library = library_of(fake);
   const cudnn::Descriptor device = any_device(library);
-  const auto call = cudnn::make_convolution(library, nullptr, device, *find_library_row(kPassRows[0]), small(DType::kF32), the_null_stream, nullptr);
+  const auto call = first_convolution(library, device, *find_library_row(kPassRows[0]), small(DType::kF32));
   fake.next_failure = 5000;
   try {
     call->put(Stream{0}, std::array<const std::byte*, 2>{}, std::array<std::byte*, 1>{}, nullptr);
@@ -160,8 +184,9 @@ TEST(Cudnn, TheRealLibraryTakesWhatItIsToldForAGpuThatIsDescribedToIt) {
     try {
       const cudnn::OperationGraph graph(*library, made);  // it must take every graph; not for all of them it has a way to compute it
       try {
-        const cudnn::Plan plan = cudnn::choose_plan(*library, graph, device, made, device_scratch(spec));
-        EXPECT_LE(plan.scratch, device_scratch(spec));
+        const std::vector<cudnn::Plan> plans = cudnn::choose_plans(*library, graph, device, made, device_scratch(spec), 3);
+        for (const cudnn::Plan& plan : plans) EXPECT_LE(plan.scratch, device_scratch(spec));
+        for (std::size_t i = 1; i < plans.size(); ++i) EXPECT_NE(plans[i].name, plans[i - 1].name);
         ++planned;
       } catch (const cudnn::Refused&) {
       }
@@ -198,7 +223,7 @@ TEST(Cudnn, TheRealLibraryHasTensorCoresForTf32) {
       if (tf32) spec.attributes["tf32"] = {1};
       const cudnn::Convolution made = cudnn::convolution_of(*find_library_row(name), spec);
       const cudnn::OperationGraph graph(*library, made);
-      const cudnn::Plan plan = cudnn::choose_plan(*library, graph, device, made, device_scratch(spec));
+      const cudnn::Plan plan = std::move(cudnn::choose_plans(*library, graph, device, made, device_scratch(spec), 1).front());
       EXPECT_THAT(notes_of(*library, plan), tf32 ? ::testing::Matcher<std::vector<cudnn::Note>>(::testing::Contains(cudnn::Note::kTensorCores)) : ::testing::Not(::testing::Contains(cudnn::Note::kTensorCores))) << name;
     }
   }

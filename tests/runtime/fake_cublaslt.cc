@@ -110,15 +110,21 @@ cublaslt::Library library_of(FakeCublaslt& of_test) {
   };
   f.preference_destroy = destroy<int, Preference>;
   f.heuristic = [](cublaslt::Handle, MatmulDesc, Layout, Layout, Layout, Layout, Preference, int wanted, Heuristic* found, int* count) {
-    *count = std::min(wanted, cublaslt_in_use->recommended);
-    if (*count > 0) *found = Heuristic{.algorithm = {{42}}, .workspace = cublaslt_in_use->wanted_workspace, .status = 0, .waves = 1, .reserved = {}};
+    const FakeCublaslt::Algorithm usual = {.workspace = cublaslt_in_use->wanted_workspace};
+    const std::vector<FakeCublaslt::Algorithm> known = cublaslt_in_use->algorithms.empty() ? std::vector(static_cast<std::size_t>(cublaslt_in_use->recommended), usual) : cublaslt_in_use->algorithms;
+    *count = std::min(wanted, static_cast<int>(known.size()));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(*count); ++i)
+      found[i] = Heuristic{.algorithm = {{known[i].number}}, .workspace = known[i].workspace, .status = known[i].status, .waves = 1, .reserved = {}};
     return 0;
   };
   f.matmul = [](cublaslt::Handle, MatmulDesc desc, const void* alpha, const void* a, Layout a_layout, const void* b, Layout b_layout, const void* beta, const void* c, Layout, void* d, Layout d_layout,
                 const cublaslt::Algorithm* algorithm, void*, std::size_t, cuda::StreamHandle) {
     ++cublaslt_in_use->calls;
     if (cublaslt_in_use->next_failure != 0) return cublaslt_in_use->next_failure;
-    if (*static_cast<const float*>(alpha) != 1 or *static_cast<const float*>(beta) != 0 or c != d or algorithm->data[0] != 42) return 7;
+    if (*static_cast<const float*>(alpha) != 1 or *static_cast<const float*>(beta) != 0 or c != d) return 7;
+    cublaslt_in_use->used_algorithm = algorithm->data[0];
+    for (const FakeCublaslt::Algorithm& known : cublaslt_in_use->algorithms)
+      if (known.number == algorithm->data[0]) cublaslt_in_use->milliseconds += known.milliseconds;
     multiply(of(desc), a, of(a_layout), b, of(b_layout), d, of(d_layout));
     return 0;
   };

@@ -61,6 +61,31 @@ TEST(DeviceLibraries, NarrowProductsAreTheirs) {
   }
 }
 
+/// What was chosen is kept from run to run, and is the same numbers either way. On sim the last algorithm is the fastest.
+TEST(DeviceLibraries, AlgorithmsAreChosenByTimingAndKept) {
+  const TempFolder folder;
+  write_big_plan(folder);
+  const std::string sim = "HONE_SIM=algorithms=3 ";
+  run_well(folder.path(), sim + train("timed", "--device sim --choices cache/choices.json"));
+  const auto choices = nlohmann::json::parse(folder.read("cache/choices.json")).at("choices");
+  EXPECT_GE(choices.size(), 5U) << "forward, backward, validation";
+  for (const auto& [call, choice] : choices.items()) {
+    EXPECT_EQ(choice.at("choice"), "algorithm 2") << call;
+    EXPECT_GT(choice.at("microseconds"), 0) << call;
+  }
+  EXPECT_THAT(choices.items().begin().key(), AllOf(HasSubstr("sim; cu"), HasSubstr("f32[8,")));
+  const std::string kept = folder.read("cache/choices.json");
+  run_well(folder.path(), sim + train("again", "--device sim --choices cache/choices.json"));
+  EXPECT_EQ(folder.read("cache/choices.json"), kept) << "nothing is measured twice";
+  run_well(folder.path(), sim + train("rule", "--device sim --deterministic --choices other.json"));
+  EXPECT_FALSE(file_exists(folder / "other.json"));
+  EXPECT_EQ(folder.read("timed.onnx"), folder.read("rule.onnx"));
+  folder.write("cache/choices.json", kept.substr(0, kept.size() / 2));
+  const ToolRun damaged = run_well(folder.path(), sim + train("damaged", "--device sim --choices cache/choices.json"));
+  EXPECT_THAT(damaged.err, AllOf(HasSubstr("note: "), HasSubstr("cache/choices.json"), HasSubstr("measured anew")));
+  EXPECT_EQ(folder.read("damaged.onnx"), folder.read("timed.onnx"));
+}
+
 /// Every call has a kernel beside it, and the compiler says which nodes are whose.
 TEST(DeviceLibraries, AreChosenWithReasons) {
   const TempFolder folder;

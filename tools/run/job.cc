@@ -76,6 +76,14 @@ MemoryBudget budget_for(const Job& job, const Arguments& arguments) {
   return budget;
 }
 
+/// --choices, or a file in the user's folder for what can be made anew; "": there is no such folder.
+std::string choices_file(const Arguments& arguments) {
+  if (not arguments.choices.empty()) return arguments.choices;
+  const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+  if (cache != nullptr and *cache == '/') return std::string(cache) + "/hone/choices.json";
+  return home != nullptr and *home == '/' ? std::string(home) + "/.cache/hone/choices.json" : "";
+}
+
 /// The preferred driver that has a device, and no program in the plan; "" if there is none.
 std::string unused_driver(const plan::Plan& plan) {
   for (const Driver& driver : all_drivers())
@@ -93,7 +101,7 @@ std::unique_ptr<StepRunner> runner_for(Job& job) {
 Job::Job(const Arguments& arguments, Communicator* processes)
     : plan(plan::load(arguments.plan)),
       replicas(plan, {.devices = devices_in(arguments.device), .local = replicas_here(arguments), .processes = processes, .shards = static_cast<int>(arguments.shards), .shard_optimizer = arguments.shard_optimizer},
-               {.device = arguments.device, .threads = static_cast<int>(arguments.threads), .memory_limit = static_cast<std::uint64_t>(limit_of(arguments))}),
+               {.device = arguments.device, .threads = static_cast<int>(arguments.threads), .memory_limit = static_cast<std::uint64_t>(limit_of(arguments)), .deterministic = arguments.deterministic, .choices_file = choices_file(arguments)}),
       session(replicas.session()),
       runner(runner_for(*this)) {
   if (arguments.device == kAuto)
