@@ -75,8 +75,14 @@ struct Place {
   std::vector<Reader> readers;
 };
 
+/// A vector along one axis, whichever: [C], or [C,1,1] where a channel comes first.
+bool is_vector(const Tensor& values) {
+  const auto& shape = values.shape();
+  return values.element_count() > 1 and std::count_if(shape.begin(), shape.end(), [](std::int64_t extent) { return extent != 1; }) == 1;
+}
+
 bool is_scale_or_bias(const NodeProto& node, const Reader& reader, const Tensor& values) {
-  const bool may_be_scale = (node.op_type() == "Mul" or node.op_type() == "Add") and values.shape().size() == 1 and values.element_count() > 1;
+  const bool may_be_scale = (node.op_type() == "Mul" or node.op_type() == "Add") and is_vector(values);
   return may_be_scale or is_weight_position(node, reader.operand);
 }
 

@@ -246,6 +246,20 @@ TEST(Mend, GivesAFreshPyTorchModelItsWeightsBack) {
   EXPECT_TRUE(std::none_of(after.graph().node().begin(), after.graph().node().end(), [](const auto& node) { return node.op_type() == "Identity"; }));
 }
 
+/// Layer scales that were folded to [C,1,1], and merged: x scale scale2, or where `shape` is no vector one weight.
+TEST(MendMerged, ScalesOfChannelsAreVectorsToo) {
+  const auto weights = [](std::vector<std::int64_t> shape) {
+    TestModel model;
+    model.input("x", {"N", 3, 3, 4}).initializer("view", f32(shape, std::vector<float>(static_cast<std::size_t>(shape[0] * shape[1]), 0.5F))).output("y");
+    model.node("Mul", {"x", "view"}, {"h"}).named("/block.0/ls/Mul");
+    model.node("Mul", {"h", "view"}, {"y"}).named("/block.1/ls/Mul");
+    return weights_of(model.import()).size();
+  };
+  EXPECT_EQ(weights({3, 1, 1}), 2U);
+  EXPECT_EQ(weights({1, 3, 1}), 2U);
+  EXPECT_EQ(weights({3, 3, 1}), 1U) << "a matrix is no scale";
+}
+
 // --- What a gradient would reach and nobody learns ---
 
 TEST(MendOneHot, ValuesAreNoWeight) {
