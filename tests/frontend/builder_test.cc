@@ -80,6 +80,14 @@ TEST(Builder, LayerNormHasMeanZeroAndVarianceOne) {
   }
 }
 
+TEST(Builder, SumIsOfAllElementsOfEachSample) {
+  nn::Model model("sum");
+  model.output("y", nn::sum(model.input("x", {2, 3})));
+  expect_near(result_of(model, f32({2, 2, 3}, {1, 2, 3, 4, 5, 6, -1, 0.5, 0, 0, 0, 2})), {21, 1.5});
+  nn::Model other("sum");
+  EXPECT_THROW(nn::sum(other.input("x", {})), Error) << "one element a sample";
+}
+
 TEST(Builder, PaddingIsNeitherTheLargestNorCounted) {
   nn::Model model("pool");
   const nn::Value x = model.input("x", {1, 4});
