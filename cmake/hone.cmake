@@ -33,6 +33,7 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
 # vptr is left out: it needs the type information of every class of LLVM that ours derive from. So are null and object-size, whose findings AddressSanitizer reports, too, when the memory
 # is touched: they take a fifth of the time to compile.
 set(CMAKE_CXX_FLAGS_ASAN "-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=vptr,null,object-size -fno-sanitize-recover=all")
+set(CMAKE_EXE_LINKER_FLAGS_ASAN "-Wl,-u,__lsan_default_suppressions")  # base/known_leaks.cc, of which nothing else asks for anything
 set(CMAKE_CXX_FLAGS_TSAN "-O1 -g1 -fno-omit-frame-pointer -fsanitize=thread")
 option(HONE_OPENMP "Run kernels on OpenMP's pool; OFF: on std::thread, for ThreadSanitizer" ON)
 option(HONE_BENCHMARKS "Build benchmarks/" OFF)

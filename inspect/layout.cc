@@ -11,12 +11,6 @@
 
 #include "base/check.h"
 
-#ifdef __SANITIZE_ADDRESS__
-/// Graphviz keeps some of what it allocates until the process ends.
-extern "C" const char* __lsan_default_suppressions() { return "leak:libgvc.so\nleak:libcgraph.so\nleak:libgvplugin\n"; }
-extern "C" const char* __lsan_default_options() { return "print_suppressions=0"; }
-#endif
-
 namespace hone {
 
 namespace {

@@ -1,10 +1,5 @@
 #include "tests/support/described_gpu.h"
 
-#ifdef __SANITIZE_ADDRESS__
-// cuDNN keeps some bytes of each engine that it is asked about, also when all descriptors are gone. Whoever asks it names the GPU below, and so links this.
-extern "C" const char* __lsan_default_suppressions() { return "leak:libcudnn"; }
-#endif
-
 namespace hone::test {
 
 const char* const kDescribedGpu = R"({
