@@ -20,6 +20,7 @@ struct Recipe {
     std::vector<std::string> freeze;      ///< weights not to train, by name pattern
     std::vector<std::string> train_only;  ///< the other way round; "NAME[:, 0:80]" trains a part of a tensor
     std::vector<std::string> tie;         ///< weights that are one although there are several, by name pattern
+    std::vector<std::string> add_bias;    ///< products and convolutions that get a bias of zeros, by name pattern
     std::string initialize = "keep";      ///< keep, he_normal, he_uniform, glorot_normal, glorot_uniform, normal, zeros
     std::string batch_norm = "train";     ///< train, frozen
     bool sync_batch_norm = false;         ///< batch statistics are those of all replicas together

@@ -69,6 +69,7 @@ std::vector<RecipeKey> make_keys() {
       key<&R::model, &M::freeze>("model.freeze", kCompiling, "weights not to train, by name pattern"),
       key<&R::model, &M::train_only>("model.train_only", kCompiling, "the only weights to train, by name pattern"),
       key<&R::model, &M::tie>("model.tie", kCompiling, "weights that are one, by name pattern: equal ones stay or become tied"),
+      key<&R::model, &M::add_bias>("model.add_bias", kCompiling, "products and convolutions without a bias that get one of zeros, which is trained, by name pattern"),
       key<&R::model, &M::initialize>("model.initialize", kCompiling, "keep the file's weights, or draw fresh ones"),
       key<&R::model, &M::batch_norm>("model.batch_norm", kCompiling, "train: batch statistics; frozen: as exported for inference"),
       key<&R::model, &M::sync_batch_norm>("model.sync_batch_norm", kCompiling, "batch statistics are those of all replicas together, not each one's own"),

@@ -37,7 +37,7 @@ onnx::ModelProto model_of(const plan::Plan& plan, const std::string& folder, std
   });
   const Recipe recipe = plan.recipe_json.empty() ? Recipe{} : recipe_from_json(plan.recipe_json);
   if (not recipe.can_train()) return model;  // with the training that it came with, if any
-  const onnx::Imported imported = onnx::import_model(model, plan.model_name, folder, {.mend = onnx::mend_options(recipe), .own_training = false});
+  const onnx::Imported imported = onnx::import_model(model, plan.model_name, folder, {.output = recipe.model.output, .mend = onnx::mend_options(recipe), .own_training = false});
   const ExportedStep step = build_exported_step(imported.graph, recipe);
   onnx::add_training_info(model, step.forward, step.step, recipe.optimizer.learning_rate);
   say_what_is_lost(recipe, lost);

@@ -156,6 +156,7 @@ void refuse_model_keys(const Recipe& recipe) {
   refuse(not model.freeze.empty(), "model.freeze");
   refuse(not model.train_only.empty(), "model.train_only");
   refuse(not model.tie.empty(), "model.tie");
+  refuse(not model.add_bias.empty(), "model.add_bias");
   refuse(model.initialize != "keep", "model.initialize");
   refuse(model.batch_norm != "train", "model.batch_norm");
   refuse(not model.dropout_after.empty(), "model.dropout");

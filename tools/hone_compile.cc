@@ -47,7 +47,8 @@ Settings read_settings(const Arguments& arguments) {
 }
 
 onnx::ImportOptions import_options(const Arguments& arguments, const Settings& settings) {
-  onnx::ImportOptions options{.mend = onnx::mend_options(settings.recipe),
+  onnx::ImportOptions options{.output = settings.recipe.model.output,
+                              .mend = onnx::mend_options(settings.recipe),
                               .own_training = not settings.recipe.can_train() and not arguments.no_training_info,
                               .own_first_values = not settings.initializes};
   for (const std::string& item : arguments.dim) {

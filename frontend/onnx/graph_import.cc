@@ -148,10 +148,13 @@ void GraphImport::add_initializers(const GraphProto& graph, Scope& scope) {
 
 void GraphImport::add_outputs(const std::vector<Item>& results, Symbols& symbols) {
   const auto& outputs = context_.graph.output();
-  for (int i = 0; i < outputs.size(); ++i) {
-    const Item& item = results[static_cast<std::size_t>(i)];
-    const std::string& name = outputs[i].name();
-    if (item.is_tensor()) add_output(name, item.tensor, outputs[i].type(), symbols);
+  std::size_t next = 0;
+  for (const ValueInfoProto& output : outputs) {
+    const std::string& name = output.name();
+    if (context_.left_out.contains(name)) continue;
+    const Item& item = results[next++];
+    if (item.failed()) failed_outputs_.push_back(name);
+    if (item.is_tensor()) add_output(name, item.tensor, output.type(), symbols);
     for (std::size_t k = 0; k < item.elements.size(); ++k) add_output(fmt::format("{}.{}", name, k), item.elements[k], {}, symbols);
     if (item.kind == Item::Kind::kAbsent or item.kind == Item::Kind::kLeftOut)
       diags_.error(Code::kType, fmt::format("output {} is an optional that holds nothing", quoted(name)), context_.main.locations.file(),

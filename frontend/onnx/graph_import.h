@@ -31,6 +31,7 @@ struct ImportContext {
   std::vector<std::optional<Tensor>> initializers;
   Roles roles = {};                                 ///< of initializers that are not what they look like
   std::map<const void*, PreparedBody> bodies = {};  ///< of functions and nodes, by their proto
+  std::set<std::string> left_out = {};              ///< outputs of the graph that `main` has not
 
   const PreparedBody& prepared(const GraphProto& graph);
   const PreparedBody& prepared(const FunctionProto& function);
@@ -67,6 +68,8 @@ class GraphImport {
 
   /// The model's graph. Throws Error for a model that becomes too large; all other problems go to `diags`.
   Graph run(Symbols& symbols);
+  /// After run(): the outputs that could not be made, for reasons that have been reported.
+  const std::vector<std::string>& failed_outputs() const { return failed_outputs_; }
 
   // --- For tasks ---
   ImportContext& context() { return context_; }
@@ -104,6 +107,7 @@ class GraphImport {
   std::set<const NodeProto*> failed_;
   std::set<const PreparedBody*> reported_;
   std::set<std::string> outputs_;
+  std::vector<std::string> failed_outputs_;
   std::size_t written_ = 0;
   std::vector<std::unique_ptr<Task>> tasks_;  ///< destroyed first: tasks close functions
 };

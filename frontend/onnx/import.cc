@@ -11,6 +11,7 @@
 #include "formats/onnx_file.h"
 #include "frontend/onnx/graph_import.h"
 #include "frontend/onnx/leftovers.h"
+#include "frontend/onnx/mend_model.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/symbols.h"
 #include "frontend/onnx/training_info.h"
@@ -49,15 +50,36 @@ void check_nesting(const ModelProto& model, const Loc& file) {
   if (depth > kDeepest) throw Error(Code::kTooLarge, fmt::format("bodies of nodes lie {} deep in each other; the limit is {}", depth, kDeepest), file);
 }
 
+/// A graph as far as it can be imported, and what is wrong with it.
+struct Attempt {
+  Graph graph;
+  Diags found;
+  std::vector<std::string> failed_outputs;
+};
+
 /// Importing again with what was learned of the sizes, until there is nothing to learn. Each round names one size less, so it ends.
-Graph import_graph(ImportContext& context, const Diags& common, Symbols& symbols, Diags& diags) {
+Attempt import_graph(ImportContext& context, const Diags& common, Symbols& symbols) {
   for (;;) {
-    Diags round = common;
-    Graph graph = GraphImport(context, round).run(symbols);
-    if (symbols.learn(graph.equations())) continue;
-    for (const Diag& diag : round.all()) diags.add(diag);
-    return graph;
+    Attempt attempt{.graph = {}, .found = common, .failed_outputs = {}};
+    GraphImport import(context, attempt.found);
+    attempt.graph = import.run(symbols);
+    if (symbols.learn(attempt.graph.equations())) continue;
+    attempt.failed_outputs = import.failed_outputs();
+    return attempt;
   }
+}
+
+/// Says that outputs nobody asks for were left out, and why.
+Diag outputs_left_out(const Attempt& all, const std::string& asked, const Loc& file) {
+  constexpr std::size_t kMostReasons = 3;
+  const bool is_one = all.failed_outputs.size() == 1;
+  Diag diag{Code::kModelWarning, "", file, {}, Severity::kWarning};
+  diag.message = fmt::format("the output{} {} {} left out: {}, which is asked for, needs nothing of what cannot be imported", is_one ? "" : "s", list_of(all.failed_outputs),
+                             is_one ? "is" : "are", quoted(asked));
+  for (const Diag& problem : all.found.all())
+    if (problem.severity == Severity::kError and diag.notes.size() < kMostReasons)
+      diag.notes.push_back(problem.loc.node.empty() ? problem.message : fmt::format("at node {}: {}", quoted(problem.loc.node), problem.message));
+  return diag;
 }
 
 using Initializers = std::vector<std::optional<Tensor>>;
@@ -68,13 +90,52 @@ class FileImport {
   FileImport(const ModelProto& model, const std::string& folder, const std::string& file_name, std::int64_t opset, Symbols& symbols)
       : model_(model), folder_(folder), file_name_(file_name), opset_(opset), symbols_(symbols) {}
 
-  Graph run(const GraphProto& graph, Initializers initializers, const Roles& roles, Diags common, Diags& diags) {
-    ImportContext context{graph, folder_, file_name_, opset_, Functions(model_, Loc{.file = file_name_}, common), prepare(Body(graph), Outside::kNothing, file_name_), std::move(initializers), roles};
-    for (const Diag& diag : context.main.problems.all()) common.add(diag);
-    return import_graph(context, common, symbols_, diags);
+  Graph run(const GraphProto& graph, const Initializers& initializers, const Roles& roles, const Diags& common, Diags& diags) {
+    return taken(attempt(graph, initializers, roles, common, {}), diags);
+  }
+
+  /// The model's graph. Where `asked` is one of its outputs, those that cannot be imported are left out if it needs nothing of what is wrong with them.
+  Graph run_for(const std::string& asked, const GraphProto& graph, const Initializers& initializers, const Roles& roles, const Diags& common, Diags& diags) {
+    Attempt all = attempt(graph, initializers, roles, common, {});
+    const std::vector<std::string> good = made_outputs(all, graph);
+    if (not all.found.has_errors() or good.empty() or all.failed_outputs.empty()) return taken(std::move(all), diags);
+    if (std::find(good.begin(), good.end(), asked) != good.end()) {
+      Attempt rest = attempt(graph, initializers, roles, common, {all.failed_outputs.begin(), all.failed_outputs.end()});
+      if (not rest.found.has_errors()) {
+        rest.found.add(outputs_left_out(all, asked, Loc{.file = file_name_}));
+        return taken(std::move(rest), diags);
+      }
+    }
+    if (not asked.empty()) return taken(std::move(all), diags);
+    return taken(std::move(all), diags, fmt::format("of the model's outputs {} can be imported: [model] output = {} leaves the rest out", list_of(good), quoted(good[0])));
   }
 
  private:
+  Attempt attempt(const GraphProto& graph, const Initializers& initializers, const Roles& roles, Diags common, std::set<std::string> left_out) {
+    Body body(graph);
+    std::erase_if(body.outputs, [&](std::string_view output) { return left_out.contains(std::string(output)); });
+    ImportContext context{graph, folder_, file_name_, opset_, Functions(model_, Loc{.file = file_name_}, common), prepare(body, Outside::kNothing, file_name_), initializers, roles};
+    context.left_out = std::move(left_out);
+    for (const Diag& diag : context.main.problems.all()) common.add(diag);
+    return import_graph(context, common, symbols_);
+  }
+
+  /// `way_out` goes to the last problem.
+  static Graph taken(Attempt attempt, Diags& diags, const std::string& way_out = "") {
+    std::vector<Diag> found = attempt.found.all();
+    const auto last = std::find_if(found.rbegin(), found.rend(), [](const Diag& diag) { return diag.severity == Severity::kError; });
+    if (not way_out.empty() and last != found.rend()) last->notes.push_back(way_out);
+    for (Diag& diag : found) diags.add(std::move(diag));
+    return std::move(attempt.graph);
+  }
+
+  static std::vector<std::string> made_outputs(const Attempt& all, const GraphProto& graph) {
+    std::vector<std::string> made;
+    for (const ValueInfoProto& output : graph.output())
+      if (std::find(all.failed_outputs.begin(), all.failed_outputs.end(), output.name()) == all.failed_outputs.end()) made.push_back(output.name());
+    return made;
+  }
+
   const ModelProto& model_;
   const std::string& folder_;
   const std::string& file_name_;
@@ -96,7 +157,7 @@ void import_training(FileImport& import, const TrainingInfo& info, const Trainin
   Diags found;
   Initializers all = initializers;
   for (auto& tensor : read_initializers(proto.algorithm(), folder, file, found)) all.push_back(std::move(tensor));
-  Graph step = import.run(info.step, std::move(all), info.roles, {}, found);
+  Graph step = import.run(info.step, all, info.roles, {}, found);
   if (not found.has_errors()) bind_updates(step, info, file, found);
   if (not found.has_errors() and options.own_first_values and not info.first_values.empty()) {
     Graph initialization = import.run(info.initialization, read_initializers(info.initialization, folder, file, found), {}, {}, found);
@@ -205,7 +266,7 @@ Imported import_parts(ModelProto given, const std::string& file_name, const std:
     const Roles roles = training ? training->roles : told;
     const Initializers initializers = read_initializers(model.graph(), folder, file, common);
     FileImport import(model, folder, file_name, opset, symbols);
-    imported.graph = import.run(model.graph(), initializers, roles, common, diags);
+    imported.graph = import.run_for(options.output, model.graph(), initializers, roles, common, diags);
     if (training and not training->updates.empty() and not diags.has_errors()) {
       import_training(import, *training, model.training_info(0), initializers, folder, file, options, imported, diags);
       Diags again;  // with nothing new in it

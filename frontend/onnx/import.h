@@ -15,6 +15,7 @@ namespace hone::onnx {
 struct ImportOptions {
   std::map<std::string, std::int64_t> dims = {};  ///< symbolic sizes to fix, by name (--dim T=128)
   std::map<std::string, Tensor> bind = {};        ///< inputs that become constants, by name (--bind axes=axes.npy)
+  std::string output = {};                        ///< the output that is asked for; others are left out, with a warning, where they cannot be imported. "": all are
   MendOptions mend = {};                          ///< what to do about weights that the exporter changed
   bool own_training = true;                       ///< import how the model says itself that it is trained, if it does; then weights are not mended
   bool own_first_values = true;                   ///< with it: the values that training begins with, instead of those in the file

@@ -275,6 +275,8 @@ Roles mend_weights(ModelProto& model, const std::string& file, const std::string
   m.finish();
   tie_equal(m);
   m.finish();
+  add_biases(m, options.add_bias);
+  m.finish();
   if (options.fill_weights) fill_weights(m);
   m.finish();
   name_folded(m);

@@ -16,6 +16,8 @@ namespace hone::onnx {
 struct MendOptions {
   /// Weights, by name pattern, that are one although the file or Hone has several of them: equal ones, also transposed.
   std::vector<std::string> tie;
+  /// Products and convolutions that get a bias of zeros, by name pattern.
+  std::vector<std::string> add_bias = {};
   /// The recipe's model.train_only. Two weights that it names are two, whatever they look like, and what it names is a weight.
   std::vector<std::string> train_only = {};
   /// Weights that the file makes by ConstantOfShape become initializers, so that they can be drawn afresh and trained.
@@ -26,6 +28,7 @@ struct MendOptions {
 /// What a recipe asks for.
 inline MendOptions mend_options(const Recipe& recipe) {
   return {.tie = recipe.model.tie,
+          .add_bias = recipe.model.add_bias,
           .train_only = recipe.model.train_only,
           .fill_weights = recipe.model.initialize != "keep",
           .new_head = {.classes = recipe.model.new_head_classes, .output = recipe.model.output, .seed = static_cast<std::uint64_t>(recipe.train.seed)}};
@@ -39,6 +42,7 @@ inline MendOptions mend_options(const Recipe& recipe) {
 ///    without leaving their names. Weights with different elements stay shared.
 ///  - Weights that `tie` names and that are equal, or transposes of each other, become one; so does an embedding and the transpose of it that a product reads,
 ///    and a copy that was folded out of another weight, unless `train_only` names both. Other transposes get a warning.
+///  - With `add_bias`, the layers without a bias that it names get one of zeros, those of one weight the same.
 ///  - With `new_head`, the last layer is replaced (frontend/onnx/new_head.h).
 ///  - With `fill_weights`, ConstantOfShape nodes where models keep weights become initializers.
 ///  - Of the two biases that ONNX gives a recurrent layer of Keras, one alone is learned; a model of Keras in which nothing has a bias gets a warning.

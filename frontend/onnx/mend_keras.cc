@@ -48,35 +48,6 @@ void learn_single_biases(const MendModel& m, Roles& roles) {
 
 // --- Biases that are not there ---
 
-bool rearranges(const NodeProto& node) {
-  constexpr std::string_view kRearranging[] = {"Reshape", "Transpose", "Squeeze", "Unsqueeze"};
-  return std::find(std::begin(kRearranging), std::end(kRearranging), node.op_type()) != std::end(kRearranging);
-}
-
-enum class HasBias : std::uint8_t { kNo, kYes, kScaledInstead /* by what was a batch normalization */ };
-
-HasBias has_bias(const MendModel& m, const NodeProto& product) {
-  if (product.input_size() > 2) return HasBias::kYes;
-  constexpr int kMostSteps = 4;
-  const std::string* value = &product.output(0);
-  for (int i = 0; i < kMostSteps; ++i) {
-    const std::vector<Reader>& readers = m.readers(*value);
-    if (readers.size() != 1 or readers[0].node < 0) return HasBias::kNo;
-    const NodeProto& node = m.graph().node(readers[0].node);
-    if (node.input_size() == 2 and (node.op_type() == "Add" or node.op_type() == "Mul") and m.initializer(node.input(1 - readers[0].operand)) != nullptr)
-      return node.op_type() == "Add" ? HasBias::kYes : HasBias::kScaledInstead;
-    if (not rearranges(node) or readers[0].operand != 0 or node.output_size() != 1) return HasBias::kNo;
-    value = &node.output(0);
-  }
-  return HasBias::kNo;
-}
-
-bool is_layer_with_weight(const MendModel& m, const NodeProto& node) {
-  constexpr std::string_view kProducts[] = {"MatMul", "Gemm", "Conv", "ConvTranspose"};
-  return std::find(std::begin(kProducts), std::end(kProducts), node.op_type()) != std::end(kProducts) and node.input_size() > 1 and node.output_size() == 1 and
-         m.is_weight(node.input(1));
-}
-
 /// A model in which nothing has a bias is a fresh one, most likely: Keras begins with biases of zero, and tf2onnx takes away what adds nothing.
 void name_lost_biases(const MendModel& m) {
   std::vector<std::string> without;
@@ -89,7 +60,8 @@ void name_lost_biases(const MendModel& m) {
   if (without.empty()) return;
   m.warn(fmt::format("no layer has a bias, {} neither: tf2onnx leaves out what is zero when it exports, such as all biases of a fresh model, and what is left out is not trained",
                      list_of(without)),
-         {"if the layers have biases in Keras, give them other values before exporting: for v in model.weights: if v.name == \"bias\": v.assign(v + 1e-7)"});
+         {"if the layers have biases in Keras, ask for them: [model] add_bias = [\"*\"], or the names of those that have",
+          "or give them other values before exporting: for v in model.weights: if v.name == \"bias\": v.assign(v + 1e-7)"});
 }
 
 }  // namespace

@@ -124,10 +124,29 @@ void MendModel::add_weight(TensorProto weight) {
   *graph_.add_initializer() = std::move(weight);
 }
 
-void MendModel::add_operand(int node, TensorProto weight, const std::string& parameter) {
-  graph_.mutable_node(node)->add_input(weight.name());
+void MendModel::add_parameter(TensorProto weight, const std::string& parameter) {
   program_.add(weight.name(), Origin::kParameter, {parameter});
   add_weight(std::move(weight));
+}
+
+void MendModel::set_bias(int node, const std::string& weight) {
+  NodeProto& layer = *graph_.mutable_node(node);
+  if (layer.input_size() > 2) layer.set_input(2, weight);
+  else layer.add_input(weight);
+}
+
+void MendModel::add_behind(int node, const std::string& weight) {
+  NodeProto& layer = *graph_.mutable_node(node);
+  std::string product = layer.output(0) + "/without_bias";
+  while (not is_free(product)) product += "_";
+  NodeProto& sum = behind_[node];
+  sum.set_op_type("Add");
+  sum.set_name(locations_.of(layer).node + "/bias");
+  sum.add_input(product);
+  sum.add_input(weight);
+  sum.add_output(layer.output(0));
+  layer.set_output(0, product);
+  taken_.insert(std::move(product));
 }
 
 void MendModel::derive_weight(const std::string& weight, const std::string& from, std::string_view op_type) {
@@ -146,11 +165,14 @@ void MendModel::derive_weight(const std::string& weight, const std::string& from
 void MendModel::redirect(const Reader& reader, const std::string& name) { graph_.mutable_node(reader.node)->set_input(reader.operand, name); }
 
 void MendModel::finish() {
-  if (not added_.empty() or not removed_.empty()) {
+  if (not added_.empty() or not removed_.empty() or not behind_.empty()) {
     google::protobuf::RepeatedPtrField<NodeProto> nodes;
     for (NodeProto& node : added_) *nodes.Add() = std::move(node);
-    for (int i = 0; i < graph_.node_size(); ++i)
+    for (int i = 0; i < graph_.node_size(); ++i) {
       if (not removed_.contains(i)) *nodes.Add() = std::move(*graph_.mutable_node(i));
+      if (const auto found = behind_.find(i); found != behind_.end()) *nodes.Add() = std::move(found->second);
+    }
+    behind_.clear();
     graph_.mutable_node()->Swap(&nodes);
     added_.clear();
     removed_.clear();

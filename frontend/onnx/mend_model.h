@@ -56,8 +56,12 @@ class MendModel {
   /// The copy is the parameter of that name.
   void copy_as(const std::string& from, const std::string& name, const std::string& parameter);
   void add_weight(TensorProto weight);
-  /// `weight`, the parameter of that name, becomes a further operand of a node.
-  void add_operand(int node, TensorProto weight, const std::string& parameter);
+  /// A weight that is the parameter of that name.
+  void add_parameter(TensorProto weight, const std::string& parameter);
+  /// A weight becomes the third operand of a Conv, ConvTranspose or Gemm that has two.
+  void set_bias(int node, const std::string& weight);
+  /// What a node gives becomes the sum of it and a weight.
+  void add_behind(int node, const std::string& weight);
   /// `weight` becomes the result of a node over `from`: Identity, or Transpose.
   void derive_weight(const std::string& weight, const std::string& from, std::string_view op_type);
   void redirect(const Reader& reader, const std::string& name);
@@ -82,12 +86,22 @@ class MendModel {
   std::set<std::string, std::less<>> taken_;
   std::set<int> removed_;
   std::vector<NodeProto> added_;  ///< go in front
+  std::map<int, NodeProto> behind_;  ///< go behind a node
 };
 
 /// At most six names in quotes, and how many more there are.
 std::string list_of(const std::vector<std::string>& names);
 /// Biases that the exporter left out because they were zero become weights again, where its record names them.
 void restore_biases(MendModel& m);
+/// Is the node a product or convolution, with a weight of the file as its second operand?
+bool is_layer_with_weight(const MendModel& m, const NodeProto& node);
+enum class HasBias : std::uint8_t { kNo, kYes, kScaledInstead /* by what was a batch normalization */ };
+/// Is something added to what such a layer gives?
+HasBias has_bias(const MendModel& m, const NodeProto& layer);
+/// Elements of the bias of such a layer; 0 where its weight does not say.
+std::int64_t bias_extent(const NodeProto& node, const TensorProto& weight);
+/// Layers without a bias that the recipe names get one of zeros. Throws kRecipeModel for a pattern that matches none.
+void add_biases(MendModel& m, const std::vector<std::string>& patterns);
 /// Weights that nodes read as different parameters become one for each of them, where the exporter left a record of what was what.
 void keep_parameters_apart(MendModel& m);
 /// Makes equal weights one where the recipe says so, and warns of transposes that look like a tied pair.

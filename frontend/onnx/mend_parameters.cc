@@ -81,20 +81,6 @@ void keep_apart(MendModel& m, const std::string& weight, Parted& parted) {
 
 // --- Biases that were left out because they were zero ---
 
-/// Elements of the bias of a convolution or Gemm; 0 where its weight does not say.
-std::int64_t bias_extent(const NodeProto& node, const TensorProto& weight) {
-  std::int64_t group = 1, transposed = 0;
-  for (const AttributeProto& attribute : node.attribute()) {
-    if (attribute.name() == "group") group = attribute.i();
-    if (attribute.name() == "transB") transposed = attribute.i();
-  }
-  if (weight.dims_size() < 2) return 0;
-  if (node.op_type() == "Conv") return weight.dims(0);
-  if (node.op_type() == "Gemm") return weight.dims(transposed != 0 ? 0 : 1);
-  constexpr std::int64_t kMost = std::int64_t{1} << 20;  // hostile numbers do not multiply
-  return group > 0 and group <= kMost and weight.dims(1) <= kMost ? group * weight.dims(1) : 0;
-}
-
 bool may_lack_bias(const NodeProto& node) {
   return (node.op_type() == "Conv" or node.op_type() == "ConvTranspose" or node.op_type() == "Gemm") and node.domain().empty() and node.input_size() == 2;
 }
@@ -121,7 +107,8 @@ void restore_biases(MendModel& m) {
     TensorProto bias;
     store_tensor(&bias, Tensor::zeros(DType::kF32, {extent}));
     bias.set_name(name);
-    m.add_operand(i, std::move(bias), name);
+    m.add_parameter(std::move(bias), name);
+    m.set_bias(i, name);
     restored.push_back(name);
   }
   if (not restored.empty())

@@ -245,5 +245,47 @@ TEST(ImportErrors, DeepChainsDoNotOverflowTheStack) {
   EXPECT_EQ(model.import().graph.node_count(), static_cast<std::size_t>(kDepth));
 }
 
+// --- Outputs that nobody asks for ---
+
+/// Logits and, from the layer before, an output that another operator makes.
+TestModel with_strange_output(const std::string& domain = "boxes.of.mine") {
+  TestModel model;
+  model.input("x", {"N", 3}).initializer("w", wavy({3, 4})).initializer("v", wavy({4, 2})).output("logits").output("strange");
+  model.node("MatMul", {"x", "w"}, {"h"});
+  model.node("MatMul", {"h", "v"}, {"logits"});
+  model.node("Sparkle", {"h"}, {"s"}).named("sparkle");
+  model.last().proto().set_domain(domain);
+  model.node("Relu", {"s"}, {"strange"});
+  return model;
+}
+
+TEST(ImportErrors, LeavesOutWhatLeadsToOutputsThatNobodyAsksFor) {
+  const onnx::Imported imported = with_strange_output().import({.output = "logits"});
+  ASSERT_EQ(imported.graph.outputs().size(), 1U);
+  EXPECT_EQ(imported.graph.outputs()[0].name, "logits");
+  ASSERT_EQ(imported.warnings.size(), 1U);
+  EXPECT_THAT(to_string(imported.warnings[0]), ::testing::AllOf(HasSubstr("the output \"strange\" is left out: \"logits\", which is asked for, needs nothing of what cannot be imported"),
+                                                              HasSubstr("at node \"sparkle\": operator Sparkle of domain \"boxes.of.mine\" is not supported")));
+  EXPECT_EQ(imported.model.graph().node_size(), 4);  // the trained file has all of it
+}
+
+TEST(ImportErrors, RefusesWhatTheOutputThatIsAskedForNeeds) {
+  EXPECT_THAT(problem_of(with_strange_output(), Code::kUnknownOp, {.output = "strange"}), HasSubstr("operator Sparkle of domain"));
+}
+
+TEST(ImportErrors, NamesTheOutputsThatAreLeftWhereAllAreWanted) {
+  EXPECT_THAT(problem_of(with_strange_output(), Code::kUnknownOp), HasSubstr("of the model's outputs \"logits\" can be imported: [model] output = \"logits\" leaves the rest out"));
+}
+
+TEST(ImportErrors, LeavesOutNodesThatAreWronglyUsedToo) {
+  TestModel model;
+  model.input("x", {"N", 3}).initializer("w", wavy({3, 4})).initializer("v", wavy({5, 2})).output("y").output("z");
+  model.node("MatMul", {"x", "w"}, {"y"});
+  model.node("MatMul", {"y", "v"}, {"z"}).named("misfit");
+  const onnx::Imported imported = model.import({.output = "y"});
+  ASSERT_EQ(imported.graph.outputs().size(), 1U);
+  EXPECT_THAT(to_string(imported.warnings.at(0)), HasSubstr("at node \"misfit\": MatMul: inner dimensions differ"));
+}
+
 }  // namespace
 }  // namespace hone::test

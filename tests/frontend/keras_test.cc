@@ -261,5 +261,85 @@ TEST(KerasBiases, OfConvolutionsBeforeBatchNormalizationAreNotMissed) {
   EXPECT_THAT(warnings_of(model), Not(HasSubstr("no layer has a bias")));
 }
 
+// --- Biases that the recipe restores ---
+
+onnx::ImportOptions with_biases(std::vector<std::string> patterns) { return {.mend = {.add_bias = std::move(patterns)}}; }
+
+std::vector<std::string> types_of(const onnx::Imported& imported) {
+  std::vector<std::string> types;
+  for (const auto& node : imported.model.graph().node()) types.push_back(node.op_type());
+  return types;
+}
+
+TEST(AddBias, OfZerosIsTrainedAndGoesIntoTheFile) {
+  const TestModel model = dense(false);
+  const onnx::Imported imported = model.import(with_biases({"*"}));
+  EXPECT_THAT(types_of(imported), ElementsAre("MatMul", "Add", "MatMul", "Add"));  // in an order in which other programs can run it
+  EXPECT_EQ(imported.model.graph().output(0).name(), "y");
+  EXPECT_EQ(imported.model.graph().node(3).output(0), "y");
+  for (const char* name : {"dense/bias", "dense_1/bias"}) {
+    const Input* bias = imported.graph.find_input(name);
+    ASSERT_NE(bias, nullptr) << name;
+    EXPECT_EQ(bias->role, Role::kWeight);
+    EXPECT_EQ(to_string(imported.graph.type(bias->value)), "f32[2]");
+    EXPECT_THAT(values_of(*bias->data), Each(0));
+  }
+  const Feeds feeds = {{"x", wavy({2, 3})}};
+  EXPECT_EQ(values_of(interpret(imported.graph, feeds)["y"]), values_of(model.y(wavy({2, 3}))));
+  EXPECT_THAT(warnings_of(model, with_biases({"*"})), HasSubstr("2 biases of zeros, as model.add_bias asks for: \"dense/bias\", \"dense_1/bias\""));
+}
+
+TEST(AddBias, TakesLayersThatAPatternNamesAndLeavesThoseThatHaveOne) {
+  EXPECT_THAT(types_of(dense(false).import(with_biases({"dense_1*"}))), ElementsAre("MatMul", "MatMul", "Add"));
+  EXPECT_THAT(types_of(dense(false).import(with_biases({"kernel"}))), ElementsAre("MatMul", "Add", "MatMul"));
+  EXPECT_THAT(types_of(dense(true).import(with_biases({"*"}))), ElementsAre("MatMul", "Add", "MatMul", "Add"));
+}
+
+TEST(AddBias, OfConvolutionsAndGemmsIsTheirOperand) {
+  TestModel model;
+  model.input("x", {"N", 2, 5, 5}).initializer("a.weight", wavy({4, 1, 3, 3})).initializer("b.weight", wavy({4, 3, 2, 2})).initializer("fc.weight", wavy({5, 96})).output("y");
+  model.node("Conv", {"x", "a.weight"}, {"a"}).set("group", 2);
+  model.node("ConvTranspose", {"a", "b.weight"}, {"b"}).set("group", 2);
+  model.node("Flatten", {"b"}, {"f"});
+  model.node("Gemm", {"f", "fc.weight", ""}, {"y"}).set("transB", 1);
+  const onnx::Imported imported = model.import(with_biases({"*"}));
+  EXPECT_THAT(types_of(imported), ElementsAre("Conv", "ConvTranspose", "Flatten", "Gemm"));
+  const auto type = [&](const char* name) { return to_string(imported.graph.type(imported.graph.find_input(name)->value)); };
+  EXPECT_EQ(type("a.bias"), "f32[4]");
+  EXPECT_EQ(type("b.bias"), "f32[6]");
+  EXPECT_EQ(type("fc.bias"), "f32[5]");
+  EXPECT_EQ(imported.model.graph().node(3).input_size(), 3);
+}
+
+TEST(AddBias, IsOneForAllCallsOfALayer) {
+  TestModel model;
+  model.input("x", {"N", 3}).input("z", {"N", 3}).initializer("twin.weight", wavy({3, 2})).output("y");
+  model.node("MatMul", {"x", "twin.weight"}, {"a"}).named("/twin/MatMul");
+  model.node("MatMul", {"z", "twin.weight"}, {"b"}).named("/twin_1/MatMul");
+  model.node("Sub", {"a", "b"}, {"y"});
+  const onnx::Imported imported = model.import(with_biases({"twin*"}));
+  EXPECT_THAT(types_of(imported), ElementsAre("MatMul", "Add", "MatMul", "Add", "Sub"));
+  EXPECT_EQ(imported.model.graph().node(1).input(1), "twin.bias");
+  EXPECT_EQ(imported.model.graph().node(3).input(1), "twin.bias");
+}
+
+TEST(AddBias, OfOneUnitIsAWeightAndKeepsTheTypeOfItsLayer) {
+  TestModel model;
+  model.input("x", {"N", 3}, DType::kF16).initializer("kernel", wavy({3, 1}).cast(DType::kF16)).initializer("bias", f32({1}, {1})).output("y");
+  model.node("MatMul", {"x", "kernel"}, {"y"});
+  const onnx::Imported imported = model.import(with_biases({"*"}));
+  const Input* bias = imported.graph.find_input("y/bias");
+  ASSERT_NE(bias, nullptr);
+  EXPECT_EQ(bias->role, Role::kWeight);
+  EXPECT_EQ(to_string(imported.graph.type(bias->value)), "f16[1]");
+}
+
+TEST(AddBias, RefusesAPatternThatMatchesNoLayerWithoutOne) {
+  const auto refusal = [](const TestModel& model, const char* pattern) { return problem_of(model, Code::kRecipeModel, with_biases({pattern})); };
+  EXPECT_THAT(refusal(dense(false), "dens/MatMul"), testing::AllOf(HasSubstr("model.add_bias: \"dens/MatMul\" matches no MatMul, Gemm or convolution by a weight that has no bias"),
+                                                                  HasSubstr("did you mean \"dense/MatMul\"?")));
+  EXPECT_THAT(refusal(dense(true), "dense_1*"), HasSubstr("layers without a bias, and their weights: \"kernel\", \"dense/MatMul\""));
+}
+
 }  // namespace
 }  // namespace hone::test
