@@ -11,6 +11,7 @@
 #include "base/kept_weight.h"
 #include "base/text.h"
 #include "ir/ops/ops.h"
+#include "passes/input_replacement.h"
 #include "passes/matrix_views.h"
 #include "passes/names.h"
 
@@ -43,43 +44,20 @@ bool has_only_finite(const Tensor& tensor) {
   return true;
 }
 
-class Narrowing {
+class Narrowing : public InputReplacement {
  public:
-  Narrowing(const Graph& graph, DType kept, std::span<const std::string> trained) : graph_(graph), kept_(kept), axes_(output_axes(graph)), trained_(trained.begin(), trained.end()), builder_(made_) {
-    made_.name = graph.name;
-  }
+  Narrowing(const Graph& graph, DType kept, std::span<const std::string> trained) : InputReplacement(graph), kept_(kept), axes_(output_axes(graph)), trained_(trained.begin(), trained.end()) {}
 
-  /// Inputs with their new types, then the same nodes.
   std::vector<NarrowedWeight> run(Graph& graph) {
-    std::map<std::uint32_t, Val> map;
-    for (const Input& input : graph_.inputs()) map[input.value.index] = input_of(input);
-    for (const Node& node : graph_.nodes()) {
-      std::vector<Val> operands;
-      for (const ValueId operand : node.operands) operands.push_back(operand.valid() ? map.at(operand.index) : Val{});
-      std::vector<std::unique_ptr<Graph>> bodies;
-      for (const auto& body : node.bodies) bodies.push_back(std::make_unique<Graph>(body->clone()));
-      const Builder::Scope scope(builder_, node.loc, node.part);
-      const std::vector<Val> results = builder_.add(*node.op, operands, node.attrs, std::move(bodies));
-      for (std::size_t i = 0; i < results.size(); ++i) {
-        builder_.set_name(results[i], graph_.value(node.results[i]).name);
-        map[node.results[i].index] = results[i];
-      }
-    }
-    for (const Output& output : graph_.outputs()) builder_.output(output.name, map.at(output.value.index));
-    for (const auto& [a, b] : graph_.equations()) builder_.equate(a, b);
-    if (not narrowed_.empty()) graph = std::move(made_);
+    Graph made = replaced();
+    if (not narrowed_.empty()) graph = std::move(made);
     return std::move(narrowed_);
   }
 
  private:
-  Val input_of(const Input& input) {
+  Val replacement(const Input& input) override {
+    if (not can_be_narrow(input)) return {};
     const Type& type = graph_.type(input.value);
-    if (not can_be_narrow(input)) {
-      const Val same = builder_.input(input.role, input.name, type, input.data);
-      if (input.bounds) builder_.set_bounds(same.id(), input.bounds->first, input.bounds->second);
-      builder_.remember_scalar(same.id());
-      return same;
-    }
     if (not has_only_finite(*input.data))
       throw Error(Code::kRecipeModel, fmt::format("model.frozen_precision: the weight {} has elements that are infinite or NaN", quoted(input.name)), {},
                   {"such a weight is kept as it is without model.frozen_precision; was the model saved from a run that had diverged?"});
@@ -103,12 +81,9 @@ class Narrowing {
   }
 
   static constexpr const char* kScalesSuffix = "/int8_scale";
-  const Graph& graph_;
   const DType kept_;
   const std::map<std::uint32_t, std::uint32_t> axes_;
   const std::set<std::string> trained_;
-  Graph made_;
-  Builder builder_;
   std::vector<NarrowedWeight> narrowed_;
 };
 
@@ -118,7 +93,8 @@ class Widened {
   Widened(const Graph& graph, std::span<const NarrowedWeight> narrowed) : graph_(graph), from_(graph.value_count()) {
     for (const NarrowedWeight& weight : narrowed)
       for (const std::string& name : {weight.name, weight.scales})
-        if (const Input* input = graph.find_input(name)) from_[input->value.index] = true;
+        if (size_of(weight.kept) > size_of(weight.outside)) continue;  // a master is rounded once for all
+        else if (const Input* input = graph.find_input(name)) from_[input->value.index] = true;
     for (const Node& node : graph.nodes()) {
       const bool moves = *node.op == op::reshape or *node.op == op::transpose or *node.op == op::broadcast_to;
       if (node.op->scalar == nullptr and not moves) continue;

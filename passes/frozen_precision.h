@@ -11,7 +11,7 @@
 
 namespace hone {
 
-/// A weight that is kept in less than its own type.
+/// A weight that is kept in less than its own type, or, as a master, in more (passes/master_weights.h).
 struct NarrowedWeight {
   std::string name;
   DType outside = DType::kF32;  ///< what the model has it in
@@ -31,7 +31,7 @@ std::vector<NarrowedWeight> narrow_frozen_weights(Graph& graph, const Recipe& re
 /// The input `name` of a graph as a weight of its own type: widened, if it is among `narrowed`.
 Val widened_weight(Builder& builder, const std::string& name, std::span<const NarrowedWeight> narrowed);
 
-/// Whoever reads a narrowed weight gets it widened by nodes of its own, so that no wide copy lives from the forward pass to the backward one. For a graph in which equal nodes are merged no more.
+/// Whoever reads a weight that is kept in less gets it widened by nodes of its own, so that no wide copy lives from the forward pass to the backward one. For a graph in which equal nodes are merged no more.
 Changed widen_where_read(Graph& graph, std::span<const NarrowedWeight> narrowed);
 
 }  // namespace hone

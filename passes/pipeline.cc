@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "ir/ops/ops.h"
 #include "passes/loss_scale.h"
+#include "passes/master_weights.h"
 #include "passes/pass_log.h"
 
 namespace hone {
@@ -79,8 +80,10 @@ Differentiated build_gradients(const Adapted& adapted, TrainingReport& report) {
   return {std::move(graph), objective, chosen, gradients};
 }
 
-/// Which weights are frozen, the gradients say; so they are asked for twice.
-void narrow_frozen(Adapted& adapted) {
+/// Which weights are trained, the gradients say; so they are asked for twice.
+void choose_kept_types(Adapted& adapted) {
+  const bool has_masters = adapted.recipe.can_train() and has_narrow_weights(adapted.graph);
+  if (not narrows_frozen_weights(adapted.recipe) and not has_masters) return;
   std::vector<std::string> trained;
   if (adapted.recipe.can_train()) {
     TrainingReport report;
@@ -93,6 +96,8 @@ void narrow_frozen(Adapted& adapted) {
     }
   }
   adapted.narrowed = narrow_frozen_weights(adapted.graph, adapted.recipe, trained);
+  if (not has_masters) return;
+  for (NarrowedWeight& master : keep_master_weights(adapted.graph, trained)) adapted.narrowed.push_back(std::move(master));
 }
 
 /// What a replica has whose part of the batch is without samples: gradients of zero, which it brings along so that all replicas update alike.
@@ -231,7 +236,7 @@ std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recip
     throw Error(Code::kRecipeModel, "lora.targets is set, but no loss: nothing trains the adapters", {}, {"add loss.kind and optimizer.kind, or leave [lora] out"});
   Adapted adapted = with_adapters(imported, recipe);                                   // because nodes have the file's names here, and every entry sees the adapters
   const bool trains_itself = not recipe.can_train() and own != nullptr and own->step;
-  if (narrows_frozen_weights(recipe) and not trains_itself) narrow_frozen(adapted);    // because every entry reads the same weights
+  if (not trains_itself) choose_kept_types(adapted);                                   // because every entry reads the same weights
   const Graph& model = adapted.graph;
   if (recipe.can_train()) {
     const Differentiated step = build_gradients(adapted, report);

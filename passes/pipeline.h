@@ -31,7 +31,7 @@ struct TrainingReport {
   std::vector<TrainedWeight> trained;    ///< weights that a gradient reaches, by value of the imported graph
   std::vector<std::string> unreached;    ///< chosen, but no gradient reaches them
   std::vector<Adapter> adapters;         ///< of matrices that are not trained themselves
-  std::vector<NarrowedWeight> narrowed = {};  ///< frozen weights that are kept in less
+  std::vector<NarrowedWeight> narrowed = {};  ///< frozen weights that are kept in less, trained ones that are kept in more
   std::vector<std::string> dropped_after;  ///< nodes after which the recipe put dropout
 };
 

@@ -276,7 +276,7 @@ void check_narrowed(const Program& program, const Persistent& persistent) {
   const auto found = std::ranges::find(program.persistents, scales, &Persistent::name);
   const bool is_scaled = not scales.empty() and found != program.persistents.end() and axis < initial.shape().size() and found->initial.dtype() == DType::kF32 and
                          found->initial.shape() == std::vector{initial.shape()[axis]} and not found->narrowed and not found->panels;
-  const bool fits = is_float(outside) and not persistent.in_parts and (initial.dtype() == DType::kI8 ? is_scaled : scales.empty() and is_float(initial.dtype()));
+  const bool fits = is_float(outside) and (initial.dtype() == DType::kI8 ? is_scaled and not persistent.in_parts : scales.empty() and is_float(initial.dtype()));
   if (not fits)
     throw Error(Code::kPlanFormat, fmt::format("program {}: {} is kept as {} in a way that gives no weight", quoted(program.target), quoted(persistent.name), to_string(initial.dtype())), {},
                 {"the plan is damaged, or its maker wrote it wrongly; compile the model again"});
