@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 
@@ -223,9 +224,32 @@ bool is_scalar_of_module(const MendModel& m, const TensorProto& tensor) {
   return m.is_from_pytorch() and not m.program().is_recorded() and tensor.name().find("::") == std::string::npos and not tensor.name().starts_with("/");
 }
 
+/// Is it added to scores, or chosen instead of them, to leave some out? No parameter is infinite, or 0 and one large negative number.
+bool is_mask(const MendModel& m, const std::string& name) {
+  constexpr double kLargestMasking = -100;  // Swin's; others have -1e4, -1e9 or the least number there is
+  const auto masks = [&](const Reader& reader) {
+    constexpr std::string_view kMasking[] = {"Add", "Sub", "Where", "Min", "Max"};
+    return reader.node >= 0 and std::find(std::begin(kMasking), std::end(kMasking), m.graph().node(reader.node).op_type()) != std::end(kMasking);
+  };
+  const std::vector<Reader>& readers = m.readers(name);
+  if (readers.empty() or not std::all_of(readers.begin(), readers.end(), masks)) return false;
+  const auto values = m.values(name);
+  if (not values) return false;
+  bool has_zero = false;
+  double masking = 0;
+  for (std::int64_t i = 0; i < values->element_count(); ++i) {
+    const double value = values->at(i);
+    if (std::isinf(value)) return true;
+    if (value == 0) has_zero = true;
+    else if (masking == 0 and value <= kLargestMasking) masking = value;
+    else if (value != masking) return false;
+  }
+  return has_zero and masking < 0;
+}
+
 Roles told_roles(const MendModel& m) {
   Roles roles;
-  std::vector<std::string> constants, scalars, first_states;
+  std::vector<std::string> constants, scalars, first_states, masks;
   for (const TensorProto& tensor : m.graph().initializer()) {
     const std::string& name = tensor.name();
     const Origin origin = m.program().origin_of(name);
@@ -240,6 +264,10 @@ Roles told_roles(const MendModel& m) {
       roles.of.emplace(name, Role::kConstant);
       first_states.push_back(name);
     }
+    if (origin == Origin::kUnknown and looks_like_weight(tensor) and not m.is_trained_by_name(name) and is_mask(m, name)) {
+      roles.of.emplace(name, Role::kConstant);
+      masks.push_back(name);
+    }
     if (not m.is_trained_by_name(name) and is_setting(m, name)) roles.of.emplace(name, Role::kConstant);
     if (origin != Origin::kConstant or statistic or m.is_trained_by_name(name) or not looks_like_weight(tensor)) continue;
     roles.of.emplace(name, Role::kConstant);
@@ -251,6 +279,9 @@ Roles told_roles(const MendModel& m) {
            {"if it is a buffer, say so: model.freeze"});
   if (not first_states.empty())
     m.warn(fmt::format("recurrent layers begin with {}, which {} zero; not trained", list_of(first_states), first_states.size() == 1 ? "is" : "are"),
+           {"model.train_only may name what is to be learned all the same"});
+  if (not masks.empty())
+    m.warn(fmt::format("{} {} infinite elements, or 0 and one large negative number, as masks have: not trained", list_of(masks), masks.size() == 1 ? "has" : "have"),
            {"model.train_only may name what is to be learned all the same"});
   if (not constants.empty())
     m.warn(fmt::format("by the exporter's account {} no parameter{} of the model: {}; not trained", constants.size() == 1 ? "this is" : "these are", constants.size() == 1 ? "" : "s",
@@ -264,6 +295,8 @@ Roles told_roles(const MendModel& m) {
 Roles mend_weights(ModelProto& model, const std::string& file, const std::string& folder, const MendOptions& options, Diags& diags) {
   if (options.new_head.classes > 0) replace_head(model, options.new_head, diags);
   MendModel m(model, file, folder, options, diags);
+  lift_constants(m);
+  m.finish();
   m.check_patterns();
   keep_aliases_apart(m);
   m.finish();

@@ -35,6 +35,7 @@ inline MendOptions mend_options(const Recipe& recipe) {
 }
 
 /// Changes the main graph, each change with a warning:
+///  - Constant nodes that layers read as their weights become initializers, but beside the initializers of PyTorch's exporters, which know parameters from constants.
 ///  - A name that an Identity node gives to a weight becomes a weight of its own: exporters merge initializers of equal value, such as the
 ///    scales of a fresh model. An embedding and the head that shares it stay one.
 ///  - A weight that nodes read as different parameters, by the record that PyTorch's exporter leaves, becomes one for each.
@@ -48,7 +49,7 @@ inline MendOptions mend_options(const Recipe& recipe) {
 ///  - Of the two biases that ONNX gives a recurrent layer of Keras, one alone is learned; a model of Keras in which nothing has a bias gets a warning.
 /// Convolutions that batch normalization was folded into are named by a warning. `file` is what messages call the model, `folder` where its external data are.
 /// Weights that cannot be read are left to the importer to report. Returns what initializers are whose looks deceive: by the exporter's own account,
-/// parameters of one element, and buffers and constants that look like weights, which get a warning unless `train_only` names them.
+/// parameters of one element, and buffers and constants that look like weights, which get a warning unless `train_only` names them; so do masks that are added.
 Roles mend_weights(ModelProto& model, const std::string& file, const std::string& folder, const MendOptions& options, Diags& diags);
 
 }  // namespace hone::onnx

@@ -1,4 +1,6 @@
-// Weights that a file makes by ConstantOfShape, as small files of big networks do: they become initializers, so that they can be drawn and trained.
+// Weights that a file makes by nodes: by ConstantOfShape, as small files of big networks do, or each by a Constant. They become initializers, so that they can be drawn and trained.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -36,6 +38,7 @@ bool stands_for_weight(const MendModel& m, const std::string& value, const std::
     if (reader.node < 0 or steps == 0) return false;
     const NodeProto& node = m.graph().node(reader.node);
     if (is_weight_position(node, reader.operand)) return true;
+    if (node.op_type() == "Gather" and reader.operand == 0 and node.input_size() == 2) return not m.initializer(node.input(1));  // an embedding: what is looked up is not known
     if (is_one_of(node.op_type(), "Mul", "Add") and node.input_size() == 2) return layers.contains(node.input(1 - reader.operand));
     const bool reshapes = reader.operand == 0 and is_one_of(node.op_type(), "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Flatten", "Identity");
     return reshapes and node.output_size() > 0 and stands_for_weight(m, node.output(0), layers, steps - 1);
@@ -73,7 +76,34 @@ std::optional<TensorProto> filled(const MendModel& m, const NodeProto& node) {
   return weight;
 }
 
+const TensorProto* held_floats(const NodeProto& node) {
+  if (node.op_type() != "Constant" or not node.domain().empty() or node.output_size() != 1) return nullptr;
+  for (const AttributeProto& attribute : node.attribute())
+    if (attribute.name() == "value" and attribute.has_t() and attribute.t().dims_size() > 0)
+      if (const auto dtype = dtype_of_onnx(attribute.t().data_type()); dtype and is_float(*dtype) and info(*dtype).bits >= 16) return &attribute.t();
+  return nullptr;
+}
+
 }  // namespace
+
+void lift_constants(MendModel& m) {
+  if (m.is_from_pytorch() and not m.weights().empty()) return;  // its exporters make initializers of all parameters, and nodes of what is none
+  const std::set<std::string_view> layers = layer_results(m.graph());
+  std::vector<std::string> lifted;
+  for (int i = 0; i < m.graph().node_size(); ++i) {
+    const NodeProto& node = m.graph().node(i);
+    const TensorProto* held = held_floats(node);
+    if (held == nullptr or m.is_read_outside(node.output(0)) or not stands_for_weight(m, node.output(0), layers, kMostStepsToLayer)) continue;
+    TensorProto weight = *held;
+    weight.set_name(node.output(0));
+    lifted.push_back(weight.name());
+    m.add_weight(std::move(weight));
+    m.remove_node(i);
+  }
+  if (not lifted.empty())
+    m.warn(fmt::format("the file holds weights in Constant nodes, where layers read them: {}; they are initializers from now on, and trained", list_of(lifted)),
+           {"if one is a constant of the model, say so: model.freeze"});
+}
 
 void fill_weights(MendModel& m) {
   const std::set<std::string_view> layers = layer_results(m.graph());

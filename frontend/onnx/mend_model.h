@@ -112,6 +112,8 @@ bool is_setting(const MendModel& m, const std::string& name);
 void name_quantized(const MendModel& m);
 /// What tf2onnx makes of Keras's layers: recurrent ones have a single bias there, and biases that are zero are not in the file at all.
 void name_keras(const MendModel& m, Roles& roles);
+/// Constant nodes where models keep weights become initializers.
+void lift_constants(MendModel& m);
 /// ConstantOfShape nodes where models keep weights become initializers.
 void fill_weights(MendModel& m);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "tests/frontend/test_model.h"
 #include "ir/ops/ops.h"
@@ -13,6 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::UnorderedElementsAre;
 
 Tensor ones(std::int64_t n) { return f32({n}, std::vector<float>(static_cast<std::size_t>(n), 1.0F)); }
@@ -286,6 +288,84 @@ TEST(MendQuantized, ScalesAreNoWeightsAndAWarningSaysWhatIsNotTrained) {
 }
 
 TEST(MendQuantized, FloatsAreNoWorry) { EXPECT_THAT(warnings_of(with_alias(ones(3)).import()), testing::Not(HasSubstr("quantized"))); }
+
+// --- Weights in Constant nodes ---
+
+/// x * w + b, ReLU, * v, where w and b are nodes.
+TestModel with_constants(const char* producer = "stranger") {
+  TestModel model;
+  model.proto.set_producer_name(producer);
+  model.input("x", {"N", 3}).initializer("v", wavy({4, 2})).output("y");
+  model.node("Constant", {}, {"w"}).set("value", wavy({3, 4}));
+  model.node("Constant", {}, {"b"}).set("value", wavy({4}));
+  model.node("Constant", {}, {"limit"}).set("value", wavy({4}));
+  model.node("MatMul", {"x", "w"}, {"p"});
+  model.node("Add", {"p", "b"}, {"s"});
+  model.node("Min", {"s", "limit"}, {"h"});
+  model.node("MatMul", {"h", "v"}, {"y"});
+  return model;
+}
+
+TEST(LiftConstants, MakesWeightsOfThoseThatLayersRead) {
+  const onnx::Imported imported = with_constants().import();
+  EXPECT_THAT(weights_of(imported), UnorderedElementsAre("v", "w", "b"));
+  EXPECT_THAT(warnings_of(imported), HasSubstr("the file holds weights in Constant nodes, where layers read them: \"w\", \"b\"; they are initializers from now on, and trained"));
+  EXPECT_EQ(imported.model.graph().initializer_size(), 3);
+  const Tensor x = wavy({2, 3});
+  EXPECT_EQ(values_of(interpret(imported.graph, {{"x", x}})["y"]), values_of(with_constants("pytorch").y(x)));
+}
+
+TEST(LiftConstants, LeavesThoseOfExportersThatKnowParameters) {
+  const onnx::Imported imported = with_constants("pytorch").import();
+  EXPECT_THAT(weights_of(imported), ElementsAre("v"));
+  EXPECT_THAT(warnings_of(imported), Not(HasSubstr("Constant")));
+}
+
+TEST(LiftConstants, MakesAWeightOfAnEmbeddingAndNoneOfALookedUpConstant) {
+  TestModel model;
+  model.input("i", {"N"}, DType::kI64).initializer("second", ints({1})).output("y");
+  model.node("Constant", {}, {"table"}).set("value", wavy({5, 3}));
+  model.node("Constant", {}, {"settings"}).set("value", wavy({2, 3}));
+  model.node("Gather", {"table", "i"}, {"e"});
+  model.node("Gather", {"settings", "second"}, {"s"});
+  model.node("Mul", {"e", "s"}, {"y"});
+  EXPECT_THAT(weights_of(model.import()), ElementsAre("table"));
+}
+
+TEST(LiftConstants, SurvivesAGatherWithoutIndices) {
+  TestModel model;
+  model.input("x", {"N"}).output("y");
+  model.node("Constant", {}, {"table"}).set("value", wavy({5, 3}));
+  model.node("Gather", {"table"}, {"y"});
+  EXPECT_FALSE(problems_of(model).empty());
+}
+
+// --- Masks ---
+
+TestModel with_mask(std::vector<float> mask, const char* op_type = "Add") {
+  TestModel model;
+  const auto extent = static_cast<std::int64_t>(mask.size());
+  model.input("x", {"N", 3}).initializer("w", wavy({3, extent})).initializer("mask", f32({1, extent}, std::move(mask))).output("y");
+  model.node("MatMul", {"x", "w"}, {"s"});
+  model.node(op_type, {"s", "mask"}, {"y"});
+  return model;
+}
+
+TEST(Masks, ThatAreAddedAreNoWeights) {
+  const float infinity = std::numeric_limits<float>::infinity(), least = std::numeric_limits<float>::lowest();
+  for (const float low : {-infinity, least, -1e9F, -10000.0F, -100.0F}) {
+    const onnx::Imported imported = with_mask({0, low, 0, low}).import();
+    EXPECT_THAT(weights_of(imported), ElementsAre("w")) << low;
+    EXPECT_THAT(warnings_of(imported), HasSubstr("\"mask\" has infinite elements, or 0 and one large negative number, as masks have: not trained")) << low;
+  }
+}
+
+TEST(Masks, AreNotWhatMayBeLearned) {
+  for (const std::vector<float>& bias : {std::vector<float>{0, 0, 0, 0}, {0, -1, 0, -1}, {0, -1000, 0.5F, 0}, {-1000, -1000, -1000, -1000}, {0, 1000, 0, 1000}})
+    EXPECT_THAT(weights_of(with_mask(bias).import()), UnorderedElementsAre("w", "mask"));
+  EXPECT_THAT(weights_of(with_mask({0, -1000, 0, -1000}, "Mul").import()), UnorderedElementsAre("w", "mask")) << "it scales";
+  EXPECT_THAT(weights_of(with_mask({0, -1000, 0, -1000}).import({.mend = {.train_only = {"w", "mask"}}})), UnorderedElementsAre("w", "mask"));
+}
 
 }  // namespace
 }  // namespace hone::test
