@@ -112,8 +112,17 @@ void write_checkpoint(const std::string& path, const Session& session, const Tra
   remove_tree(old);
 }
 
+void refuse_run_folder(const std::string& path) {
+  std::int64_t newest = -1;
+  std::string name;
+  for (const std::string& each : is_folder(path) ? list_folder(path) : std::vector<std::string>{})
+    if (const auto step = step_of(each); step and *step > newest) newest = *step, name = each;
+  if (newest >= 0) throw Error(Code::kCheckpoint, fmt::format("{} is the folder of a run, not a checkpoint", quoted(path)), {}, {fmt::format("name one of its checkpoints: {}/{}", printable(path, 1000), name)});
+}
+
 void check_checkpoint(const std::string& path) {
   if (not is_folder(path)) throw unsound(path, "it is no folder");
+  refuse_run_folder(path);
   if (not file_exists(path + "/" + kManifest)) throw unsound(path, fmt::format("it has no {}", kManifest));
   const Json manifest = Json::parse(read_file(path + "/" + kManifest, kManifestBytes), nullptr, false);
   if (not manifest.is_object() or not manifest.contains("files") or not manifest["files"].is_object()) throw unsound(path, fmt::format("its {} is damaged", kManifest));
@@ -201,6 +210,9 @@ std::optional<TrainState> Checkpoints::restore(std::vector<std::string>* notes) 
     }
     for (const std::string& reason : reasons) notes->push_back(reason + "; an older one is taken");
     const TrainState state = load_checkpoint(path(step), session_);
+    if (state.step != step)
+      throw Error(Code::kCheckpoint, fmt::format("{} is the checkpoint of step {}", quoted(path(step)), state.step), {},
+                  {fmt::format("rename it to {}, or remove it: the run would go on as if it were another step's", quoted(path(state.step)))});
     on_disk_ = {state.step, state.epoch, state.batch};
     return state;
   }

@@ -29,6 +29,9 @@ namespace hone {
 /// there is there still.
 void write_checkpoint(const std::string& path, const Session& session, const TrainState& state, const StateReader& reader = {});
 
+/// Throws kCheckpoint for the folder of a run, naming its newest checkpoint, which was meant. Nothing for what is no such folder.
+void refuse_run_folder(const std::string& path);
+
 /// Checks the manifest and every file against it. Throws kDataFormat (something is missing, or is not what was written), kFileOpen, kFileRead.
 void check_checkpoint(const std::string& path);
 

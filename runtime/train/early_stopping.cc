@@ -26,7 +26,7 @@ void EarlyStopping::restore(std::span<const double> state) {
   const CounterState read(state, 3, "early stopping");
   epochs_ = read.count(0);
   waited_ = read.count(1);
-  best_ = state[2];
+  best_ = read.number(2);
 }
 
 }  // namespace hone

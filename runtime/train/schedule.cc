@@ -59,7 +59,7 @@ double learning_rate_at(const Recipe& recipe, std::int64_t step, RunLength run) 
   const std::int64_t total = schedule.total_steps > 0 ? schedule.total_steps : run.steps;
   const auto after = static_cast<double>(step - schedule.warmup_steps);
   const auto length = static_cast<double>(std::max<std::int64_t>(1, total - schedule.warmup_steps));
-  const auto every = static_cast<double>(std::max<std::int64_t>(1, schedule.every) * std::max<std::int64_t>(1, run.steps_per_epoch));
+  const double every = static_cast<double>(std::max<std::int64_t>(1, schedule.every)) * static_cast<double>(std::max<std::int64_t>(1, run.steps_per_epoch));
   for (const ScheduleKind& kind : kSchedules)
     if (kind.name == schedule.kind) return rate * kind.fraction(schedule, {std::min(1.0, after / length), after / every, after, length - 1});
   internal_error(__FILE__, __LINE__, "resolve() let a schedule through that does not exist: " + schedule.kind);
@@ -119,8 +119,8 @@ void Plateau::restore(std::span<const double> state) {
   const CounterState read(state, 4, "the learning rate's plateau");
   waited_ = read.count(2);
   cooling_ = read.count(3);
-  factor_ = state[0];
-  best_ = state[1];
+  factor_ = read.number(0, 0, 1);
+  best_ = read.number(1);
 }
 
 }  // namespace hone

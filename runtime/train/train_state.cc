@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/recipe_tables.h"
 #include "base/text.h"
+#include "runtime/train/counters.h"
 
 namespace hone {
 
@@ -45,9 +46,16 @@ std::vector<double> numbers_of(const Json& json) {
 }
 
 std::int64_t count_of(const Json& json, const char* key) {
-  const auto count = json.at(key).get<std::int64_t>();
-  if (count < 0) throw Json::out_of_range::create(401, fmt::format("{} is negative", key), nullptr);
-  return count;
+  const Json& count = json.at(key);
+  if (not count.is_number_integer() or count < 0 or count > kMostCounted) throw Json::out_of_range::create(401, fmt::format("{} is {}, which counts nothing", key, count.dump()), nullptr);
+  return count.get<std::int64_t>();
+}
+
+/// What a JSON error says, without the library's own name for it.
+std::string reason_of(const Json::exception& error) {
+  const std::string_view text = error.what();
+  const std::size_t end = text.find("] ");
+  return printable(text.substr(end == std::string_view::npos ? 0 : end + 2), 200);
 }
 
 TrainState state_of(const Json& json) {
@@ -107,8 +115,12 @@ TrainState state_from_json(std::string_view text, const std::string& path) {
       return true;
     }));
   } catch (const Json::exception& error) {
-    throw Error(Code::kDataFormat, fmt::format("{} is no state of a training run: {}", printable(path, 1000), printable(error.what(), 200)), {},
+    throw Error(Code::kDataFormat, fmt::format("{} is no state of a training run: {}", printable(path, 1000), reason_of(error)), {},
                 {"it is damaged, or another program wrote it"});
+  } catch (const Error& error) {  // of the recipe
+    std::vector<Diag> diags = error.diags();
+    for (Diag& diag : diags) diag.loc.file = printable(path, 1000);
+    throw Error(std::move(diags));
   }
 }
 

@@ -72,6 +72,7 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
   run_.steps = limit_ > 0 ? product_or_no_end(recipe.train.epochs, run_.steps_per_epoch) : kNoEnd;
   if (options_.steps > 0) run_.steps = std::min(run_.steps, options_.steps);
   check_length();
+  check_position();
   for (const plan::Feed& feed : entries_.step->feeds) {
     if (feed.kind != plan::Feed::Kind::kLearningRate) continue;
     HONE_CHECK(feed.dtype == DType::kF64, "a learning rate that is no f64");
@@ -106,6 +107,13 @@ void TrainingLoop::check_length() const {
   if (limit_ == 0 and group_ > 1)
     throw Error(Code::kRecipeValue, "gradients are accumulated, and the data do not tell how many batches an epoch has", {},
                 {"say how many with --limit, or let the data set end after a number of batches (take)"});
+}
+
+void TrainingLoop::check_position() const {
+  const std::optional<std::int64_t> batches = train_.known_batch_count();
+  if (not batches or state_.batch <= *batches) return;
+  throw Error(Code::kPlanMismatch, fmt::format("the run was stopped after batch {} of an epoch, and an epoch of these data has {}", state_.batch, *batches), {},
+              {"go on with the data that the run began with; where they are the same, the checkpoint is damaged: remove it, and --resume goes on from an older one"});
 }
 
 void TrainingLoop::check_monitor(std::string_view key, const std::string& monitor) const {

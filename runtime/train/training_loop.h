@@ -88,6 +88,7 @@ class TrainingLoop {
   void run_step();
   double run_batch(const plan::Entry& entry);
   void check_length() const;
+  void check_position() const;
   void check_monitor(std::string_view key, const std::string& monitor) const;
   void find_norms();
   void log_step(double loss, bool with_norms);

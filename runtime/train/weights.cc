@@ -14,6 +14,7 @@
 #include "formats/safetensors.h"
 #include "runtime/plan/adapters.h"
 #include "runtime/train/adapter_files.h"
+#include "runtime/train/checkpoint.h"
 #include "runtime/train/export_onnx.h"
 
 namespace hone {
@@ -31,6 +32,7 @@ StoredWeights weights_in_safetensors(const std::string& path) {
 }
 
 StoredWeights weights_in(const std::string& path) {
+  refuse_run_folder(path);
   if (is_folder(path)) return weights_in_safetensors(path + "/model.safetensors");
   return is_safetensors(path) ? weights_in_safetensors(path) : weights_in_onnx(path);
 }

@@ -11,12 +11,15 @@
 
 #include "base/file_system.h"
 #include "base/files.h"
+#include "runtime/train/early_stopping.h"
+#include "runtime/train/schedule.h"
 #include "tests/support/tools/run_tool.h"
 #include "tests/support/tools/small_files.h"
 
 namespace hone::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -274,9 +277,76 @@ TEST(Checkpoint, HalfOfOneIsTakenAwayBeforeTheNextRun) {
 TEST(TrainState, WhatIsNoStateIsRefused) {
   for (const char* text : {"", "[]", "{}", R"({"version":1})", R"({"version":2,"step":1})", "nonsense"})
     expect_error(Code::kDataFormat, "no state of a training run", [&] { state_from_json(text, "state.json"); });
-  TrainState state;
-  state.step = -1;
-  expect_error(Code::kDataFormat, "step is negative", [&] { state_from_json(to_json(state), "state.json"); });
+  const std::string good = to_json(TrainState{.step = 7});
+  ASSERT_THAT(good, HasSubstr("\"step\": 7"));
+  for (const char* count : {"-1", "0.5", "7.0", "1e300", "9007199254740993", "18446744073709551615", "true", "null", "\"7\""}) {
+    const std::string text = std::string(good).replace(good.find("\"step\": 7"), 9, std::string("\"step\": ") + count);
+    expect_error(Code::kDataFormat, "step is ", [&] { state_from_json(text, "state.json"); });
+  }
+}
+
+/// What is wrong in it is named by the file, not by the library that read it.
+TEST(TrainState, RecipeThatIsDamagedIsNamedByItsFile) {
+  std::string text = to_json(TrainState{});
+  text.replace(text.find("\"epochs\""), 8, "\"epocks\"");
+  try {
+    state_from_json(text, "run/state.json");
+    FAIL();
+  } catch (const Error& error) { EXPECT_THAT(error.what(), AllOf(HasSubstr("train.epocks"), HasSubstr("in run/state.json"))); }
+  try {
+    state_from_json(R"({"version":1})", "run/state.json");
+    FAIL();
+  } catch (const Error& error) { EXPECT_THAT(error.what(), testing::Not(HasSubstr("json.exception"))); }
+}
+
+/// States of a plateau and of early stopping that nothing could be compared with, or that would raise the learning rate.
+TEST(TrainState, NumbersThatNothingCountsOnAreRefused) {
+  Recipe recipe;
+  recipe.schedule.monitor = recipe.train.early_stopping_monitor = "loss";
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
+  Plateau plateau(recipe);
+  plateau.restore(plateau.state());
+  for (const std::array<double, 4>& state : {std::array<double, 4>{kNan, 1, 0, 0}, {2, 1, 0, 0}, {-0.5, 1, 0, 0}, {1, kNan, 0, 0}, {1, 1, 0.5, 0}, {1, 1, 0, kInfinity}})
+    expect_error(Code::kPlanMismatch, "plateau", [&] { plateau.restore(state); });
+  EarlyStopping stopping(recipe);
+  stopping.restore(stopping.state());
+  for (const std::array<double, 3>& state : {std::array<double, 3>{0, 0, kNan}, {kNan, 0, 1}, {0, -1, 1}, {0, 1e300, 1}})
+    expect_error(Code::kPlanMismatch, "early stopping", [&] { stopping.restore(state); });
+}
+
+TEST(Checkpoint, FolderOfTheRunInItsPlaceIsNamed) {
+  Shop shop;
+  shop.save(9);
+  shop.save(10);
+  for (const char* command : {"hone-dump run", "hone-run predict mlp.hone --weights run --data x=x.npy --out out.npz"}) {
+    const ToolRun run = run_tool(shop.folder.path(), command);
+    EXPECT_EQ(run.exit, 7) << command;
+    EXPECT_THAT(run.err, AllOf(HasSubstr("\"run\" is the folder of a run"), HasSubstr("run/checkpoint-000010")));
+  }
+}
+
+TEST(Checkpoint, OfAnotherStepThanItsNameIsRefused) {
+  Shop shop;
+  shop.save(1);
+  rename_durably(shop.open().path(1), shop.open().path(5));
+  std::vector<std::string> notes;
+  expect_error(Code::kCheckpoint, "is the checkpoint of step 1", [&] { shop.open().restore(&notes); });
+}
+
+/// A batch that no epoch of the data has.
+TEST(Checkpoint, BeyondTheEndOfItsEpochIsRefused) {
+  Shop shop;
+  const std::string train = "hone-run train mlp.hone --train x=x.npy,y=y.npy --run-dir run";
+  Checkpoints checkpoints = shop.open();
+  TrainState state = shop.state(1);
+  state.epoch = 0;
+  state.batch = 1'000'000;
+  state.order = "10 samples in batches of 4, shuffled with seed 0";
+  state.means = {1, 1, 1, 1};
+  write_checkpoint(shop.folder / "run/checkpoint-000001", *shop.session, state);
+  const ToolRun run = run_tool(shop.folder.path(), train + " --resume");
+  EXPECT_EQ(run.exit, 10) << run.err;
+  EXPECT_THAT(run.err, AllOf(HasSubstr("after batch 1000000"), HasSubstr("an epoch of these data has 3"), HasSubstr("remove it")));
 }
 
 }  // namespace
