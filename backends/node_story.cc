@@ -128,6 +128,19 @@ std::string amount_text(const plan::Step& step) {
   return fmt::format("; {} FLOPs, {} bytes", step.flops.text(), step.bytes.text());
 }
 
+/// The name that is most like `node`, or else those that it is a part of, as a layer's name is.
+std::string like_it(const std::string& node, const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 5;
+  if (std::string hint = did_you_mean(node, names); not hint.empty() or node.empty()) return hint;
+  std::vector<std::string> with_it;
+  for (const std::string& name : names)
+    if (name.find(node) != std::string::npos and std::ranges::find(with_it, name) == with_it.end()) with_it.push_back(name);
+  if (with_it.empty()) return "";
+  const std::size_t more = with_it.size() - std::min(with_it.size(), kShown);
+  with_it.resize(with_it.size() - more);
+  return fmt::format("nodes with it in their names: {}{}", quoted_list(with_it), more == 0 ? "" : fmt::format(" and {} more", more));
+}
+
 }  // namespace
 
 NodeStory::NodeStory(std::string node, const onnx::ModelProto& proto, const Graph& imported) : node_(std::move(node)), log_(node_) {
@@ -136,7 +149,7 @@ NodeStory::NodeStory(std::string node, const onnx::ModelProto& proto, const Grap
   if (from == nullptr and not std::ranges::binary_search(names, node_)) {
     for (const auto& each : proto.graph().node())
       if (not each.name().empty()) names.push_back(each.name());
-    throw Error(Code::kUsage, fmt::format("--why {}: the model has no such node", quoted(node_)), {}, {did_you_mean(node_, names), "hone-compile MODEL.onnx --emit imported shows all nodes, or --why alone tells of all"});
+    throw Error(Code::kUsage, fmt::format("--why {}: the model has no such node", quoted(node_)), {}, {like_it(node_, names), "hone-compile MODEL.onnx --emit imported shows all nodes, or --why alone tells of all"});
   }
   std::vector<std::string> lines;
   if (from != nullptr) lines.push_back(fmt::format("{}({}) -> {}{}", printable(from->op_type(), 100), list_of(from->input()), list_of(from->output()), attribute_names(*from)));

@@ -5,6 +5,7 @@
 #include "backends/cpu/cpu_target.h"
 #include "backends/cuda/cuda_target.h"
 #include "base/diag.h"
+#include "base/other_names.h"
 #include "base/text.h"
 
 namespace hone {
@@ -23,7 +24,8 @@ const Backend& find_backend(std::string_view name) {
     if (backend->name() == name) return *backend;
     names.emplace_back(backend->name());
   }
-  throw Error(Code::kUsage, fmt::format("--target {}: there is no such target", quoted(name)), {}, {did_you_mean(name, names), "targets: " + quoted_list(names)});
+  const std::string other = hint_for_other_name("--target", name);
+  throw Error(Code::kUsage, fmt::format("--target {}: there is no such target", quoted(name)), {}, {other.empty() ? did_you_mean(name, names) : other, "targets: " + quoted_list(names)});
 }
 
 }  // namespace hone

@@ -51,7 +51,8 @@ std::string way_out(const std::string& path, int error) {
     case EEXIST:
     case ENOTDIR: return "a part of the path is a file, not a folder";
     case ENAMETOOLONG: return "choose a shorter name";
-    default: return "";
+    case ELOOP: return "a symbolic link in the path leads back to itself (ls -l)";
+    default: return "that is what the system says; look at the file, its folder and its disk (ls -l, df -h)";
   }
 }
 

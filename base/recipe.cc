@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/objectives.h"
+#include "base/other_names.h"
 #include "base/recipe_tables.h"
 #include "base/text.h"
 
@@ -88,9 +89,6 @@ class Reader {
   bool is_set(std::string_view key) const { return source_.values.contains(key); }
 
   void read(const std::string& name, const RecipeValue& value);
-  bool check_number(const std::string& name, double number);
-  bool check_kind(const std::string& name, const std::string& kind);
-  void check_number_list(const std::string& name, const std::vector<double>& numbers);
   void check_loss();
   void check_metrics();
   void check_monitor(const std::string& name, const std::string& monitor);
@@ -103,27 +101,30 @@ class Reader {
   Diags diags_;
 };
 
-void Reader::refuse_unknown(const std::string& name) {
-  std::vector<std::string> names = key_names();
-  std::string hint = did_you_mean(name, names);
-  if (hint.empty()) {  // the right word in the wrong section: "train.batch_size", "learning_rate"
-    const std::string word = name.substr(name.rfind('.') + 1);
-    for (const std::string& key : names)
-      if (hint.empty() and key.substr(key.rfind('.') + 1) == word) hint = fmt::format("did you mean {}?", quoted(key));
+/// For a key that there is not.
+std::string hint_for_key(const std::string& name) {
+  const std::string section = name.substr(0, name.find('.') + 1), word = name.substr(name.rfind('.') + 1);
+  const std::vector<std::string> names = key_names();
+  for (const std::string& key : names)  // the right word in the wrong section: "train.batch_size", "learning_rate"
+    if (key.substr(key.rfind('.') + 1) == word) return fmt::format("did you mean {}?", quoted(key));
+  if (std::string other = hint_for_other_name("recipe", word); not other.empty()) return other;
+  std::vector<std::string> words, in_section;
+  for (const std::string& key : names)
+    if (not section.empty() and key.starts_with(section)) in_section.push_back(key), words.push_back(key.substr(section.size()));
+  if (in_section.empty()) {
+    const std::string hint = did_you_mean(name, names);
+    return hint.empty() ? "the sections are model, lora, loss, optimizer, schedule, metrics, data and train" : hint;
   }
-  if (hint.empty()) {
-    const std::string section = name.substr(0, name.find('.')) + ".";
-    std::erase_if(names, [&](const std::string& key) { return not key.starts_with(section); });
-    hint = names.empty() ? "the sections are model, lora, loss, optimizer, schedule, metrics, data and train" : "it has " + join(names, ", ");
-  }
-  error(Code::kRecipeKey, name, fmt::format("the recipe has no key {}", quoted(name)), {hint});
+  const auto similar = nearest(name.substr(section.size()), words);  // a section in common makes no two of them alike
+  return similar ? fmt::format("did you mean {}?", quoted(section + *similar)) : "it has " + join(in_section, ", ");
 }
 
-bool Reader::check_number(const std::string& name, double number) {
-  if (not std::isfinite(number)) {
-    error(Code::kRecipeValue, name, fmt::format("{} is {}, which is no number to calculate with", name, number), {"give a finite number"});
-    return false;
-  }
+void Reader::refuse_unknown(const std::string& name) { error(Code::kRecipeKey, name, fmt::format("the recipe has no key {}", quoted(name)), {hint_for_key(name)}); }
+
+using Problem = std::optional<RecipeProblem>;
+
+Problem problem_of_number(std::string_view name, double number) {
+  if (not std::isfinite(number)) return RecipeProblem{fmt::format("{} is {}, which is no number to calculate with", name, number), {"give a finite number"}};
   for (const RecipeRange& range : recipe_ranges()) {
     if (range.key != name) continue;
     const bool low_enough = range.below_high ? number < range.high : number <= range.high;
@@ -131,22 +132,42 @@ bool Reader::check_number(const std::string& name, double number) {
     if (low_enough and high_enough) continue;
     const std::string low = fmt::format("{} {}", range.above_low ? "greater than" : "at least", range.low);
     const std::string high = std::isinf(range.high) ? "" : fmt::format(" and {} {}", range.below_high ? "less than" : "at most", range.high);
-    error(Code::kRecipeValue, name, fmt::format("{} is {}, and has to be {}{}", name, number, low, high), {"correct it, or leave the key out for its default"});
-    return false;
+    return RecipeProblem{fmt::format("{} is {}, and has to be {}{}", name, number, low, high), {"correct it, or leave the key out for its default"}};
   }
-  return true;
+  return std::nullopt;
 }
 
-bool Reader::check_kind(const std::string& name, const std::string& kind) {
+/// For a name that is none of `known`.
+std::string hint_for(std::string_view key, const std::string& name, const std::vector<std::string>& known) {
+  const std::string other = hint_for_other_name(key, name);
+  return other.empty() ? did_you_mean(name, known) : other;
+}
+
+Problem problem_of_kind(std::string_view name, const std::string& kind) {
   std::vector<std::string> all;
   for (const RecipeKind& known : recipe_kinds()) {
     if (known.key != name) continue;
-    if (known.name == kind) return true;
+    if (known.name == kind) return std::nullopt;
     all.emplace_back(known.name);
   }
-  if (all.empty()) return true;  // a text of the user's own
-  error(Code::kRecipeValue, name, fmt::format("{} = {} is none that Hone knows", name, quoted(kind)), {did_you_mean(kind, all), kinds_note(name)});
-  return false;
+  if (all.empty()) return std::nullopt;  // a text of the user's own
+  return RecipeProblem{fmt::format("{} = {} is none that Hone knows", name, quoted(kind)), {hint_for(name, kind, all), kinds_note(name)}};
+}
+
+/// The lists of numbers that there are say what things count.
+Problem problem_of_weights(std::string_view name, const std::vector<double>& numbers) {
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (not std::isfinite(numbers[i]) or numbers[i] < 0)
+      return RecipeProblem{fmt::format("{}: number {} is {}, and has to be at least 0", name, i, numbers[i]), {"0 leaves it out, 1 is as usual"}};
+  if (not numbers.empty() and std::all_of(numbers.begin(), numbers.end(), [](double number) { return number == 0; }))
+    return RecipeProblem{fmt::format("{} are all 0: nothing would count", name), {"leave the key out"}};
+  return std::nullopt;
+}
+
+Problem problem_of_factors(std::string_view name, const std::map<std::string, double>& factors) {
+  for (const auto& [item, number] : factors)
+    if (not std::isfinite(number)) return RecipeProblem{fmt::format("{}: the factor of {} is {}", name, quoted(item), number), {"give a finite number"}};
+  return std::nullopt;
 }
 
 void Reader::read(const std::string& name, const RecipeValue& value) {
@@ -156,27 +177,11 @@ void Reader::read(const std::string& name, const RecipeValue& value) {
   if (not converted) {
     error(Code::kRecipeValue, name, fmt::format("{} is {}, and {} was found: {}", name, describe(key->kind), describe(value.kind), to_text(value)),
           {fmt::format("it says: {}", key->doc)});
-    return;
+  } else if (Problem problem = problem_of(*key, *converted)) {
+    error(Code::kRecipeValue, name, std::move(problem->message), std::move(problem->notes));
+  } else {
+    key->set(recipe_, *converted);
   }
-  bool good = true;
-  if (key->kind == RecipeValue::Kind::kString) good = check_kind(name, converted->string);
-  if (key->kind == RecipeValue::Kind::kNumbers)
-    for (const auto& [item, number] : converted->numbers)
-      if (not std::isfinite(number))
-        error(Code::kRecipeValue, name, fmt::format("{}: the factor of {} is {}", name, quoted(item), number), {"give a finite number"});
-  if (key->kind == RecipeValue::Kind::kNumberList) check_number_list(name, converted->number_list);
-  if (key->kind == RecipeValue::Kind::kBool or key->kind == RecipeValue::Kind::kInt or key->kind == RecipeValue::Kind::kFloat)
-    good = check_number(name, number_of(*converted));
-  if (good) key->set(recipe_, *converted);
-}
-
-/// The lists of numbers that there are say what things count.
-void Reader::check_number_list(const std::string& name, const std::vector<double>& numbers) {
-  for (std::size_t i = 0; i < numbers.size(); ++i)
-    if (not std::isfinite(numbers[i]) or numbers[i] < 0)
-      error(Code::kRecipeValue, name, fmt::format("{}: number {} is {}, and has to be at least 0", name, i, numbers[i]), {"0 leaves it out, 1 is as usual"});
-  if (not numbers.empty() and std::all_of(numbers.begin(), numbers.end(), [](double number) { return number == 0; }))
-    error(Code::kRecipeValue, name, fmt::format("{} are all 0: nothing would count", name), {"leave the key out"});
 }
 
 void Reader::check_loss() {
@@ -213,7 +218,7 @@ void Reader::check_metrics() {
     const MetricKind* metric = find_metric(name);
     if (metric == nullptr) {
       error(Code::kRecipeValue, "metrics.list", fmt::format("the metric {} is not in this version", quoted(name)),
-            {did_you_mean(name, known), fmt::format("this version has {} (top_5_accuracy, for one)", metric_names())});
+            {hint_for("metrics.list", name, known), fmt::format("this version has {} (top_5_accuracy, for one)", metric_names())});
     } else if (loss != nullptr and std::count(metric->beside.begin(), metric->beside.end(), loss->compared) == 0) {
       error(Code::kRecipeValue, "metrics.list", fmt::format("the metric {} says nothing about what the loss {} compares", name, loss->name),
             {losses_of(*metric)});
@@ -321,6 +326,20 @@ void Reader::fill_early_stopping() {
 }
 
 }  // namespace
+
+std::optional<RecipeProblem> problem_of(const RecipeKey& key, const RecipeValue& value) {
+  using Kind = RecipeValue::Kind;
+  switch (value.kind) {
+    case Kind::kString: return problem_of_kind(key.name, value.string);
+    case Kind::kNumbers: return problem_of_factors(key.name, value.numbers);
+    case Kind::kNumberList: return problem_of_weights(key.name, value.number_list);
+    case Kind::kStrings: return std::nullopt;
+    case Kind::kBool:
+    case Kind::kInt:
+    case Kind::kFloat: return problem_of_number(key.name, number_of(value));
+  }
+  return std::nullopt;
+}
 
 Recipe resolve(const RecipeSource& source) {
   Reader reader(source, {});

@@ -44,6 +44,7 @@ constexpr auto kKinds = std::to_array<RecipeKind>({
     {"train.convention", "keras"},
 });
 
+// What multiplies other counts has an end, so that products of counts stay numbers.
 constexpr auto kRanges = std::to_array<RecipeRange>({
     {"model.dropout.rate", 0, 1, true},
     {"model.new_head.classes"},
@@ -80,7 +81,7 @@ constexpr auto kRanges = std::to_array<RecipeRange>({
     {"schedule.min_delta"},
     {"schedule.cooldown"},
     {"schedule.min_rate"},
-    {"data.batch_size", 1},
+    {"data.batch_size", 1, 1e9},
     {"data.shuffle_buffer"},
     {"train.epochs", 1},
     {"train.max_seconds"},
@@ -89,7 +90,7 @@ constexpr auto kRanges = std::to_array<RecipeRange>({
     {"train.early_stopping.patience"},
     {"train.early_stopping.min_delta"},
     {"train.ema_decay", 0, 1, true},
-    {"train.gradient_accumulation_steps", 1},
+    {"train.gradient_accumulation_steps", 1, 1e6},
 });
 
 // Signatures of torch.optim (PyTorch 2) and keras.optimizers (Keras 3): {key, torch, keras}. Keras rounds nothing here that

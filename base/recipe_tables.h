@@ -52,6 +52,12 @@ const RecipeKey* find_recipe_key(std::string_view name);
 /// `value` read as `kind`: whole numbers as floats, one text as a list of one, floats without a fraction as integers.
 /// Nothing when it cannot be.
 std::optional<RecipeValue> convert(const RecipeValue& value, RecipeValue::Kind kind);
+/// What is wrong with a value that has the key's kind, by ranges and names.
+struct RecipeProblem {
+  std::string message;
+  std::vector<std::string> notes;
+};
+std::optional<RecipeProblem> problem_of(const RecipeKey& key, const RecipeValue& value);
 /// "a number", "a list of texts", ...
 std::string_view describe(RecipeValue::Kind kind);
 /// The value as one would write it.

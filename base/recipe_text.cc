@@ -146,6 +146,12 @@ void read_key(const std::string& name, const Json& json, Recipe* recipe) {
   const auto converted = value ? convert(*value, key->kind) : std::nullopt;
   if (not converted)
     throw Error(Code::kRecipeValue, fmt::format("in the stored recipe {} is not {}", name, describe(key->kind)), {}, {"the file is damaged; compile again"});
+  const bool is_default = to_text(*converted) == to_text(key->get(Recipe{}));  // keys that an optimizer has not are as they were made
+  if (auto problem = is_default ? std::nullopt : problem_of(*key, *converted)) {
+    std::erase(problem->notes, "");
+    problem->notes.emplace_back("the recipe was stored so; the file is damaged, or another version wrote it: compile again");
+    throw Error(Code::kRecipeValue, std::move(problem->message), {}, std::move(problem->notes));
+  }
   key->set(*recipe, *converted);
 }
 

@@ -81,7 +81,8 @@ std::optional<std::vector<std::uint64_t>> whole_numbers(const Json& json) {
 DType dtype_of(const std::string& name, const std::string& tensor, const std::string& path) {
   for (const TypeName& row : kTypeNames)
     if (row.name == name) return row.dtype;
-  throw Error(Code::kDataType, fmt::format("{}: the tensor {} has the element type {}, which Hone does not read", printable(path, 1000), quoted(tensor), quoted(name)));
+  throw Error(Code::kDataType, fmt::format("{}: the tensor {} has the element type {}, which Hone does not read", printable(path, 1000), quoted(tensor), quoted(name)), {},
+              {"save it in another type, such as F32"});
 }
 
 SafetensorsEntry entry_from(const std::string& name, const Json& json, const std::string& path) {

@@ -12,6 +12,8 @@
 #include "base/check.h"
 #include "base/checked.h"
 #include "base/diag.h"
+#include "base/other_names.h"
+#include "base/recipe.h"
 #include "base/text.h"
 #include "tools/error_pages.h"
 
@@ -71,18 +73,70 @@ void add_flags(CLI::App& app, const Command& command) {
   throw Error(Code::kUsage, std::move(message), {}, {std::move(note)});
 }
 
+/// The flag of the command that has this name among its own, or null.
+const Flag* find_flag(const Command& command, std::string_view name) {
+  for (const Flag& flag : command.flags)
+    for (const std::string& each : split(flag.name, ','))
+      if (not is_argument(flag) and each == name) return &flag;
+  return nullptr;
+}
+
+/// "--train NAME=FILE,..."
+std::string with_value(const Flag& flag) { return long_name(flag) + (flag.value.empty() ? "" : " " + flag.value); }
+
+/// "did you mean --train NAME=FILE,...? (data to train on)"
+std::string flag_meant(const Flag& flag) { return fmt::format("did you mean {}? ({})", with_value(flag), flag.doc); }
+
+/// For a flag that the command has not: what another name for it, another command or the recipe calls so, or is spelled like it.
+std::string hint_for_flag(const Tool& tool, const Command& command, const std::string& name) {
+  for (const std::string& other : split(flags_for_other_name(name), ' '))
+    if (const Flag* flag = find_flag(command, other)) return flag_meant(*flag);
+  const bool says_where_to = name == "-o" or name == "--out" or flags_for_other_name(name).starts_with("--out");
+  if (says_where_to and find_flag(command, "--out") == nullptr) return fmt::format("{} writes to standard output: put > FILE behind the command", tool.name);
+  std::vector<std::string> known = {"--help"}, commands;
+  for (const Flag& flag : command.flags)
+    if (not is_argument(flag))
+      for (const std::string& each : split(flag.name, ',')) known.push_back(each);
+  for (const Command& each : tool.commands)
+    if (find_flag(each, name) != nullptr) commands.push_back(fmt::format("{} {}", tool.name, each.name));
+  if (not commands.empty()) return fmt::format("it is a flag of {}", join(commands, ", "));
+  std::string word = name.substr(std::min(name.size(), name.find_first_not_of('-')));
+  std::ranges::replace(word, '-', '_');
+  if (const Flag* set = find_flag(command, "--set"); set != nullptr and not word.empty()) {
+    for (const RecipeKey& key : recipe_keys())
+      if (key.name.substr(key.name.rfind('.') + 1) == word or key.name == word + ".kind" or key.name == word + ".list") return fmt::format("the recipe says it: --set {}=VALUE", key.name);
+    const std::string other = hint_for_other_name("recipe", word);
+    if (not other.empty()) return fmt::format("the recipe says it (--set KEY=VALUE): {}", other);
+  }
+  return did_you_mean(name, known);
+}
+
+/// For an argument too many: a flag whose value looks like that.
+std::string hint_for_argument(const Command& command, const std::string& argument) {
+  const std::size_t dot = argument.rfind('.');
+  for (const Flag& flag : command.flags) {
+    if (is_argument(flag)) continue;
+    const bool same_ending = dot + 2 < argument.size() and flag.value.ends_with(argument.substr(dot)), is_named = flag.value.starts_with("NAME=FILE") and flag.required;
+    if (same_ending or is_named) return flag_meant(flag);
+  }
+  return "";
+}
+
 /// The first argument that nothing took.
 void refuse_extras(const Tool& tool, const Command& command, const std::vector<std::string>& extras) {
   if (extras.empty()) return;
   const auto flag_like = std::find_if(extras.begin(), extras.end(), [](const std::string& extra) { return extra.starts_with('-') and extra.size() > 1; });
   const std::string words = command.name.empty() ? tool.name : tool.name + " " + command.name;
-  if (flag_like == extras.end()) usage_error(tool, command.name, fmt::format("{}: {} is one argument too many", words, quoted(extras[0])));
+  if (flag_like == extras.end()) usage_error(tool, command.name, fmt::format("{}: {} is one argument too many", words, quoted(extras[0])), hint_for_argument(command, extras[0]));
   const std::string name = flag_like->substr(0, flag_like->find('='));
-  std::vector<std::string> known = {"--help"};
+  usage_error(tool, command.name, fmt::format("{} has no flag {}", words, quoted(name)), hint_for_flag(tool, command, name));
+}
+
+/// What the parser says of a flag that is missing does not say what it is.
+std::string hint_for_missing(const Tool& tool, const Command& command, std::string_view problem) {
   for (const Flag& flag : command.flags)
-    if (not is_argument(flag))
-      for (const std::string& each : split(flag.name, ',')) known.push_back(each);
-  usage_error(tool, command.name, fmt::format("{} has no flag {}", words, quoted(name)), did_you_mean(name, known));
+    if (flag.required and problem == long_name(flag) + " is required") return fmt::format("{}: {}; see {} {} --help", with_value(flag), flag.doc, tool.name, command.name);
+  return "";
 }
 
 const Command* find_command(const Tool& tool, std::string_view name) {
@@ -99,7 +153,8 @@ void check_subcommand(const Tool& tool, int argc, const char* const* argv) {
   if (argc < 2) usage_error(tool, "", tool.name + ": what to do is missing", list);
   const std::string word = argv[1];
   if (word.starts_with('-') or find_command(tool, word) != nullptr) return;
-  const std::string hint = did_you_mean(word, names);
+  std::string hint = hint_for_other_name("command", word);
+  if (hint.empty()) hint = did_you_mean(word, names);
   usage_error(tool, "", fmt::format("{} cannot {}", tool.name, quoted(word)), hint.empty() ? list : hint);
 }
 
@@ -138,7 +193,7 @@ int parse_and_run(const Tool& tool, int argc, const char* const* argv) {
   } catch (const CLI::ParseError& problem) {
     if (problem.get_exit_code() == 0) return app.exit(problem);  // --help, --version
     refuse_extras(tool, command, parser->remaining());
-    usage_error(tool, command.name, problem.what());
+    usage_error(tool, command.name, problem.what(), hint_for_missing(tool, command, problem.what()));
   }
   refuse_extras(tool, command, parser->remaining());
   return command.run();

@@ -73,6 +73,29 @@ std::optional<std::vector<std::int64_t>> fit(const Shape& wanted, std::span<cons
   return at == rest.size() ? std::optional(result) : std::nullopt;
 }
 
+/// A row of numbers for each sample, where one number is wanted: the number of its class.
+bool has_one_hot_shape(const Feed& feed, const Array& array) {
+  return feed.kind == Feed::Kind::kTarget and not is_float(feed.dtype) and feed.shape.size() + 1 == array.shape().size();
+}
+
+/// What may be wrong with the shape of an array whose first axis is to be the sample.
+std::vector<std::string> shape_notes(const Feed& feed, const Array& array) {
+  const std::vector<std::int64_t>& shape = array.shape();
+  if (shape.empty() or feed.shape.empty()) return {};
+  const Shape wanted(feed.shape.begin() + 1, feed.shape.end());
+  std::vector<std::int64_t> row(shape.begin() + 1, shape.end());
+  if (shape.size() == feed.shape.size() and row.size() > 1) {  // images whose channels lie elsewhere
+    std::vector<std::int64_t> moved = row;
+    std::rotate(moved.begin(), moved.begin() + 1, moved.end());
+    if (fit(wanted, moved)) return {"its channels come first, and the model's last: numpy.moveaxis(x, 1, -1)"};
+    moved = row;
+    std::rotate(moved.begin(), moved.end() - 1, moved.end());
+    if (fit(wanted, moved)) return {"its channels come last, and the model's first: numpy.moveaxis(x, -1, 1)"};
+  }
+  if (fit(wanted, shape)) return {"this looks like one sample: numpy.expand_dims(x, 0) makes a data set of it"};
+  return {fmt::format("the first axis is the sample: a row of it is {}, and [{}] is wanted", shape_text(row), to_string(wanted))};
+}
+
 std::vector<std::pair<std::string, Array>> open_all(std::span<const DataSource> sources) {
   std::vector<std::pair<std::string, Array>> arrays;
   Diags diags;
@@ -143,6 +166,7 @@ void BoundArrays::match_names(const plan::Entry& entry, std::vector<std::pair<st
     if (feed == nullptr) {
       std::string hint = did_you_mean(name, names);
       if (is_target_word(name) and not has_target) hint = "no target is needed here: leave it out";
+      else if (name == "sample_weight") hint = "the plan takes no weights of samples: compile it with --set loss.sample_weights=true";
       else if (name == "x") hint = "x stands for the only input, and the model has several";
       std::vector<std::string> notes = {"it takes " + printable(join(names, ", "), 500)};
       if (not hint.empty()) notes.insert(notes.begin(), hint);
@@ -171,11 +195,11 @@ void BoundArrays::match_names(const plan::Entry& entry, std::vector<std::pair<st
 
 void BoundArrays::refuse_shape(const Feed& feed, const Array& array) const {
   std::vector<std::string> notes;
-  const bool one_label = feed.kind == Feed::Kind::kTarget and not is_float(feed.dtype) and feed.shape.size() + 1 == array.shape().size();
-  if (one_label) notes.emplace_back("are these one-hot vectors? The loss takes the number of the class: numpy.argmax(y, axis=-1)");
+  if (has_one_hot_shape(feed, array)) notes.emplace_back("are these one-hot vectors? The loss takes the number of the class: numpy.argmax(y, axis=-1)");
   if (options_.files and not options_.pre_batched and array.shape().size() == feed.shape.size() + 1)
     notes.emplace_back("if the first axis is the number of the batch, say --pre-batched");
   if (not options_.files and array.shape().size() + 1 == feed.shape.size()) notes.emplace_back("one sample is given where a batch is wanted: batch(n) makes batches");
+  if (notes.empty() and options_.files and not options_.pre_batched) notes = shape_notes(feed, array);
   if (notes.empty()) notes.emplace_back(options_.pre_batched ? "with --pre-batched the first axis is the number of the batch" : "the first axis is the sample");
   throw Error(Code::kDataShape,
               fmt::format("{} is {}, and {} takes {}{}", printable(array.label()), type_text(array), quoted(feed.name),
@@ -184,6 +208,7 @@ void BoundArrays::refuse_shape(const Feed& feed, const Array& array) const {
 }
 
 void BoundArrays::add_column(const Feed& feed, Array array) {
+  if (not can_convert(array.dtype(), feed.dtype) and has_one_hot_shape(feed, array) and not options_.pre_batched) refuse_shape(feed, array);
   if (not can_convert(array.dtype(), feed.dtype))
     throw Error(Code::kDataType,
                 fmt::format("{} holds {}, and {} takes {}; floats are never made integers", printable(array.label()), to_string(array.dtype()),
@@ -202,6 +227,9 @@ void BoundArrays::add_column(const Feed& feed, Array array) {
                                  shape_text(*row_shape), quoted(feed.name)));
   if (fixed_sizes and by_sample and not options_.pre_batched) fixed_batch_ = feed.shape[0].value();
   const auto factor = scale_.find(feed.name);
+  if (options_.files and array.dtype() == DType::kU8 and is_float(feed.dtype) and feed.kind == Feed::Kind::kModelInput and factor == scale_.end())
+    notes_.push_back(fmt::format("{} holds bytes, which {} gets as they are, 0 to 255; --set data.scale.{}=0.00392156862745098 makes them 0 to 1 (and =1 says that they are meant so)", printable(array.label()),
+                                 quoted(feed.name), printable(feed.name)));
   Converter converter(array.dtype(), feed.dtype, factor == scale_.end() ? 1 : factor->second);
   const std::int64_t row_elements = checked_element_count(*row_shape);
   columns_.push_back({feed, std::move(array), std::move(converter), by_sample, *row_shape, row_elements});

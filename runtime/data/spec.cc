@@ -114,18 +114,18 @@ std::vector<DataSource> parse_data(std::string_view flag, std::span<const std::s
   for (const std::string& item : items) {
     for (const std::string& piece : pieces_of(item)) {
       const std::size_t equals = piece.find('=');
-      if (equals == std::string::npos or equals == 0 or equals + 1 == piece.size()) {
+      if (equals == std::string::npos or trim(std::string_view(piece).substr(0, equals)).empty() or equals + 1 == piece.size()) {
         refuse(piece, "expected NAME=FILE", fmt::format("for example {} x=images.npy,y=labels.npy", flag));
         continue;
       }
       DataSource source;
-      source.name = piece.substr(0, equals);
+      source.name = std::string(trim(std::string_view(piece).substr(0, equals)));  // "x=a.npy, y=b.npy"
       split_path(piece.substr(equals + 1), &source);
       const auto kind = kind_of(source.path);
       source.kind = kind.value_or(FileKind::kNpy);
       if (not kind)
         refuse(piece, "the file's name does not tell what it is",
-               "known are .npy, .npz:KEY, IDX (*-ubyte, .idx, also .gz), .csv:COLUMNS, .safetensors:TENSOR, .tar:ENDING and .bin:DTYPE:SHAPE");
+               "known are .npy, .npz:KEY, IDX (*-ubyte, .idx, also .gz), .csv:COLUMNS, .safetensors:TENSOR, .tar:ENDING and .bin:DTYPE:SHAPE; pictures are not decoded: make one array of them (numpy.save)");
       else if (const PartRule* rule = broken_rule(source)) refuse(piece, rule->problem, rule->way_out);
       if (std::any_of(sources.begin(), sources.end(), [&](const DataSource& other) { return other.name == source.name; }))
         refuse(piece, fmt::format("{} is given twice", quoted(source.name)), "name each input once");

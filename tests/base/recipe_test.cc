@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/diag.h"
+#include "base/recipe_tables.h"
 #include "frontend/recipe_toml.h"
 
 namespace hone {
@@ -228,8 +231,12 @@ TEST(Recipe, JsonRoundTripKeepsEveryKey) {
     value.boolean = not value.boolean;
     value.integer += 3;
     value.number += number;
-    if (key.name != "train.convention") value.string += "\"x\n\xc3\xa9";
-    else value.string = "keras";
+    for (const RecipeRange& range : recipe_ranges())
+      if (range.key == key.name and std::isfinite(range.high)) value.number = range.low + (range.high - range.low) * 0.37;
+    value.string += "\"x\n\xc3\xa9";
+    for (const RecipeKind& kind : recipe_kinds())
+      if (kind.key == key.name) value.string = kind.name;
+    if (key.name == "train.convention") value.string = "keras";
     value.strings.push_back("[:, 0:80]");
     value.numbers["a.b"] = number / 3;
     key.set(recipe, value);
@@ -244,7 +251,8 @@ TEST(Recipe, JsonRoundTripKeepsEveryKey) {
 
 TEST(Recipe, DamagedJsonIsRefused) {
   for (const char* json : {"", "[]", "{", "{\"loss\":1}", "{\"loss\":{\"kind\":1}}", "{\"loss\":{\"knd\":\"mse\"}}", "{\"data\":{\"scale\":{\"x\":\"y\"}}}",
-                           "{\"metrics\":{\"list\":[1]}}"})
+                           "{\"metrics\":{\"list\":[1]}}", "{\"data\":{\"batch_size\":0}}", "{\"data\":{\"batch_size\":-3}}", "{\"data\":{\"shuffle_buffer\":-1}}", "{\"schedule\":{\"kind\":\"nope\"}}",
+                           "{\"schedule\":{\"warmup_steps\":-9223372036854775808}}", "{\"optimizer\":{\"learning_rate\":-1.0}}", "{\"loss\":{\"class_weights\":[1.0,-1.0]}}"})
     EXPECT_THROW(recipe_from_json(json), Error) << json;
 }
 

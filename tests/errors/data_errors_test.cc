@@ -66,6 +66,15 @@ const ErrorCase kCases[] = {
        f.write("cut.npy", f.read("x.npy").substr(0, 200));
      })},
     {"WrongShape", train("x=wide.npy,y=y.npy"), 4, {"HN-0302", "wide.npy is f32[10,5]", "\"x\" takes f32[N,4]"}, floats("wide.npy", {10, 5})},
+    {"OneSample", train("x=one.npy,y=y.npy"), 4, {"HN-0302", "one.npy is f32[4]", "one sample: numpy.expand_dims(x, 0)"}, floats("one.npy", {4})},
+    {"RowsOfAnotherLength", train("x=wide.npy,y=y.npy"), 4, {"HN-0302", "a row of it is [5], and [4] is wanted"}, floats("wide.npy", {10, 5})},
+    {"OneHotTargetsOfFloats", train("x=x.npy,y=onehot.npy"), 4, {"HN-0302", "onehot.npy is f32[10,3]", "one-hot", "argmax"}, floats("onehot.npy", {10, 3})},
+    {"WeightsOfSamplesThatThePlanHasNot",
+     train("x=x.npy,y=y.npy,sample_weight=w.npy"),
+     4,
+     {"HN-0306", "no input \"sample_weight\"", "--set loss.sample_weights=true"},
+     floats("w.npy", {10})},
+    {"Pictures", train("x=photo.png,y=y.npy"), 2, {"HN-0001", "photo.png", "pictures are not decoded", "numpy.save"}, write_mlp_plan},
     {"OneHotTargets", train("x=x.npy,y=onehot.npy"), 4, {"HN-0302", "onehot.npy is i64[10,3]", "one-hot", "argmax"}, plan_and([](const TempFolder& f) {
        write_npy(f / "onehot.npy", Tensor::zeros(DType::kI64, {10, 3}));
      })},

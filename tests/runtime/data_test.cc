@@ -18,7 +18,10 @@ namespace {
 
 using test::expect_error;
 using test::TempFolder;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 plan::Feed input(const std::string& name, DType dtype, Shape shape) {
   return {name, plan::Feed::Kind::kModelInput, dtype, std::move(shape), std::nullopt, std::nullopt};
@@ -169,9 +172,36 @@ TEST(BoundArrays, TakesOtherGroupingsOfTheAxesWithANote) {
   expect_error(Code::kDataShape, "takes f32[N,2,6]", [&] { BoundArrays(wide, pair_of(counted("x.npy", {2, 3, 4}), y()), options()); });
 }
 
+TEST(BoundArrays, HintsAtChannelsThatLieElsewhere) {
+  const auto y = [] { return array<std::int64_t>("y.npy", {2}, {0, 1}); };
+  const Dim n = Dim::symbol("N");
+  const auto refused = [&](Shape wanted, std::vector<std::int64_t> given, const char* hint) {
+    const plan::Entry entry = entry_with({input("image", DType::kF32, std::move(wanted)), labels(3)});
+    expect_error(Code::kDataShape, hint, [&] { BoundArrays(entry, pair_of(counted("x.npy", given), y()), options()); });
+  };
+  refused({n, 3, 8, 9}, {2, 8, 9, 3}, "numpy.moveaxis(x, -1, 1)");
+  refused({n, 8, 9, 3}, {2, 3, 8, 9}, "numpy.moveaxis(x, 1, -1)");
+  refused({n, 8, 9, 3}, {2, 8, 9, 4}, "a row of it is [8,9,4], and [8,9,3] is wanted");
+  refused({n, 8, 9, 3}, {8, 9, 3}, "one sample: numpy.expand_dims(x, 0)");
+}
+
+TEST(BoundArrays, NotesBytesThatNobodyScales) {
+  const auto notes = [](BindOptions with, DType wanted = DType::kF32) {
+    const auto entry = entry_with({input("image", wanted, {Dim::symbol("N"), 4}), labels(3)});
+    return BoundArrays(entry, pair_of(array<std::uint8_t>("x.npy", {2, 4}, {0, 51, 102, 255, 1, 2, 3, 4}), array<std::uint8_t>("y.npy", {2}, {0, 2})), std::move(with)).notes();
+  };
+  EXPECT_THAT(notes(options()), ElementsAre(AllOf(HasSubstr("x.npy holds bytes"), HasSubstr("--set data.scale.image=0.00392"))));
+  EXPECT_THAT(notes(options({{"image", 1 / 255.0}})), IsEmpty());
+  EXPECT_THAT(notes(options({{"image", 1}})), IsEmpty());
+  EXPECT_THAT(notes(options(), DType::kI64), IsEmpty()) << "ids";
+}
+
 TEST(BoundArrays, HintsAtOneHotLabels) {
   expect_error(Code::kDataShape, "one-hot", [] {
     BoundArrays(classifier(), pair_of(counted("x.npy", {2, 4}), array<std::int64_t>("y.npy", {2, 3}, {0, 0, 1, 0, 1, 0})), options());
+  });
+  expect_error(Code::kDataShape, "one-hot", [] {
+    BoundArrays(classifier(), pair_of(counted("x.npy", {2, 4}), array<float>("y.npy", {2, 3}, {0, 0, 1, 0, 1, 0})), options());
   });
 }
 

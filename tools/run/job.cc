@@ -96,6 +96,20 @@ std::unique_ptr<StepRunner> runner_for(Job& job) {
   return std::make_unique<ReplicaRunner>(job.replicas, job.plan.batch_symbol);
 }
 
+/// A key of the recipe that a flag of its own sets.
+struct KeyOfFlag {
+  std::string_view key, flag;
+};
+
+/// The same error, which names the flags that were given, not the keys that they stand for.
+Error said_of_flags(const Error& error, const std::vector<KeyOfFlag>& flags) {
+  std::vector<Diag> diags = error.diags();
+  for (Diag& diag : diags)
+    for (const KeyOfFlag& given : flags)
+      if (diag.loc.file == fmt::format("--set {}", given.key)) diag.loc.file = given.flag;
+  return Error(std::move(diags));
+}
+
 }  // namespace
 
 Job::Job(const Arguments& arguments, Communicator* processes)
@@ -152,11 +166,15 @@ Recipe recipe_for(const plan::Plan& plan, const Arguments& arguments, BatchFlag 
     if (own_training and (key.starts_with("optimizer.") or key.starts_with("schedule.")))
       throw Error(Code::kRecipeKey, fmt::format("{} is set, and the plan trains as its model says itself, which decides the learning rate", key), {},
                   {"compile the model with a recipe that has a loss and an optimizer, or change the model's training algorithm"});
-  if (arguments.epochs) add_override(changes, fmt::format("train.epochs={}", *arguments.epochs));
-  if (not arguments.batch.empty() and not(flag == BatchFlag::kNumberOrAuto and arguments.batch == kAuto)) add_override(changes, "data.batch_size=" + arguments.batch);
-  if (arguments.max_time) add_override(changes, fmt::format("train.max_seconds={}", *arguments.max_time));
-  if (arguments.seed) add_override(changes, fmt::format("train.seed={}", *arguments.seed));
-  return change_at_run_time(stored, changes);
+  std::vector<KeyOfFlag> flags;
+  const auto set = [&](const KeyOfFlag& given, const auto& value) { add_override(changes, fmt::format("{}={}", given.key, value)), flags.push_back(given); };
+  if (arguments.epochs) set({"train.epochs", "--epochs"}, *arguments.epochs);
+  if (not arguments.batch.empty() and not(flag == BatchFlag::kNumberOrAuto and arguments.batch == kAuto)) set({"data.batch_size", "--batch"}, arguments.batch);
+  if (arguments.max_time) set({"train.max_seconds", "--max-time"}, *arguments.max_time);
+  if (arguments.seed) set({"train.seed", "--seed"}, *arguments.seed);
+  try {
+    return change_at_run_time(stored, changes);
+  } catch (const Error& error) { throw said_of_flags(error, flags); }
 }
 
 const plan::Entry& entry_with_loss(const Job& job, const char* name) {
