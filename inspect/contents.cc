@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "formats/safetensors.h"
 #include "ir/parse.h"
+#include "runtime/plan/metadata.h"
 #include "runtime/train/checkpoint.h"
 
 namespace hone {
@@ -33,7 +34,8 @@ Contents model_contents(const std::string& path) {
 
 Contents plan_contents(const std::string& path) {
   Contents contents{.kind = Contents::Kind::kPlan, .path = path, .plan = plan::load(path)};
-  if (contents.plan->programs.empty()) return contents;
+  if (contents.plan->programs.empty())
+    throw plan::unsound_plan(fmt::format("{} has no program for any device", printable(path, 1000)));
   for (const plan::Persistent& persistent : contents.plan->programs[0].persistents)
     if (persistent.role != plan::Persistent::Role::kConstant) add_tensor(contents.tensors, persistent.name, persistent.initial);
   return contents;

@@ -131,7 +131,7 @@ Json describe(const Contents& contents, const DescribeOptions& options) {
   if (not contents.plan and not contents.model and not contents.graph) return description;
   const Graph graph = graph_of(contents, options.stage);
   description["graph"] = describe_graph(graph, sizes);
-  if (contents.plan and not contents.plan->programs.empty()) {
+  if (contents.plan) {
     description["weights"] = describe_weights(graph, *contents.plan);
     description["program"] = describe_program(*contents.plan, sizes);
     say_parts_and_categories(description);

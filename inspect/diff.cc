@@ -135,7 +135,6 @@ void compare_entries(const plan::Plan& a, const plan::Plan& b, std::int64_t batc
 void compare_plans(const plan::Plan& a, const plan::Plan& b, std::vector<Difference>& out) {
   const Texts recipe_a = flat(a.recipe_json), recipe_b = flat(b.recipe_json);
   compare_texts("recipe", recipe_a, recipe_b, out);
-  if (a.programs.empty() or b.programs.empty()) return;
   const auto batch = recipe_b.find("data.batch_size");
   compare_entries(a, b, batch == recipe_b.end() ? 32 : std::max(1LL, std::strtoll(batch->second.c_str(), nullptr, 10)), out);
 }

@@ -203,7 +203,7 @@ std::string summary_text(const Contents& contents, const DescribeOptions& option
     const std::string stage = default_stage(contents);
     const Graph graph = graph_of(contents, stage);
     add_arithmetic(graph, known.sizes, table);
-    if (const plan::Entry* entry = contents.plan->programs.empty() ? nullptr : contents.plan->programs[0].find(stage)) add_entry(*entry, graph, known.sizes, table);
+    if (const plan::Entry* entry = contents.plan->programs[0].find(stage)) add_entry(*entry, graph, known.sizes, table);
   } else {
     Graph expanded = model.clone();
     (void)expand(expanded);
@@ -211,7 +211,7 @@ std::string summary_text(const Contents& contents, const DescribeOptions& option
   }
   const std::int64_t batch = batch_of(contents, options);
   std::string text = table_text(model.name, layers_of(model), table) + totals_text(table, batch);
-  if (contents.plan and not contents.plan->programs.empty() and table.trains) text += memory_text(*contents.plan, batch, memory_limit);
+  if (contents.plan and table.trains) text += memory_text(*contents.plan, batch, memory_limit);
   return text;
 }
 

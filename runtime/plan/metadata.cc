@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/diag.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "runtime/plan/plan.pb.h"
@@ -167,26 +166,22 @@ proto::Entry write_entry(const Entry& entry) {
 
 // Reading
 
-[[noreturn]] void damaged(const std::string& what) {
-  throw Error(Code::kPlanFormat, what, {}, {"the plan is damaged, or its maker wrote it wrongly; compile the model again"});
-}
-
 DType read_dtype(const std::string& name) {
   const std::optional<DType> dtype = dtype_from_name(name);
-  if (not dtype) damaged(fmt::format("unknown element type {}", quoted(name)));
+  if (not dtype) throw unsound_plan(fmt::format("unknown element type {}", quoted(name)));
   return *dtype;
 }
 
 template <typename Enum>
 Enum read_enum(std::uint32_t value, Enum last, const char* what) {
-  if (value > static_cast<std::uint32_t>(last)) damaged(fmt::format("unknown {} {}", what, value));
+  if (value > static_cast<std::uint32_t>(last)) throw unsound_plan(fmt::format("unknown {} {}", what, value));
   return static_cast<Enum>(value);
 }
 
 Dim read_dim(const std::string& text) {
   try {
     return Dim::parse(text);
-  } catch (const Error&) { damaged(fmt::format("{} is not a size", quoted(text))); }
+  } catch (const Error&) { throw unsound_plan(fmt::format("{} is not a size", quoted(text))); }
 }
 
 template <typename Texts>
@@ -199,7 +194,7 @@ std::vector<Dim> read_dims(const Texts& texts) {
 template <typename Extents>
 void check_rank(const Extents& extents, const std::string& name) {
   if (static_cast<std::size_t>(extents.size()) > limits::kRank)
-    damaged(fmt::format("{} has {} axes; at most {} are possible", quoted(name), extents.size(), limits::kRank));
+    throw unsound_plan(fmt::format("{} has {} axes; at most {} are possible", quoted(name), extents.size(), limits::kRank));
 }
 
 Tensor read_initial(const proto::Persistent& message, const ReadBlob& read_blob) {
@@ -209,11 +204,11 @@ Tensor read_initial(const proto::Persistent& message, const ReadBlob& read_blob)
   std::int64_t count = 0;
   try {
     count = checked_element_count(shape);
-  } catch (const Error&) { damaged(fmt::format("the shape of {} is impossible", quoted(message.name()))); }
+  } catch (const Error&) { throw unsound_plan(fmt::format("the shape of {} is impossible", quoted(message.name()))); }
   const std::size_t bytes = static_cast<std::size_t>(count) * size_of(dtype);
   if (message.initial() == 0) return Tensor::zeros(dtype, std::move(shape));
   const std::span<const std::byte> blob = read_blob(message.initial());
-  if (blob.size() != bytes) damaged(fmt::format("{} takes {} bytes, but {} are stored", quoted(message.name()), bytes, blob.size()));
+  if (blob.size() != bytes) throw unsound_plan(fmt::format("{} takes {} bytes, but {} are stored", quoted(message.name()), bytes, blob.size()));
   return Tensor::copy(dtype, std::move(shape), blob);
 }
 
@@ -310,7 +305,7 @@ Step read_step(const proto::Step& message) {
       step.what = ReadSizesStep{message.read_sizes().buffer(), {message.read_sizes().symbols().begin(), message.read_sizes().symbols().end()}};
       break;
     case proto::Step::kRegion: step.what = read_region(message.region()); break;
-    case proto::Step::WHAT_NOT_SET: damaged("a step does nothing, or something unknown");
+    case proto::Step::WHAT_NOT_SET: throw unsound_plan("a step does nothing, or something unknown");
   }
   return step;
 }
@@ -340,6 +335,8 @@ Program read_program(const proto::Program& message, const ReadBlob& read_blob) {
 
 }  // namespace
 
+Error unsound_plan(const std::string& what) { return {Code::kPlanFormat, what, {}, {"the plan is damaged, or its maker wrote it wrongly; compile the model again"}}; }
+
 std::string write_metadata(const Plan& plan, const AddBlob& add_blob) {
   proto::Metadata message;
   message.set_model_name(plan.model_name);
@@ -367,7 +364,7 @@ std::string write_metadata(const Plan& plan, const AddBlob& add_blob) {
 
 Plan read_metadata(std::span<const std::byte> bytes, const ReadBlob& read_blob) {
   proto::Metadata message;
-  if (bytes.size() > limits::kProtobufBytes or not message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) damaged("the metadata cannot be read");
+  if (bytes.size() > limits::kProtobufBytes or not message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) throw unsound_plan("the metadata cannot be read");
   Plan plan;
   plan.model_name = message.model_name();
   plan.recipe_json = message.recipe_json();

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "base/diag.h"
 #include "runtime/plan/plan.h"
 
 namespace hone::plan {
@@ -15,6 +16,9 @@ namespace hone::plan {
 using AddBlob = std::function<std::uint32_t(std::span<const std::byte>)>;
 /// The bytes of a section; throws Error kPlanFormat when there is no such section, or it is not a blob.
 using ReadBlob = std::function<std::span<const std::byte>(std::uint32_t)>;
+
+/// kPlanFormat with a way out, for what no compiler writes.
+Error unsound_plan(const std::string& what);
 
 /// The same plan always gives the same bytes.
 std::string write_metadata(const Plan& plan, const AddBlob& add_blob);

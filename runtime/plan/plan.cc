@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
-#include "base/diag.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "runtime/plan/metadata.h"
 
 namespace hone::plan {
 namespace {
@@ -38,8 +38,7 @@ class EntryChecker {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw Error(Code::kPlanFormat, fmt::format("program {}, entry {}: {}", quoted(program_.target), quoted(entry_.name), what), {},
-                {"the plan is damaged, or its maker wrote it wrongly; compile the model again"});
+    throw unsound_plan(fmt::format("program {}, entry {}: {}", quoted(program_.target), quoted(entry_.name), what));
   }
 
   void collect_symbols() {
@@ -249,13 +248,12 @@ template <typename Items, typename Name>
 void check_distinct(const Items& items, const std::string& what, Name name_of) {
   std::set<std::string> names;
   for (const auto& item : items)
-    if (not names.insert(name_of(item)).second) throw Error(Code::kPlanFormat, fmt::format("two {} are called {}", what, quoted(name_of(item))));
+    if (not names.insert(name_of(item)).second) throw unsound_plan(fmt::format("two {} are called {}", what, quoted(name_of(item))));
 }
 
 void check_parts(const Program& program, const Persistent& persistent) {
   if (persistent.in_parts and persistent.role != Persistent::Role::kState)
-    throw Error(Code::kPlanFormat, fmt::format("program {}: {} is in parts, but no state", quoted(program.target), quoted(persistent.name)), {},
-                {"the plan is damaged, or its maker wrote it wrongly; compile the model again"});
+    throw unsound_plan(fmt::format("program {}: {} is in parts, but no state", quoted(program.target), quoted(persistent.name)));
 }
 
 void check_panels(const Program& program, const Persistent& persistent) {
@@ -263,9 +261,7 @@ void check_panels(const Program& program, const Persistent& persistent) {
   const auto& [axis, width] = *persistent.panels;
   const std::vector<std::int64_t>& shape = persistent.initial.shape();
   if (axis >= shape.size() or width <= 0 or shape[axis] % width != 0 or shape.size() == limits::kRank)
-    throw Error(Code::kPlanFormat,
-                fmt::format("program {}: {} of {} cannot lie in panels of {} along axis {}", quoted(program.target), quoted(persistent.name), shape_text(shape), width, axis),
-                {}, {"the plan is damaged, or its maker wrote it wrongly; compile the model again"});
+    throw unsound_plan(fmt::format("program {}: {} of {} cannot lie in panels of {} along axis {}", quoted(program.target), quoted(persistent.name), shape_text(shape), width, axis));
 }
 
 /// Whoever reads or writes the weight for others goes by this.
@@ -278,8 +274,7 @@ void check_narrowed(const Program& program, const Persistent& persistent) {
                          found->initial.shape() == std::vector{initial.shape()[axis]} and not found->narrowed and not found->panels;
   const bool fits = is_float(outside) and (initial.dtype() == DType::kI8 ? is_scaled and not persistent.in_parts : scales.empty() and is_float(initial.dtype()));
   if (not fits)
-    throw Error(Code::kPlanFormat, fmt::format("program {}: {} is kept as {} in a way that gives no weight", quoted(program.target), quoted(persistent.name), to_string(initial.dtype())), {},
-                {"the plan is damaged, or its maker wrote it wrongly; compile the model again"});
+    throw unsound_plan(fmt::format("program {}: {} is kept as {} in a way that gives no weight", quoted(program.target), quoted(persistent.name), to_string(initial.dtype())));
 }
 
 }  // namespace

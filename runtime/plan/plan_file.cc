@@ -156,7 +156,7 @@ class SectionReader {
   void read_header() {
     if (bytes_.size() < kMagic.size() or std::memcmp(bytes_.data(), kMagic.data(), kMagic.size()) != 0)
       throw Error(Code::kPlanFormat, fmt::format("{} is not a plan", path_), {},
-                  {"a plan is what hone-compile writes: hone-compile model.onnx -r train.toml -o model.hone"});
+                  {"a plan is what hone-compile writes: hone-compile model.onnx -r train.toml -o model.hone", "a trained model goes beside its plan: hone-run predict model.hone --weights trained.onnx"});
     if (bytes_.size() < sizeof(Header)) damaged(path_, "the file ends within its header");
     std::memcpy(&header_, bytes_.data(), sizeof(Header));
     if (header_.version != kFormatVersion)
@@ -226,7 +226,13 @@ Plan load(const std::string& path) {
     Plan plan = read_metadata(sections.metadata(), [&sections](std::uint32_t number) { return sections.blob(number); });
     check(plan);
     return plan;
-  } catch (const std::bad_alloc&) { throw Error(Code::kMemory, fmt::format("the weights of {} do not fit into memory", printable(path))); }
+  } catch (const std::bad_alloc&) {
+    throw Error(Code::kMemory, fmt::format("the weights of {} do not fit into memory", printable(path)));
+  } catch (const Error& error) {
+    std::vector<Diag> diags = error.diags();
+    for (Diag& diag : diags) diag.loc.file = printable(path, 1000);
+    throw Error(std::move(diags));
+  }
 }
 
 }  // namespace hone::plan

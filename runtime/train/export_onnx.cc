@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "runtime/plan/metadata.h"
 
 namespace hone {
 
@@ -36,10 +37,6 @@ TensorsByName named_tensors(onnx::ModelProto& model) {
 
 std::vector<std::int64_t> shape_of_proto(const onnx::TensorProto& tensor) { return {tensor.dims().begin(), tensor.dims().end()}; }
 
-Error damaged(const std::string& what) {
-  return {Code::kPlanFormat, what, {}, {"the plan is damaged, or its maker wrote it wrongly; compile the model again"}};
-}
-
 bool has_values(onnx::TensorProto& tensor) {
   const bool external = tensor.data_location() == onnx::TensorProto::EXTERNAL;
   return external or not tensor.raw_data().empty() or tensor.float_data_size() > 0 or tensor.int32_data_size() > 0 or tensor.int64_data_size() > 0 or
@@ -60,18 +57,18 @@ onnx::ModelProto trained_model(std::span<const std::byte> onnx_model, const plan
   for (const plan::Persistent& persistent : program.persistents) {
     if (not persistent.in_model) continue;
     const auto found = tensors.find(persistent.name);
-    if (found == tensors.end()) throw damaged(fmt::format("the model in the plan has no tensor {}", quoted(persistent.name)));
+    if (found == tensors.end()) throw plan::unsound_plan(fmt::format("the model in the plan has no tensor {}", quoted(persistent.name)));
     onnx::TensorProto& proto = *found->second;
     const auto dtype = dtype_of_onnx(proto.data_type());
     const Tensor value = read(persistent.name);
     const std::vector<std::int64_t> shape = shape_of_proto(proto);
     if (not dtype or checked_element_count(shape) != value.element_count())
-      throw damaged(fmt::format("the model in the plan has {} as {}{}, which {}{} cannot become", quoted(persistent.name), onnx_type_name(proto.data_type()),
+      throw plan::unsound_plan(fmt::format("the model in the plan has {} as {}{}, which {}{} cannot become", quoted(persistent.name), onnx_type_name(proto.data_type()),
                                 shape_text(shape), to_string(value.dtype()), shape_text(value.shape())));
     store_tensor(&proto, value.cast(*dtype).reshaped(shape));
   }
   for (const auto& [name, tensor] : tensors)
-    if (not has_values(*tensor) and not is_empty(*tensor)) throw damaged(fmt::format("the tensor {} of the model in the plan has no values", quoted(name)));
+    if (not has_values(*tensor) and not is_empty(*tensor)) throw plan::unsound_plan(fmt::format("the tensor {} of the model in the plan has no values", quoted(name)));
   return model;
 }
 

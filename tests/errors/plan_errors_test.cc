@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/philox.h"
+#include "runtime/plan/plan.h"
 #include "tests/errors/error_case.h"
 #include "tests/support/tools/run_tool.h"
 #include "tests/support/tools/small_files.h"
@@ -37,7 +38,29 @@ void with_another_model(const TempFolder& folder) {
   write_mlp_plan(folder);
 }
 
+/// The plan of write_mlp_plan() with something done to what it says.
+auto made_wrongly(std::function<void(plan::Plan&)> change) {
+  return [change](const TempFolder& folder) {
+    write_mlp_plan(folder);
+    plan::Plan plan = plan::load(folder / "mlp.hone");
+    change(plan);
+    plan::save(plan, folder / "mlp.hone");
+  };
+}
+
 const ErrorCase kCases[] = {
+    {"TwoEntriesOfOneName", kTrain, 10, {"HN-0501", "in mlp.hone", "two entries are called \"predict\"", "compile the model again"}, made_wrongly([](plan::Plan& plan) {
+       plan.programs[0].entries.push_back(*plan.programs[0].find(plan::kPredict));
+     })},
+    {"StepThatReadsNoBuffer", kTrain, 10, {"HN-0501", "in mlp.hone", "entry \"train_step\"", "buffer 99999"}, made_wrongly([](plan::Plan& plan) {
+       for (plan::Entry& entry : plan.programs[0].entries)
+         for (plan::Step& step : entry.steps)
+           if (auto* kernel = std::get_if<plan::KernelStep>(&step.what); kernel != nullptr and entry.name == plan::kTrainStep) kernel->buffers[0] = 99'999;
+     })},
+    {"ShownWithoutAProgram", "hone-dump mlp.hone --as onnx", 10, {"HN-0501", "mlp.hone has no program"}, made_wrongly([](plan::Plan& plan) { plan.programs.clear(); })},
+    {"StoredRecipeOfAbsurdNumbers", kTrain, 5, {"HN-0203", "data.batch_size is -3"}, made_wrongly([](plan::Plan& plan) {
+       plan.recipe_json.replace(plan.recipe_json.find("\"batch_size\": 4"), 15, "\"batch_size\": -3");
+     })},
     {"MissingFile", "hone-run train mpl.hone --train x=x.npy,y=y.npy --out trained.onnx", 7, {"HN-0401", "mpl.hone", "mlp.hone"}, write_mlp_plan},
     {"ModelInsteadOfPlan",
      "hone-run train mlp.onnx --train x=x.npy,y=y.npy --out trained.onnx",
