@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/cuda/ptxas.h"
+#include "backends/cuda/registers.h"
 #include "backends/library_rows.h"
 #include "backends/llvm/emit.h"
 #include "base/parallel.h"
@@ -21,6 +22,9 @@ std::vector<std::byte> bytes_of(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
   return {bytes.begin(), bytes.end()};
 }
+
+/// The latest of the GPUs that the PTX for the highest level is for, and since which release ptxas can say what becomes of it there.
+constexpr std::pair<const char*, int> kLatestGpu = {"sm_100", 1208};
 
 /// Sums are f32 whatever is multiplied; a GPU's f64 is for kernels.
 std::string is_narrow_enough(const Graph& graph, const Node& node) {
@@ -63,7 +67,12 @@ TargetCode CudaTarget::emit(std::span<const Kernel* const> kernels, const CodeLe
   std::vector<std::vector<std::byte>> cubins(levels.gpu.size());
   on_all_cores(levels.gpu.size(), [&](std::size_t i) {
     ptx[i] = compile_ptx(kernels, {.cpu = levels.gpu[i]});
-    if (ptxas) cubins[i] = assemble(*ptxas, ptx[i], levels.gpu[i]).cubin;
+    if (not ptxas) return;
+    std::vector<std::string> gpus = {levels.gpu[i]};
+    if (i + 1 == levels.gpu.size() and release_of(*ptxas) >= kLatestGpu.second) gpus.emplace_back(kLatestGpu.first);
+    Roomy roomy = without_spills(*ptxas, std::move(ptx[i]), gpus);
+    ptx[i] = std::move(roomy.ptx);
+    cubins[i] = std::move(roomy.assembled.cubin);
   });
   TargetCode code;
   for (std::size_t i = 0; i < levels.gpu.size(); ++i) {

@@ -76,11 +76,7 @@ int run(const std::vector<std::string>& arguments, int output) {
   return status;
 }
 
-bool is_new_enough(const std::string& ptxas) {
-  constexpr int kOldest = 1108;
-  const SharedFile version("version.txt");
-  return run({ptxas, "--version"}, version.descriptor()) == 0 and ptxas_release(version.read()) >= kOldest;
-}
+constexpr int kOldestRelease = 1108;
 
 }  // namespace
 
@@ -91,7 +87,7 @@ std::optional<std::string> find_ptxas() {
   folders.emplace_back("/usr/local/cuda/bin");
   for (const std::string& folder : folders) {
     std::string file = folder + "/ptxas";
-    if (not folder.empty() and access(file.c_str(), X_OK) == 0 and is_new_enough(file)) return file;
+    if (not folder.empty() and access(file.c_str(), X_OK) == 0 and release_of(file) >= kOldestRelease) return file;
   }
   return std::nullopt;
 }
@@ -105,6 +101,11 @@ int ptxas_release(std::string_view text) {
   const auto [dot, error] = std::from_chars(from, end, major);
   if (error != std::errc() or dot == end or *dot != '.' or std::from_chars(dot + 1, end, minor).ec != std::errc()) return 0;
   return major >= 0 and major < 1000 and minor >= 0 and minor < 100 ? 100 * major + minor : 0;
+}
+
+int release_of(const std::string& ptxas) {
+  const SharedFile version("version.txt");
+  return run({ptxas, "--version"}, version.descriptor()) == 0 ? ptxas_release(version.read()) : 0;
 }
 
 Assembled assemble(const std::string& ptxas, std::string_view ptx, const std::string& gpu) {

@@ -15,6 +15,9 @@ std::optional<std::string> find_ptxas();
 /// 1108 of what `ptxas --version` says ("Cuda compilation tools, release 11.8, V11.8.89"); 0 if it says nothing of the kind.
 int ptxas_release(std::string_view text);
 
+/// The same of a ptxas; 0 if it cannot be asked.
+int release_of(const std::string& ptxas);
+
 struct Assembled {
   std::vector<std::byte> cubin;
   std::string report;  ///< of `ptxas -v`: registers, shared memory and spills of each kernel

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cuda/ptxas.h"
+#include "backends/cuda/registers.h"
 #include "base/check.h"
 #include "tests/golden/ptx.h"
 
@@ -15,7 +16,31 @@ TEST(Ptx, ReleasesOfPtxasAreRead) {
   for (const char* text : {"", "release ", "release x", "release 13", "release 13.", "release 99999.1", "release -1.0"}) EXPECT_EQ(ptxas_release(text), 0) << text;
 }
 
-TEST(Ptx, AssemblesForEveryGpu) { expect_assembles("keras_fashion_mlp", Spills::kNone); }
+TEST(Ptx, AssemblesForEveryGpuWithoutSpills) { expect_assembles_without_spills("keras_fashion_mlp"); }
+
+TEST(Ptx, SpillsAreRead) {
+  const std::string report = R"(ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'exp_1' for 'sm_90'
+ptxas info    : Function properties for exp_1
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 32 registers, used 0 barriers
+ptxas info    : Compiling entry function 'conv_2' for 'sm_90'
+ptxas info    : Function properties for conv_2
+    16 bytes stack frame, 24 bytes spill stores, 20 bytes spill loads
+ptxas info    : Used 48 registers, used 1 barriers, 16 bytes cumulative stack size
+)";
+  EXPECT_THAT(spilling_kernels(report), ::testing::ElementsAre("conv_2"));
+  EXPECT_THAT(spilling_kernels(""), ::testing::IsEmpty());
+}
+
+TEST(Ptx, KernelsThatAreNamedAskForRegisters) {
+  const std::string ptx = ".version 7.8\n.visible .entry a_1(\n\t.param .u64 p\n)\n.maxntid 256, 1, 1\n{\n\tret;\n}\n.visible .entry a_10(\n)\n.maxntid 64, 1, 1\n{\n\tret;\n}\n";
+  EXPECT_EQ(with_blocks_at_a_time(ptx, {}), ptx);
+  std::string expected = ptx;
+  expected.insert(expected.find("\n{"), "\n.minnctapersm 2");
+  EXPECT_EQ(with_blocks_at_a_time(ptx, {{"a_1", 2}, {"a", 1}, {"a_100", 1}}), expected);
+  EXPECT_EQ(with_blocks_at_a_time("", {{"a", 1}}), "");
+}
 
 TEST(Ptx, SaysWhatPtxasRefuses) {
   const std::optional<std::string> ptxas = find_ptxas();
