@@ -8,6 +8,7 @@
 
 #include "backends/arithmetic.h"
 #include "backends/early_order.h"
+#include "backends/epilogues.h"
 #include "backends/explain.h"
 #include "backends/node_story.h"
 #include "backends/own_parts.h"
@@ -119,6 +120,7 @@ struct Scheduled {
   std::vector<plan::Entry> entries;
   std::map<std::string, StepNodes> nodes;  ///< of the graph of each entry that is called alone, by step
   std::vector<std::string> panels;  ///< how each weight lies that products read
+  std::vector<std::string> epilogues;  ///< which pairs of steps are one
   std::vector<std::string> shares;  ///< what replicas can share of the optimizer's states
   std::optional<LimitedProgram> limited;
 
@@ -135,7 +137,10 @@ std::set<std::string> called(const std::vector<plan::Entry>& entries) {
   for (const plan::Entry& entry : entries)
     for (const plan::Step& step : entry.steps) {
       if (const auto* call = std::get_if<plan::KernelStep>(&step.what)) symbols.insert(call->symbol);
-      else if (const auto* library = std::get_if<plan::LibraryStep>(&step.what); library != nullptr and library->own_kernel) symbols.insert(library->own_kernel->symbol);
+      else if (const auto* library = std::get_if<plan::LibraryStep>(&step.what)) {
+        if (library->own_kernel) symbols.insert(library->own_kernel->symbol);
+        if (library->epilogue) symbols.insert(library->epilogue->kernel.symbol);
+      }
       else if (const auto* region = std::get_if<plan::RegionStep>(&step.what)) symbols.merge(called(region->bodies));  // the verifier limits the depth
     }
   return symbols;
@@ -183,6 +188,15 @@ bool is_called_alone(std::string_view name) {
   return false;
 }
 
+/// Lines are told of entries that are called alone: those for replicas have much the same.
+void pair_in_all(Scheduled& scheduled) {
+  for (plan::Entry& entry : scheduled.entries) {
+    const auto nodes = scheduled.nodes.find(entry.name);
+    for (std::string& line : pair_epilogues(entry, scheduled.kernels, nodes == scheduled.nodes.end() ? nullptr : &nodes->second))
+      if (is_called_alone(entry.name) or entry.name == plan::replica_entry(plan::kTrainStep)) scheduled.epilogues.push_back(fmt::format("{}: {}", entry.name, line));
+  }
+}
+
 Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const CompileOptions& options, const Backend& backend, const std::vector<EntryGraph>& graphs) {
   const PassChoice& passes = options.passes;
   Scheduled scheduled;
@@ -214,6 +228,7 @@ Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTra
   if (backend.wants_panels() and passes.runs("panels")) scheduled.panels = lay_out_in_panels(scheduled.entries, scheduled.persistents.all(), scheduled.kernels);
   add_parts(scheduled.entries, recipe);
   scheduled.shares = share_updates(scheduled.entries, scheduled.persistents.all(), scheduled.kernels);
+  if (passes.runs("epilogues")) pair_in_all(scheduled);
   scheduled.kernels.keep(called(scheduled.entries));
   if (options.memory_limit) {
     scheduled.limited = fit_program(scheduled.entries, scheduled.persistents.all(), scheduled.kernels, batch_symbol_of(imported), *options.memory_limit);
@@ -353,7 +368,7 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
     if (backend == backends.front()) add_texts(plan.graphs, graphs, scheduled);
     plan.programs.push_back(program_of(scheduled, *backend, compiled.training, options));
     if (story) tell_entries(*story, graphs, *backend, plan.programs.back(), options.passes, batch_symbol_of(model.graph), recipe.data.batch_size);
-    if (options.explain and not story) compiled.why += explain(*backend, graphs, recipe, options.passes) + explain_weights(scheduled.panels) + explain_shares(scheduled.shares);
+    if (options.explain and not story) compiled.why += explain(*backend, graphs, recipe, options.passes) + explain_weights(scheduled.panels) + explain_epilogues(scheduled.epilogues) + explain_shares(scheduled.shares);
     if (options.explain and not story and scheduled.limited) compiled.why += explain_limit(*scheduled.limited);
     if (backend == backends.front()) compiled.limited = std::move(scheduled.limited);
   }

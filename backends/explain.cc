@@ -87,6 +87,8 @@ std::string listed(std::string_view heading, const std::vector<std::string>& lin
 
 std::string explain_weights(const std::vector<std::string>& lines) { return listed("how weights lie", lines); }
 
+std::string explain_epilogues(const std::vector<std::string>& lines) { return listed("calls that may do the next kernel's work as well, where a timing on the device says so", lines); }
+
 std::string explain_shares(const std::vector<std::string>& lines) { return listed("what --shard-optimizer can spare", lines); }
 
 }  // namespace hone

@@ -12,6 +12,9 @@ namespace hone {
 /// Of each entry: the row or kernel of each node and why not a faster one; in what precision it runs; how activations lie; what was fused, what was not and why; what is worked out again.
 std::string explain(const Target& target, const std::vector<EntryGraph>& entries, const Recipe& recipe, const PassChoice& passes);
 
+/// A line for each pair of steps that a device may make one (backends/epilogues.h).
+std::string explain_epilogues(const std::vector<std::string>& lines);
+
 /// How weights lie in memory: a line for each that products read.
 std::string explain_weights(const std::vector<std::string>& lines);
 

@@ -25,7 +25,10 @@ std::vector<double> operations_of(const plan::Entry& entry, const KernelSet& ker
   for (const plan::Step& step : entry.steps) {
     double& operations = list.emplace_back(0);
     if (const auto* kernel = std::get_if<plan::KernelStep>(&step.what)) operations = static_cast<double>(kernel->work.evaluate(sizes)) * arithmetic_share(kernels.find(kernel->symbol));
-    else if (const auto* library = std::get_if<plan::LibraryStep>(&step.what)) operations = library_operations(entry, *library, sizes);
+    else if (const auto* library = std::get_if<plan::LibraryStep>(&step.what)) {
+      operations = library_operations(entry, *library, sizes);
+      if (library->epilogue) operations += static_cast<double>(library->epilogue->kernel.work.evaluate(sizes)) * arithmetic_share(kernels.find(library->epilogue->kernel.symbol));
+    }
     else if (const auto* region = std::get_if<plan::RegionStep>(&step.what))
       for (const plan::Entry& body : region->bodies)  // the verifier limits the depth
         for (const double each : operations_of(body, kernels, sizes)) operations += each * static_cast<double>(region->trips.evaluate(sizes));

@@ -29,7 +29,10 @@ void renumber(plan::Step& step, Number number) {
     if (kernel) all(kernel->buffers);
   };
   if (auto* kernel = std::get_if<plan::KernelStep>(&step.what)) all(kernel->buffers);
-  else if (auto* library = std::get_if<plan::LibraryStep>(&step.what)) all(library->operands), all(library->results), own(library->own_kernel);
+  else if (auto* library = std::get_if<plan::LibraryStep>(&step.what)) {
+    all(library->operands), all(library->results), own(library->own_kernel);
+    if (library->epilogue) all(library->epilogue->kernel.buffers), all(library->epilogue->operands), all(library->epilogue->results);
+  }
   else if (auto* host = std::get_if<plan::HostStep>(&step.what)) all(host->operands), all(host->results);
   else if (auto* copy = std::get_if<plan::CopyStep>(&step.what)) one(copy->from), one(copy->to);
   else if (auto* reduce = std::get_if<plan::AllReduceStep>(&step.what)) all(reduce->buffers);

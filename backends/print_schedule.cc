@@ -29,7 +29,10 @@ struct StepPrinter {
   std::string operator()(const plan::KernelStep& step) const { return fmt::format("kernel {}({}) over {}{}", step.symbol, names_of(entry, step.buffers), step.own_part ? "its part of " : "", step.range.text()); }
   std::string operator()(const plan::LibraryStep& step) const {
     const std::string otherwise = step.own_kernel ? fmt::format(", or kernel {}", step.own_kernel->symbol) : "";
-    return fmt::format("call {}({}) -> {}{}", step.row, names_of(entry, step.operands), names_of(entry, step.results), otherwise);
+    const std::string call = fmt::format("call {}({}) -> {}{}", step.row, names_of(entry, step.operands), names_of(entry, step.results), otherwise);
+    if (not step.epilogue) return call;
+    const plan::LibraryStep::Epilogue& both = *step.epilogue;
+    return fmt::format("{}; then {}; or both as call {}({}) -> {}", call, (*this)(both.kernel), both.row, names_of(entry, both.operands), names_of(entry, both.results));
   }
   std::string operator()(const plan::HostStep& step) const { return fmt::format("host {}({}) -> {}", step.function, names_of(entry, step.operands), names_of(entry, step.results)); }
   std::string operator()(const plan::ReadSizesStep& step) const { return fmt::format("read {} from {}", fmt::join(step.symbols, ", "), name_of(entry, step.buffer)); }

@@ -49,6 +49,7 @@ std::optional<CallArithmetic> arithmetic_of(const plan::Entry& entry, const plan
   try {
     if (const auto* library = std::get_if<plan::LibraryStep>(&step.what)) {
       sum.flops = sum.operations = library_operations(entry, *library, costs.sizes);
+      if (const auto kernel = library->epilogue ? costs.table.of(library->epilogue->kernel, costs.sizes) : std::nullopt) sum.flops += kernel->flops, sum.operations += kernel->operations;
     } else if (const auto* region = std::get_if<plan::RegionStep>(&step.what)) {
       const double trips = region->kind == plan::RegionStep::Kind::kBranch ? 1 : static_cast<double>(region->trips.evaluate(costs.sizes));
       for (const plan::Entry& body : region->bodies) {  // plan::check limits the depth

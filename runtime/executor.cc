@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/diag.h"
 #include "base/tensor.h"
@@ -171,29 +172,41 @@ WatchedStep Executor::watched(std::uint32_t number, const BoundSegment& bound, s
   };
   if (const auto* kernel = std::get_if<plan::KernelStep>(&watched.step->what)) {
     for (std::size_t i = 0; i < kernel->buffers.size(); ++i) add(kernel->buffers[i], i >= kernel->read_only);
+  } else if (const auto* library = std::get_if<plan::LibraryStep>(&watched.step->what); library != nullptr and library->epilogue) {  // what is handed on may not be there
+    for (const std::int64_t operand : library->epilogue->operands) add(static_cast<std::uint64_t>(operand), false);
+    for (const std::uint32_t result : library->epilogue->results) add(result, true);
   } else {
     plan::for_each_buffer(*watched.step, [&](std::uint64_t buffer, plan::Access access) { add(buffer, access != plan::Access::kRead); });
   }
   return watched;
 }
 
+/// A step may be a call and a kernel: it is looked at before the one and after the other.
 void Executor::execute_watched(BoundSegment& bound) {
-  const auto look = [&](std::uint32_t step, const auto& run) {
-    std::deque<std::vector<std::byte>> downloaded;
-    watcher_->before(watched(step, bound, downloaded));
-    run();
-    watcher_->after(watched(step, bound, downloaded));
+  struct Piece {
+    std::uint32_t step;
+    std::function<void()> run;
   };
+  std::vector<Piece> pieces;
   for (std::size_t i = 0; i < bound.steps.size(); ++i) {
     if (const auto* run = std::get_if<KernelRun>(&bound.steps[i])) {
-      for (const BoundKernel& kernel : run->kernels) look(kernel.step, [&] { state_.device != nullptr ? state_.device->run(kernel) : execute_piece(kernel, {0, kernel.range}); });
+      for (const BoundKernel& kernel : run->kernels)
+        pieces.push_back({kernel.step, [&] { state_.device != nullptr ? state_.device->run(kernel) : execute_piece(kernel, {0, kernel.range}); }});
       continue;
     }
     if (std::holds_alternative<BoundWait>(bound.steps[i])) continue;
-    look(bound.step_numbers[i], [&] {
-      std::visit([this](auto& what) { execute(what); }, bound.steps[i]);
-      end_exchanges();
-    });
+    pieces.push_back({bound.step_numbers[i], [this, &what = bound.steps[i]] {
+                        std::visit([this](auto& each) { execute(each); }, what);
+                        end_exchanges();
+                      }});
+  }
+  std::deque<std::vector<std::byte>> downloaded;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const bool begins = i == 0 or pieces[i - 1].step != pieces[i].step, ends = i + 1 == pieces.size() or pieces[i + 1].step != pieces[i].step;
+    if (begins) downloaded.clear();
+    if (begins) watcher_->before(watched(pieces[i].step, bound, downloaded));
+    pieces[i].run();
+    if (ends) watcher_->after(watched(pieces[i].step, bound, downloaded));
   }
 }
 

@@ -16,6 +16,7 @@
 #include "base/tensor.h"
 #include "base/text.h"
 #include "runtime/device/host_memory.h"
+#include "runtime/call_and_kernel.h"
 #include "runtime/library/arena.h"
 #include "runtime/library/step_spec.h"
 
@@ -136,7 +137,9 @@ class Preparer {
                                               shape_text(view.type.shape)));
   }
 
-  void add_step(const plan::KernelStep& step, const std::string& origin) {
+  void add_step(const plan::KernelStep& step, const std::string& origin) { add_kernel(bound_kernel(step, origin)); }
+
+  BoundKernel bound_kernel(const plan::KernelStep& step, const std::string& origin) {
     const LoadedKernel& loaded = kernels_.at(step.symbol);
     BoundKernel kernel{.function = loaded.function,
                        .on_device = loaded.on_device,
@@ -147,7 +150,20 @@ class Preparer {
     HONE_CHECK(kernel.range >= 0, fmt::format("kernel \"{}\" of \"{}\" runs over {} points", step.symbol, origin, kernel.range));
     for (const Dim& size : step.sizes) kernel.sizes.push_back(size.evaluate(sizes_));
     if (step.own_part) keep_own_part(kernel);
-    add_kernel(std::move(kernel));
+    kernel.step = static_cast<std::uint32_t>(number_);
+    kernel.arguments.resize(kernel.buffers.size());
+    if (kernel.on_device != nullptr) say_what_is_there(kernel);
+    return kernel;
+  }
+
+  void say_what_is_there(BoundKernel& kernel) const {
+    for (const std::uint32_t buffer : kernel.buffers) {
+      const plan::Buffer& root = entry_.buffers[bound_->buffers[buffer].root];
+      const bool is_persistent = root.storage == plan::Buffer::Storage::kPersistent;
+      const Held there = is_persistent ? worker_.held[root.index] : Held{0, bound_->buffers[buffer].bytes};
+      kernel.bytes.push_back(there.size());
+      kernel.skipped.push_back(there.begin);
+    }
   }
 
   void keep_own_part(BoundKernel& kernel) const {
@@ -162,14 +178,6 @@ class Preparer {
     if (kernel.range == 0) return;
     kernel.step = static_cast<std::uint32_t>(number_);
     kernel.arguments.resize(kernel.buffers.size());
-    if (kernel.on_device != nullptr)
-      for (const std::uint32_t buffer : kernel.buffers) {
-        const plan::Buffer& root = entry_.buffers[bound_->buffers[buffer].root];
-        const bool is_persistent = root.storage == plan::Buffer::Storage::kPersistent;
-        const Held there = is_persistent ? worker_.held[root.index] : Held{0, bound_->buffers[buffer].bytes};
-        kernel.bytes.push_back(there.size());
-        kernel.skipped.push_back(there.begin);
-      }
     if (bound_->steps.empty() or not std::holds_alternative<KernelRun>(bound_->steps.back())) bound_->steps.emplace_back(KernelRun{});
     std::get<KernelRun>(bound_->steps.back()).kernels.push_back(std::move(kernel));
   }
@@ -186,18 +194,44 @@ class Preparer {
     bound_->steps.emplace_back(std::move(library));
   }
 
-  /// By the device's library, or else by the program's own kernel.
+  /// By the device's library, or else by the program's own kernel; and the kernel behind it, where the library does not do that in the same call.
   void add_on_device(const plan::LibraryStep& step, const LibrarySpec& spec, const std::string& origin) {
     const LibraryRow& row = *find_library_row(step.row);
     std::unique_ptr<DeviceCall> call;
-    if (not has_empty_tensor(row, spec) and is_aligned_for_libraries(step) and worker_.device->why_no_library(row).empty()) call = worker_.device->make_call(row, spec);
-    if (call == nullptr) return add_step(*step.own_kernel, origin);
+    if (can_be_called(row, step, spec)) call = worker_.device->make_call(row, spec);
+    if (call != nullptr and step.epilogue and add_with_epilogue(step, *call, origin)) return;
+    if (call == nullptr) add_step(*step.own_kernel, origin);
+    else add_call(std::move(call), step.operands, step.results);
+    if (step.epilogue) add_step(step.epilogue->kernel, origin);
+  }
+
+  template <typename Call>
+  bool can_be_called(const LibraryRow& row, const Call& call, const LibrarySpec& spec) const {
+    return not has_empty_tensor(row, spec) and is_aligned_for_libraries(call) and worker_.device->why_no_library(row).empty();
+  }
+
+  void add_call(std::unique_ptr<DeviceCall> call, const std::vector<std::int64_t>& operands, const std::vector<std::uint32_t>& results) {
     scratch_bytes_ = std::max(scratch_bytes_, call->scratch_bytes());
-    bound_->steps.emplace_back(BoundLibrary{.on_device = std::move(call), .operands = step.operands, .results = step.results});
+    bound_->steps.emplace_back(BoundLibrary{.on_device = std::move(call), .operands = operands, .results = results});
+  }
+
+  /// Where one call does both faster than `call` and the kernel.
+  bool add_with_epilogue(const plan::LibraryStep& step, DeviceCall& call, const std::string& origin) {
+    const plan::LibraryStep::Epilogue& epilogue = *step.epilogue;
+    const LibraryRow& row = *find_library_row(epilogue.row);
+    const LibrarySpec spec = library_spec(epilogue, sizes_, [this](std::uint32_t buffer) { return bound_->buffers[buffer].type; });
+    const BoundKernel kernel = bound_kernel(epilogue.kernel, origin);
+    if (kernel.range == 0 or not can_be_called(row, epilogue, spec)) return false;
+    CallAndKernel apart(*worker_.device, call, step, kernel, bound_->buffers[step.results[0]].bytes);
+    std::unique_ptr<DeviceCall> both = worker_.device->make_faster_call(row, spec, apart);
+    if (both == nullptr) return false;
+    add_call(std::move(both), epilogue.operands, epilogue.results);
+    return true;
   }
 
   /// A slice of what a loop scans or stacks lies wherever the slices before it end.
-  bool is_aligned_for_libraries(const plan::LibraryStep& step) const {
+  template <typename Call>
+  bool is_aligned_for_libraries(const Call& step) const {
     if (not worker_.in_body) return true;
     const auto is_outside = [this](std::uint32_t buffer) {
       const std::uint32_t root = bound_->buffers[buffer].root;
@@ -405,9 +439,16 @@ void check_entry(const plan::Entry& entry, const LoadedCode& code, Device* devic
       if (row == nullptr or row->device_library.empty() != (device == nullptr)) missing("library row", library->row, step);
       if (device == nullptr) continue;
       if (not library->own_kernel) missing("kernel", "in place of " + library->row, step);
-      LoadedKernel& loaded = kernels[library->own_kernel->symbol];
-      if (not loaded.is_there()) loaded.on_device = device->find(library->own_kernel->symbol);
-      if (not loaded.is_there()) missing("kernel", library->own_kernel->symbol, step);
+      const auto require = [&](const std::string& symbol) {
+        LoadedKernel& loaded = kernels[symbol];
+        if (not loaded.is_there()) loaded.on_device = device->find(symbol);
+        if (not loaded.is_there()) missing("kernel", symbol, step);
+      };
+      require(library->own_kernel->symbol);
+      if (not library->epilogue) continue;
+      require(library->epilogue->kernel.symbol);
+      const LibraryRow* both = find_library_row(library->epilogue->row);
+      if (both == nullptr or both->device_library != row->device_library) missing("library row", library->epilogue->row, step);
     } else if (const auto* host = std::get_if<plan::HostStep>(&step.what)) {
       if (find_host_function(host->function) == nullptr) missing("host function", host->function, step);
     } else if (const auto* region = std::get_if<plan::RegionStep>(&step.what)) {

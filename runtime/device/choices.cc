@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/diag.h"
 #include "base/files.h"
+#include "base/tensor.h"
 #include "base/text.h"
 
 namespace hone {
@@ -22,6 +23,19 @@ constexpr int kChoicesFormat = 1;
 constexpr std::uint64_t kMostBytesOfChoices = std::uint64_t{16} << 20;
 constexpr int kTries = 3, kMostRepeats = 20;
 constexpr double kMicrosecondsOfATry = 500;
+constexpr std::size_t kMostBytesLookedAt = std::size_t{1} << 16;
+constexpr const char* kRival = "apart";
+
+/// What takes the place of one of them.
+class Borrowed final : public DeviceCall {
+ public:
+  explicit Borrowed(DeviceCall& call) : call_(call) {}
+  std::size_t scratch_bytes() const override { return call_.scratch_bytes(); }
+  void put(Stream stream, std::span<const std::byte* const> operands, std::span<std::byte* const> results, std::byte* scratch) override { call_.put(stream, operands, results, scratch); }
+
+ private:
+  DeviceCall& call_;
+};
 
 std::size_t bytes_of(const TensorType& type) { return checked_multiply(static_cast<std::size_t>(checked_element_count(type.shape)), size_of(type.dtype), "a tensor"); }
 
@@ -55,6 +69,25 @@ struct CallTimer::Memory {
   std::byte* scratch = nullptr;
 };
 
+/// A NaN is a NaN to every float type where all its bits are set.
+bool CallTimer::keeps_nans(const Candidate& candidate, const LibrarySpec& spec, const Memory& memory) {
+  if (not candidate.keeps_nans_of) return true;
+  const std::size_t operand = *candidate.keeps_nans_of;
+  const std::vector<std::byte> nans(bytes_of(*spec.operands[operand]), std::byte{0xff});
+  const TensorType& result = spec.results[0];
+  std::vector<std::byte> found(std::min(bytes_of(result), kMostBytesLookedAt));
+  try {
+    device_.copy_in(stream_, const_cast<std::byte*>(memory.operands[operand]), nans.data(), nans.size());
+    candidate.call->put(stream_, memory.operands, memory.results, memory.scratch);
+    device_.copy_out(stream_, found.data(), memory.results[0], found.size());
+    device_.synchronize(stream_);
+  } catch (const Error&) { return false; }
+  const Tensor seen = Tensor::copy(result.dtype, {static_cast<std::int64_t>(found.size() / size_of(result.dtype))}, found);
+  for (std::int64_t i = 0; i < seen.element_count(); ++i)
+    if (not std::isnan(seen.at(i))) return false;
+  return true;
+}
+
 /// Of one of `repeats`.
 double CallTimer::microseconds(DeviceCall& call, const Memory& memory, int repeats) {
   device_.record_time(begin_, stream_);
@@ -81,7 +114,7 @@ std::optional<std::vector<std::optional<double>>> CallTimer::time(const LibraryS
   try {
     const Memory memory(device_, spec, scratch);
     std::vector<std::optional<double>> times;
-    for (const Candidate& candidate : candidates) times.push_back(least(*candidate.call, memory));
+    for (const Candidate& candidate : candidates) times.push_back(keeps_nans(candidate, spec, memory) ? least(*candidate.call, memory) : std::nullopt);
     return times;
   } catch (const Error& error) {
     if (error.diags().front().code != Code::kMemory) throw;
@@ -140,6 +173,14 @@ std::unique_ptr<DeviceCall> Choices::choose(Device& device, const std::string& q
   choices_[question] = {candidates[*best].name, *(*times)[*best]};
   write();
   return std::move(candidates[*best].call);
+}
+
+std::unique_ptr<DeviceCall> Choices::choose_over(DeviceCall& rival, Device& device, const std::string& question, const LibrarySpec& spec, std::vector<Candidate> candidates) {
+  if (candidates.empty() or by_ == By::kRule) return nullptr;
+  candidates.insert(candidates.begin(), {kRival, std::make_unique<Borrowed>(rival)});
+  const DeviceCall* const borrowed = candidates.front().call.get();
+  std::unique_ptr<DeviceCall> chosen = choose(device, question, spec, std::move(candidates));
+  return chosen.get() == borrowed ? nullptr : std::move(chosen);
 }
 
 }  // namespace hone

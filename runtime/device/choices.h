@@ -17,6 +17,8 @@ namespace hone {
 struct Candidate {
   std::string name;
   std::unique_ptr<DeviceCall> call;
+  /// Number of an operand whose NaNs must come through to all of the first result: seen to before it is taken, where the library does not promise it.
+  std::optional<std::size_t> keeps_nans_of = {};
 };
 
 /// Times calls on a device, in a stream of its own.
@@ -30,6 +32,7 @@ class CallTimer {
 
  private:
   struct Memory;
+  bool keeps_nans(const Candidate& candidate, const LibrarySpec& spec, const Memory& memory);
   double microseconds(DeviceCall& call, const Memory& memory, int repeats);
   std::optional<double> least(DeviceCall& call, const Memory& memory);
 
@@ -59,6 +62,8 @@ class Choices {
   /// The chosen one; null if there is none. `question` says all on which the answer depends: the device's model, the library and its version, the call with its sizes. Candidates that fail when they are tried are not
   /// taken. Where the device has no memory to try them the first one is, and nothing is remembered.
   std::unique_ptr<DeviceCall> choose(Device& device, const std::string& question, const LibrarySpec& spec, std::vector<Candidate> candidates);
+  /// The same where `rival` does what they do and comes first: null where it is taken.
+  std::unique_ptr<DeviceCall> choose_over(DeviceCall& rival, Device& device, const std::string& question, const LibrarySpec& spec, std::vector<Candidate> candidates);
 
  private:
   NamedChoices read();

@@ -30,7 +30,8 @@ struct Heuristic {
 inline constexpr int kF32 = 0, kF16 = 2, kBF16 = 14;                                                                  // cudaDataType
 inline constexpr int kComputeF32 = 68, kComputeTf32 = 77;                                                              // cublasComputeType_t: f32 as it is, or its factors as TF32
 inline constexpr int kTransposed = 1;                                                                                 // cublasOperation_t
-inline constexpr int kDescTransA = 3, kDescTransB = 4;                                                                // cublasLtMatmulDescAttributes_t
+inline constexpr int kDescTransA = 3, kDescTransB = 4, kDescEpilogue = 7, kDescBiasPointer = 8, kDescBiasType = 26;     // cublasLtMatmulDescAttributes_t
+inline constexpr std::uint32_t kEpilogueBias = 4, kEpilogueReluBias = 6, kEpilogueBiasGradA = 256, kEpilogueBiasGradB = 512;  // cublasLtEpilogue_t
 inline constexpr int kLayoutBatchCount = 5, kLayoutBatchStride = 6;                                                   // cublasLtMatrixLayoutAttribute_t
 inline constexpr int kMaxWorkspace = 1, kReductionSchemes = 3, kAlignmentA = 5, kAlignmentB = 6, kAlignmentC = 7, kAlignmentD = 8;  // cublasLtMatmulPreferenceAttributes_t
 inline constexpr std::uint32_t kReductionInComputeType = 2;                                                           // cublasLtReductionScheme_t

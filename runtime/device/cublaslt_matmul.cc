@@ -64,6 +64,8 @@ std::vector<Heuristic> algorithms_for(const Library& library, Handle handle, con
   return found;
 }
 
+bool is_gradient(Product::Epilogue epilogue) { return epilogue == Product::Epilogue::kBiasGradOfA or epilogue == Product::Epilogue::kBiasGradOfB; }
+
 /// An algorithm's own words for itself.
 std::string name_of(const Algorithm& algorithm) {
   std::string name = "algorithm";
@@ -81,6 +83,7 @@ class MatmulCall final : public DeviceCall {
   void put(Stream stream, std::span<const std::byte* const> operands, std::span<std::byte* const> results, std::byte* scratch) override {
     constexpr float kOne = 1, kZero = 0;
     const cuda::StreamHandle handle = use_(stream);
+    if (product_.epilogue != Product::Epilogue::kNone) descriptors_->set_vector(is_gradient(product_.epilogue) ? results[1] : operands[2]);
     const auto width = static_cast<std::int64_t>(size_of(product_.operands)), result_width = static_cast<std::int64_t>(size_of(product_.result));
     for (const Product::Offsets& at : product_.calls) {
       const std::byte *a = operands[0] + at.a * width, *b = operands[1] + at.b * width;
@@ -110,6 +113,9 @@ Product product_of(const LibrarySpec& spec) {
   product.ta = attribute_or(spec, "ta", 0) != 0;
   product.tb = attribute_or(spec, "tb", 0) != 0;
   product.k = a[a.size() - (product.ta ? 2 : 1)];
+  using Epilogue = Product::Epilogue;
+  if (spec.operands.size() > 2) product.epilogue = attribute_or(spec, "relu", 0) != 0 ? Epilogue::kReluBias : Epilogue::kBias, product.vector = spec.operands[2]->dtype;
+  if (spec.results.size() > 1) product.epilogue = attribute_or(spec, "of", 0) != 0 ? Epilogue::kBiasGradOfB : Epilogue::kBiasGradOfA, product.vector = spec.results[1].dtype;
   HONE_CHECK(b[b.size() - (product.tb ? 1 : 2)] == product.k, "a product over sums of different lengths");
   std::vector<Axes> groups = leading_axes(a, b, y);
   if (not groups.empty() and groups.front().in_a and not groups.front().in_b and not product.ta) {
@@ -143,6 +149,14 @@ Descriptors::Descriptors(const Library& library, const Product& product) : libra
   };
   transpose(kDescTransA, product.tb);
   transpose(kDescTransB, product.ta);
+  if (product.epilogue != Product::Epilogue::kNone) {
+    constexpr std::uint32_t kEpilogues[] = {0, kEpilogueBias, kEpilogueReluBias, kEpilogueBiasGradB, kEpilogueBiasGradA};  // b is the library's A
+    const std::uint32_t epilogue = kEpilogues[static_cast<std::size_t>(product.epilogue)];
+    const int type = type_of(product.vector);
+    check(library_.desc_set(matmul, kDescEpilogue, &epilogue, sizeof(epilogue)), "cublasLtMatmulDescSetAttribute");
+    check(library_.desc_set(matmul, kDescBiasType, &type, sizeof(type)), "cublasLtMatmulDescSetAttribute");
+    set_vector(reinterpret_cast<const std::byte*>(kLibraryAlignment));  // algorithms are chosen for an address like those to come
+  }
   // What lies as rows of so many elements is columns of so many to the library.
   first = product.tb ? layout(product.operands, product.k, product.n, product.batch, product.stride_b) : layout(product.operands, product.n, product.k, product.batch, product.stride_b);
   second = product.ta ? layout(product.operands, product.m, product.k, product.batch, product.stride_a) : layout(product.operands, product.k, product.m, product.batch, product.stride_a);
@@ -164,14 +178,19 @@ Layout Descriptors::layout(DType dtype, std::int64_t rows, std::int64_t columns,
   return made;
 }
 
+void Descriptors::set_vector(const std::byte* vector) const { check(library_.desc_set(matmul, kDescBiasPointer, &vector, sizeof(vector)), "cublasLtMatmulDescSetAttribute"); }
+
 void Descriptors::check(Status status, const char* call) const { HONE_CHECK(status == 0, fmt::format("{} says {}", call, library_.text(status))); }
 
 std::vector<Candidate> make_matmuls(const Library& library, Handle handle, const LibrarySpec& spec, const cuda::UseStream& use, int most) {
   const Product product = product_of(spec);
+  const bool has_epilogue = product.epilogue != Product::Epilogue::kNone;
+  if (has_epilogue and (product.batch > 1 or product.calls.size() > 1)) return {};
+  const auto keeps_nans_of = product.epilogue == Product::Epilogue::kReluBias ? std::optional<std::size_t>(2) : std::nullopt;  // its relu may be a max that prefers numbers
   const auto descriptors = std::make_shared<const Descriptors>(library, product);
   std::vector<Candidate> candidates;
   for (const Heuristic& algorithm : algorithms_for(library, handle, product, *descriptors, device_scratch(spec), most))
-    candidates.push_back({name_of(algorithm.algorithm), std::make_unique<MatmulCall>(library, handle, product, descriptors, algorithm, use)});
+    candidates.push_back({name_of(algorithm.algorithm), std::make_unique<MatmulCall>(library, handle, product, descriptors, algorithm, use), keeps_nans_of});
   return candidates;
 }
 

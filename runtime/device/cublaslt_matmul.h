@@ -22,9 +22,19 @@ struct Product {
     friend bool operator==(const Offsets&, const Offsets&) = default;
   };
   std::vector<Offsets> calls = {{}};
+  /// What the library does besides, with a vector: of n elements, but for kBiasGradOfA, where it has m.
+  enum class Epilogue : std::uint8_t {
+    kNone,
+    kBias,         ///< adds it to each row of y
+    kReluBias,     ///< and then takes max(0, y)
+    kBiasGradOfA,  ///< makes it the sum of a over k
+    kBiasGradOfB,  ///< of b
+  };
+  Epilogue epilogue = Epilogue::kNone;
+  DType vector = DType::kF32;
 };
 
-/// Leading axes that belong together become one: rows of all batches are rows of one matrix where b is the same for all; else the innermost ones are a batch with a stride, and what is left are calls.
+/// Of a spec of cublaslt.matmul, cublaslt.matmul_bias or cublaslt.matmul_bias_grad. Leading axes that belong together become one: rows of all batches are rows of one matrix where b is the same for all; else the innermost ones are a batch with a stride, and what is left are calls.
 Product product_of(const LibrarySpec& spec);
 
 /// What the library is told of a product. It counts by columns, so it is told of y^T = b^T a^T.
@@ -36,6 +46,9 @@ class Descriptors {
   Descriptors(const Descriptors&) = delete;
   Descriptors& operator=(const Descriptors&) = delete;
 
+  /// Where the epilogue's vector lies, for the calls to come.
+  void set_vector(const std::byte* vector) const;
+
   MatmulDesc matmul = nullptr;
   Layout first = nullptr, second = nullptr, result = nullptr;  ///< b, a and y
 
@@ -46,7 +59,7 @@ class Descriptors {
   const Library& library_;
 };
 
-/// The library's algorithms for it that take no more scratch than device_scratch(), the best recommended first; at most so many, and none if it has none. Library, handle and what `use` needs outlive them.
+/// The library's algorithms for it that take no more scratch than device_scratch(), the best recommended first; at most so many, and none if it has none, or if a product with an epilogue is more than one matrix. Library, handle and what `use` needs outlive them.
 std::vector<Candidate> make_matmuls(const Library& library, Handle handle, const LibrarySpec& spec, const cuda::UseStream& use, int most);
 
 }  // namespace hone::cublaslt

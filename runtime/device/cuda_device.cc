@@ -17,6 +17,8 @@ namespace {
 
 /// Blocks a processor of the GPU is worth: more would only begin later.
 constexpr std::int64_t kBlocksPerProcessor = 16;
+/// So many of a library's recommendations are timed.
+constexpr int kTriedCalls = 6;
 
 cuda::Address address(const void* memory) { return reinterpret_cast<cuda::Address>(memory); }
 
@@ -143,14 +145,23 @@ std::string CudaDevice::choose_by_timing(const std::string& file) {
 }
 
 std::unique_ptr<DeviceCall> CudaDevice::make_call(const LibraryRow& row, const LibrarySpec& spec) {
-  constexpr int kTried = 6;
   (void)here();
-  std::vector<Candidate> candidates = calls_->make(row, spec, choices_ == nullptr ? 1 : kTried);
+  std::vector<Candidate> candidates = calls_->make(row, spec, choices_ == nullptr ? 1 : kTriedCalls);
   if (candidates.empty()) return nullptr;
   if (choices_ == nullptr) return std::move(candidates.front().call);
+  return choices_->choose(*this, question_of(row, spec), spec, std::move(candidates));
+}
+
+std::unique_ptr<DeviceCall> CudaDevice::make_faster_call(const LibraryRow& row, const LibrarySpec& spec, DeviceCall& rival) {
+  if (choices_ == nullptr) return nullptr;
+  (void)here();
+  return choices_->choose_over(rival, *this, question_of(row, spec), spec, calls_->make(row, spec, kTriedCalls));
+}
+
+std::string CudaDevice::question_of(const LibraryRow& row, const LibrarySpec& spec) const {
   std::array<char, 256> model{};
   check(cuda_.device_name(model.data(), static_cast<int>(model.size()) - 1, device_), "cuDeviceGetName");
-  return choices_->choose(*this, fmt::format("{} sm_{}; {}; {}", model.data(), capability_, CudaCalls::version(row.device_library), text_of(row, spec)), spec, std::move(candidates));
+  return fmt::format("{} sm_{}; {}; {}", model.data(), capability_, CudaCalls::version(row.device_library), text_of(row, spec));
 }
 
 /// Its UUID, which no other GPU, nor a part of this one (MIG), has.

@@ -31,6 +31,7 @@ class CudaDevice final : public Device {
   std::string why_no_library(const LibraryRow& row) const override;
   std::string choose_by_timing(const std::string& file) override;
   std::unique_ptr<DeviceCall> make_call(const LibraryRow& row, const LibrarySpec& spec) override;
+  std::unique_ptr<DeviceCall> make_faster_call(const LibraryRow& row, const LibrarySpec& spec, DeviceCall& rival) override;
   std::string hardware() const override;
   std::string why_no_exchange() const override;
   std::unique_ptr<DeviceCommunicator> connect(Communicator& replicas) override;
@@ -54,6 +55,8 @@ class CudaDevice final : public Device {
   void forget(StepGraph graph) noexcept override;
 
  private:
+  /// All on which it depends how a call is best made.
+  std::string question_of(const LibraryRow& row, const LibrarySpec& spec) const;
   /// The library, with this device's context current in the calling thread.
   const cuda::Library& here() const;
   void check(cuda::Result result, const char* call) const;

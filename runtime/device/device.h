@@ -112,6 +112,8 @@ class Device {
   virtual std::string choose_by_timing(const std::string&) { return ""; }
   /// Null if the library does not do that for these sizes: the program has code of its own for it.
   virtual std::unique_ptr<DeviceCall> make_call(const LibraryRow&, const LibrarySpec&) { return nullptr; }
+  /// The call, if it is known to be faster than `rival`, which does the same in another way; else null: by rule, before choose_by_timing(), nothing is.
+  virtual std::unique_ptr<DeviceCall> make_faster_call(const LibraryRow&, const LibrarySpec&, DeviceCall&) { return nullptr; }
 
   /// What tells the hardware apart from others', on this machine and elsewhere: replicas on one and the same cannot exchange as devices do.
   virtual std::string hardware() const { return name(); }

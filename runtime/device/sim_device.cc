@@ -23,6 +23,9 @@ namespace {
 
 /// So many blocks are enough to see whether their number and order matter.
 constexpr std::int64_t kMostBlocks = 6;
+constexpr std::chrono::microseconds kSlower = std::chrono::milliseconds(2);
+/// Of a product's first factor: every element of the result depends on some of it.
+constexpr std::size_t kNansComeThrough = 0;
 constexpr std::size_t kKeptReleased = std::size_t{64} << 20;
 /// A NaN of every float type, and no likely integer.
 constexpr int kPoison = 0xff;
@@ -39,10 +42,11 @@ SimOptions sim_options(std::string_view text, int number) {
     const std::string key = item.substr(0, equals);
     constexpr std::uint64_t kNone = UINT64_MAX, kMostAlgorithms = 16;
     const std::uint64_t value = equals == std::string::npos ? kNone : parse_bytes(item.substr(equals + 1)).value_or(kNone);
-    const bool is_known = key == "memory" or key == "lost_after" or key == "libraries" or (key == "algorithms" and value >= 1 and value <= kMostAlgorithms);
+    const bool is_known = key == "memory" or key == "lost_after" or key == "libraries" or key == "epilogues" or (key == "algorithms" and value >= 1 and value <= kMostAlgorithms);
     if (value == kNone or not is_known)
-      throw Error(Code::kUsage, fmt::format("{} is no option of the simulated device", quoted(item)), {}, {"HONE_SIM takes memory=BYTES, lost_after=LAUNCHES, libraries=0 and algorithms=1 to 16, with commas between"});
+      throw Error(Code::kUsage, fmt::format("{} is no option of the simulated device", quoted(item)), {}, {"HONE_SIM takes memory=BYTES, lost_after=LAUNCHES, libraries=0, epilogues=1 and algorithms=1 to 16, with commas between"});
     if (key == "libraries") options.has_libraries = value != 0;
+    else if (key == "epilogues") options.has_epilogues = value != 0;
     else if (key == "algorithms") options.algorithms = static_cast<int>(value);
     else (key == "memory" ? options.memory_bytes : options.lost_after) = value;
   }
@@ -149,13 +153,35 @@ class SimDevice::Call final : public DeviceCall {
 
 std::string SimDevice::why_no_library(const LibraryRow&) const { return options_.has_libraries ? "" : "it is left out (HONE_SIM=libraries=0)"; }
 std::string SimDevice::choose_by_timing(const std::string& file) {
-  if (options_.algorithms == 1) return "";
+  if (options_.algorithms == 1 and not options_.has_epilogues) return "";
   choices_ = std::make_unique<Choices>(Choices::By::kTiming, file);
   return choices_->note();
 }
 
+/// As slow as the slowest algorithm.
+class SimDevice::Slowed final : public DeviceCall {
+ public:
+  Slowed(SimDevice& device, DeviceCall& call) : device_(device), call_(call) {}
+  std::size_t scratch_bytes() const override { return call_.scratch_bytes(); }
+  void put(Stream stream, std::span<const std::byte* const> operands, std::span<std::byte* const> results, std::byte* scratch) override {
+    call_.put(stream, operands, results, scratch);
+    device_.put(stream, [this] { std::this_thread::sleep_for(kSlower * device_.options_.algorithms); });
+  }
+
+ private:
+  SimDevice& device_;
+  DeviceCall& call_;
+};
+
+std::unique_ptr<DeviceCall> SimDevice::make_faster_call(const LibraryRow& row, const LibrarySpec& spec, DeviceCall& rival) {
+  if (choices_ == nullptr or not options_.has_epilogues) return nullptr;
+  std::vector<Candidate> candidates;
+  candidates.push_back({"together", std::make_unique<Call>(*this, row, spec), kNansComeThrough});
+  Slowed slowed(*this, rival);
+  return choices_->choose_over(slowed, *this, fmt::format("sim; {}", text_of(row, spec)), spec, std::move(candidates));
+}
+
 std::unique_ptr<DeviceCall> SimDevice::make_call(const LibraryRow& row, const LibrarySpec& spec) {
-  constexpr std::chrono::microseconds kSlower = std::chrono::milliseconds(2);
   const auto make = [&](int algorithm) { return std::make_unique<Call>(*this, row, spec, kSlower * (options_.algorithms - 1 - algorithm)); };
   if (choices_ == nullptr) return make(0);
   std::vector<Candidate> candidates;

@@ -30,9 +30,11 @@ struct SimOptions {
   bool has_libraries = true;
   /// In how many ways they offer each call; the first one, which they recommend, is the slowest.
   int algorithms = 1;
+  /// Are calls that do a kernel's work as well faster than the two?
+  bool has_epilogues = false;
 };
 
-/// Options from text: "memory=64MiB,lost_after=1000,libraries=0,algorithms=3". Throws Error kUsage.
+/// Options from text: "memory=64MiB,lost_after=1000,libraries=0,algorithms=3,epilogues=1". Throws Error kUsage.
 SimOptions sim_options(std::string_view text, int number);
 
 class SimDevice : public Device {
@@ -49,6 +51,7 @@ class SimDevice : public Device {
   std::string choose_by_timing(const std::string& file) override;
   /// Done by the host's library, on one thread, so that bits do not depend on how many there are.
   std::unique_ptr<DeviceCall> make_call(const LibraryRow& row, const LibrarySpec& spec) override;
+  std::unique_ptr<DeviceCall> make_faster_call(const LibraryRow& row, const LibrarySpec& spec, DeviceCall& rival) override;
   std::string why_no_exchange() const override { return ""; }
   /// By the replicas' own communicator, as its memory is the host's.
   std::unique_ptr<DeviceCommunicator> connect(Communicator& replicas) override;
@@ -73,6 +76,7 @@ class SimDevice : public Device {
 
  private:
   class Call;
+  class Slowed;
   class Exchange;
   using Work = std::function<void()>;
   /// A copy to the host, which is done when the host has waited for it.

@@ -19,7 +19,8 @@ bool is_known(const Dim& size, const DimBindings& sizes) {
 
 std::int64_t placed_bytes(std::int64_t bytes) { return round_up(bytes, kTensorAlignment, "the arena"); }
 
-LibrarySpec spec_of(const plan::Entry& entry, const plan::LibraryStep& step, const DimBindings& sizes) {
+template <typename Call>
+LibrarySpec spec_of(const plan::Entry& entry, const Call& step, const DimBindings& sizes) {
   return library_spec(step, sizes, [&](std::uint32_t buffer) { return TensorType{.dtype = entry.buffers[buffer].dtype, .shape = evaluate(entry.buffers[buffer].shape, sizes)}; });
 }
 
@@ -102,7 +103,8 @@ std::int64_t library_scratch(const plan::Entry& entry, const DimBindings& sizes)
       for (const plan::Entry& body : region->bodies) bodies = checked_add(bodies, library_scratch(body, sizes), "library scratch");  // plan::check limits the depth
     if (const auto* library = std::get_if<plan::LibraryStep>(&step.what)) {
       const bool on_device = not find_library_row(library->row)->device_library.empty();
-      const std::size_t scratch = on_device ? device_scratch(spec_of(entry, *library, sizes)) + kDeviceScratchAlignment : describe(entry, *library, sizes).scratch_bytes;
+      const std::size_t both = library->epilogue ? device_scratch(spec_of(entry, *library->epilogue, sizes)) : 0;
+      const std::size_t scratch = on_device ? std::max(both, device_scratch(spec_of(entry, *library, sizes))) + kDeviceScratchAlignment : describe(entry, *library, sizes).scratch_bytes;
       bytes = std::max(bytes, placed_bytes(checked_cast<std::int64_t>(scratch, "library scratch")));
     }
   }

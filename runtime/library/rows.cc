@@ -14,6 +14,7 @@
 #include "runtime/library/call_text.h"
 #include "runtime/library/onednn.h"
 #include "runtime/library/widened.h"
+#include "runtime/library/with_vector.h"
 
 namespace hone {
 namespace {
@@ -106,6 +107,20 @@ constinit const LibraryRow kRows[] = {
      .results = {1, 1},
      .operations = matmul_operations,
      .create = create_widened<onednn::create_matmul>},
+    {.name = "cublaslt.matmul_bias",
+     .device_library = "cuBLASLt",
+     .doc = "as cublaslt.matmul, plus bias[n] in each row; with int relu max(0, that). One rounding, at the end",
+     .operands = {3, 3},
+     .results = {1, 1},
+     .operations = matmul_operations,
+     .create = create_matmul_with_bias},
+    {.name = "cublaslt.matmul_bias_grad",
+     .device_library = "cuBLASLt",
+     .doc = "as cublaslt.matmul, and as second result the sum over k of operand number of (int): a's, stored [k,m], or b's, stored [k,n]",
+     .operands = {2, 2},
+     .results = {2, 2},
+     .operations = matmul_operations,
+     .create = create_matmul_with_bias_gradient},
     {.name = "cudnn.conv",
      .device_library = "cuDNN",
      .doc = "as onednn.conv, without a bias",

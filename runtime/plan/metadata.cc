@@ -97,6 +97,13 @@ void write_what(const LibraryStep& step, proto::Step* message) {
   library.mutable_operands()->Assign(step.operands.begin(), step.operands.end());
   library.mutable_results()->Assign(step.results.begin(), step.results.end());
   if (step.own_kernel) write_kernel(*step.own_kernel, library.mutable_own_kernel());
+  if (not step.epilogue) return;
+  proto::Epilogue& epilogue = *library.mutable_epilogue();
+  write_kernel(step.epilogue->kernel, epilogue.mutable_kernel());
+  epilogue.set_row(step.epilogue->row);
+  write_attributes(step.epilogue->attributes, epilogue.mutable_attributes());
+  epilogue.mutable_operands()->Assign(step.epilogue->operands.begin(), step.epilogue->operands.end());
+  epilogue.mutable_results()->Assign(step.epilogue->results.begin(), step.epilogue->results.end());
 }
 
 void write_what(const HostStep& step, proto::Step* message) {
@@ -261,12 +268,21 @@ KernelStep read_kernel(const proto::Kernel& message) {
   return {message.symbol(), {message.buffers().begin(), message.buffers().end()}, read_dims(message.sizes()), read_dim(message.range()), read_dim(message.work()), message.read_only(), message.own_part()};
 }
 
+LibraryStep::Epilogue read_epilogue(const proto::Epilogue& message) {
+  return {.kernel = read_kernel(message.kernel()),
+          .row = message.row(),
+          .attributes = read_attributes(message.attributes()),
+          .operands = {message.operands().begin(), message.operands().end()},
+          .results = {message.results().begin(), message.results().end()}};
+}
+
 LibraryStep read_library(const proto::Library& message) {
   return {.row = message.row(),
           .attributes = read_attributes(message.attributes()),
           .operands = {message.operands().begin(), message.operands().end()},
           .results = {message.results().begin(), message.results().end()},
-          .own_kernel = message.has_own_kernel() ? std::optional(read_kernel(message.own_kernel())) : std::nullopt};
+          .own_kernel = message.has_own_kernel() ? std::optional(read_kernel(message.own_kernel())) : std::nullopt,
+          .epilogue = message.has_epilogue() ? std::optional(read_epilogue(message.epilogue())) : std::nullopt};
 }
 
 Entry read_entry(const proto::Entry& message);

@@ -148,6 +148,7 @@ class EntryChecker {
   }
   void check_step(const LibraryStep& step) const {
     check_attributes(step.attributes);
+    if (step.epilogue) check_epilogue(step);
     if (not step.own_kernel) return;
     check_step(*step.own_kernel);
     const auto stands_for = [&](std::uint32_t i) {
@@ -157,6 +158,26 @@ class EntryChecker {
     for (std::uint32_t i = 0; i < step.own_kernel->buffers.size(); ++i)
       if (not stands_for(i)) fail(fmt::format("kernel {}, which stands for the library call at step {}, uses buffer {}, which is not the call's", quoted(step.own_kernel->symbol), step_, step.own_kernel->buffers[i]));
     if (step.own_kernel->own_part) fail(fmt::format("kernel {}, which stands for the library call at step {}, is over a replica's own part", quoted(step.own_kernel->symbol), step_));
+  }
+  /// Both ways read and write the same, but for what the call hands to the kernel.
+  void check_epilogue(const LibraryStep& step) const {
+    const LibraryStep::Epilogue& epilogue = *step.epilogue;
+    const KernelStep& kernel = epilogue.kernel;
+    const auto has = [](const auto& buffers, std::uint64_t buffer) { return std::ranges::any_of(buffers, [&](auto each) { return static_cast<std::int64_t>(each) == static_cast<std::int64_t>(buffer); }); };
+    const auto require = [&](bool holds, const std::string& what) {
+      if (not holds) fail(fmt::format("kernel {}, which the call at step {} may do as well, {}", quoted(kernel.symbol), step_, what));
+    };
+    check_step(kernel);
+    check_attributes(epilogue.attributes);
+    require(not epilogue.row.empty() and step.own_kernel.has_value() and not kernel.own_part, "is of no such call");
+    std::vector<std::uint32_t> written = step.results;
+    for (std::uint32_t i = 0; i < kernel.buffers.size(); ++i) {
+      const std::uint32_t buffer = kernel.buffers[i];
+      if (i >= kernel.read_only) written.push_back(buffer);
+      require(i < kernel.read_only ? has(step.results, buffer) or has(epilogue.operands, buffer) : has(epilogue.results, buffer), fmt::format("uses buffer {}, which is not the call's", buffer));
+    }
+    for (const std::int64_t operand : epilogue.operands) require(has(step.operands, static_cast<std::uint64_t>(operand)) or has(kernel.buffers, static_cast<std::uint64_t>(operand)), fmt::format("does not read buffer {}", operand));
+    for (const std::uint32_t result : epilogue.results) require(has(written, result), fmt::format("does not write buffer {}", result));
   }
   void check_step(const HostStep& step) const { check_attributes(step.attributes); }
   void check_step(const CopyStep&) const {}

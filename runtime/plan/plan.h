@@ -80,6 +80,15 @@ struct LibraryStep {
   /// The same by the program's own code, from these operands to these results: what a device runs that has no such library, or one that does not take these sizes. The host's
   /// libraries are parts of Hone, and need no such thing.
   std::optional<KernelStep> own_kernel = {};
+  /// A kernel behind the call that another row does in the same call. A device takes what it finds faster: the two, or the one.
+  struct Epilogue {
+    KernelStep kernel;  ///< reads the call's result, or what the call reads; nobody else reads a result that it reads
+    std::string row;    ///< "cublaslt.matmul_bias", ...
+    std::map<std::string, std::vector<Dim>> attributes;
+    std::vector<std::int64_t> operands;  ///< what the call and the kernel read, but for what they hand on
+    std::vector<std::uint32_t> results;  ///< what they write, but for that
+  };
+  std::optional<Epilogue> epilogue = {};
 };
 
 /// A plain C++ function over whole tensors, by name (ops of meaning `host`).
@@ -156,6 +165,16 @@ void for_each_buffer(const Step& step, Use use) {
     all(kernel->buffers, Access::kRead);
   } else if (const auto* library = std::get_if<LibraryStep>(&step.what)) {
     all(library->operands, Access::kRead), all(library->results, Access::kWrite);
+    if (library->epilogue) {
+      const auto is_own = [&](std::uint64_t buffer) {
+        for (const std::uint32_t result : library->results)
+          if (result == buffer) return true;
+        return false;
+      };
+      for (const std::int64_t buffer : library->epilogue->operands) use(static_cast<std::uint64_t>(buffer), Access::kRead);
+      for (const std::uint32_t buffer : library->epilogue->results)
+        if (not is_own(buffer)) use(static_cast<std::uint64_t>(buffer), Access::kWrite);
+    }
   } else if (const auto* host = std::get_if<HostStep>(&step.what)) {
     all(host->operands, Access::kRead), all(host->results, Access::kWrite);
   } else if (const auto* copy = std::get_if<CopyStep>(&step.what)) {

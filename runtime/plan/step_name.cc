@@ -6,7 +6,7 @@ namespace {
 
 struct Namer {
   std::string operator()(const plan::KernelStep& step) const { return step.symbol; }
-  std::string operator()(const plan::LibraryStep& step) const { return step.row; }
+  std::string operator()(const plan::LibraryStep& step) const { return step.epilogue ? step.row + " and " + step.epilogue->kernel.symbol : step.row; }
   std::string operator()(const plan::HostStep& step) const { return step.function; }
   std::string operator()(const plan::CopyStep&) const { return "copy"; }
   std::string operator()(const plan::AllReduceStep& step) const { return std::string(plan::to_string(step.operation)); }

@@ -49,8 +49,12 @@ void add_calls(const plan::Entry& entry, const std::string& batch_symbol, Calls&
     if (library == nullptr) continue;
     EXPECT_TRUE(library->own_kernel) << library->row << " has nothing that stands for it";
     for (const auto& [name, values] : library->attributes) bind(values);
-    Call call{find_library_row(library->row), library_spec(*library, sizes, [&](std::uint32_t buffer) { return TensorType{entry.buffers[buffer].dtype, evaluate(entry.buffers[buffer].shape, sizes)}; })};
-    calls.try_emplace(text_of(call), call);
+    const auto add = [&](const auto& what) {
+      Call call{find_library_row(what.row), library_spec(what, sizes, [&](std::uint32_t buffer) { return TensorType{entry.buffers[buffer].dtype, evaluate(entry.buffers[buffer].shape, sizes)}; })};
+      calls.try_emplace(text_of(call), call);
+    };
+    add(*library);
+    if (library->epilogue) add(*library->epilogue);
   }
 }
 

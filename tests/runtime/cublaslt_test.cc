@@ -191,6 +191,99 @@ TEST(CublasLt, F32IsF32UnlessItMayBeTf32) {
   EXPECT_EQ(compute(DType::kBF16, true), cublaslt::kComputeF32) << "there is nothing to round";
 }
 
+/// y = a b + bias, with relu or without; in one of three types, the bias in that or in f32.
+ProductCase random_biased(RandomTensors& random, DType dtype) {
+  ProductCase made{.ta = random.flip(), .tb = random.flip()};
+  const std::int64_t m = random.between(1, 9), n = random.between(1, 9), k = random.between(1, 9);
+  using Extents = std::vector<std::int64_t>;
+  made.spec.attributes = {{"ta", {made.ta}}, {"tb", {made.tb}}, {"relu", {random.flip()}}};
+  made.spec.operands = {TensorType{dtype, made.ta ? Extents{k, m} : Extents{m, k}}, TensorType{dtype, made.tb ? Extents{n, k} : Extents{k, n}}, TensorType{random.flip() ? dtype : DType::kF32, {n}}};
+  made.spec.results = {TensorType{dtype, {m, n}}};
+  return made;
+}
+
+TEST(CublasLt, AddsABiasInTheSameCall) {
+  RandomTensors random(5);
+  for (int round = 0; round < 100; ++round) {
+    const DType dtype = std::array{DType::kF32, DType::kBF16, DType::kF16}[static_cast<std::size_t>(round % 3)];
+    const ProductCase made = random_biased(random, dtype);
+    const auto a = random.numbers(*made.spec.operands[0]), b = random.numbers(*made.spec.operands[1]), bias = random.numbers(*made.spec.operands[2]);
+    const std::vector<std::byte> expected = run_on_host(*find_library_row("cublaslt.matmul_bias"), made.spec, {a.data(), b.data(), bias.data()});
+    FakeCublaslt fake;
+    const cublaslt::Library library = library_of(fake);
+    std::vector<std::byte> found(expected.size(), std::byte{0xff});
+    const auto call = first_matmul(library, made.spec);
+    ASSERT_NE(call, nullptr);
+    const std::byte* const operands[] = {a.data(), b.data(), bias.data()};
+    std::byte* const results[] = {found.data()};
+    call->put(Stream{0}, operands, results, nullptr);
+    EXPECT_LT(largest_difference(made.spec.results[0], found, expected), dtype == DType::kF32 ? 1e-5 : 0.02) << text_of(made.spec);
+    EXPECT_EQ(fake.epilogue, made.spec.attributes.at("relu")[0] != 0 ? cublaslt::kEpilogueReluBias : cublaslt::kEpilogueBias);
+  }
+}
+
+/// dw = x^T dy and the sum of dy's rows, with dy in either place.
+TEST(CublasLt, SumsTheGradientOfABiasInTheSameCall) {
+  RandomTensors random(6);
+  for (int round = 0; round < 100; ++round) {
+    const std::int64_t of = round % 2, m = random.between(1, 9), n = random.between(1, 9), k = random.between(1, 9);
+    LibrarySpec spec;
+    spec.attributes = {{"ta", {1}}, {"tb", {0}}, {"of", {of}}};
+    spec.operands = {TensorType{DType::kBF16, {k, m}}, TensorType{DType::kBF16, {k, n}}};
+    spec.results = {TensorType{DType::kF32, {m, n}}, TensorType{DType::kF32, {1, of == 0 ? m : n}}};
+    const auto a = random.numbers(*spec.operands[0]), b = random.numbers(*spec.operands[1]);
+    const auto on_host = find_library_row("cublaslt.matmul_bias_grad")->make(spec);
+    FakeCublaslt fake;
+    const cublaslt::Library library = library_of(fake);
+    const auto call = first_matmul(library, spec);
+    ASSERT_NE(call, nullptr);
+    std::vector<std::vector<std::byte>> found, expected;
+    for (const std::size_t bytes : on_host->description().result_bytes) found.emplace_back(bytes, std::byte{0xff}), expected.emplace_back(bytes, std::byte{0xff});
+    const std::byte* const operands[] = {a.data(), b.data()};
+    std::byte* const results[] = {found[0].data(), found[1].data()};
+    call->put(Stream{0}, operands, results, nullptr);
+    const HostMemory scratch(on_host->description().scratch_bytes, "scratch");
+    const void* const read[] = {a.data(), b.data()};
+    void* const written[] = {expected[0].data(), expected[1].data()};
+    on_host->execute(read, written, scratch.data());
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_LT(largest_difference(spec.results[i], found[i], expected[i]), 1e-5) << text_of(spec);
+    EXPECT_EQ(fake.epilogue, of == 0 ? cublaslt::kEpilogueBiasGradB : cublaslt::kEpilogueBiasGradA) << "b is the library's first";
+  }
+}
+
+TEST(CublasLt, ManyMatricesHaveNoEpilogue) {
+  FakeCublaslt fake;
+  const cublaslt::Library library = library_of(fake);
+  LibrarySpec spec = product({4, 5, 6}, {4, 6, 3}, {4, 5, 3});
+  EXPECT_NE(first_matmul(library, spec), nullptr);
+  spec.operands.push_back(TensorType{DType::kF32, {3}});
+  EXPECT_EQ(first_matmul(library, spec), nullptr);
+  EXPECT_EQ(fake.alive, 0);
+}
+
+/// A relu that makes numbers of NaNs would hide a run that is lost: what the library does is tried before it is taken.
+TEST(CublasLt, AReluThatLosesNansIsNotTaken) {
+  LibrarySpec spec = product({3, 2}, {2, 4}, {3, 4});
+  spec.operands.push_back(TensorType{DType::kF32, {4}});
+  const LibrarySpec without = product({3, 2}, {2, 4}, {3, 4});
+  for (const bool drops : {false, true})
+    for (const bool relu : {false, true}) {
+      FakeCublaslt fake;
+      fake.drops_nans = drops;
+      ClockedDevice device(fake.milliseconds);
+      const cublaslt::Library library = library_of(fake);
+      fake.algorithms = {{.number = 7, .milliseconds = 4}, {.number = 8, .milliseconds = 1}};
+      spec.attributes["relu"] = {relu};
+      const auto rival = first_matmul(library, without);  // it ignores the bias: only its time counts
+      Choices by_timing(Choices::By::kTiming), by_rule;
+      const auto chosen = by_timing.choose_over(*rival, device, "with a bias", spec, cublaslt::make_matmuls(library, nullptr, spec, any_stream, 4));
+      EXPECT_EQ(chosen == nullptr, drops and relu);
+      EXPECT_EQ(by_rule.choose_over(*rival, device, "with a bias", spec, cublaslt::make_matmuls(library, nullptr, spec, any_stream, 4)), nullptr) << "--deterministic";
+      fake.algorithms.erase(fake.algorithms.begin() + 1);
+      EXPECT_EQ(by_timing.choose_over(*rival, device, "another one", spec, cublaslt::make_matmuls(library, nullptr, spec, any_stream, 4)), nullptr) << "as fast is not faster";
+    }
+}
+
 TEST(CublasLt, AProductThatFailsLosesTheDevice) {
   FakeCublaslt fake;
   const cublaslt::Library library = library_of(fake);
@@ -246,6 +339,21 @@ TEST(CublasLt, TheRealLibrarysDescriptorsKeepWhatTheyAreTold) {
     std::size_t written = 0;
     EXPECT_EQ(library->desc_get(descriptors.matmul, cublaslt::kDescTransA, &transposed, sizeof(transposed), &written), 0);
     EXPECT_EQ(transposed, product.tb ? 1 : 0);
+  }
+  for (int round = 0; round < 20; ++round) {
+    const ProductCase made = random_biased(random, DType::kBF16);
+    const cublaslt::Descriptors descriptors(*library, cublaslt::product_of(made.spec));
+    const auto get = [&](int attribute, auto value) {
+      std::size_t written = 0;
+      EXPECT_EQ(library->desc_get(descriptors.matmul, attribute, &value, sizeof(value), &written), 0);
+      EXPECT_EQ(written, sizeof(value));
+      return value;
+    };
+    EXPECT_EQ(get(cublaslt::kDescEpilogue, std::uint32_t{}), made.spec.attributes.at("relu")[0] != 0 ? cublaslt::kEpilogueReluBias : cublaslt::kEpilogueBias);
+    EXPECT_EQ(get(cublaslt::kDescBiasType, std::int32_t{}), made.spec.operands[2]->dtype == DType::kF32 ? cublaslt::kF32 : cublaslt::kBF16);
+    const std::byte vector{};
+    descriptors.set_vector(&vector);
+    EXPECT_EQ(get(cublaslt::kDescBiasPointer, static_cast<const std::byte*>(nullptr)), &vector);
   }
 }
 

@@ -1,7 +1,9 @@
 #include "tests/runtime/fake_cublaslt.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <map>
 
 #include "base/float_format.h"
 
@@ -18,6 +20,9 @@ FakeCublaslt* cublaslt_in_use = nullptr;
 
 struct FakeDesc {
   int transposed_first = 0, transposed_second = 0;
+  std::uint32_t epilogue = 0;
+  void* vector = nullptr;
+  int vector_type = -1;
 };
 struct FakeLayout {
   int type = 0;
@@ -69,8 +74,24 @@ void multiply(const FakeDesc& desc, const void* a, const FakeLayout& a_layout, c
           const std::int64_t at_b = desc.transposed_second != 0 ? column + k * b_layout.leading : k + column * b_layout.leading;
           sum += read(a, a_layout.type, i * a_layout.stride + at_a) * read(b, b_layout.type, i * b_layout.stride + at_b);
         }
+        const bool relu = desc.epilogue == cublaslt::kEpilogueReluBias;
+        if (relu or desc.epilogue == cublaslt::kEpilogueBias) sum += read(desc.vector, desc.vector_type, row);  // of as many elements as d has rows
+        if (relu and (sum < 0 or (cublaslt_in_use->drops_nans and std::isnan(sum)))) sum = 0;
         write(d, d_layout.type, i * d_layout.stride + row + column * d_layout.leading, sum);
       }
+}
+
+/// The sums of a's rows, or of b's columns: bias gradients, as the manual has them.
+void sum_over_k(const FakeDesc& desc, const void* a, const FakeLayout& a_layout, const void* b, const FakeLayout& b_layout) {
+  const bool of_a = desc.epilogue == cublaslt::kEpilogueBiasGradA;
+  const FakeLayout& layout = of_a ? a_layout : b_layout;
+  const bool k_is_column = of_a ? desc.transposed_first == 0 : desc.transposed_second != 0;
+  const std::int64_t count = k_is_column ? layout.rows : layout.columns, inner = k_is_column ? layout.columns : layout.rows;
+  for (std::int64_t i = 0; i < count; ++i) {
+    double sum = 0;
+    for (std::int64_t k = 0; k < inner; ++k) sum += read(of_a ? a : b, layout.type, k_is_column ? i + k * layout.leading : k + i * layout.leading);
+    write(desc.vector, desc.vector_type, i, sum);
+  }
 }
 
 }  // namespace
@@ -85,9 +106,16 @@ cublaslt::Library library_of(FakeCublaslt& of_test) {
     cublaslt_in_use->compute = compute;
     return scale == cublaslt::kF32 ? make(desc, FakeDesc{}) : 7;
   };
-  f.desc_set = [](MatmulDesc desc, int attribute, const void* value, std::size_t) {
+  f.desc_set = [](MatmulDesc desc, int attribute, const void* value, std::size_t bytes) {
     auto& made = *reinterpret_cast<FakeDesc*>(desc);
-    std::memcpy(attribute == cublaslt::kDescTransA ? &made.transposed_first : &made.transposed_second, value, sizeof(int));
+    const std::map<int, std::pair<void*, std::size_t>> places = {{cublaslt::kDescTransA, {&made.transposed_first, sizeof(made.transposed_first)}},
+                                                                 {cublaslt::kDescTransB, {&made.transposed_second, sizeof(made.transposed_second)}},
+                                                                 {cublaslt::kDescEpilogue, {&made.epilogue, sizeof(made.epilogue)}},
+                                                                 {cublaslt::kDescBiasPointer, {&made.vector, sizeof(made.vector)}},
+                                                                 {cublaslt::kDescBiasType, {&made.vector_type, sizeof(made.vector_type)}}};
+    const auto place = places.find(attribute);
+    if (place == places.end() or place->second.second != bytes) return 7;
+    std::memcpy(place->second.first, value, bytes);
     return 0;
   };
   f.desc_destroy = destroy<FakeDesc, MatmulDesc>;
@@ -126,6 +154,8 @@ cublaslt::Library library_of(FakeCublaslt& of_test) {
     for (const FakeCublaslt::Algorithm& known : cublaslt_in_use->algorithms)
       if (known.number == algorithm->data[0]) cublaslt_in_use->milliseconds += known.milliseconds;
     multiply(of(desc), a, of(a_layout), b, of(b_layout), d, of(d_layout));
+    cublaslt_in_use->epilogue = of(desc).epilogue;
+    if (of(desc).epilogue == cublaslt::kEpilogueBiasGradA or of(desc).epilogue == cublaslt::kEpilogueBiasGradB) sum_over_k(of(desc), a, of(a_layout), b, of(b_layout));
     return 0;
   };
   return f;

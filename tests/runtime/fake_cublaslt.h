@@ -27,6 +27,8 @@ struct FakeCublaslt {
   std::uint64_t used_algorithm = 0;   ///< of the last product
   std::int64_t milliseconds = 0;      ///< of all products
   cublaslt::Status next_failure = 0;  ///< of products
+  std::uint32_t epilogue = 0;         ///< of the last product
+  bool drops_nans = false;            ///< its relu gives 0 for a NaN
 };
 
 /// Functions that work on `fake`, which outlives them. One at a time.

@@ -225,6 +225,64 @@ TEST_F(PlanFile, AnUnknownFeatureIsRefusedByName) {
   EXPECT_THAT(error->message, testing::HasSubstr("\"warp-9\""));
 }
 
+/// The sample's product with the kernel behind it as one step: b[2] into y[N,2].
+Plan plan_with_epilogue() {
+  Plan plan = sample_plan();
+  for (Program& program : plan.programs) {
+    Entry& entry = program.entries[0];
+    entry.buffers.push_back({.name = "z", .dtype = DType::kF32, .shape = {Dim::symbol("N"), 2}, .first_step = 0, .last_step = 0});
+    std::get<LibraryStep>(entry.steps[0].what).operands.pop_back();
+    std::get<LibraryStep>(entry.steps[0].what).epilogue =
+        LibraryStep::Epilogue{.kernel = {"add_1", {2, 1, 6}, {Dim::symbol("N")}, Dim::symbol("N") * Dim(2), Dim(1), 2}, .row = "cublaslt.matmul_bias", .attributes = {{"relu", {1}}}, .operands = {0, 1, 1}, .results = {6}};
+  }
+  return plan;
+}
+
+TEST_F(PlanFile, EpiloguesRoundTripAndAreAFeature) {
+  const Plan plan = plan_with_epilogue();
+  const std::string first = saved(plan);
+  const Plan loaded = load(path());
+  EXPECT_EQ(saved(loaded), first);
+  const auto& epilogue = std::get<LibraryStep>(loaded.programs[0].entries[0].steps[0].what).epilogue;
+  ASSERT_TRUE(epilogue);
+  EXPECT_EQ(epilogue->kernel.symbol, "add_1");
+  EXPECT_EQ(epilogue->kernel.read_only, 2U);
+  EXPECT_EQ(epilogue->row, "cublaslt.matmul_bias");
+  EXPECT_EQ(epilogue->attributes.at("relu")[0], Dim(1));
+  EXPECT_THAT(epilogue->operands, testing::ElementsAre(0, 1, 1));
+  EXPECT_THAT(epilogue->results, testing::ElementsAre(6));
+  EXPECT_NE(first.find("epilogues\n"), std::string::npos) << "readers that do not know it refuse it";
+  EXPECT_EQ(saved(sample_plan()).find("epilogues\n"), std::string::npos);
+}
+
+TEST_F(PlanFile, AnEpilogueIsOfItsCall) {
+  using Damage = std::function<void(LibraryStep&)>;
+  const std::pair<const char*, Damage> cases[] = {
+      {"is of no such call", [](LibraryStep& s) { s.own_kernel.reset(); }},
+      {"is of no such call", [](LibraryStep& s) { s.epilogue->row.clear(); }},
+      {"is of no such call", [](LibraryStep& s) { s.epilogue->kernel.own_part = true; }},
+      {"uses buffer 4, which is not the call's", [](LibraryStep& s) { s.epilogue->kernel.buffers[1] = 4; }},
+      {"uses buffer 1, which is not the call's", [](LibraryStep& s) { s.epilogue->kernel.read_only = 1; }},
+      {"does not read buffer 3", [](LibraryStep& s) { s.epilogue->operands[2] = 3; }},
+      {"does not write buffer 3", [](LibraryStep& s) { s.epilogue->results.push_back(3); }},
+      {"uses buffer 77", [](LibraryStep& s) { s.epilogue->results[0] = 77; }},
+      {"has no kernel", [](LibraryStep& s) { s.epilogue->kernel.symbol.clear(); }},
+      {"uses buffer", [](LibraryStep& s) { s.epilogue->operands[2] = -1; }},
+  };
+  for (const auto& [message, damage] : cases) {
+    Plan plan = plan_with_epilogue();
+    damage(std::get<LibraryStep>(plan.programs[0].entries[0].steps[0].what));
+    save(plan, path());
+    try {
+      load(path());
+      ADD_FAILURE() << "loaded, but expected: " << message;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.diags().front().code, Code::kPlanFormat);
+      EXPECT_THAT(error.what(), testing::HasSubstr(message));
+    }
+  }
+}
+
 TEST_F(PlanFile, WhatRefersToNothingIsRefused) {
   using Damage = std::function<void(Plan&, Entry&)>;
   const std::pair<const char*, Damage> cases[] = {

@@ -86,6 +86,28 @@ TEST(DeviceLibraries, AlgorithmsAreChosenByTimingAndKept) {
   EXPECT_EQ(folder.read("damaged.onnx"), folder.read("timed.onnx"));
 }
 
+/// A product with the kernel behind it, or both in one call: the same numbers, chosen by timing alone.
+TEST(DeviceLibraries, DoWhatAKernelDoesInTheSameCallWhereThatIsFaster) {
+  const TempFolder folder;
+  write_big_plan(folder);
+  const std::string sim = "HONE_SIM=epilogues=1 ";
+  run_well(folder.path(), sim + train("apart", "--device sim --deterministic --choices other.json"));
+  EXPECT_FALSE(file_exists(folder / "other.json"));
+  run_well(folder.path(), sim + train("together", "--device sim --choices choices.json"));
+  const std::string choices = folder.read("choices.json");
+  EXPECT_THAT(choices, AllOf(HasSubstr("cublaslt.matmul_bias("), HasSubstr("together"), Not(HasSubstr("apart"))));
+  EXPECT_NEAR(last_loss(folder, "together"), last_loss(folder, "apart"), 1e-6);
+  run_well(folder.path(), sim + train("devices", "--device sim:0,1 --global-batch --choices choices.json"));
+  EXPECT_THAT(folder.read("choices.json"), HasSubstr("cublaslt.matmul_bias_grad(")) << "without replicas an update sums it";
+  EXPECT_NEAR(last_loss(folder, "devices"), last_loss(folder, "apart"), 1e-5);
+  const ToolRun without = run_well(folder.path(), "HONE_SIM=libraries=0,epilogues=1 " + train("without", "--device sim"));
+  EXPECT_NEAR(last_loss(folder, "without"), last_loss(folder, "apart"), 1e-5);
+  const std::string why = run_well(folder.path(), "hone-compile big.onnx -r train.toml --target sim --levels x86-64-v3 --why -o why.hone").out;
+  EXPECT_THAT(why, AllOf(HasSubstr("where a timing on the device says so"), HasSubstr("or both as cublaslt.matmul_bias")));
+  EXPECT_THAT(run_well(folder.path(), "hone-compile big.onnx -r train.toml --target sim --emit schedule").out, HasSubstr("or both as call cublaslt.matmul_bias("));
+  EXPECT_THAT(run_well(folder.path(), "hone-dump why.hone --as json").out, HasSubstr("cublaslt.matmul and "));
+}
+
 /// Every call has a kernel beside it, and the compiler says which nodes are whose.
 TEST(DeviceLibraries, AreChosenWithReasons) {
   const TempFolder folder;
