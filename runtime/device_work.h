@@ -34,6 +34,8 @@ class DeviceWork {
   /// From now on exchanges go from device to device, in a stream of their own.
   void connect(std::unique_ptr<DeviceCommunicator> communicator);
   bool exchanges() const { return communicator_ != nullptr; }
+  /// May they be captured?
+  bool captures_exchanges() const { return exchanges() and communicator_->can_be_captured(); }
   /// Begins an exchange of what was computed until now; the tensors stay as they are until it has ended.
   void begin_exchange(const plan::Step& step, plan::AllReduceStep::Operation operation, std::span<const ExchangedTensor> tensors);
   /// What computes from now on waits for the first `count` of those begun since the last end_exchanges().

@@ -107,7 +107,7 @@ class Executor {
             .replicas = state_.replicas,
             .device = state_.device == nullptr ? nullptr : &state_.device->device(),
             .held = state_.held,
-            .device_exchanges = device_exchanges(),
+            .captured_exchanges = device_exchanges() and state_.device->captures_exchanges(),
             .in_body = shared_arena_ == nullptr};
   }
   /// From device to device, where no shards are collected on the host.

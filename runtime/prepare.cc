@@ -51,7 +51,7 @@ bool needs_host(std::span<const plan::Step> steps, const Worker& worker) {
     const auto* region = std::get_if<plan::RegionStep>(&step.what);
     const auto* exchange = std::get_if<plan::AllReduceStep>(&step.what);
     const bool is_work = std::holds_alternative<plan::KernelStep>(step.what) or std::holds_alternative<plan::LibraryStep>(step.what) or std::holds_alternative<plan::CopyStep>(step.what);
-    if (exchange != nullptr) return exchange->collects or not worker.device_exchanges;
+    if (exchange != nullptr) return exchange->collects or not worker.captured_exchanges;
     if (region == nullptr) return not is_work;
     return region->kind != plan::RegionStep::Kind::kScan or std::ranges::any_of(region->bodies, [&](const plan::Entry& body) { return needs_host(body.steps, worker); });  // plan::check limits the depth
   });

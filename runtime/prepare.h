@@ -121,7 +121,7 @@ struct Worker {
   int replica = 0, replicas = 1;
   Device* device = nullptr;
   std::span<const Held> held = {};  ///< by persistent
-  bool device_exchanges = false;  ///< the device exchanges with others', without the host
+  bool captured_exchanges = false;  ///< the device exchanges with others', without the host, so that it is captured
   bool in_body = false;  ///< of a loop or a branch: feeds and results may be slices that lie anywhere
 };
 

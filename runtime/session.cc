@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <random>
 #include <set>
 
 #include "base/alignment.h"
@@ -17,6 +18,7 @@
 #include "base/text.h"
 #include "runtime/device/cpu.h"
 #include "runtime/device/drivers.h"
+#include "runtime/device/shared_exchange.h"
 #include "runtime/executor.h"
 #include "runtime/library/rows.h"
 #include "runtime/not_finite.h"
@@ -229,8 +231,18 @@ namespace {
 /// Of one replica, for all to see.
 struct Hardware {
   std::int32_t can_exchange = 0;
+  std::int32_t most_summed_terms = 0;
+  std::array<std::int32_t, 2> process = {};  ///< no two have the same
   std::array<std::int32_t, 15> name = {};  ///< the first characters of Device::hardware()
 };
+
+std::array<std::int32_t, 2> this_process() {
+  static const std::array<std::int32_t, 2> drawn = [] {
+    std::random_device random;
+    return std::array{static_cast<std::int32_t>(random()), static_cast<std::int32_t>(random())};
+  }();
+  return drawn;
+}
 
 /// Everybody's, by rank.
 std::vector<Hardware> hardware_of_all(const Hardware& own, Communicator& replicas) {
@@ -251,6 +263,8 @@ void Session::connect_devices() {
   std::string why = device == nullptr ? "" : device->device().why_no_exchange();
   if (device != nullptr) {
     own.can_exchange = why.empty() ? 1 : 0;
+    own.most_summed_terms = device->device().most_summed_terms();
+    own.process = this_process();
     const std::string name = device->device().hardware();
     std::memcpy(own.name.data(), name.data(), std::min(name.size(), sizeof(own.name)));
   }
@@ -264,6 +278,11 @@ void Session::connect_devices() {
     return device->connect(std::move(communicator));
   }
   if (device == nullptr) return;
+  const auto shares_it = [&](const Hardware& each) { return each.name == own.name and each.process == own.process and each.most_summed_terms >= replicas->size(); };
+  if (std::ranges::all_of(all, shares_it)) {
+    impl_->notes.push_back("several replicas share a device: it adds up their gradients in its memory");
+    return device->connect(std::make_unique<SharedExchange>(device->device(), *replicas));
+  }
   if (why.empty()) why = all_can ? "several replicas share a device" : "another replica's cannot";
   impl_->notes.push_back(fmt::format("gradients go through the host's memory, not from device to device: {}", why));
 }

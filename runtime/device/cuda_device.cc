@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "base/text.h"
 #include "runtime/device/nccl_communicator.h"
+#include "runtime/device/sum_kernel.h"
 #include "runtime/library/call_text.h"
 
 namespace hone {
@@ -65,6 +66,8 @@ CudaDevice::~CudaDevice() {
   for (const cuda::EventHandle event : events_) (void)cuda_.event_destroy(event);
   for (const cuda::StreamHandle stream : streams_) (void)cuda_.stream_destroy(stream);
   if (module_ != nullptr) (void)cuda_.module_unload(module_);
+  for (const auto& [what, sum] : sums_)
+    if (sum.module != nullptr) (void)cuda_.module_unload(sum.module);
   (void)cuda_.context_release(device_);
 }
 
@@ -185,6 +188,32 @@ std::unique_ptr<DeviceCommunicator> CudaDevice::connect(Communicator& replicas) 
                                                              if (result != cuda::kNotReady) check(result, "cuStreamQuery");
                                                              return result == 0;
                                                            }});
+}
+
+int CudaDevice::most_summed_terms() const { return cuda::kMostTerms; }
+
+/// Compiled by the driver when it is first wanted.
+cuda::Function CudaDevice::sum_function(DType dtype, std::size_t terms, std::size_t sums) {
+  Sum& sum = sums_[{dtype, terms, sums}];
+  if (sum.function != nullptr) return sum.function;
+  const std::string ptx = cuda::sum_ptx(dtype, static_cast<int>(terms), static_cast<int>(sums));
+  check(here().module_load(&sum.module, ptx.c_str(), 0, nullptr, nullptr), "cuModuleLoadDataEx");
+  check(cuda_.module_function(&sum.function, sum.module, cuda::kSumKernel), "cuModuleGetFunction");
+  return sum.function;
+}
+
+void CudaDevice::sum(Stream stream, DType dtype, std::span<const std::byte* const> terms, RangePiece range, std::span<std::byte* const> sums) {
+  if (range.begin >= range.end) return;
+  const cuda::Function function = sum_function(dtype, terms.size(), sums.size());
+  std::vector<cuda::Address> places;
+  for (const std::byte* const term : terms) places.push_back(address(term));
+  for (const std::byte* const sum : sums) places.push_back(address(sum));
+  std::int64_t ends[] = {range.begin, range.end};
+  std::vector<void*> arguments;
+  for (cuda::Address& place : places) arguments.push_back(&place);
+  for (std::int64_t& end : ends) arguments.push_back(&end);
+  const std::int64_t wanted = (range.end - range.begin + cuda::kSumThreads - 1) / cuda::kSumThreads;
+  check(here().launch(function, static_cast<unsigned>(std::min(wanted, most_blocks_)), 1, 1, cuda::kSumThreads, 1, 1, 0, handle(stream), arguments.data(), nullptr), cuda::kSumKernel);
 }
 
 Stream CudaDevice::make_stream() {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "runtime/device/choices.h"
@@ -35,6 +36,8 @@ class CudaDevice final : public Device {
   std::string hardware() const override;
   std::string why_no_exchange() const override;
   std::unique_ptr<DeviceCommunicator> connect(Communicator& replicas) override;
+  int most_summed_terms() const override;
+  void sum(Stream stream, DType dtype, std::span<const std::byte* const> terms, RangePiece range, std::span<std::byte* const> sums) override;
   Stream make_stream() override;
   Event make_event() override { return make_event(cuda::kEventWithoutTime); }
   void record(Event event, Stream stream) override;
@@ -57,6 +60,7 @@ class CudaDevice final : public Device {
  private:
   /// All on which it depends how a call is best made.
   std::string question_of(const LibraryRow& row, const LibrarySpec& spec) const;
+  cuda::Function sum_function(DType dtype, std::size_t terms, std::size_t sums);
   /// The library, with this device's context current in the calling thread.
   const cuda::Library& here() const;
   void check(cuda::Result result, const char* call) const;
@@ -72,6 +76,11 @@ class CudaDevice final : public Device {
   int capability_ = 0;  ///< 90 for sm_90
   std::int64_t most_blocks_ = 0;
   cuda::Module module_ = nullptr;
+  struct Sum {
+    cuda::Module module = nullptr;
+    cuda::Function function = nullptr;
+  };
+  std::map<std::tuple<DType, std::size_t, std::size_t>, Sum> sums_;  ///< by type, terms and sums
   std::map<std::string, std::unique_ptr<DeviceKernel>> kernels_;
   std::vector<cuda::StreamHandle> streams_;
   std::vector<cuda::EventHandle> events_;

@@ -16,6 +16,7 @@
 
 #include "base/alignment.h"
 #include "runtime/collective/communicator.h"
+#include "runtime/device/team.h"
 #include "runtime/library/rows.h"
 #include "runtime/plan/launch.h"
 #include "runtime/plan/plan.h"
@@ -69,10 +70,13 @@ class DeviceCommunicator {
   DeviceCommunicator(const DeviceCommunicator&) = delete;
   DeviceCommunicator& operator=(const DeviceCommunicator&) = delete;
 
-  // Put it into the stream, captured or not; the tensors lie on the device.
+  // Put it into the stream, captured or not (but see can_be_captured()); the tensors lie on the device.
   virtual void all_reduce(Stream stream, std::span<const ExchangedTensor> tensors) = 0;
   virtual void reduce_scatter(Stream stream, std::span<const ExchangedTensor> tensors) = 0;
   virtual void all_gather(Stream stream, std::span<const ExchangedTensor> tensors) = 0;
+
+  /// May what it puts into a stream be captured? Else the host waits in it for the other replicas.
+  virtual bool can_be_captured() const { return true; }
 
   /// As the device's, for streams in which exchanges are: throws Error kPeer where another replica does not come in time, or has failed.
   virtual void synchronize(Stream stream) = 0;
@@ -121,6 +125,13 @@ class Device {
   virtual std::string why_no_exchange() const { return "this device exchanges nothing with others"; }
   /// Called by all `replicas` at once, each on hardware of its own that can exchange. They, and the device, outlive it. Throws Error kPeer.
   virtual std::unique_ptr<DeviceCommunicator> connect(Communicator&) { return nullptr; }
+
+  /// Of how many replicas that share this hardware, in one process, it adds up what they have; 0: it does not.
+  virtual int most_summed_terms() const { return 0; }
+  /// Elements of the range, added up in the order of runtime/collective/tree_sum.h, go to the same elements of each of `sums`, which may be terms. All lie on this hardware; it is not captured.
+  virtual void sum(Stream, DType, std::span<const std::byte* const>, RangePiece, std::span<std::byte* const>) {}
+  /// As copy(), from what another of these replicas has allocated.
+  virtual void copy_from_other(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) { copy(stream, to, from, bytes); }
 
   virtual Stream make_stream() = 0;
   virtual Event make_event() = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <thread>
 
@@ -15,6 +16,7 @@
 #include "base/philox.h"
 #include "base/tensor.h"
 #include "base/text.h"
+#include "runtime/collective/tree_sum.h"
 #include "runtime/device/team.h"
 #include "runtime/library/call_text.h"
 
@@ -214,6 +216,36 @@ class SimDevice::Exchange final : public DeviceCommunicator {
 };
 
 std::unique_ptr<DeviceCommunicator> SimDevice::connect(Communicator& replicas) { return std::make_unique<Exchange>(*this, replicas); }
+
+int SimDevice::most_summed_terms() const { return std::numeric_limits<int>::max(); }
+
+/// Of the terms it knows of its own; the others are other replicas' to look after.
+void SimDevice::sum(Stream stream, DType dtype, std::span<const std::byte* const> terms, RangePiece range, std::span<std::byte* const> sums) {
+  check_lost();
+  HONE_CHECK(not is_captured(stream), "a sum over replicas is captured, in which the host waits");
+  if (range.begin >= range.end) return;
+  const std::size_t begin = static_cast<std::size_t>(range.begin) * size_of(dtype), bytes = static_cast<std::size_t>(range.end - range.begin) * size_of(dtype);
+  const auto is_own = [this](const std::byte* place) {
+    const auto block = memory_.upper_bound(const_cast<std::byte*>(place));
+    return block != memory_.begin() and place < std::prev(block)->first + std::prev(block)->second.size();
+  };
+  order_.begin(number(stream), "a sum over replicas");
+  for (const std::byte* const term : terms)
+    if (is_own(term)) order_.read(term + begin, bytes);
+  for (const std::byte* const sum : sums)
+    if (is_own(sum)) order_.write(sum + begin, bytes);
+  const std::vector<const void*> read(terms.begin(), terms.end());
+  const std::vector<void*> written(sums.begin(), sums.end());
+  sum_in_tree(dtype, read, range, written);
+}
+
+void SimDevice::copy_from_other(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) {
+  check_lost();
+  HONE_CHECK(not is_captured(stream), "a copy from another replica is captured, for which the host waits");
+  order_.begin(number(stream), "a copy from another replica");
+  order_.write(to, bytes);
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
 
 Stream SimDevice::make_stream() { return Stream{order_.add_stream()}; }
 Event SimDevice::make_event() { return Event{order_.add_event()}; }

@@ -51,6 +51,9 @@ class SimDevice : public Device {
   std::string choose_by_timing(const std::string& file) override;
   /// Done by the host's library, on one thread, so that bits do not depend on how many there are.
   std::unique_ptr<DeviceCall> make_call(const LibraryRow& row, const LibrarySpec& spec) override;
+  int most_summed_terms() const override;
+  void sum(Stream stream, DType dtype, std::span<const std::byte* const> terms, RangePiece range, std::span<std::byte* const> sums) override;
+  void copy_from_other(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) override;
   std::unique_ptr<DeviceCall> make_faster_call(const LibraryRow& row, const LibrarySpec& spec, DeviceCall& rival) override;
   std::string why_no_exchange() const override { return ""; }
   /// By the replicas' own communicator, as its memory is the host's.

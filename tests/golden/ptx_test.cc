@@ -5,6 +5,7 @@
 #include "backends/cuda/ptxas.h"
 #include "backends/cuda/registers.h"
 #include "base/check.h"
+#include "runtime/device/sum_kernel.h"
 #include "tests/golden/ptx.h"
 
 namespace hone::test {
@@ -40,6 +41,17 @@ TEST(Ptx, KernelsThatAreNamedAskForRegisters) {
   expected.insert(expected.find("\n{"), "\n.minnctapersm 2");
   EXPECT_EQ(with_blocks_at_a_time(ptx, {{"a_1", 2}, {"a", 1}, {"a_100", 1}}), expected);
   EXPECT_EQ(with_blocks_at_a_time("", {{"a", 1}}), "");
+}
+
+/// What adds up the gradients of replicas that share a GPU.
+TEST(Ptx, SumsOverReplicasAssembleForEveryGpu) {
+  const std::optional<std::string> ptxas = find_ptxas();
+  if (not ptxas) GTEST_SKIP() << "no ptxas on PATH or in /usr/local/cuda: NVIDIA's CUDA toolkit has it";
+  for (const DType dtype : {DType::kF32, DType::kF64, DType::kBF16, DType::kI32, DType::kI64})
+    for (const int terms : {2, 7}) {
+      const std::string ptx = cuda::sum_ptx(dtype, terms, dtype == DType::kF32 ? terms : 1);
+      for (const char* gpu : {"sm_80", "sm_100"}) EXPECT_THAT(assemble(*ptxas, ptx, gpu).report, ::testing::AllOf(::testing::HasSubstr(cuda::kSumKernel), ::testing::HasSubstr(" 0 bytes spill stores"))) << gpu << "\n" << ptx;
+    }
 }
 
 TEST(Ptx, SaysWhatPtxasRefuses) {

@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "runtime/device/cuda_device.h"
 #include "runtime/device/pinned_memory.h"
+#include "runtime/device/sum_kernel.h"
 
 namespace hone {
 namespace {
@@ -70,7 +71,7 @@ cuda::Library fake() {
     return ++told->modules, *module = handle<cuda::Module>(0), 0;
   };
   f.module_unload = [](cuda::Module) { return --told->modules, 0; };
-  f.module_function = [](cuda::Function* function, cuda::Module, const char* name) { return std::string(name) == "k" ? (*function = handle<cuda::Function>(7), 0) : kNotFound; };
+  f.module_function = [](cuda::Function* function, cuda::Module, const char* name) { return std::string(name) == "k" or std::string(name) == cuda::kSumKernel ? (*function = handle<cuda::Function>(7), 0) : kNotFound; };
   f.module_global = [](cuda::Address* memory, std::size_t* bytes, cuda::Module, const char* name) {
     static const plan::LaunchShape shape = {.threads = 128, .points = 10};
     if (std::string(name) != "k_launch") return kNotFound;
@@ -134,6 +135,37 @@ class CudaDeviceTest : public testing::Test {
   Told told_;
   const cuda::Library library_ = fake();
 };
+
+/// One kernel for a type and a number of terms, whichever tensors they are.
+TEST_F(CudaDeviceTest, AddsUpWhatReplicasThatShareItHave) {
+  {
+    CudaDevice device(library_, 0);
+    EXPECT_GE(device.most_summed_terms(), 8);
+    std::byte *a = device.allocate(64, "a"), *b = device.allocate(64, "b");
+    const Stream stream = device.make_stream();
+    const std::byte* const terms[] = {a, b};
+    std::byte* const sums[] = {a, b};
+    told_.argument_count = 6;
+    const auto address = [](const std::byte* memory) { return reinterpret_cast<std::uintptr_t>(memory); };
+    device.sum(stream, DType::kF32, terms, {3, 1000}, sums);
+    EXPECT_THAT(told_.arguments, ElementsAre(address(a), address(b), address(a), address(b), 3, 1000));
+    EXPECT_EQ(told_.block, cuda::kSumThreads);
+    EXPECT_EQ(told_.grid, 4U);
+    EXPECT_EQ(told_.image, cuda::sum_ptx(DType::kF32, 2, 2));
+    device.sum(stream, DType::kF32, terms, {0, 8}, sums);
+    EXPECT_EQ(told_.modules, 1);
+    told_.argument_count = 5;
+    device.sum(stream, DType::kBF16, terms, {0, 8}, {sums, 1});
+    EXPECT_THAT(told_.arguments, ElementsAre(address(a), address(b), address(a), 0, 8));
+    EXPECT_EQ(told_.modules, 2);
+    told_.grid = 0;
+    device.sum(stream, DType::kF32, terms, {4, 4}, sums);
+    EXPECT_EQ(told_.grid, 0U) << "nothing to add up";
+    device.release(a);
+    device.release(b);
+  }
+  EXPECT_EQ(told_.modules, 0);
+}
 
 TEST_F(CudaDeviceTest, LaunchesWithAddressesSizesAndRange) {
   CudaDevice device(library_, 0);

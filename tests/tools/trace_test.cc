@@ -139,7 +139,9 @@ TEST_F(TraceTool, ShowsExchangesOfDevicesBesideTheBackwardPass) {
     EXPECT_THAT(names_of(exchanges), Contains("all_reduce"));
     EXPECT_EQ(tracks.at("replica " + replica + "/sim:" + replica + ", batches to come").size(), 4U);
   }
-  const auto through_host = tracks_of(trace("hone-run train conv.hone --train x=x.npy,y=y.npy --device sim --virtual 2 --steps 4 --quiet --out trained.onnx"));
+  const auto shared = tracks_of(trace("hone-run train conv.hone --train x=x.npy,y=y.npy --device sim --virtual 2 --steps 4 --quiet --out trained.onnx"));
+  EXPECT_THAT(names_of(shared.at("replica 1/sim:0, exchanges")), Contains("all_reduce"));
+  const auto through_host = tracks_of(trace("hone-run train conv.hone --train x=x.npy,y=y.npy --device sim --virtual 2 --shards 4 --steps 4 --quiet --out trained.onnx"));
   EXPECT_THAT(names_of(through_host.at("replica 1/host")), Contains("all_reduce"));
 }
 
