@@ -6,6 +6,7 @@
 
 #include "base/recipe_tables.h"
 #include "base/text.h"
+#include "base/untrusted_json.h"
 
 namespace hone {
 
@@ -187,7 +188,7 @@ std::string to_json(const Recipe& recipe) {
 }
 
 Recipe recipe_from_json(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_untrusted_json<Json>(text);
   if (not json.is_object()) throw Error(Code::kRecipeSyntax, "the stored recipe is no JSON object", {}, {"the file is damaged; compile again"});
   Recipe recipe;
   for (const auto& [section, keys] : json.items()) {

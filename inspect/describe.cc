@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/recipe.h"
 #include "base/text.h"
+#include "base/untrusted_json.h"
 #include "inspect/trace.h"
 
 namespace hone {
@@ -32,7 +33,7 @@ std::string title_of(const Contents& contents) {
 
 /// What a file says itself, as JSON; null for what is no JSON: a checkpoint may be anybody's.
 Json parsed(const std::string& text) {
-  Json value = Json::parse(text, nullptr, false);
+  Json value = parse_untrusted_json<Json>(text);
   return value.is_discarded() ? Json() : value;
 }
 

@@ -10,6 +10,7 @@
 #include "backends/parts.h"
 #include "backends/step_nodes.h"
 #include "base/text.h"
+#include "base/untrusted_json.h"
 #include "inspect/describe.h"
 #include "inspect/memory.h"
 #include "ir/op.h"
@@ -195,7 +196,7 @@ Json describe_persistents(const plan::Program& program) {
 Json nodes_of_steps(const plan::Plan& plan, const std::string& entry) {
   const auto found = plan.graphs.find(step_nodes_stage(entry));
   if (found == plan.graphs.end()) return nullptr;
-  const Json nodes = Json::parse(found->second, nullptr, false);
+  const Json nodes = parse_untrusted_json<Json>(found->second);
   return nodes.is_discarded() ? Json() : nodes;
 }
 

@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "base/recipe_tables.h"
 #include "base/text.h"
+#include "base/untrusted_json.h"
 #include "frontend/recipe_toml.h"
 #include "runtime/library/arena.h"
 #include "runtime/plan/step_name.h"
@@ -38,7 +39,7 @@ void compare_texts(const std::string& kind, const Texts& a, const Texts& b, std:
 /// {"optimizer": {"kind": "adam"}} as optimizer.kind: "adam". Of what is no JSON nothing.
 Texts flat(const std::string& text) {
   Texts texts;
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_untrusted_json<Json>(text);
   if (json.is_discarded() or not json.is_object()) return texts;
   const Json leaves = json.flatten();
   for (const auto& [pointer, value] : leaves.items()) {

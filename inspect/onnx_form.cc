@@ -8,6 +8,7 @@
 #include "backends/step_nodes.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "base/untrusted_json.h"
 #include "frontend/onnx/export_step.h"
 #include "frontend/onnx/export_training.h"
 #include "inspect/describe.h"
@@ -89,7 +90,7 @@ void add_loss(Graph& graph) {
 std::vector<onnx::NodeGroup> groups_of(const plan::Plan& plan, const plan::Entry& entry) {
   const auto found = plan.graphs.find(step_nodes_stage(entry.name));
   if (found == plan.graphs.end()) return {};
-  const Json steps = Json::parse(found->second, nullptr, false);
+  const Json steps = parse_untrusted_json<Json>(found->second);
   if (not steps.is_array() or steps.size() != entry.steps.size()) return {};
   std::vector<onnx::NodeGroup> groups;
   for (std::size_t i = 0; i < entry.steps.size(); ++i) {

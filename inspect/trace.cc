@@ -9,6 +9,7 @@
 
 #include "base/diag.h"
 #include "base/text.h"
+#include "base/untrusted_json.h"
 #include "runtime/plan/step_name.h"
 #include "runtime/trace.h"
 
@@ -100,7 +101,7 @@ class Track {
 }  // namespace
 
 std::vector<std::optional<MeasuredStep>> measured_steps(std::string_view text, const std::string& path, const plan::Entry& entry) {
-  const json parsed = json::parse(text, nullptr, false);
+  const json parsed = parse_untrusted_json<json>(text);
   const bool wrapped = parsed.is_object() and parsed.contains("traceEvents");
   if (not wrapped and not parsed.is_array()) refuse(path, "no trace in Chrome's format");
   std::vector<std::optional<MeasuredStep>> measured(entry.steps.size());

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/tensor.h"
 #include "base/text.h"
+#include "base/untrusted_json.h"
 
 namespace hone {
 
@@ -41,7 +42,7 @@ std::size_t bytes_of(const TensorType& type) { return checked_multiply(static_ca
 
 /// What a file holds. Throws Error, or Json::exception, for what is none.
 NamedChoices choices_in(const std::string& text) {
-  const Json json = Json::parse(text);
+  const Json json = parse_untrusted_json<Json>(text);
   if (json.at(kFormatKey) != kChoicesFormat) throw Error(Code::kFileRead, "it is of another version");
   NamedChoices choices;
   for (const auto& [question, choice] : json.at("choices").items()) {

@@ -12,6 +12,7 @@
 #include "base/diag.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "base/untrusted_json.h"
 #include "formats/safetensors.h"
 #include "runtime/plan/adapters.h"
 #include "runtime/train/weights.h"
@@ -124,7 +125,7 @@ void check_checkpoint(const std::string& path) {
   if (not is_folder(path)) throw unsound(path, "it is no folder");
   refuse_run_folder(path);
   if (not file_exists(path + "/" + kManifest)) throw unsound(path, fmt::format("it has no {}", kManifest));
-  const Json manifest = Json::parse(read_file(path + "/" + kManifest, kManifestBytes), nullptr, false);
+  const Json manifest = parse_untrusted_json<Json>(read_file(path + "/" + kManifest, kManifestBytes));
   if (not manifest.is_object() or not manifest.contains("files") or not manifest["files"].is_object()) throw unsound(path, fmt::format("its {} is damaged", kManifest));
   if (not manifest.contains("version") or manifest["version"] != kCheckpointVersion) throw unsound(path, "it was written by another version of Hone");
   for (const char* file : kFiles) {

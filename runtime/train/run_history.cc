@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/untrusted_json.h"
 
 namespace hone {
 
@@ -19,7 +20,7 @@ constexpr std::size_t kLongestLine = 4 << 20;  // norms of 100,000 weights
 /// What is no object, or too long to be ours: null.
 Json parse_line(std::string_view line) {
   if (line.size() > kLongestLine) return nullptr;
-  const Json json = Json::parse(line, nullptr, false);
+  const Json json = parse_untrusted_json<Json>(line);
   return json.is_object() ? json : Json(nullptr);
 }
 

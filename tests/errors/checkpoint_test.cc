@@ -325,6 +325,16 @@ TEST(Checkpoint, FolderOfTheRunInItsPlaceIsNamed) {
   }
 }
 
+/// Lines of the log that are none are left out, whatever they are.
+TEST(Checkpoint, LogOfBracketsDoesNotEndTheRun) {
+  Shop shop;
+  const std::string train = "hone-run train mlp.hone --train x=x.npy,y=y.npy --run-dir run --log-every 1 --epochs ";
+  ASSERT_EQ(run_tool(shop.folder.path(), train + "1").exit, 0);
+  shop.folder.write("run/metrics.jsonl", shop.folder.read("run/metrics.jsonl") + std::string(500'000, '[') + std::string(500'000, ']') + "\n");
+  const ToolRun run = run_tool(shop.folder.path(), train + "2 --resume");
+  EXPECT_EQ(run.exit, 0) << run.err;
+}
+
 TEST(Checkpoint, OfAnotherStepThanItsNameIsRefused) {
   Shop shop;
   shop.save(1);

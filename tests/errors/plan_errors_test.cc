@@ -58,6 +58,9 @@ const ErrorCase kCases[] = {
            if (auto* kernel = std::get_if<plan::KernelStep>(&step.what); kernel != nullptr and entry.name == plan::kTrainStep) kernel->buffers[0] = 99'999;
      })},
     {"ShownWithoutAProgram", "hone-dump mlp.hone --as onnx", 10, {"HN-0501", "mlp.hone has no program"}, made_wrongly([](plan::Plan& plan) { plan.programs.clear(); })},
+    {"StoredRecipeOfBrackets", kTrain, 5, {"HN-0201", "the stored recipe is no JSON"}, made_wrongly([](plan::Plan& plan) {
+       plan.recipe_json.replace(plan.recipe_json.find("\"batch_size\": 4"), 15, "\"batch_size\": " + std::string(1'000'000, '[') + std::string(1'000'000, ']'));
+     })},
     {"StoredRecipeOfAbsurdNumbers", kTrain, 5, {"HN-0203", "data.batch_size is -3"}, made_wrongly([](plan::Plan& plan) {
        plan.recipe_json.replace(plan.recipe_json.find("\"batch_size\": 4"), 15, "\"batch_size\": -3");
      })},
