@@ -65,7 +65,7 @@ std::vector<RecipeKey> make_keys() {
   using T = R::Train;
   constexpr When kCompiling = When::kCompiling, kRunning = When::kRunning;
   return {
-      key<&R::model, &M::output>("model.output", kCompiling, "the output that the loss looks at; without it the only one"),
+      key<&R::model, &M::output>("model.output", kCompiling, "the output, or other value of the model, that the loss looks at; without it the only output"),
       key<&R::model, &M::freeze>("model.freeze", kCompiling, "weights not to train, by name pattern"),
       key<&R::model, &M::train_only>("model.train_only", kCompiling, "the only weights to train, by name pattern"),
       key<&R::model, &M::tie>("model.tie", kCompiling, "weights that are one, by name pattern: equal ones stay or become tied"),

@@ -47,7 +47,7 @@ const Output& chosen_output(const Graph& graph, const Recipe& recipe) {
   if (const Output* output = graph.find_output(wanted)) return *output;
   std::vector<std::string> names;
   for (const Output& output : graph.outputs()) names.push_back(output.name);
-  throw Error(Code::kRecipeModel, fmt::format("model.output = \"{}\": the model has no such output", wanted), {}, {"its outputs: " + quoted_list(names)});
+  throw Error(Code::kRecipeModel, fmt::format("model.output = \"{}\": the model has no such output", wanted), {}, {"its outputs: " + quoted_list(names), "it may be any value that a node of the model makes, by the name that it has in the file"});
 }
 
 /// The class axis as a position, or an error.
@@ -75,7 +75,7 @@ class LossAttacher {
     kind_ = kind;
     if (not is_float(output_.dtype()))
       throw Error(Code::kRecipeModel, fmt::format("output \"{}\" is {}: a loss needs floats", chosen_.name, to_string(output_.type())), {},
-                  {"choose an output of floats, such as the logits: [model] output = \"NAME\""});
+                  {"choose floats, such as the logits: [model] output = \"NAME\", where NAME is an output or any other value that a node makes"});
   }
 
   Objective run() {

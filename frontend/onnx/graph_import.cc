@@ -46,7 +46,7 @@ GraphImport::GraphImport(ImportContext& context, Diags& diags) : context_(contex
 
 Graph GraphImport::run(Symbols& symbols) {
   Scope scope{.body = &context_.main, .region = &root_, .opset = context_.opset};
-  scope.values = add_inputs(root_.builder(), context_.graph, context_.initializers, context_.roles, symbols, context_.main.locations, diags_);
+  scope.values = add_inputs(root_.builder(), context_.graph, context_.initializers, context_.roles, symbols, context_.main.locations, context_.left_out.empty() ? nullptr : &context_.main.read, diags_);
   push(std::make_unique<BodyTask>(*this, std::move(scope)));
   const std::vector<Item> results = run_tasks();
   unknown_.report(diags_);

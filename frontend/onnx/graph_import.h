@@ -31,7 +31,7 @@ struct ImportContext {
   std::vector<std::optional<Tensor>> initializers;
   Roles roles = {};                                 ///< of initializers that are not what they look like
   std::map<const void*, PreparedBody> bodies = {};  ///< of functions and nodes, by their proto
-  std::set<std::string> left_out = {};              ///< outputs of the graph that `main` has not
+  std::set<std::string> left_out = {};              ///< outputs of the graph that `main` has not; inputs that nothing else reads are left out with them
 
   const PreparedBody& prepared(const GraphProto& graph);
   const PreparedBody& prepared(const FunctionProto& function);

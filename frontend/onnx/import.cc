@@ -107,7 +107,12 @@ class FileImport {
       }
     }
     if (not asked.empty()) return taken(std::move(all), diags);
-    return taken(std::move(all), diags, fmt::format("of the model's outputs {} can be imported: [model] output = {} leaves the rest out", list_of(good), quoted(good[0])));
+    const auto floats = std::find_if(good.begin(), good.end(), [&](const std::string& name) {
+      const Output* output = all.graph.find_output(name);
+      return output != nullptr and is_float(all.graph.type(output->value).dtype);
+    });
+    const std::string best = floats == good.end() ? good[0] : *floats;
+    return taken(std::move(all), diags, fmt::format("of the model's outputs {} can be imported: [model] output = {} leaves the rest out", list_of(good), quoted(best)));
   }
 
  private:
@@ -222,6 +227,25 @@ void learn_batch_of_keras(const ModelProto& model, Symbols& symbols) {
   symbols.learn(equations);
 }
 
+/// A value between the nodes that the recipe names as the output is one while the model is imported: files that end in classes or boxes have their logits there.
+class NamedOutput {
+ public:
+  NamedOutput(GraphProto& graph, const std::string& name) : graph_(graph) {
+    if (name.empty() or std::any_of(graph.output().begin(), graph.output().end(), [&](const ValueInfoProto& output) { return output.name() == name; })) return;
+    is_added_ = std::any_of(graph.node().begin(), graph.node().end(), [&](const NodeProto& node) { return std::find(node.output().begin(), node.output().end(), name) != node.output().end(); });
+    if (is_added_) graph.add_output()->set_name(name);
+  }
+  NamedOutput(const NamedOutput&) = delete;
+  NamedOutput& operator=(const NamedOutput&) = delete;
+  ~NamedOutput() {
+    if (is_added_) graph_.mutable_output()->RemoveLast();
+  }
+
+ private:
+  GraphProto& graph_;
+  bool is_added_ = false;
+};
+
 /// A broken file may have millions of problems; nobody reads more than the first.
 [[noreturn]] void throw_problems(const Diags& diags) {
   constexpr std::size_t kMostProblems = 200;
@@ -244,6 +268,7 @@ Imported import_parts(ModelProto given, const std::string& file_name, const std:
   try {
     check_nesting(given, file);
     const std::int64_t opset = opset_of(given, file);
+    const NamedOutput named(*given.mutable_graph(), options.output);
     make_dense(given, folder, file, diags);
     write_leftovers(given, file, diags);
     const bool own_training = options.own_training and given.training_info_size() > 0;

@@ -64,6 +64,7 @@ class LoopTask final : public ControlTask {
     trial_->end(can ? GraphImport::Trial::Keep::kNothing : GraphImport::Trial::Keep::kProblems);
     const bool is_reported = trial_->has_problems();
     trial_.reset();
+    because_ = because;
     if (can) return go_on();
     if (not is_reported)
       node_.fail(Code::kDynamic, because, {fmt::format("iterations are written out one by one if it is known when compiling that there are at most {}", kMostUnrolled)});
@@ -96,12 +97,19 @@ class LoopTask final : public ControlTask {
     const std::int64_t i = iterations_.count();
     const bool ends_by_count = trips_ and i >= *trips_;
     if (ends_by_count or not may_go_on()) return i == 0 ? probe() : finish();
-    if (i >= kMostUnrolled)
-      node_.fail(Code::kDynamic, fmt::format("takes more than {} iterations, which is the most that is written out one by one", kMostUnrolled));
+    if (i >= kMostUnrolled) refuse_length();
     std::vector<Item> inputs = {number(i), condition_};
     inputs.insert(inputs.end(), iterations_.states().begin(), iterations_.states().end());
     push(body("body"), std::move(inputs), fmt::format("loop[{}]", i));
     return std::nullopt;
+  }
+
+  [[noreturn]] void refuse_length() const {
+    const bool is_fed = most_ and not trips_;
+    std::vector<std::string> notes = {because_.empty() ? "a loop is written once for all iterations if its states are tensors that keep their types and shapes; instead of a sequence the body may have an output that is stacked" : because_};
+    if (is_fed) notes.emplace_back("--bind NAME=FILE fixes the input that the number depends on");
+    node_.fail(Code::kDynamic, is_fed ? fmt::format("how many iterations it takes must be known when compiling, since they are written out one by one, and be at most {}", kMostUnrolled)
+                                      : fmt::format("takes more than {} iterations, which is the most that is written out one by one", kMostUnrolled), std::move(notes));
   }
 
   bool may_go_on() const {
@@ -139,6 +147,7 @@ class LoopTask final : public ControlTask {
 
   std::optional<Dim> most_;             ///< M, if it is given
   std::optional<std::int64_t> trips_;   ///< the same, if it is a number
+  std::string because_;                 ///< why it is not written once for all iterations
   Item condition_;
   std::vector<Item> initial_;
   LoopBody body_;

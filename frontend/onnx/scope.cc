@@ -13,7 +13,8 @@ PreparedBody prepare(Body body, Outside outside, const std::string& file) {
   Diags problems;
   std::vector<int> order = build_order(body, outside, locations, problems);
   std::unordered_set<std::string_view> read(body.outputs.begin(), body.outputs.end());
-  for (const NodeProto& node : *body.nodes) {
+  for (const int i : order) {
+    const NodeProto& node = body.nodes->Get(i);
     read.insert(node.input().begin(), node.input().end());
     for (const std::string_view name : captured_names(node)) read.insert(name);
   }

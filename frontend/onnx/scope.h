@@ -19,7 +19,7 @@ struct PreparedBody {
   Body body;
   Locations locations;
   std::vector<int> order;                      ///< positions of the nodes to write
-  std::unordered_set<std::string_view> read;   ///< names that a node (its own bodies included) or an output reads
+  std::unordered_set<std::string_view> read;   ///< names that a node of `order` (its own bodies included) or an output reads
   Diags problems;
 };
 PreparedBody prepare(Body body, Outside outside, const std::string& file);

@@ -160,7 +160,7 @@ std::vector<std::optional<Tensor>> read_initializers(const GraphProto& graph, co
 }
 
 Items add_inputs(Builder& builder, const GraphProto& graph, const std::vector<std::optional<Tensor>>& initializers, const Roles& roles, Symbols& symbols,
-                  const Locations& locations, Diags& diags) {
+                  const Locations& locations, const std::unordered_set<std::string_view>* wanted, Diags& diags) {
   Items values;
   const Loc file = locations.file();
   FedInputs fed(builder, symbols, file);
@@ -171,6 +171,7 @@ Items add_inputs(Builder& builder, const GraphProto& graph, const std::vector<st
   for (const ValueInfoProto& input : graph.input()) {
     collect(diags, [&] {
       const auto initializer = by_name.find(input.name());
+      if (wanted != nullptr and not wanted->contains(input.name())) return;
       if (initializer == by_name.end()) {
         Item& item = values[input.name()];
         item = fed.add(input);

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "frontend/onnx/scope.h"
@@ -27,9 +28,9 @@ struct Roles {
 
 /// Adds inputs, then initializers. A sequence of n tensors (n is set as the size of its name) is n inputs NAME.0, NAME.1, ...; an optional is what it may hold, or
 /// nothing if the size of its name is set to 0. A float initializer is a weight if it has more than one element, or an axis and a place where models keep what they learn
-/// (a bias of one unit); all others are constants, unless `roles` say otherwise. Inputs that are initializers too, as old files have them, are initializers.
+/// (a bias of one unit); all others are constants, unless `roles` say otherwise. Inputs that are initializers too, as old files have them, are initializers. Inputs that are not in `wanted` (null: all are) are left out.
 Items add_inputs(Builder& builder, const GraphProto& graph, const std::vector<std::optional<Tensor>>& initializers, const Roles& roles, Symbols& symbols,
-                  const Locations& locations, Diags& diags);
+                  const Locations& locations, const std::unordered_set<std::string_view>* wanted, Diags& diags);
 
 /// Adds an initializer of a body inside of the model, as one of the model's. Throws Error when it cannot be read.
 Val add_inner_initializer(Builder& builder, const TensorProto& proto, const std::string& folder, const Loc& file);

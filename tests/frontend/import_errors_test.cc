@@ -287,5 +287,44 @@ TEST(ImportErrors, LeavesOutNodesThatAreWronglyUsedToo) {
   EXPECT_THAT(to_string(imported.warnings.at(0)), HasSubstr("at node \"misfit\": MatMul: inner dimensions differ"));
 }
 
+TEST(ImportErrors, LeavesOutInputsThatNothingElseReads) {
+  TestModel model;
+  model.input("x", {"N", 3}).input("words", {"M"}).initializer("w", wavy({3, 4})).output("y").output("lower");
+  model.proto.mutable_graph()->mutable_input(1)->mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::STRING);
+  model.node("MatMul", {"x", "w"}, {"y"});
+  model.node("StringNormalizer", {"words"}, {"lower"});
+  EXPECT_THAT(problems_of(model), SizeIs(2));
+  const onnx::Imported imported = model.import({.output = "y"});
+  EXPECT_EQ(imported.graph.find_input("words"), nullptr);
+  EXPECT_THAT(to_string(imported.warnings.at(0)), HasSubstr("the output \"lower\" is left out"));
+}
+
+TEST(ImportErrors, TakesAValueBetweenTheNodesForTheOutputThatIsAskedFor) {
+  TestModel model;
+  model.input("x", {"N", 3}).initializer("w", wavy({3, 4})).output("classes");
+  model.node("MatMul", {"x", "w"}, {"logits"});
+  model.node("ArgMax", {"logits"}, {"classes"}).set("axis", 1);
+  const onnx::Imported imported = model.import({.output = "logits"});
+  ASSERT_NE(imported.graph.find_output("logits"), nullptr);
+  EXPECT_NE(imported.graph.find_output("classes"), nullptr);
+  EXPECT_EQ(imported.model.graph().output_size(), 1) << "the file's outputs are its own";
+  EXPECT_EQ(model.import({.output = "nothing"}).graph.outputs().size(), 1U);
+}
+
+TEST(ImportErrors, SaysWhyALoopMustBeCounted) {
+  TestModel model;
+  model.input("x", {"N", 3}).input("n", {}, DType::kI64).output("y");
+  model.node("SequenceEmpty", {}, {"none"});
+  model.node("Loop", {"n", "", "x", "none"}, {"last", "all"});
+  BodyGraph body(model.last().proto(), "body");
+  body.input("i").input("c").input("h").input("s").output("c2").output("h2").output("s2");
+  body.node("Identity", {"c"}, {"c2"});
+  body.node("Relu", {"h"}, {"h2"});
+  body.node("SequenceInsert", {"s", "h2"}, {"s2"});
+  model.node("ConcatFromSequence", {"all"}, {"y"}).set("axis", 0);
+  EXPECT_THAT(problem_of(model, Code::kDynamic), ::testing::AllOf(HasSubstr("how many iterations it takes must be known when compiling"), HasSubstr("instead of a sequence the body may have an output that is stacked"),
+                                                                 HasSubstr("--bind NAME=FILE fixes the input")));
+}
+
 }  // namespace
 }  // namespace hone::test
