@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -68,7 +69,11 @@ std::size_t CsvTable::position_of(std::string_view column, const std::vector<std
   const bool all = names.size() <= kListed;
   std::vector<std::string> notes = {fmt::format("its first line has {}{}", quoted_list(std::span(names).first(all ? names.size() : kListed)),
                                                 all ? "" : fmt::format(" and {} more", names.size() - kListed))};
-  if (const std::string hint = did_you_mean(name, names); not hint.empty()) notes.insert(notes.begin(), hint);
+  const auto is_column = [&](std::string_view part) { return std::ranges::find(names, part) != names.end() or number_of<std::int64_t>(part); };
+  const std::size_t middle = std::min(name.find_first_of("-:"), name.size());
+  if (middle + 1 < name.size() and is_column(name.substr(0, middle)) and is_column(name.substr(middle + 1)))
+    notes.insert(notes.begin(), fmt::format("a range is written with two dots, both ends included: {}..{}", printable(name.substr(0, middle)), printable(name.substr(middle + 1))));
+  else if (const std::string hint = did_you_mean(name, names); not hint.empty()) notes.insert(notes.begin(), hint);
   throw Error(Code::kDataName, fmt::format("{} has no column {}", printable(file_.path(), 1000), quoted(name)), {}, std::move(notes));
 }
 

@@ -195,7 +195,9 @@ void BoundArrays::match_names(const plan::Entry& entry, std::vector<std::pair<st
 
 void BoundArrays::refuse_shape(const Feed& feed, const Array& array) const {
   std::vector<std::string> notes;
-  if (has_one_hot_shape(feed, array)) notes.emplace_back("are these one-hot vectors? The loss takes the number of the class: numpy.argmax(y, axis=-1)");
+  const std::string label = lower_case(array.label());
+  if (options_.files and (label.ends_with(".csv") or label.ends_with(".tsv"))) notes.emplace_back("these are all columns; choose some by number or name: x=FILE.csv:0..5,y=FILE.csv:-1");
+  else if (has_one_hot_shape(feed, array)) notes.emplace_back("are these one-hot vectors? The loss takes the number of the class: numpy.argmax(y, axis=-1)");
   if (options_.files and not options_.pre_batched and array.shape().size() == feed.shape.size() + 1)
     notes.emplace_back("if the first axis is the number of the batch, say --pre-batched");
   if (not options_.files and array.shape().size() + 1 == feed.shape.size()) notes.emplace_back("one sample is given where a batch is wanted: batch(n) makes batches");

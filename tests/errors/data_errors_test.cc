@@ -66,6 +66,7 @@ const ErrorCase kCases[] = {
        f.write("cut.npy", f.read("x.npy").substr(0, 200));
      })},
     {"WrongShape", train("x=wide.npy,y=y.npy"), 4, {"HN-0302", "wide.npy is f32[10,5]", "\"x\" takes f32[N,4]"}, floats("wide.npy", {10, 5})},
+    {"AllColumnsForBoth", train("x=all.csv,y=all.csv"), 4, {"HN-0302", "all.csv is", "these are all columns", "y=FILE.csv:-1"}, file("all.csv", "1,2,3,4,0\n5,6,7,8,1\n")},
     {"OneSample", train("x=one.npy,y=y.npy"), 4, {"HN-0302", "one.npy is f32[4]", "one sample: numpy.expand_dims(x, 0)"}, floats("one.npy", {4})},
     {"RowsOfAnotherLength", train("x=wide.npy,y=y.npy"), 4, {"HN-0302", "a row of it is [5], and [4] is wanted"}, floats("wide.npy", {10, 5})},
     {"OneHotTargetsOfFloats", train("x=x.npy,y=onehot.npy"), 4, {"HN-0302", "onehot.npy is f32[10,3]", "one-hot", "argmax"}, floats("onehot.npy", {10, 3})},

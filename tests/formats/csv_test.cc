@@ -90,6 +90,8 @@ TEST(Csv, NamesTheLineOfWhatIsWrong) {
 TEST(Csv, NamesColumnsThatAreNotThere) {
   refuse(Code::kDataName, "has 2 columns, and number 2", "a,b\n1,2\n", "2");
   refuse(Code::kDataName, "did you mean \"weight\"?", "height,weight\n1,2\n", "wieght");
+  refuse(Code::kDataName, "two dots, both ends included: a..b", "a,b\n1,2\n", "a-b");
+  refuse(Code::kDataName, "two dots, both ends included: 0..1", "a,b\n1,2\n", "0:1");
   refuse(Code::kDataName, "run backwards", "a,b\n1,2\n", "b..a");
   refuse(Code::kDataName, "no column \"\"", "a,b\n1,2\n", "0,");
 }
