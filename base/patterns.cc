@@ -34,7 +34,7 @@ void refuse_pattern(std::string_view key, std::string_view pattern, std::string_
   std::vector<std::string> notes;
   if (const std::string wider = wider_pattern(pattern, names); not wider.empty()) notes.push_back(fmt::format("did you mean {}? A pattern means whole names", quoted(wider)));
   else if (std::string hint = did_you_mean(pattern, names); not hint.empty()) notes.push_back(std::move(hint));
-  notes.push_back(fmt::format("{}: {}", title, quoted_list(names)));
+  notes.push_back(fmt::format("{}: {}", title, names.empty() ? "there are none" : quoted_list(names)));
   throw Error(Code::kRecipeModel, fmt::format("{}: {} matches no {}", key, quoted(pattern), what), {}, std::move(notes));
 }
 
