@@ -1,17 +1,19 @@
-// How fast a device multiplies: (10000 x 100) times (100 x 100000), elements uniform between 0 and 3, and the sum of all of the product, on each device in turn.
+// How fast a device multiplies: (10000 x 100) times (100 x 100000), elements uniform between 0 and 3, and the sum of all of the product, on each device in
+// turn.
 //
-//   matmul_speed [DEVICE[,DEVICE]... [ROWS [COLUMNS [REPEATS]]]]     devices as hone-run devices lists them; "all": those that are used by themselves; writes matmul_speed.onnx
+//   matmul_speed [DEVICE[,DEVICE]... [ROWS [COLUMNS [REPEATS]]]]     devices as hone-run devices lists them; "all": those that are used by themselves; writes
+//   matmul_speed.onnx
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "api/hone.h"
 #include "base/text.h"
+#include "examples/side_by_side.h"
 #include "runtime/data/order.h"
 
 namespace {
@@ -33,17 +35,6 @@ Tensor uniform(std::vector<std::int64_t> shape, std::uint64_t seed) {
   });
 }
 
-/// The driver of "cuda:0".
-std::string target_of(const std::string& device) { return device.substr(0, device.find(':')); }
-
-/// Those that are there, but for ones that are only played.
-std::vector<std::string> all_devices() {
-  std::vector<std::string> names;
-  for (const DeviceInfo& device : list_devices())
-    if (device.usable and target_of(device.name) != "sim") names.push_back(device.name);
-  return names;
-}
-
 struct Measured {
   double sum = 0, seconds = 0;  ///< of the fastest repeat
 };
@@ -60,7 +51,8 @@ Measured measure(const plan::Plan& plan, const std::string& device, const Tensor
     double sum = 0;
     for (std::int64_t step = 0; step < steps; ++step) {
       const std::int64_t first = step * kRowsAtATime, rows = std::min(kRowsAtATime, sizes.rows - first);
-      const std::pair<std::string, TensorView> feed("a", TensorView(DType::kF32, {rows, kInner}, a.bytes().data() + static_cast<std::size_t>(first * kInner) * sizeof(float)));
+      const std::pair<std::string, TensorView> feed(
+          "a", TensorView(DType::kF32, {rows, kInner}, a.bytes().data() + static_cast<std::size_t>(first * kInner) * sizeof(float)));
       session.run("predict", {&feed, 1});
       const TensorView sums = session.result("sum");
       for (std::int64_t row = 0; row < rows; ++row) sum += static_cast<const float*>(sums.data)[row];
@@ -77,9 +69,7 @@ void compare(const std::vector<std::string>& devices, const Sizes& sizes) {
   nn::Model model("matmul_speed");
   model.output("sum", nn::sum(nn::matmul(model.input("a", {kInner}), model.weight("b", uniform({kInner, sizes.columns}, 2)))));
   save_model(model, "matmul_speed.onnx");
-  std::set<std::string> targets;
-  for (const std::string& device : devices) targets.insert(target_of(device));
-  const plan::Plan plan = compile_model("matmul_speed.onnx", Recipe(), {}, {}, {targets.begin(), targets.end()});
+  const plan::Plan plan = compile_model("matmul_speed.onnx", Recipe(), {}, {}, side_by_side::targets_of(devices));
   const Tensor a = uniform({sizes.rows, kInner}, 1);
 
   std::vector<Measured> measured;
@@ -89,7 +79,8 @@ void compare(const std::vector<std::string>& devices, const Sizes& sizes) {
   }
   fmt::print("{:>10} {:>20} {:>10} {:>10}\n", "device", "sum", "seconds", "GFLOP/s");
   const double operations = 2.0 * static_cast<double>(sizes.rows) * static_cast<double>(sizes.columns) * kInner;
-  for (std::size_t i = 0; i < devices.size(); ++i) fmt::print("{:>10} {:>20.0f} {:>10.4f} {:>10.1f}\n", devices[i], measured[i].sum, measured[i].seconds, operations / measured[i].seconds / 1e9);
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    fmt::print("{:>10} {:>20.0f} {:>10.4f} {:>10.1f}\n", devices[i], measured[i].sum, measured[i].seconds, operations / measured[i].seconds / 1e9);
 }
 
 }  // namespace
@@ -103,7 +94,7 @@ int main(int count, char** arguments) {
       fmt::print(stderr, "usage: matmul_speed [DEVICE[,DEVICE]... [ROWS [COLUMNS [REPEATS]]]]\n");
       return 2;
     }
-    compare(devices == "all" ? all_devices() : split(devices, ','), sizes);
+    compare(devices == "all" ? side_by_side::all_devices() : split(devices, ','), sizes);
     return 0;
   } catch (const Error& error) {
     fmt::print(stderr, "{}\n", error.what());

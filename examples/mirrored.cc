@@ -1,20 +1,22 @@
-// Newswires by topic on several devices, as with Keras's MirroredStrategy: the same plan on one device and on logical ones, a batch for each replica, side by side.
+// Newswires by topic on several devices, as with Keras's MirroredStrategy: the same plan on one device and on logical ones, a batch for each replica, side by
+// side.
 //
 //   mirrored FOLDER [DEVICES [EPOCHS]]     FOLDER holds train.txt and test.txt: a topic, a tab, words; writes mirrored.onnx
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <string>
-#include <vector>
 
 #include "examples/newswire.h"
+#include "examples/side_by_side.h"
 
 namespace {
 
 using namespace newswire;
+using namespace side_by_side;
 
 constexpr std::int64_t kBatchOfReplica = 32;
-constexpr const char* kRecipe = R"(
+constexpr const char* kTopFiveRecipe = R"(
 [loss]
 kind = "cross_entropy"
 [optimizer]
@@ -25,24 +27,11 @@ list = ["accuracy", "top_5_accuracy"]
 convention = "keras"
 )";
 
-struct Epoch {
-  NamedNumbers values;
-  double seconds = 0;
-};
-
 /// Every replica gets batches of 32, so a step sees 32 times as many texts as there are replicas.
-std::vector<Epoch> train(Trainer& trainer, const Newswires& news, int replicas, std::int64_t epochs) {
+Run train_on(Trainer& trainer, const Newswires& news, int replicas, std::int64_t epochs) {
   fmt::print(stderr, "\n{} replica{}: {} texts a step, {} for each\n", replicas, replicas == 1 ? "" : "s", kBatchOfReplica * replicas, kBatchOfReplica);
-  std::vector<Epoch> history;
-  trainer.fit(news.train.shuffle(6000, 1).batch(kBatchOfReplica * replicas).prefetch(),
-              {.valid = news.test.batch(256), .epochs = epochs, .on_epoch = [&](const EpochRecord& epoch) { history.push_back({*epoch.values, epoch.seconds}); }});
-  return history;
-}
-
-double value_of(const Epoch& epoch, std::string_view name) {
-  for (const auto& [each, value] : epoch.values)
-    if (each == name) return value;
-  return 0;
+  const std::string name = replicas == 1 ? "one device" : fmt::format("{} logical devices", replicas);
+  return train(trainer, name, news.train.shuffle(6000, 1).batch(kBatchOfReplica * replicas).prefetch(), news.test.batch(256), epochs);
 }
 
 void compare(const std::string& folder, int devices, std::int64_t epochs) {
@@ -50,17 +39,12 @@ void compare(const std::string& folder, int devices, std::int64_t epochs) {
   nn::Model model("mirrored");
   build(model, news.words, news.topics);
   save_model(model, "mirrored.onnx");
-  const plan::Plan plan = compile_model("mirrored.onnx", read_recipe_text(kRecipe));
+  const plan::Plan plan = compile_model("mirrored.onnx", read_recipe_text(kTopFiveRecipe));
 
   Trainer one(plan, {.threads = 1});
   Trainer several(plan, {.threads = devices}, {.local = devices});
-  const std::vector<Epoch> alone = train(one, news, 1, epochs), together = train(several, news, devices, epochs);
-  fmt::print("{:>5} | {:^36} | {:^36}\n", "", "one device", fmt::format("{} logical devices", devices));
-  fmt::print("{:>5} | {:>8} {:>9} {:>8} {:>8} | {:>8} {:>9} {:>8} {:>8}\n", "epoch", "val_loss", "accuracy", "top 5", "seconds", "val_loss", "accuracy", "top 5", "seconds");
-  const auto row = [](const Epoch& epoch) {
-    return fmt::format("{:8.4f} {:9.4f} {:8.4f} {:8.2f}", value_of(epoch, "val_loss"), value_of(epoch, "val_accuracy"), value_of(epoch, "val_top_5_accuracy"), epoch.seconds);
-  };
-  for (std::size_t i = 0; i < alone.size() and i < together.size(); ++i) fmt::print("{:>5} | {} | {}\n", i + 1, row(alone[i]), row(together[i]));
+  const Run alone = train_on(one, news, 1, epochs), together = train_on(several, news, devices, epochs);
+  print_table({alone, together}, {"val_loss", "val_accuracy", "val_top_5_accuracy", "seconds"});
   several.save("mirrored.onnx");
 }
 

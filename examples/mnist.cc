@@ -6,37 +6,21 @@
 #include <cstdlib>
 #include <string>
 
-#include "api/hone.h"
+#include "examples/mnist.h"
 
 namespace {
 
-using namespace hone;
-
-// The tutorial's model ends in Softmax, and its loss says from_logits = true: softmax_cross_entropy on probabilities. That is done as asked, with a warning; cross_entropy
-// would be the loss for probabilities.
-constexpr const char* kRecipe = R"(
-[loss]
-kind = "softmax_cross_entropy"
-[optimizer]
-kind = "adam"
-[metrics]
-list = ["accuracy"]
-[data]
-scale = { image = 0.00392156862745098 }
-[train]
-convention = "keras"
-)";
+using namespace mnist;
 
 void train(const std::string& folder, std::int64_t epochs) {
   nn::Model model("mnist");
-  const nn::Value x = nn::relu(nn::dense(nn::flatten(model.input("image", {28, 28})), 128));
-  model.output("probabilities", nn::softmax(nn::dense(x, 10)));
+  build(model);
   save_model(model, "mnist.onnx");
 
-  const Dataset digits = Dataset::from_files({"x=" + folder + "/images-idx3-ubyte.gz", "y=" + folder + "/labels-idx1-ubyte.gz"});
-  const Dataset valid = digits.skip(8000).batch(500);
+  const Digits digits = read_digits(folder);
+  const Dataset valid = digits.valid.batch(500);
   Trainer trainer(compile_model("mnist.onnx", read_recipe_text(kRecipe), {}, [](const Diag& warning) { fmt::print(stderr, "{}\n", to_string(warning)); }));
-  trainer.fit(digits.take(8000).shuffle(8000, 1).batch(32), {.valid = valid, .epochs = epochs});
+  trainer.fit(digits.train.shuffle(8000, 1).batch(32), {.valid = valid, .epochs = epochs});
   for (const auto& [name, value] : trainer.evaluate(valid)) fmt::print("{}: {:.4f}\n", name, value);
   trainer.save("mnist.onnx");
 }

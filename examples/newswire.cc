@@ -15,17 +15,6 @@ namespace {
 
 using namespace newswire;
 
-constexpr const char* kRecipe = R"(
-[loss]
-kind = "cross_entropy"
-[optimizer]
-kind = "nadam"
-[metrics]
-list = ["accuracy"]
-[train]
-convention = "keras"
-)";
-
 /// Goes through `batches` once, calling `entry` for each; the means of loss and accuracy.
 class Loop {
  public:

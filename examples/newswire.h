@@ -1,4 +1,4 @@
-// What the two newswire programs share: the net, and texts of Reuters-21578 R8 as ids.
+// What the newswire programs share: the net, and texts of Reuters-21578 R8 as ids.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +14,17 @@ namespace newswire {
 using namespace hone;
 
 constexpr std::int64_t kWords = 300, kEmbedding = 7;
+
+constexpr const char* kRecipe = R"(
+[loss]
+kind = "cross_entropy"
+[optimizer]
+kind = "nadam"
+[metrics]
+list = ["accuracy"]
+[train]
+convention = "keras"
+)";
 
 inline void build(nn::Model& model, std::int64_t vocabulary, std::int64_t topics) {
   nn::Value x = nn::embedding(model.input("x", {kWords}, DType::kI32), vocabulary, kEmbedding);
