@@ -1,7 +1,7 @@
 // Bits as another type.
 #include <cstring>
 
-#include "host/functions.h"
+#include "host/rules.h"
 
 namespace hone::host {
 
@@ -29,6 +29,13 @@ void run_bit_cast(const HostAttributes&, std::span<const HostTensor> operands, s
 }
 
 }  // namespace
+
+constinit const HostRules bit_cast_rules = {
+    .call = {.operands = {{.name = "x"}}, .results = {{.name = "y"}}},
+    .fits = [](const HostAttributes&, HostTypes operands, HostTypes results) {
+      const HostTensor &x = *operands[0], &y = *results[0];
+      return first_of({why_no_count("y", &y, x.element_count()), size_of(x.dtype) == size_of(y.dtype) ? "" : "x and y have elements of different sizes"});
+    }};
 
 constinit const HostFunction bit_cast = {.name = "bit_cast", .doc = "the bits of x as y's element type", .run = run_bit_cast};
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/by_dtype.h"
-#include "host/functions.h"
+#include "host/rules.h"
 
 namespace hone::host {
 
@@ -129,7 +129,23 @@ void run_cofactors(const HostAttributes&, std::span<const HostTensor> operands, 
   });
 }
 
+std::string why_not_square(const HostTensor& x) { return x.shape.back() == x.shape[x.shape.size() - 2] ? "" : "matrices that are not square"; }
+
+std::string fits_det(const HostAttributes&, HostTypes operands, HostTypes results) {
+  const HostTensor& x = *operands[0];
+  std::int64_t matrices = 1;
+  for (std::size_t i = 0; i + 2 < x.shape.size(); ++i) matrices *= x.shape[i];
+  return first_of({why_not_square(x), why_no_count("y", results[0], matrices)});
+}
+
+constexpr TensorRule kMatrices = {.name = "x", .types = kHeldTypes, .least_rank = 2};
+
 }  // namespace
+
+constinit const HostRules det_rules = {.call = {.operands = {kMatrices}, .results = {{.name = "y", .like = 0}}}, .fits = fits_det};
+constinit const HostRules cofactors_rules = {
+    .call = {.operands = {kMatrices}, .results = {{.name = "y", .like = 0}}},
+    .fits = [](const HostAttributes&, HostTypes operands, HostTypes results) { return first_of({why_not_square(*operands[0]), why_no_same_shape("y", results[0], *operands[0])}); }};
 
 constinit const HostFunction det = {.name = "det", .doc = "determinants of the matrices in the last two axes", .run = run_det};
 constinit const HostFunction cofactors = {.name = "cofactors", .doc = "cofactors of the matrices in the last two axes", .run = run_cofactors};

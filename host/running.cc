@@ -2,7 +2,7 @@
 #include <type_traits>
 
 #include "base/by_dtype.h"
-#include "host/functions.h"
+#include "host/rules.h"
 #include "host/rows.h"
 
 namespace hone::host {
@@ -31,6 +31,13 @@ void run_linear_recurrence(const HostAttributes& attributes, std::span<const Hos
 }
 
 }  // namespace
+
+constinit const HostRules linear_recurrence_rules = {
+    .call = {.operands = {{.name = "x", .types = kHeldTypes}, {.name = "factor", .like = 0, .optional = true}}, .results = {{.name = "y", .like = 0}}, .attributes = {kAxisRule, flag_rule("reverse")}},
+    .fits = [](const HostAttributes& attributes, HostTypes operands, HostTypes results) {
+      const HostTensor& x = *operands[0];
+      return first_of({why_no_axis(attributes, x), why_no_same_shape("factor", at(operands, 1), x), why_no_same_shape("y", results[0], x)});
+    }};
 
 constinit const HostFunction linear_recurrence = {
     .name = "linear_recurrence",

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/by_dtype.h"
-#include "host/functions.h"
+#include "host/rules.h"
 
 namespace hone::host {
 
@@ -97,7 +97,34 @@ void run_non_max_suppression(const HostAttributes& attributes, std::span<const H
   std::fill(std::copy(found.begin(), found.end(), out.begin()), out.end(), 0);
 }
 
+std::string fits_non_max_suppression(const HostAttributes&, HostTypes operands, HostTypes results) {
+  const HostTensor &boxes = *operands[0], &scores = *operands[1];
+  if (boxes.shape[2] != 4) return "boxes that have not four numbers";
+  if (boxes.shape[0] != scores.shape[0] or boxes.shape[1] != scores.shape[2]) return "boxes and scores of different batches or numbers of boxes";
+  for (std::size_t i = 2; i < 5; ++i)
+    if (std::string why = why_no_count("a number", at(operands, i), 1); not why.empty()) return why;
+  return first_of({why_no_results(results, 2), why_no_count("positions", at(results, 0), 3 * scores.element_count()), why_no_count("count", at(results, 1), 1)});
+}
+
+constexpr TensorRule position_rule(std::string_view name) { return {.name = name, .types = kPositions, .optional = true}; }
+
 }  // namespace
+
+constinit const HostRules nonzero_positions_rules = {
+    .call = {.operands = {{.name = "x", .types = kHeldTypes}}, .results = {position_rule("positions"), position_rule("count")}},
+    .fits = [](const HostAttributes&, HostTypes operands, HostTypes results) {
+      return first_of({why_no_results(results, 2), why_no_count("positions", at(results, 0), operands[0]->element_count()), why_no_count("count", at(results, 1), 1)});
+    }};
+
+constinit const HostRules non_max_suppression_rules = {
+    .call = {.operands = {{.name = "boxes", .types = {DType::kF32, DType::kF64}, .least_rank = 3, .most_rank = 3},
+                          {.name = "scores", .like = 0, .least_rank = 3, .most_rank = 3},
+                          position_rule("most"),
+                          {.name = "overlap", .like = 0, .optional = true},
+                          {.name = "score", .like = 0, .optional = true}},
+             .results = {position_rule("positions"), position_rule("count")},
+             .attributes = {flag_rule("center_box")}},
+    .fits = fits_non_max_suppression};
 
 constinit const HostFunction nonzero_positions = {
     .name = "nonzero_positions",

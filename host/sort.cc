@@ -5,7 +5,7 @@
 
 #include "base/diag.h"
 #include "base/by_dtype.h"
-#include "host/functions.h"
+#include "host/rules.h"
 #include "host/rows.h"
 
 namespace hone::host {
@@ -89,7 +89,32 @@ void run_unique_positions(const HostAttributes& attributes, std::span<const Host
     if (results[i].data != nullptr) std::copy(made[i]->begin(), made[i]->end(), results[i].elements<std::int64_t>().begin());
 }
 
+std::string fits_top_k(const HostAttributes& attributes, HostTypes operands, HostTypes results) {
+  if (std::string why = why_no_axis(attributes, *operands[0]); not why.empty()) return why;
+  HostTensor like = *operands[0];
+  const auto axis = static_cast<std::size_t>(attributes.integer("axis"));
+  like.shape[axis] = results[0]->shape[axis];  // how many are asked is the data's to say no to
+  return why_no_same_shape("positions", results[0], like);
+}
+
+std::string fits_unique(const HostAttributes& attributes, HostTypes operands, HostTypes results) {
+  if (std::string why = why_no_axis(attributes, *operands[0]); not why.empty()) return why;
+  const std::int64_t slices = operands[0]->shape[static_cast<std::size_t>(attributes.integer("axis"))];
+  return first_of({why_no_count("firsts", at(results, 0), slices), why_no_count("inverse", at(results, 1), slices), why_no_count("counts", at(results, 2), slices), why_no_count("count", at(results, 3), 1)});
+}
+
+constexpr TensorRule slices_rule(std::string_view name) { return {.name = name, .types = kPositions, .optional = true}; }
+
 }  // namespace
+
+constinit const HostRules arg_top_k_rules = {
+    .call = {.operands = {{.name = "x", .types = kHeldTypes, .least_rank = 1}}, .results = {{.name = "positions", .types = kPositions, .rank_like = 0}}, .attributes = {kAxisRule, flag_rule("smallest")}},
+    .fits = fits_top_k};
+
+constinit const HostRules unique_positions_rules = {.call = {.operands = {{.name = "x", .types = kHeldTypes, .least_rank = 1}},
+                                                             .results = {slices_rule("firsts"), slices_rule("inverse"), slices_rule("counts"), slices_rule("count")},
+                                                             .attributes = {kAxisRule, flag_rule("sorted")}},
+                                                    .fits = fits_unique};
 
 constinit const HostFunction arg_top_k = {
     .name = "arg_top_k",

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "formats/safetensors.h"
 #include "ir/parse.h"
+#include "runtime/library/check_calls.h"
 #include "runtime/plan/metadata.h"
 #include "runtime/train/checkpoint.h"
 
@@ -34,6 +35,7 @@ Contents model_contents(const std::string& path) {
 
 Contents plan_contents(const std::string& path) {
   Contents contents{.kind = Contents::Kind::kPlan, .path = path, .plan = plan::load(path)};
+  check_calls(*contents.plan);
   if (contents.plan->programs.empty())
     throw plan::unsound_plan(fmt::format("{} has no program for any device", printable(path, 1000)));
   for (const plan::Persistent& persistent : contents.plan->programs[0].persistents)

@@ -15,10 +15,14 @@
 #include "base/diag.h"
 #include "base/tensor.h"
 #include "base/text.h"
+#include "host/rules.h"
 #include "runtime/device/host_memory.h"
 #include "runtime/call_and_kernel.h"
 #include "runtime/library/arena.h"
+#include "runtime/library/check_calls.h"
 #include "runtime/library/step_spec.h"
+#include "runtime/plan/call_types.h"
+#include "runtime/plan/metadata.h"
 
 namespace hone {
 namespace {
@@ -147,7 +151,7 @@ class Preparer {
                        .read_only = step.read_only,
                        .range = step.range.evaluate(sizes_),
                        .work = step.work.evaluate(sizes_)};
-    HONE_CHECK(kernel.range >= 0, fmt::format("kernel \"{}\" of \"{}\" runs over {} points", step.symbol, origin, kernel.range));
+    if (kernel.range < 0) refuse(fmt::format("kernel {} would run over {} points", quoted(step.symbol), kernel.range), origin);
     for (const Dim& size : step.sizes) kernel.sizes.push_back(size.evaluate(sizes_));
     if (step.own_part) keep_own_part(kernel);
     kernel.step = static_cast<std::uint32_t>(number_);
@@ -182,13 +186,26 @@ class Preparer {
     std::get<KernelRun>(bound_->steps.back()).kernels.push_back(std::move(kernel));
   }
 
+  /// What the plan asks for does not go together with these sizes.
+  [[noreturn]] static void refuse(const std::string& what, const std::string& origin) {
+    throw plan::unsound_plan(fmt::format("in the step {}: {}", quoted(origin), what));
+  }
+
+  template <typename Call>
+  LibrarySpec spec_of(const Call& call, const std::string& origin) const {
+    LibrarySpec spec = library_spec(call, sizes_, [this](std::uint32_t buffer) { return bound_->buffers[buffer].type; });
+    check_call(*find_library_row(call.row), spec, origin);
+    return spec;
+  }
+
   void add_step(const plan::LibraryStep& step, const std::string& origin) {
-    const LibrarySpec spec = library_spec(step, sizes_, [this](std::uint32_t buffer) { return bound_->buffers[buffer].type; });
+    const LibrarySpec spec = spec_of(step, origin);
     if (worker_.device != nullptr) return add_on_device(step, spec, origin);
     const bool on_one_thread = multiplications(*find_library_row(step.row), spec) < kLibraryWorkWorthThreads;
     BoundLibrary library{
         .call = make_call(step.row, spec, on_one_thread, origin), .on_one_thread = on_one_thread, .operands = step.operands, .results = step.results};
     for (std::size_t i = 0; i < step.results.size(); ++i) set_opaque_bytes(step.results[i], library.call->description().result_bytes[i]);
+    check_workspace(step, library.call->description(), origin);
     scratch_bytes_ = std::max(scratch_bytes_, library.call->description().scratch_bytes);
     bound_->most_pointers = std::max(bound_->most_pointers, step.operands.size() + step.results.size());
     bound_->steps.emplace_back(std::move(library));
@@ -219,7 +236,7 @@ class Preparer {
   bool add_with_epilogue(const plan::LibraryStep& step, DeviceCall& call, const std::string& origin) {
     const plan::LibraryStep::Epilogue& epilogue = *step.epilogue;
     const LibraryRow& row = *find_library_row(epilogue.row);
-    const LibrarySpec spec = library_spec(epilogue, sizes_, [this](std::uint32_t buffer) { return bound_->buffers[buffer].type; });
+    const LibrarySpec spec = spec_of(epilogue, origin);
     const BoundKernel kernel = bound_kernel(epilogue.kernel, origin);
     if (kernel.range == 0 or not can_be_called(row, epilogue, spec)) return false;
     CallAndKernel apart(*worker_.device, call, step, kernel, bound_->buffers[step.results[0]].bytes);
@@ -250,11 +267,39 @@ class Preparer {
     } catch (const InternalError& error) { throw InternalError(fmt::format("{}\n  in the step \"{}\"", error.what(), printable(origin))); }
   }
 
+  /// What is opaque has the bytes that a call before this one gave it.
+  void check_workspace(const plan::LibraryStep& step, const LibraryDescription& description, const std::string& origin) const {
+    const int operand = find_library_row(step.row)->opaque_operand;
+    if (operand < 0) return;
+    const auto buffer = static_cast<std::uint32_t>(step.operands[static_cast<std::size_t>(operand)]);
+    const std::size_t bytes = is_placed_here(entry_.buffers[buffer]) ? bound_->buffers[buffer].bytes : bytes_written_before(buffer);
+    if (bytes < description.opaque_operand_bytes) refuse(fmt::format("{} reads {} bytes of a workspace of {}", step.row, description.opaque_operand_bytes, bytes), origin);
+  }
+
+  /// By an earlier segment's call, to what is opaque.
+  std::size_t bytes_written_before(std::uint32_t buffer) const {
+    for (std::size_t i = 0; i < segment_.first; ++i) {
+      const auto* library = std::get_if<plan::LibraryStep>(&entry_.steps[i].what);
+      const auto found = library == nullptr ? 0 : std::ranges::find(library->results, buffer) - library->results.begin();
+      if (library == nullptr or found == std::ssize(library->results)) continue;
+      const LibrarySpec spec = library_spec(*library, sizes_, [this](std::uint32_t of) { return TensorType{entry_.buffers[of].dtype, evaluate(entry_.buffers[of].shape, sizes_)}; });
+      const bool on_one_thread = multiplications(*find_library_row(library->row), spec) < kLibraryWorkWorthThreads;
+      return make_call(library->row, spec, on_one_thread, entry_.steps[i].origin)->description().result_bytes[static_cast<std::size_t>(found)];
+    }
+    return 0;
+  }
+
   void set_opaque_bytes(std::uint32_t buffer, std::size_t bytes) {
     if (entry_.buffers[buffer].opaque) bound_->buffers[buffer].bytes = std::max(bound_->buffers[buffer].bytes, bytes);
   }
 
-  void add_step(const plan::HostStep& step, const std::string&) {
+  static std::vector<const HostTensor*> there(const std::vector<std::int64_t>& buffers, const std::vector<HostTensor>& tensors) {
+    std::vector<const HostTensor*> list;
+    for (std::size_t i = 0; i < buffers.size(); ++i) list.push_back(buffers[i] < 0 ? nullptr : &tensors[i]);
+    return list;
+  }
+
+  void add_step(const plan::HostStep& step, const std::string& origin) {
     const auto tensors = [this](const std::vector<std::int64_t>& buffers) {
       std::vector<HostTensor> list;
       for (const std::int64_t buffer : buffers) {
@@ -269,17 +314,20 @@ class Preparer {
     };
     HostAttributes::Lists attributes;
     for (const auto& [name, values] : step.attributes) attributes[name] = evaluate(values, sizes_);
-    bound_->steps.emplace_back(BoundHost{.function = find_host_function(step.function),
-                                         .attributes = HostAttributes(std::move(attributes)),
-                                         .operand_buffers = step.operands,
-                                         .result_buffers = step.results,
-                                         .operands = tensors(step.operands),
-                                         .results = tensors(step.results)});
+    BoundHost host{.function = find_host_function(step.function),
+                   .attributes = HostAttributes(std::move(attributes)),
+                   .operand_buffers = step.operands,
+                   .result_buffers = step.results,
+                   .operands = tensors(step.operands),
+                   .results = tensors(step.results)};
+    const std::string why = find_host_rules(step.function)->fits(host.attributes, there(step.operands, host.operands), there(step.results, host.results));
+    if (not why.empty()) refuse(fmt::format("the host function {} cannot be called so: {}", step.function, why), origin);
+    bound_->steps.emplace_back(std::move(host));
   }
 
   void add_step(const plan::CopyStep& step, const std::string& origin) {
     const BoundBuffer &from = bound_->buffers[step.from], &to = bound_->buffers[step.to];
-    HONE_CHECK(from.bytes == to.bytes, fmt::format("the copy \"{}\" is from {} bytes to {}", origin, from.bytes, to.bytes));
+    if (from.bytes != to.bytes) refuse(fmt::format("a copy of {} bytes to {}", from.bytes, to.bytes), origin);
     const auto bytes = static_cast<std::int64_t>(from.bytes);
     if (from.root != to.root) add_kernel({.function = copy_bytes, .buffers = {step.from, step.to}, .read_only = 1, .range = bytes, .work = bytes / 8});
   }
@@ -426,6 +474,13 @@ std::unique_ptr<BoundSegment> prepare(const plan::Entry& entry, Segment segment,
 
 namespace {
 
+/// Types, ranks and attributes; the sizes, when they are known.
+void check_host_call(const plan::Entry& entry, const plan::HostStep& step, const std::string& origin) {
+  const HostRules* rules = find_host_rules(step.function);
+  const std::string why = why_not(rules->call, plan::call_types(entry, step));
+  if (not why.empty()) throw plan::unsound_plan(fmt::format("entry {}, step {}: the host function {} cannot be called so: {}", quoted(entry.name), quoted(origin), step.function, why));
+}
+
 void check_entry(const plan::Entry& entry, const LoadedCode& code, Device* device, KernelTable& kernels) {
   for (const plan::Step& step : entry.steps) {
     if (const auto* kernel = std::get_if<plan::KernelStep>(&step.what)) {
@@ -435,8 +490,8 @@ void check_entry(const plan::Entry& entry, const LoadedCode& code, Device* devic
       else loaded.on_device = device->find(kernel->symbol);
       if (not loaded.is_there()) missing("kernel", kernel->symbol, step);
     } else if (const auto* library = std::get_if<plan::LibraryStep>(&step.what)) {
-      const LibraryRow* row = find_library_row(library->row);
-      if (row == nullptr or row->device_library.empty() != (device == nullptr)) missing("library row", library->row, step);
+      const LibraryRow& row = *find_library_row(library->row);  // check_calls
+      if (row.device_library.empty() != (device == nullptr)) missing("library row", library->row, step);
       if (device == nullptr) continue;
       if (not library->own_kernel) missing("kernel", "in place of " + library->row, step);
       const auto require = [&](const std::string& symbol) {
@@ -448,9 +503,10 @@ void check_entry(const plan::Entry& entry, const LoadedCode& code, Device* devic
       if (not library->epilogue) continue;
       require(library->epilogue->kernel.symbol);
       const LibraryRow* both = find_library_row(library->epilogue->row);
-      if (both == nullptr or both->device_library != row->device_library) missing("library row", library->epilogue->row, step);
+      if (both == nullptr or both->device_library != row.device_library) missing("library row", library->epilogue->row, step);
     } else if (const auto* host = std::get_if<plan::HostStep>(&step.what)) {
       if (find_host_function(host->function) == nullptr) missing("host function", host->function, step);
+      check_host_call(entry, *host, step.origin);
     } else if (const auto* region = std::get_if<plan::RegionStep>(&step.what)) {
       for (const plan::Entry& body : region->bodies) check_entry(body, code, device, kernels);  // plan::check limits the depth
     }
@@ -461,7 +517,10 @@ void check_entry(const plan::Entry& entry, const LoadedCode& code, Device* devic
 
 KernelTable check_steps(const plan::Program& program, const LoadedCode& code, Device* device) {
   KernelTable kernels;
-  for (const plan::Entry& entry : program.entries) check_entry(entry, code, device, kernels);
+  for (const plan::Entry& entry : program.entries) {
+    check_calls(entry);
+    check_entry(entry, code, device, kernels);
+  }
   return kernels;
 }
 

@@ -126,11 +126,11 @@ struct Worker {
 };
 
 /// For a team of so many threads, which is in use. The entry has passed plan::check, its rows, host functions and kernels exist (check_steps).
-/// Throws Error kDataShape when a size becomes negative, kTooLarge, kMemory.
+/// Throws Error kDataShape when a size becomes negative, kPlanFormat when sizes do not go together in a call, kTooLarge, kMemory.
 std::unique_ptr<BoundSegment> prepare(const plan::Entry& entry, Segment segment, const KernelTable& kernels, const DimBindings& sizes, const Worker& worker);
 
-/// Finds everything that the steps of `program` name, and returns its kernels. `device`: on which it is loaded; null: on the host, from `code`.
-/// Throws Error kPlanMismatch for a kernel that the code lacks, a row or a host function that this version of Hone does not have.
+/// Finds everything that the steps of `program` name, holds their calls against what is called, and returns its kernels. `device`: on which it is loaded; null: on the host, from `code`.
+/// Throws Error kPlanMismatch for a kernel that the code lacks, a row or a host function that this version of Hone does not have, kPlanFormat for a call that its row or function does not take.
 KernelTable check_steps(const plan::Program& program, const LoadedCode& code, Device* device);
 
 }  // namespace hone

@@ -4,6 +4,7 @@
 
 #include "base/alignment.h"
 #include "base/checked.h"
+#include "runtime/library/check_calls.h"
 #include "runtime/library/step_spec.h"
 
 namespace hone {
@@ -24,7 +25,12 @@ LibrarySpec spec_of(const plan::Entry& entry, const Call& step, const DimBinding
   return library_spec(step, sizes, [&](std::uint32_t buffer) { return TensorType{.dtype = entry.buffers[buffer].dtype, .shape = evaluate(entry.buffers[buffer].shape, sizes)}; });
 }
 
-LibraryDescription describe(const plan::Entry& entry, const plan::LibraryStep& step, const DimBindings& sizes) { return find_library_row(step.row)->describe(spec_of(entry, step, sizes)); }
+LibraryDescription describe(const plan::Entry& entry, const plan::LibraryStep& step, const DimBindings& sizes) {
+  const LibraryRow& row = row_of_plan(step.row, "");
+  const LibrarySpec spec = spec_of(entry, step, sizes);
+  check_call(row, spec, "");
+  return row.describe(spec);
+}
 
 class Measure {
  public:
@@ -102,7 +108,7 @@ std::int64_t library_scratch(const plan::Entry& entry, const DimBindings& sizes)
     if (const auto* region = std::get_if<plan::RegionStep>(&step.what))
       for (const plan::Entry& body : region->bodies) bodies = checked_add(bodies, library_scratch(body, sizes), "library scratch");  // plan::check limits the depth
     if (const auto* library = std::get_if<plan::LibraryStep>(&step.what)) {
-      const bool on_device = not find_library_row(library->row)->device_library.empty();
+      const bool on_device = not row_of_plan(library->row, step.origin).device_library.empty();
       const std::size_t both = library->epilogue ? device_scratch(spec_of(entry, *library->epilogue, sizes)) : 0;
       const std::size_t scratch = on_device ? std::max(both, device_scratch(spec_of(entry, *library, sizes))) + kDeviceScratchAlignment : describe(entry, *library, sizes).scratch_bytes;
       bytes = std::max(bytes, placed_bytes(checked_cast<std::int64_t>(scratch, "library scratch")));
@@ -118,7 +124,7 @@ std::int64_t fed_bytes(const plan::Entry& entry, const DimBindings& sizes) {
 }
 
 double library_operations(const plan::Entry& entry, const plan::LibraryStep& step, const DimBindings& sizes) {
-  return find_library_row(step.row)->operations(spec_of(entry, step, sizes));
+  return row_of_plan(step.row, "").operations(spec_of(entry, step, sizes));
 }
 
 std::int64_t persistent_bytes(std::span<const plan::Persistent> persistents) {

@@ -51,6 +51,9 @@ class Chain : public LibraryCall {
   MemoryId result(std::size_t index, const dnnl::memory::desc& wanted, const dnnl::memory::desc& written);
   MemoryId result(std::size_t index, const dnnl::memory::desc& wanted) { return result(index, wanted, wanted); }
 
+  /// The operand whose layout is the library's own has so many bytes.
+  void set_opaque_operand(std::size_t bytes) { description_.opaque_operand_bytes = bytes; }
+
   /// Runs behind those before it, and in front of the copies of results declared so far. `scratchpad` is its primitive descriptor's.
   void add(const dnnl::primitive& primitive, std::span<const std::pair<int, MemoryId>> arguments, const dnnl::memory::desc& scratchpad);
 

@@ -59,6 +59,7 @@ std::unique_ptr<LibraryCall> create_pool_grad(const LibrarySpec& spec, dnnl::alg
   const auto primitive_desc = backward(problem, algorithm, forward_desc);
   auto chain = std::make_unique<Chain>(1);
   std::vector<std::pair<int, MemoryId>> arguments = {{DNNL_ARG_DIFF_DST, chain->operand(0, problem.y)}, {DNNL_ARG_DIFF_SRC, chain->result(0, problem.x)}};
+  if (with_workspace) chain->set_opaque_operand(forward_desc.workspace_desc().get_size());
   // The forward row made it from this very descriptor, so both know its layout.
   if (with_workspace) arguments.emplace_back(DNNL_ARG_WORKSPACE, chain->operand(1, forward_desc.workspace_desc(), primitive_desc.workspace_desc()));
   chain->add(dnnl::pooling_v2_backward(primitive_desc), arguments, primitive_desc.scratchpad_desc());

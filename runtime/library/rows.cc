@@ -6,12 +6,14 @@
 #include <cstring>
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "base/call_rules.h"
 #include "base/check.h"
 #include "base/checked.h"
 #include "base/diag.h"
 #include "base/tensor.h"
 #include "base/text.h"
 #include "runtime/library/call_text.h"
+#include "runtime/library/fits.h"
 #include "runtime/library/onednn.h"
 #include "runtime/library/widened.h"
 #include "runtime/library/with_vector.h"
@@ -47,111 +49,111 @@ constinit const LibraryRow kRows[] = {
      .doc = "y[..,m,n] = sum over k of a[..,m,k] * b[..,k,n] + bias. Ints ta, tb: the operand is stored with its last two axes swapped. Each batch axis of a, "
             "b and bias is y's, "
             "1, or missing in front; bias is broadcast to y",
-     .operands = {2, 3},
-     .results = {1, 1},
+     .rules = &fits::kMatmul,
+     .fits = fits::matmul,
      .thread_sums = "over long columns of a transposed operand (ta): weights' gradients",
      .operations = matmul_operations,
      .create = onednn::create_matmul},
     {.name = "onednn.conv",
      .doc = "y[N,O,..] = x[N,C,..] correlated with w[O,C/groups,k..], + bias[O]. Int groups (default 1), and a window",
-     .operands = {2, 3},
-     .results = {1, 1},
+     .rules = &fits::kConv,
+     .fits = fits::conv,
      .operations = [](const LibrarySpec& spec) { return conv_operations(spec.results[0], *spec.operands[1]); },
      .create = onednn::create_conv},
     {.name = "onednn.conv_input_grad",
      .doc = "dx from dy and w of onednn.conv with the same attributes: also the transposed convolution, whose extents are those of the result",
-     .operands = {2, 2},
-     .results = {1, 1},
+     .rules = &fits::kConvInputGrad,
+     .fits = fits::conv_input_grad,
      .operations = [](const LibrarySpec& spec) { return conv_operations(*spec.operands[0], *spec.operands[1]); },
      .create = onednn::create_conv_input_grad},
     {.name = "onednn.conv_weight_grad",
      .doc = "dw from x and dy of onednn.conv with the same attributes",
-     .operands = {2, 2},
-     .results = {1, 1},
+     .rules = &fits::kConvWeightGrad,
+     .fits = fits::conv_weight_grad,
      .thread_sums = "over samples: weights' gradients",
      .operations = [](const LibrarySpec& spec) { return conv_operations(*spec.operands[1], spec.results[0]); },
      .create = onednn::create_conv_weight_grad},
     {.name = "onednn.max_pool",
      .doc = "y[N,C,..] = the largest of each window of x; pads never win. Ints kernel, and a window. Result workspace, opaque and optional: where the first "
             "largest lies",
-     .operands = {1, 1},
-     .results = {1, 2},
+     .rules = &fits::kMaxPool,
+     .fits = fits::pool,
      .opaque_result = 1,
      .operations = pool_operations,
      .create = onednn::create_max_pool},
     {.name = "onednn.max_pool_grad",
      .doc = "dx from dy and the workspace of onednn.max_pool with the same attributes",
-     .operands = {2, 2},
-     .results = {1, 1},
+     .rules = &fits::kMaxPoolGrad,
+     .fits = fits::pool_grad,
      .opaque_operand = 1,
      .operations = [](const LibrarySpec& spec) { return elements_of(spec, 0); },
      .create = onednn::create_max_pool_grad},
     {.name = "onednn.avg_pool",
      .doc = "y[N,C,..] = the mean of each window of x: with int count_pads its sum over the kernel's size, else over the number of its elements that lie in x, "
             "and then no dilation beyond x's extent",
-     .operands = {1, 1},
-     .results = {1, 1},
+     .rules = &fits::kAvgPool,
+     .fits = fits::pool,
      .operations = pool_operations,
      .create = onednn::create_avg_pool},
     {.name = "onednn.avg_pool_grad",
      .doc = "dx from dy of onednn.avg_pool with the same attributes",
-     .operands = {1, 1},
-     .results = {1, 1},
+     .rules = &fits::kAvgPoolGrad,
+     .fits = fits::pool_grad,
      .operations = pool_operations,
      .create = onednn::create_avg_pool_grad},
     // Of devices' libraries. Operands are f32, bf16 or f16, all of one type, and sums f32; a product may be f32 where operands are narrower.
     {.name = "cublaslt.matmul",
      .device_library = "cuBLASLt",
      .doc = "as onednn.matmul, without a bias",
-     .operands = {2, 2},
-     .results = {1, 1},
+     .rules = &fits::kDeviceMatmul,
+     .fits = fits::matmul,
      .operations = matmul_operations,
      .create = create_widened<onednn::create_matmul>},
     {.name = "cublaslt.matmul_bias",
      .device_library = "cuBLASLt",
      .doc = "as cublaslt.matmul, plus bias[n] in each row; with int relu max(0, that). One rounding, at the end",
-     .operands = {3, 3},
-     .results = {1, 1},
+     .rules = &fits::kMatmulBias,
+     .fits = fits::matmul_bias,
      .operations = matmul_operations,
      .create = create_matmul_with_bias},
     {.name = "cublaslt.matmul_bias_grad",
      .device_library = "cuBLASLt",
      .doc = "as cublaslt.matmul, and as second result the sum over k of operand number of (int): a's, stored [k,m], or b's, stored [k,n]",
-     .operands = {2, 2},
-     .results = {2, 2},
+     .rules = &fits::kMatmulBiasGrad,
+     .fits = fits::matmul_bias_grad,
      .operations = matmul_operations,
      .create = create_matmul_with_bias_gradient},
     {.name = "cudnn.conv",
      .device_library = "cuDNN",
      .doc = "as onednn.conv, without a bias",
-     .operands = {2, 2},
-     .results = {1, 1},
+     .rules = &fits::kDeviceConv,
+     .fits = fits::conv,
      .operations = [](const LibrarySpec& spec) { return conv_operations(spec.results[0], *spec.operands[1]); },
      .create = create_widened<onednn::create_conv>},
     {.name = "cudnn.conv_input_grad",
      .device_library = "cuDNN",
      .doc = "as onednn.conv_input_grad",
-     .operands = {2, 2},
-     .results = {1, 1},
+     .rules = &fits::kDeviceConvInputGrad,
+     .fits = fits::conv_input_grad,
      .operations = [](const LibrarySpec& spec) { return conv_operations(*spec.operands[0], *spec.operands[1]); },
      .create = create_widened<onednn::create_conv_input_grad>},
     {.name = "cudnn.conv_weight_grad",
      .device_library = "cuDNN",
      .doc = "as onednn.conv_weight_grad",
-     .operands = {2, 2},
-     .results = {1, 1},
+     .rules = &fits::kDeviceConvWeightGrad,
+     .fits = fits::conv_weight_grad,
      .operations = [](const LibrarySpec& spec) { return conv_operations(*spec.operands[1], spec.results[0]); },
      .create = create_widened<onednn::create_conv_weight_grad>},
 };
 
 std::string text_of(const TensorType& type) { return fmt::format("{}{}", to_string(type.dtype), shape_text(type.shape)); }
 
-void check_counts(const LibraryRow& row, const LibrarySpec& spec) {
-  const auto within = [](std::size_t count, std::pair<int, int> bounds) {
-    return count >= static_cast<std::size_t>(bounds.first) and count <= static_cast<std::size_t>(bounds.second);
-  };
-  HONE_CHECK(within(spec.operands.size(), row.operands) and within(spec.results.size(), row.results), "too many or too few operands or results");
-  for (int i = 0; i < row.operands.first; ++i) HONE_CHECK(spec.operands[static_cast<std::size_t>(i)].has_value(), fmt::format("operand {} is absent", i));
+CallTypes types_of(const LibrarySpec& spec) {
+  CallTypes types;
+  for (const auto& operand : spec.operands) types.operands.push_back(operand ? std::optional(CallTypes::Tensor{operand->dtype, operand->shape.size()}) : std::nullopt);
+  for (const TensorType& result : spec.results) types.results.push_back(CallTypes::Tensor{result.dtype, result.shape.size()});
+  for (const auto& [name, numbers] : spec.attributes) types.attributes[name] = {numbers.begin(), numbers.end()};
+  return types;
 }
 
 bool is_empty(const TensorType& type) { return std::find(type.shape.begin(), type.shape.end(), 0) != type.shape.end(); }
@@ -236,15 +238,21 @@ std::size_t device_scratch(const LibrarySpec& spec) {
   return std::clamp(kTimes * bytes, kLeast, kMost);
 }
 
+std::string LibraryRow::why_not(const LibrarySpec& spec) const {
+  std::string why = hone::why_not(*rules, types_of(spec));
+  return why.empty() ? fits(spec) : why;
+}
+
 std::unique_ptr<LibraryCall> LibraryRow::make(const LibrarySpec& spec) const {
   try {
-    check_counts(*this, spec);
+    const std::string why = why_not(spec);
+    HONE_CHECK(why.empty(), why);
     if (has_empty_tensor(*this, spec)) return std::make_unique<EmptyCall>(spec, opaque_result);
     return create(spec);
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_out_of_memory) throw Error(Code::kMemory, fmt::format("oneDNN has no memory left for {}", text_of(*this, spec)));
-    throw InternalError(fmt::format("internal error: oneDNN refuses {}: {}\n  note: the compiler should not have chosen this row; please report it",
-                                    text_of(*this, spec), error.what()));
+    throw Error(Code::kPlanMismatch, fmt::format("oneDNN refuses {}: {}", text_of(*this, spec), error.what()), {},
+                {"the plan was made for another version of Hone, or is damaged: compile the model again", "if that gives such a plan once more, please report it"});
   } catch (const InternalError& error) { throw InternalError(fmt::format("{}\n  in {}", error.what(), text_of(*this, spec))); }
 }
 

@@ -12,9 +12,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "base/call_rules.h"
 #include "base/dtype.h"
 
 namespace hone {
@@ -39,6 +39,7 @@ std::int64_t attribute_or(const LibrarySpec& spec, std::string_view name, std::i
 
 /// Bytes that are the library's to decide.
 struct LibraryDescription {
+  std::size_t opaque_operand_bytes = 0;   ///< of the row's opaque operand: what the call reads
   std::size_t scratch_bytes = 0;          ///< memory that a call may overwrite while it runs, 64-byte aligned
   std::vector<std::size_t> result_bytes;  ///< of each result; for an opaque one the only source
 };
@@ -65,16 +66,20 @@ struct LibraryRow {
   /// Of which device's libraries it is a call: then make() plays it on the host, with oneDNN. Empty: it is the host's own.
   std::string_view device_library = {};
   std::string_view doc;                         ///< operands, results, attributes, meaning
-  std::pair<int, int> operands, results;        ///< least and most
+  const CallRules* rules;                       ///< operands, results and attributes that it takes: what a plan is held against when it is opened
+  /// Of a call that the rules allow: "", or which sizes do not go together.
+  std::string (*fits)(const LibrarySpec& spec);
   int opaque_operand = -1, opaque_result = -1;  ///< which one has the library's own layout; -1: none
   std::string_view thread_sums = {};            ///< which of its sums have as many parts as there are threads, so that last bits differ; empty: none
   /// Multiplications and additions of a call, roughly.
   double (*operations)(const LibrarySpec& spec);
-  /// For OpenMP's current number of threads. Sizes, types and attributes that do not fit are an internal error: the compiler has checked them.
+  /// For OpenMP's current number of threads, of a call of which why_not() says nothing.
   std::unique_ptr<LibraryCall> (*create)(const LibrarySpec& spec);
 
-  /// create(), with every failure told by row and shapes: InternalError; Error kMemory when memory runs out. Calls with an empty tensor are made
-  /// here, for all rows: a sum over nothing is zero.
+  /// By the rules, and then by sizes: why it cannot be called so, "" if it can.
+  std::string why_not(const LibrarySpec& spec) const;
+  /// create(), with every failure told by row and shapes: InternalError where why_not() says something; Error kPlanMismatch for what the library refuses, kMemory when memory runs out.
+  /// Calls with an empty tensor are made here, for all rows: a sum over nothing is zero.
   std::unique_ptr<LibraryCall> make(const LibrarySpec& spec) const;
   LibraryDescription describe(const LibrarySpec& spec) const { return make(spec)->description(); }
 };

@@ -107,6 +107,7 @@ class EntryChecker {
       if (not names.insert(result.name).second) fail(fmt::format("two results are called {}", quoted(result.name)));
       if (result.buffer >= entry_.buffers.size()) fail(fmt::format("result {} is buffer {} of {}", quoted(result.name), result.buffer, entry_.buffers.size()));
       const Buffer& root = *roots_[result.buffer];
+      if (root.opaque) fail(fmt::format("result {} is a buffer that only a library knows how to read", quoted(result.name)));
       if (root.storage == Buffer::Storage::kArena and root.last_step + 1 < entry_.steps.size())
         fail(fmt::format("result {} is read after the last step, but its memory is given away after step {}", quoted(result.name), root.last_step));
     }
@@ -125,7 +126,11 @@ class EntryChecker {
   }
 
   void check_buffers(const Step& step) const {
-    for_each_buffer(step, [this](std::uint64_t buffer, Access access) { access == Access::kRead ? (void)check_read(buffer) : check_write(buffer); });
+    const bool is_library = std::holds_alternative<LibraryStep>(step.what);
+    for_each_buffer(step, [&](std::uint64_t buffer, Access access) {
+      access == Access::kRead ? (void)check_read(buffer) : check_write(buffer);
+      if (entry_.buffers[buffer].opaque and not is_library) fail(fmt::format("step {} uses buffer {}, which only a library knows how to read", step_, quoted(entry_.buffers[buffer].name)));
+    });
   }
 
   /// What is in parts is as short as the part in a session that shares the optimizer's work.
@@ -146,8 +151,18 @@ class EntryChecker {
     check_dim(step.range, "kernel " + quoted(step.symbol));
     check_dim(step.work, "kernel " + quoted(step.symbol));
   }
+  /// Whoever is called may write a result before it has read all operands.
+  void check_apart(const auto& step) const {
+    std::set<const Buffer*> written;
+    for (const auto result : step.results)
+      if (static_cast<std::int64_t>(result) >= 0 and not written.insert(roots_[static_cast<std::size_t>(result)]).second) fail(fmt::format("step {} writes two results to the same memory", step_));
+    for (const std::int64_t operand : step.operands)
+      if (operand >= 0 and written.contains(roots_[static_cast<std::size_t>(operand)])) fail(fmt::format("step {} writes a result where it reads {}", step_, quoted(buffer(operand).name)));
+  }
+
   void check_step(const LibraryStep& step) const {
     check_attributes(step.attributes);
+    check_apart(step);
     if (step.epilogue) check_epilogue(step);
     if (not step.own_kernel) return;
     check_step(*step.own_kernel);
@@ -179,7 +194,10 @@ class EntryChecker {
     for (const std::int64_t operand : epilogue.operands) require(has(step.operands, static_cast<std::uint64_t>(operand)) or has(kernel.buffers, static_cast<std::uint64_t>(operand)), fmt::format("does not read buffer {}", operand));
     for (const std::uint32_t result : epilogue.results) require(has(written, result), fmt::format("does not write buffer {}", result));
   }
-  void check_step(const HostStep& step) const { check_attributes(step.attributes); }
+  void check_step(const HostStep& step) const {
+    check_attributes(step.attributes);
+    check_apart(step);
+  }
   void check_step(const CopyStep&) const {}
   void check_step(const AllReduceStep&) const {}
   void check_step(const ReadSizesStep& step) const {

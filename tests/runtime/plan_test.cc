@@ -32,10 +32,10 @@ Entry sample_entry() {
                    {.name = "y", .dtype = DType::kF32, .shape = {n, 2}, .first_step = 0, .last_step = 3},
                    {.name = "y flat", .dtype = DType::kF32, .shape = {n * Dim(2)}, .storage = Buffer::Storage::kView, .index = 2},
                    {.name = "loss_sum", .dtype = DType::kF32, .shape = {}, .first_step = 1, .last_step = 4},
-                   {.name = "workspace", .dtype = DType::kU8, .shape = {n}, .first_step = 2, .last_step = 3, .opaque = true}};
-  entry.steps = {{LibraryStep{"onednn.matmul", {{"ta", {0}}, {"tb", {0}}, {"pads", {n, 3}}}, {0, 1, -1}, {2}, KernelStep{"matmul_0", {0, 1, 2}, {n}, n * Dim(2), n * Dim(8), 2}}, "fc/MatMul"},
+                   {.name = "workspace", .dtype = DType::kU8, .shape = {n}, .first_step = 0, .last_step = 3, .opaque = true}};
+  entry.steps = {{LibraryStep{"onednn.matmul", {{"ta", {0}}, {"tb", {0}}, {"pads", {n, 3}}}, {0, 1, -1}, {2, 5}, KernelStep{"matmul_0", {0, 1, 2}, {n}, n * Dim(2), n * Dim(8), 2}}, "fc/MatMul"},
                  {KernelStep{"sum_squares", {3, 4}, {n}, Dim(1), n * Dim(4) + Dim(3)}, "loss"},
-                 {HostStep{"sort", {{"descending", {1}}}, {2}, {5}}, "sort"},
+                 {HostStep{"sort", {{"descending", {1}}}, {2}, {-1}}, "sort"},
                  {CopyStep{3, 2}, "copy"},
                  {AllReduceStep{{1, 4}, 7}, "all_reduce"}};
   entry.results = {{kLossSum, 4}, {"w", 1}};

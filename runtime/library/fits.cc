@@ -1,0 +1,177 @@
+#include "runtime/library/fits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "base/tensor.h"
+#include "base/text.h"
+
+namespace hone::fits {
+
+namespace {
+
+using Sizes = std::vector<std::int64_t>;
+
+constexpr DTypes kOnF32 = {DType::kF32};
+constexpr DTypes kOnOneDnn = {DType::kF32, DType::kBF16};
+constexpr DTypes kOnDevice = {DType::kF32, DType::kBF16, DType::kF16};
+constexpr std::size_t kMostAxes = 12;  // of a tensor of oneDNN's
+
+// oneDNN keeps numbers of windows in ints, adds and multiplies them there, and walks all of a window, wherever it lies.
+constexpr std::int64_t kMostOfWindow = std::int64_t{1} << 24;
+constexpr auto kEachAxis = AttributeRule::Count::kPerSpatialAxis;
+constexpr AttributeRule kStrides = {.name = "strides", .count = kEachAxis, .least = 1, .most = kMostOfWindow};
+constexpr AttributeRule kDilations = {.name = "dilations", .count = kEachAxis, .least = 1, .most = kMostOfWindow};
+constexpr AttributeRule kPadsBegin = {.name = "pads_begin", .count = kEachAxis, .least = 0, .most = kMostOfWindow};
+constexpr AttributeRule kKernel = {.name = "kernel", .count = kEachAxis, .least = 1, .most = kMostOfWindow, .required = true};
+constexpr AttributeRule kGroups = {.name = "groups", .least = 1};
+constexpr AttributeRule kChannelsLast = {.name = "channels_last", .least = 0, .most = 1};
+constexpr AttributeRule kTf32 = {.name = "tf32", .least = 0, .most = 1};
+constexpr AttributeRule kTa = {.name = "ta", .least = 0, .most = 1};
+constexpr AttributeRule kTb = {.name = "tb", .least = 0, .most = 1};
+
+constexpr TensorRule matrix(std::string_view name, const DTypes& types, int like = -1, bool or_f32 = false) {
+  return {.name = name, .types = types, .like = like, .or_f32 = or_f32, .least_rank = 2, .most_rank = kMostAxes};
+}
+/// An activation, or a weight, of a convolution or pooling.
+constexpr TensorRule spatial(std::string_view name, const DTypes& types, int like = -1, bool or_f32 = false) {
+  return {.name = name, .types = types, .like = like, .or_f32 = or_f32, .least_rank = 3, .most_rank = 5, .rank_like = like};
+}
+constexpr TensorRule workspace(bool optional) { return {.name = "workspace", .optional = optional}; }
+
+constexpr CallRules conv_rules(std::string_view first, std::string_view second, std::string_view result, const DTypes& types) {
+  return {.operands = {spatial(first, types), spatial(second, types, 0)}, .results = {spatial(result, types, 0, true)}, .attributes = {kStrides, kDilations, kPadsBegin, kGroups, kChannelsLast, kTf32}};
+}
+
+std::int64_t count_of(const TensorType& type) { return checked_element_count(type.shape); }
+std::int64_t flag(const LibrarySpec& spec, std::string_view name) { return attribute_or(spec, name, 0); }
+bool is_empty(const TensorType& type) { return std::ranges::find(type.shape, 0) != type.shape.end(); }
+
+/// Of the axes in front of the last two: each is y's, or 1, or missing.
+std::string why_no_broadcast(std::string_view name, const Sizes& shape, const Sizes& y, std::size_t behind) {
+  if (shape.size() > y.size()) return fmt::format("{} has {} axes, more than the result's {}", name, shape.size(), y.size());
+  for (std::size_t i = behind + 1; i <= shape.size(); ++i)
+    if (const std::int64_t extent = shape[shape.size() - i]; extent != 1 and extent != y[y.size() - i]) return fmt::format("{} has {} where the result has {}", name, extent, y[y.size() - i]);
+  return "";
+}
+
+std::string product(const LibrarySpec& spec) {
+  const Sizes &a = spec.operands[0]->shape, &b = spec.operands[1]->shape, &y = spec.results[0].shape;
+  const auto at = [](const Sizes& shape, bool swapped, int from_end) { return shape[shape.size() - static_cast<std::size_t>(swapped ? 3 - from_end : from_end)]; };
+  const bool ta = flag(spec, "ta") != 0, tb = flag(spec, "tb") != 0;
+  if (at(a, ta, 1) != at(b, tb, 2)) return fmt::format("a has {} columns, and b {} rows", at(a, ta, 1), at(b, tb, 2));
+  if (at(a, ta, 2) != at(y, false, 2)) return fmt::format("a has {} rows, and the result {}", at(a, ta, 2), at(y, false, 2));
+  if (at(b, tb, 1) != at(y, false, 1)) return fmt::format("b has {} columns, and the result {}", at(b, tb, 1), at(y, false, 1));
+  if (std::string why = why_no_broadcast("a", a, y, 2); not why.empty()) return why;
+  return why_no_broadcast("b", b, y, 2);
+}
+
+/// Windows of `kernel` over `input`, the attributes' way, that give `output`.
+std::string why_no_windows(const LibrarySpec& spec, std::span<const std::int64_t> input, std::span<const std::int64_t> kernel, std::span<const std::int64_t> output) {
+  const auto numbers = [&](std::string_view name, std::int64_t otherwise) { return attribute_or(spec, name, Sizes(input.size(), otherwise)); };
+  const Sizes strides = numbers("strides", 1), dilations = numbers("dilations", 1), pads = numbers("pads_begin", 0);
+  for (std::size_t i = 0; i < input.size(); ++i) {
+    for (const std::int64_t extent : {input[i], kernel[i], output[i]})
+      if (extent > kMostOfWindow) return fmt::format("an axis of {} elements", extent);
+    const std::int64_t reach = (kernel[i] - 1) * dilations[i] + 1;
+    const std::int64_t first_to_last = (output[i] - 1) * strides[i];
+    if (std::max(reach, first_to_last) > kMostOfWindow or input[i] + pads[i] > kMostOfWindow) return fmt::format("{} windows of {} elements, {} apart, which reach too far", output[i], reach, strides[i]);
+  }
+  return "";
+}
+
+Sizes channels_first(const LibrarySpec& spec, const TensorType& type) {
+  Sizes shape = type.shape;
+  if (flag(spec, "channels_last") != 0) std::rotate(shape.begin() + 1, shape.end() - 1, shape.end());
+  return shape;
+}
+
+std::string convolution(const LibrarySpec& spec, const TensorType& of_x, const TensorType& of_weight, const TensorType& of_y) {
+  const Sizes x = channels_first(spec, of_x), y = channels_first(spec, of_y), &weight = of_weight.shape;
+  const std::int64_t groups = attribute_or(spec, "groups", 1);
+  if (x[0] != y[0]) return fmt::format("{} samples on one side, {} on the other", x[0], y[0]);
+  if (weight[0] != y[1]) return fmt::format("{} filters for {} channels", weight[0], y[1]);
+  if (weight[0] % groups != 0 or x[1] % groups != 0 or x[1] / groups != weight[1]) return fmt::format("filters over {} channels, in {} groups, for {}", weight[1], groups, x[1]);
+  if (is_empty(of_x) or is_empty(of_weight) or is_empty(of_y)) return "";
+  return why_no_windows(spec, std::span(x).subspan(2), std::span(weight).subspan(2), std::span(y).subspan(2));
+}
+
+std::string pooling(const LibrarySpec& spec, const TensorType& of_x, const TensorType& of_y) {
+  const Sizes x = channels_first(spec, of_x), y = channels_first(spec, of_y);
+  if (x[0] != y[0] or x[1] != y[1]) return fmt::format("{} samples of {} channels on one side, {} of {} on the other", x[0], x[1], y[0], y[1]);
+  if (is_empty(of_x) or is_empty(of_y)) return "";
+  return why_no_windows(spec, std::span(x).subspan(2), attribute_or(spec, "kernel", Sizes(x.size() - 2, 1)), std::span(y).subspan(2));
+}
+
+constexpr CallRules pool_rules(std::string_view operand, std::string_view result, const AttributeRule& last) {
+  return {.operands = {spatial(operand, kOnF32)}, .results = {spatial(result, kOnF32, 0)}, .attributes = {kKernel, kStrides, kDilations, kPadsBegin, kChannelsLast, last}};
+}
+
+constexpr CallRules with_workspace(CallRules rules, FixedList<TensorRule, 5> operands, FixedList<TensorRule, 5> results) {
+  rules.operands = operands;
+  rules.results = results;
+  return rules;
+}
+
+constexpr AttributeRule kCountPads = {.name = "count_pads", .least = 0, .most = 1};
+
+}  // namespace
+
+constinit const CallRules kMatmul = {
+    .operands = {matrix("a", kOnOneDnn), matrix("b", kOnOneDnn, 0), {.name = "bias", .types = kOnOneDnn, .optional = true}}, .results = {matrix("y", kOnOneDnn, 0, true)}, .attributes = {kTa, kTb, kTf32}};
+constinit const CallRules kConv = {.operands = {spatial("x", kOnOneDnn), spatial("w", kOnOneDnn, 0), {.name = "bias", .types = kOnOneDnn, .least_rank = 1, .most_rank = 1, .optional = true}},
+                                   .results = {spatial("y", kOnOneDnn, 0, true)},
+                                   .attributes = {kStrides, kDilations, kPadsBegin, kGroups, kChannelsLast, kTf32}};
+constinit const CallRules kConvInputGrad = conv_rules("dy", "w", "dx", kOnOneDnn);
+constinit const CallRules kConvWeightGrad = conv_rules("x", "dy", "dw", kOnOneDnn);
+constinit const CallRules kMaxPool = with_workspace(pool_rules("x", "y", kChannelsLast), {spatial("x", kOnF32)}, {spatial("y", kOnF32, 0), workspace(true)});
+constinit const CallRules kMaxPoolGrad = with_workspace(pool_rules("dy", "dx", kChannelsLast), {spatial("dy", kOnF32), workspace(false)}, {spatial("dx", kOnF32, 0)});
+constinit const CallRules kAvgPool = pool_rules("x", "y", kCountPads);
+constinit const CallRules kAvgPoolGrad = pool_rules("dy", "dx", kCountPads);
+constinit const CallRules kDeviceMatmul = {.operands = {matrix("a", kOnDevice), matrix("b", kOnDevice, 0)}, .results = {matrix("y", kOnDevice, 0, true)}, .attributes = {kTa, kTb, kTf32}};
+constinit const CallRules kMatmulBias = {.operands = {matrix("a", kOnDevice), matrix("b", kOnDevice, 0), {.name = "bias", .types = kOnDevice}},
+                                         .results = {matrix("y", kOnDevice, 0, true)},
+                                         .attributes = {kTa, kTb, kTf32, {.name = "relu", .least = 0, .most = 1}}};
+constinit const CallRules kMatmulBiasGrad = {.operands = {matrix("a", kOnDevice), matrix("b", kOnDevice, 0)},
+                                             .results = {matrix("y", kOnDevice, 0, true), {.name = "bias gradient", .types = kOnDevice}},
+                                             .attributes = {kTa, kTb, kTf32, {.name = "of", .least = 0, .most = 1}}};
+constinit const CallRules kDeviceConv = conv_rules("x", "w", "y", kOnDevice);
+constinit const CallRules kDeviceConvInputGrad = conv_rules("dy", "w", "dx", kOnDevice);
+constinit const CallRules kDeviceConvWeightGrad = conv_rules("x", "dy", "dw", kOnDevice);
+
+std::string matmul(const LibrarySpec& spec) {
+  if (std::string why = product(spec); not why.empty()) return why;
+  if (spec.operands.size() < 3 or not spec.operands[2]) return "";
+  if (spec.operands[2]->dtype != spec.results[0].dtype) return "a bias of another type than the result";
+  return why_no_broadcast("bias", spec.operands[2]->shape, spec.results[0].shape, 0);
+}
+
+std::string matmul_bias(const LibrarySpec& spec) {
+  if (std::string why = product(spec); not why.empty()) return why;
+  const std::int64_t count = count_of(*spec.operands[2]), columns = spec.results[0].shape.back();
+  return count == columns ? "" : fmt::format("a bias of {} elements for {} columns", count, columns);
+}
+
+std::string matmul_bias_grad(const LibrarySpec& spec) {
+  if (std::string why = product(spec); not why.empty()) return why;
+  const bool of_b = flag(spec, "of") != 0;
+  const Sizes& summed = spec.operands[of_b ? 1 : 0]->shape;
+  if (summed.size() != 2 or flag(spec, of_b ? "tb" : "ta") != (of_b ? 0 : 1)) return "the operand whose rows are summed is not stored row by row";
+  const std::int64_t count = count_of(spec.results[1]);
+  return count == summed[1] ? "" : fmt::format("a bias of {} elements for {} columns", count, summed[1]);
+}
+
+std::string conv(const LibrarySpec& spec) {
+  if (std::string why = convolution(spec, *spec.operands[0], *spec.operands[1], spec.results[0]); not why.empty()) return why;
+  if (spec.operands.size() < 3 or not spec.operands[2]) return "";
+  const std::int64_t count = count_of(*spec.operands[2]), channels = spec.operands[1]->shape[0];
+  return count == channels ? "" : fmt::format("a bias of {} elements for {} channels", count, channels);
+}
+std::string conv_input_grad(const LibrarySpec& spec) { return convolution(spec, spec.results[0], *spec.operands[1], *spec.operands[0]); }
+std::string conv_weight_grad(const LibrarySpec& spec) { return convolution(spec, *spec.operands[0], spec.results[0], *spec.operands[1]); }
+std::string pool(const LibrarySpec& spec) { return pooling(spec, *spec.operands[0], spec.results[0]); }
+std::string pool_grad(const LibrarySpec& spec) { return pooling(spec, spec.results[0], *spec.operands[0]); }
+
+}  // namespace hone::fits
