@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <utility>
@@ -49,26 +50,46 @@ bool is_empty(const onnx::TensorProto& tensor) {
   return false;
 }
 
-}  // namespace
+/// A tensor of the model, and what stands for it in the program.
+struct Place {
+  onnx::TensorProto* proto;
+  const plan::Persistent* persistent;
+};
 
-onnx::ModelProto trained_model(std::span<const std::byte> onnx_model, const plan::Program& program, const ReadWeight& read) {
-  onnx::ModelProto model = parse_model(onnx_model, "the model in the plan");
-  const TensorsByName tensors = named_tensors(model);
+/// Of everything that is written back. Throws kPlanFormat where the model lacks it, or has a tensor without values that is none of it.
+std::vector<Place> places_in(onnx::ModelProto& model, const plan::Program& program) {
+  TensorsByName tensors = named_tensors(model);
+  std::vector<Place> places;
   for (const plan::Persistent& persistent : program.persistents) {
     if (not persistent.in_model) continue;
     const auto found = tensors.find(persistent.name);
     if (found == tensors.end()) throw plan::unsound_plan(fmt::format("the model in the plan has no tensor {}", quoted(persistent.name)));
-    onnx::TensorProto& proto = *found->second;
-    const auto dtype = dtype_of_onnx(proto.data_type());
-    const Tensor value = read(persistent.name);
-    const std::vector<std::int64_t> shape = shape_of_proto(proto);
-    if (not dtype or checked_element_count(shape) != value.element_count())
+    const onnx::TensorProto& proto = *found->second;
+    if (not dtype_of_onnx(proto.data_type()) or checked_element_count(shape_of_proto(proto)) != persistent.initial.element_count())
       throw plan::unsound_plan(fmt::format("the model in the plan has {} as {}{}, which {}{} cannot become", quoted(persistent.name), onnx_type_name(proto.data_type()),
-                                shape_text(shape), to_string(value.dtype()), shape_text(value.shape())));
-    store_tensor(&proto, value.cast(*dtype).reshaped(shape));
+                                shape_text(shape_of_proto(proto)), to_string(persistent.initial.dtype()), shape_text(persistent.initial.shape())));
+    places.push_back({found->second, &persistent});
+    tensors.erase(found);
   }
   for (const auto& [name, tensor] : tensors)
     if (not has_values(*tensor) and not is_empty(*tensor)) throw plan::unsound_plan(fmt::format("the tensor {} of the model in the plan has no values", quoted(name)));
+  return places;
+}
+
+}  // namespace
+
+void check_model(std::span<const std::byte> onnx_model, const plan::Program& program) {
+  if (std::ranges::none_of(program.persistents, &plan::Persistent::in_model)) return;
+  onnx::ModelProto model = parse_model(onnx_model, "the model in the plan");
+  (void)places_in(model, program);
+}
+
+onnx::ModelProto trained_model(std::span<const std::byte> onnx_model, const plan::Program& program, const ReadWeight& read) {
+  onnx::ModelProto model = parse_model(onnx_model, "the model in the plan");
+  for (const auto& [proto, persistent] : places_in(model, program)) {
+    const std::vector<std::int64_t> shape = shape_of_proto(*proto);  // before the tensor is written
+    store_tensor(proto, read(persistent->name).cast(*dtype_of_onnx(proto->data_type())).reshaped(shape));
+  }
   return model;
 }
 

@@ -18,6 +18,9 @@ namespace hone {
 /// lacks one of them, or has a tensor without values that is none of them.
 onnx::ModelProto trained_model(std::span<const std::byte> onnx_model, const plan::Program& program, const ReadWeight& read);
 
+/// That trained_model() will find its tensors: what is wrong with a plan is said before it is trained. Throws what that throws.
+void check_model(std::span<const std::byte> onnx_model, const plan::Program& program);
+
 /// Writes it to `path`, atomically, with the session's weights as read_for_others() gives them. Throws kFileOpen, kFileWrite too, and what the reader throws.
 void export_onnx(std::span<const std::byte> onnx_model, Session& session, const std::string& path, const StateReader& reader = {});
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/diag.h"
+#include "runtime/train/export_onnx.h"
 
 namespace hone {
 
@@ -76,6 +77,7 @@ Replicas::Replicas(const plan::Plan& plan, ReplicaOptions replicas, SessionOptio
     else if (replicas.local > 1) options.threads = std::max(1, Session::thread_count(threads) / replicas.local);
     sessions_.emplace_back(plan, options);
   }
+  check_model(plan.onnx_model, session().program());  // rather now than when it is written
   const bool has_devices = std::ranges::any_of(plan.programs, [](const plan::Program& program) { return program.target != "cpu"; });  // the same in all processes
   if (total() > 1 and has_devices) connect_devices();
 }

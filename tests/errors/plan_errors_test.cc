@@ -57,6 +57,17 @@ const ErrorCase kCases[] = {
          for (plan::Step& step : entry.steps)
            if (auto* kernel = std::get_if<plan::KernelStep>(&step.what); kernel != nullptr and entry.name == plan::kTrainStep) kernel->buffers[0] = 99'999;
      })},
+    {"WeightOfAnotherNameThanInItsModel", kTrain, 10, {"HN-0501", "the model in the plan has no tensor \"renamed\"", "compile the model again"}, made_wrongly([](plan::Plan& plan) {
+       plan.programs[0].persistents[0].name = "renamed";
+     })},
+    {"LibraryCallOfAnotherType", "hone-run predict mlp.hone --data x=x.npy --out out.npz", 10, {"HN-0501", "cannot be called so", "operand b is", "compile the model again"}, made_wrongly([](plan::Plan& plan) {
+       for (plan::Entry& entry : plan.programs[0].entries) {
+         const auto x = std::ranges::find(entry.buffers, plan::Buffer::Storage::kFeed, &plan::Buffer::storage) - entry.buffers.begin();
+         const auto arena = std::ranges::find(entry.buffers, plan::Buffer::Storage::kArena, &plan::Buffer::storage) - entry.buffers.begin();
+         entry.buffers[static_cast<std::size_t>(arena)].dtype = DType::kI64;
+         entry.steps[0].what = plan::LibraryStep{"onednn.matmul", {}, {x, arena}, {}};
+       }
+     })},
     {"ShownWithoutAProgram", "hone-dump mlp.hone --as onnx", 10, {"HN-0501", "mlp.hone has no program"}, made_wrongly([](plan::Plan& plan) { plan.programs.clear(); })},
     {"StoredRecipeOfBrackets", kTrain, 5, {"HN-0201", "the stored recipe is no JSON"}, made_wrongly([](plan::Plan& plan) {
        plan.recipe_json.replace(plan.recipe_json.find("\"batch_size\": 4"), 15, "\"batch_size\": " + std::string(1'000'000, '[') + std::string(1'000'000, ']'));
