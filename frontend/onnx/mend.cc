@@ -9,64 +9,11 @@
 
 #include "base/text.h"
 #include "frontend/onnx/mend_model.h"
+#include "frontend/onnx/module_calls.h"
 
 namespace hone::onnx {
 
 namespace {
-
-// --- Names that Identity nodes give to weights ---
-
-struct Alias {
-  int node;  ///< the Identity
-  std::string name;
-};
-
-/// Identity nodes over weights, by the weight's name.
-std::map<std::string, std::vector<Alias>> find_aliases(const MendModel& m) {
-  std::map<std::string, std::vector<Alias>> aliases;
-  std::map<std::string, std::string> weight_of;  // an alias of an alias
-  for (int i = 0; i < m.graph().node_size(); ++i) {
-    const NodeProto& node = m.graph().node(i);
-    if (node.op_type() != "Identity" or node.input_size() != 1 or node.output_size() != 1) continue;
-    const auto known = weight_of.find(node.input(0));
-    const std::string& weight = known == weight_of.end() ? node.input(0) : known->second;
-    if (not m.is_weight(weight) or m.is_read_outside(node.output(0))) continue;
-    weight_of.emplace(node.output(0), weight);
-    aliases[weight].push_back({i, node.output(0)});
-  }
-  return aliases;
-}
-
-/// An embedding table and the product that shares it are one weight; frameworks tie them, and nothing else of that kind.
-bool is_embedding_and_head(const MendModel& m, const std::string& weight, const std::vector<Alias>& aliases) {
-  std::size_t gathered = m.is_read_by(weight, "Gather", 0), names = 1 + aliases.size();
-  for (const Alias& alias : aliases) gathered += m.is_read_by(alias.name, "Gather", 0);
-  return gathered > 0 and gathered < names;
-}
-
-void keep_aliases_apart(MendModel& m) {
-  for (const auto& [weight, aliases] : find_aliases(m)) {
-    std::vector<std::string> names;
-    bool tied = m.is_tied_by_name(weight);
-    for (const Alias& alias : aliases) {
-      names.push_back(alias.name);
-      tied = tied or m.is_tied_by_name(alias.name);
-    }
-    const auto values = m.values(weight);
-    if (not values) continue;
-    if (tied or (not all_elements_equal(*values) and is_embedding_and_head(m, weight, aliases))) {
-      m.warn(fmt::format("the weight {} also goes by the names {}: they are trained as one", quoted(weight), list_of(names)), {});
-      continue;
-    }
-    for (const Alias& alias : aliases) {
-      m.copy_weight(weight, alias.name);
-      m.remove_node(alias.node);
-    }
-    m.warn(fmt::format("the weight {} also goes by the names {}: each of them is trained as a weight of its own", quoted(weight), list_of(names)),
-           {"exporters merge weights that are equal when they export, such as those of a fresh model",
-            fmt::format("if they are one weight, say so: [model] tie = [{}]", quoted(weight))});
-  }
-}
 
 // --- Weights that were merged without a trace ---
 
@@ -87,6 +34,13 @@ bool is_scale_or_bias(const NodeProto& node, const Reader& reader, const Tensor&
   return may_be_scale or is_weight_position(node, reader.operand);
 }
 
+/// The module that has the weight where the layer is a call of it: the first, or one whose name no parameters have.
+std::string layer_of_reader(const MendModel& m, const std::string& weight, const NodeProto& reader) {
+  std::string layer = m.loc(reader).layer;
+  const std::string called = module_name(layer), module = ancestor_like(weight, called);
+  return not module.empty() and (called == module or (is_further_call(called, module) and not m.has_parameters_of(called))) ? module : layer;
+}
+
 std::vector<Place> places_of(const MendModel& m, const std::string& weight, const Tensor& values) {
   std::map<std::string, std::size_t> index;
   std::vector<Place> places;
@@ -94,8 +48,9 @@ std::vector<Place> places_of(const MendModel& m, const std::string& weight, cons
     if (reader.node < 0) continue;
     const NodeProto& node = m.graph().node(reader.node);
     if (not is_scale_or_bias(node, reader, values)) continue;
-    const std::string layer = m.loc(node).layer;
-    const std::string key = fmt::format("{} {} {}", layer.empty() ? fmt::format("node {}", reader.node) : layer, node.op_type(), reader.operand);
+    const std::string layer = layer_of_reader(m, weight, node);
+    const bool is_told = not layer.empty() or node.name().starts_with('/');  // "/Add" is in the model's own module
+    const std::string key = fmt::format("{} {} {}", is_told ? layer : fmt::format("node {}", reader.node), node.op_type(), reader.operand);
     const auto [found, is_new] = index.emplace(key, places.size());
     if (is_new) places.push_back({layer, {}});
     places[found->second].readers.push_back(reader);
@@ -125,9 +80,16 @@ bool is_bias_of_recurrent_layers(const MendModel& m, const std::string& weight) 
   return beside.size() == m.readers(weight).size();
 }
 
+/// Do all readers' calls take the parameter that the weight is, by the exporter's record?
+bool is_told_to_be_one(const MendModel& m, const std::string& weight) {
+  const std::set<std::string>& own = m.program().parameters_in(weight);
+  const auto takes_it = [&](const Reader& reader) { return reader.node >= 0 and m.program().parameters_of(m.graph().node(reader.node)).contains(*own.begin()); };
+  return own.size() == 1 and std::all_of(m.readers(weight).begin(), m.readers(weight).end(), takes_it);
+}
+
 void keep_layers_apart(MendModel& m) {
   for (const std::string& weight : m.weights()) {
-    if (m.readers(weight).size() < 2 or m.is_tied_by_name(weight)) continue;
+    if (m.readers(weight).size() < 2 or m.is_tied_by_name(weight) or is_told_to_be_one(m, weight)) continue;
     const auto values = m.values(weight);
     if (not values) continue;
     const bool has_equal_elements = all_elements_equal(*values);
@@ -219,9 +181,11 @@ bool is_first_state(const MendModel& m, const std::string& name) {
 /// PyTorch's older exporter makes initializers of a module's parameters and buffers, and nodes of constants; what it folds it calls "onnx::Mul_12". tf2onnx calls
 /// variables of TensorFlow after the node that read them.
 bool is_scalar_of_module(const MendModel& m, const TensorProto& tensor) {
-  if (tensor.dims_size() != 0 or tensor.data_type() != TensorProto::FLOAT) return false;
-  if (m.is_from_keras()) return tensor.name().ends_with("/ReadVariableOp:0");
-  return m.is_from_pytorch() and not m.program().is_recorded() and tensor.name().find("::") == std::string::npos and not tensor.name().starts_with("/");
+  const std::string& name = tensor.name();
+  if (tensor.data_type() != TensorProto::FLOAT or not std::all_of(tensor.dims().begin(), tensor.dims().end(), [](std::int64_t extent) { return extent == 1; })) return false;
+  if (m.is_from_keras()) return tensor.dims_size() == 0 and name.ends_with("/ReadVariableOp:0");
+  const bool is_of_module = name.find("::") == std::string::npos and name.find_first_not_of("0123456789") != std::string::npos and not name.starts_with("/");
+  return m.is_from_pytorch() and not m.program().is_recorded() and is_of_module;
 }
 
 /// Is it added to scores, or chosen instead of them, to leave some out? No parameter is infinite, or 0 and one large negative number.
@@ -250,13 +214,14 @@ bool is_mask(const MendModel& m, const std::string& name) {
 Roles told_roles(const MendModel& m) {
   Roles roles;
   std::vector<std::string> constants, scalars, first_states, masks;
+  const std::set<std::string_view> learned = learned_places(m.graph());  // weights as they are
   for (const TensorProto& tensor : m.graph().initializer()) {
     const std::string& name = tensor.name();
     const Origin origin = m.program().origin_of(name);
     const auto dtype = dtype_of_onnx(tensor.data_type());
     if (origin == Origin::kParameter and dtype and is_float(*dtype) and info(*dtype).bits >= 16) roles.of.emplace(name, Role::kWeight);
     const bool statistic = m.is_read_by(name, "BatchNormalization", 3) or m.is_read_by(name, "BatchNormalization", 4);  // moved by the forward pass
-    if (is_scalar_of_module(m, tensor)) {
+    if (is_scalar_of_module(m, tensor) and (tensor.dims_size() == 0 or not learned.contains(name))) {
       roles.of.emplace(name, Role::kWeight);
       scalars.push_back(name);
     }
@@ -298,13 +263,16 @@ Roles mend_weights(ModelProto& model, const std::string& file, const std::string
   lift_constants(m);
   m.finish();
   m.check_patterns();
-  keep_aliases_apart(m);
+  // PyTorch's older exporter leaves such a name for every weight that it merged: what layers share without one is shared.
+  const bool tells_merged = keep_aliases_apart(m) and m.is_from_pytorch();
+  m.finish();
+  tie_calls(m);
   m.finish();
   restore_biases(m);
   m.finish();
   keep_parameters_apart(m);
   m.finish();
-  keep_layers_apart(m);
+  if (not tells_merged) keep_layers_apart(m);
   m.finish();
   tie_equal(m);
   m.finish();

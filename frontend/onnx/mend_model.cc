@@ -25,6 +25,10 @@ bool all_elements_equal(const Tensor& tensor) {
   return bytes.size() < 2 * element or std::memcmp(bytes.data(), bytes.data() + element, bytes.size() - element) == 0;
 }
 
+bool are_equal(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() and a.shape() == b.shape() and std::memcmp(a.bytes().data(), b.bytes().data(), a.byte_count()) == 0;
+}
+
 MendModel::MendModel(ModelProto& model, const std::string& file, const std::string& folder, const MendOptions& options, Diags& diags)
     : model_(model), graph_(*model.mutable_graph()), folder_(folder), options_(options), diags_(diags), locations_(graph_.node(), file), program_(graph_) {
   index();

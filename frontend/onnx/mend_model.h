@@ -20,6 +20,8 @@ namespace hone::onnx {
 
 /// Do all elements have the same bytes? So do none and one.
 bool all_elements_equal(const Tensor& tensor);
+/// Have they the same type and the same bytes?
+bool are_equal(const Tensor& a, const Tensor& b);
 
 class MendModel {
  public:
@@ -43,6 +45,11 @@ class MendModel {
   /// Is it an output of the graph, or read in a body of a node?
   bool is_read_outside(const std::string& name) const;
   bool is_free(const std::string& name) const { return not taken_.contains(name); }
+  /// Is there a name that begins with "MODULE."?
+  bool has_parameters_of(const std::string& module) const {
+    const auto next = taken_.lower_bound(module + ".");
+    return next != taken_.end() and next->starts_with(module + ".");
+  }
   /// The pattern of the recipe's model.tie that `name` matches, or nullptr.
   const std::string* tie_pattern(const std::string& name) const;
   bool is_tied_by_name(const std::string& name) const { return tie_pattern(name) != nullptr; }
@@ -102,6 +109,10 @@ HasBias has_bias(const MendModel& m, const NodeProto& layer);
 std::int64_t bias_extent(const NodeProto& node, const TensorProto& weight);
 /// Layers without a bias that the recipe names get one of zeros. Throws kRecipeModel for a pattern that matches none.
 void add_biases(MendModel& m, const std::vector<std::string>& patterns);
+/// Names that Identity nodes give to weights: each becomes a weight of its own, but where one layer reads them in several of its calls. Were there any?
+bool keep_aliases_apart(MendModel& m);
+/// Equal weights that were folded for several calls of one layer become one.
+void tie_calls(MendModel& m);
 /// Weights that nodes read as different parameters become one for each of them, where the exporter left a record of what was what.
 void keep_parameters_apart(MendModel& m);
 /// Makes equal weights one where the recipe says so, and warns of transposes that look like a tied pair.

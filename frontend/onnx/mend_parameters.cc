@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/text.h"
 #include "frontend/onnx/mend_model.h"
@@ -85,35 +86,44 @@ bool may_lack_bias(const NodeProto& node) {
   return (node.op_type() == "Conv" or node.op_type() == "ConvTranspose" or node.op_type() == "Gemm") and node.domain().empty() and node.input_size() == 2;
 }
 
-/// The bias that the node's call took and the file has nowhere, or "".
-std::string lost_bias(const MendModel& m, const NodeProto& node) {
-  for (const std::string& parameter : m.program().parameters_of(node))
+/// Elements of biases, by name.
+using Biases = std::map<std::string, std::int64_t>;
+
+/// The bias that the node's call took and the file has nowhere, or one that another call of the layer got back; "" if there is none.
+std::string lost_bias(const MendModel& m, const NodeProto& node, const Biases& restored) {
+  for (const std::string& parameter : m.program().parameters_of(node)) {
+    if (restored.contains(parameter)) return parameter;
     if (last_part(parameter).ends_with("bias") and not m.program().is_in_file(parameter) and m.is_free(parameter)) return parameter;
+  }
   return "";
 }
 
 }  // namespace
 
 void restore_biases(MendModel& m) {
-  std::vector<std::string> restored;
+  Biases restored;
   for (int i = 0; i < m.graph().node_size(); ++i) {
     const NodeProto& node = m.graph().node(i);
     if (not may_lack_bias(node) or not m.is_weight(node.input(1))) continue;
     const TensorProto& weight = *m.initializer(node.input(1));
     const std::int64_t extent = bias_extent(node, weight);
-    const std::string name = lost_bias(m, node);
+    const std::string name = lost_bias(m, node, restored);
     constexpr std::int64_t kMost = std::int64_t{1} << 24;
     if (name.empty() or extent <= 0 or extent > kMost or weight.data_type() != TensorProto::FLOAT) continue;
-    TensorProto bias;
-    store_tensor(&bias, Tensor::zeros(DType::kF32, {extent}));
-    bias.set_name(name);
-    m.add_parameter(std::move(bias), name);
-    m.set_bias(i, name);
-    restored.push_back(name);
+    const auto [known, is_new] = restored.emplace(name, extent);
+    if (is_new) {
+      TensorProto bias;
+      store_tensor(&bias, Tensor::zeros(DType::kF32, {extent}));
+      bias.set_name(name);
+      m.add_parameter(std::move(bias), name);
+    }
+    if (known->second == extent) m.set_bias(i, name);
   }
-  if (not restored.empty())
-    m.warn(fmt::format("the exporter left out {} bias{} that {} zero, by its own record: {}; restored and trained", restored.size(), restored.size() == 1 ? "" : "es",
-                       restored.size() == 1 ? "was" : "were", list_of(restored)),
+  std::vector<std::string> names;
+  for (const auto& [name, extent] : restored) names.push_back(name);
+  if (not names.empty())
+    m.warn(fmt::format("the exporter left out {} bias{} that {} zero, by its own record: {}; restored and trained", names.size(), names.size() == 1 ? "" : "es",
+                       names.size() == 1 ? "was" : "were", list_of(names)),
            {});
 }
 

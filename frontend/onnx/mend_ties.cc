@@ -14,10 +14,6 @@ namespace {
 
 bool is_matrix(const TensorProto& tensor) { return tensor.dims_size() == 2 and tensor.dims(0) > 1 and tensor.dims(1) > 1; }
 
-bool is_equal(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() and a.shape() == b.shape() and std::memcmp(a.bytes().data(), b.bytes().data(), a.byte_count()) == 0;
-}
-
 bool is_transpose(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() or a.shape().size() != 2 or a.shape()[0] != b.shape()[1] or a.shape()[1] != b.shape()[0]) return false;
   const std::size_t element = size_of(a.dtype()), rows = static_cast<std::size_t>(a.shape()[0]), columns = static_cast<std::size_t>(a.shape()[1]);
@@ -74,7 +70,7 @@ bool is_copy(const MendModel& m, const std::string& first, const std::string& na
 bool tie(MendModel& m, const std::string& first, const std::string& name) {
   const auto a = m.values(first), b = m.values(name);
   if (not a or not b) return false;
-  const bool equal = is_equal(*a, *b), transposed = not equal and is_transpose(*a, *b);
+  const bool equal = are_equal(*a, *b), transposed = not equal and is_transpose(*a, *b);
   if (not equal and not transposed) return false;
   const std::string *left = m.tie_pattern(first), *right = m.tie_pattern(name);
   const bool constant = all_elements_equal(*a);  // equal by chance: both must be named

@@ -17,23 +17,6 @@ namespace {
 
 constexpr const char* kMadeUp = "no machine holds that: look at the sizes that the model computes, or export it again";
 
-/// Names of values that stand where models keep what they learn: operands that an importer calls parameters, and what is added to a product.
-std::set<std::string_view> learned_places(const GraphProto& graph) {
-  std::set<std::string_view> places, products;
-  for (const NodeProto& node : graph.node()) {
-    for (int i = 0; i < node.input_size(); ++i)
-      if (is_parameter(node.op_type(), i)) places.insert(node.input(i));
-    if (node.op_type() == "MatMul" or node.op_type() == "Conv" or node.op_type() == "ConvTranspose")
-      for (const std::string& product : node.output()) products.insert(product);
-  }
-  for (const NodeProto& node : graph.node()) {
-    if (node.op_type() != "Add" or node.input_size() != 2) continue;
-    if (products.contains(node.input(0))) places.insert(node.input(1));
-    if (products.contains(node.input(1))) places.insert(node.input(0));
-  }
-  return places;
-}
-
 Role role_of(const Tensor& tensor, bool in_learned_place) {
   const bool may_learn = is_float(tensor.dtype()) and info(tensor.dtype()).bits >= 16 and not tensor.shape().empty();  // smaller floats are quantized: steps would drown
   return may_learn and (tensor.element_count() != 1 or in_learned_place) ? Role::kWeight : Role::kConstant;
@@ -137,6 +120,24 @@ void collect(Diags& diags, Action&& action) {
 }
 
 }  // namespace
+
+std::set<std::string_view> learned_places(const GraphProto& graph) {
+  constexpr std::string_view kProducts[] = {"MatMul", "Conv", "ConvTranspose"}, kPassed[] = {"Cast", "Transpose"};
+  const auto is_one_of = [](const auto& names, const std::string& name) { return std::find(std::begin(names), std::end(names), name) != std::end(names); };
+  std::set<std::string_view> places, products;
+  for (const NodeProto& node : graph.node()) {
+    for (int i = 0; i < node.input_size(); ++i)
+      if (is_parameter(node.op_type(), i)) places.insert(node.input(i));
+    if (is_one_of(kProducts, node.op_type()) or (is_one_of(kPassed, node.op_type()) and node.input_size() == 1 and products.contains(node.input(0))))
+      for (const std::string& product : node.output()) products.insert(product);
+  }
+  for (const NodeProto& node : graph.node()) {
+    if (node.op_type() != "Add" or node.input_size() != 2) continue;
+    if (products.contains(node.input(0))) places.insert(node.input(1));
+    if (products.contains(node.input(1))) places.insert(node.input(0));
+  }
+  return places;
+}
 
 void check_size(const Type& type, const std::string& what, const Loc& loc) {
   if (type.shape.size() > limits::kRank)

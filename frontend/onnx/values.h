@@ -26,6 +26,9 @@ struct Roles {
   std::map<std::string, std::int64_t, std::less<>> learned_columns = {};
 };
 
+/// Names of values that stand where models keep what they learn: operands that an importer calls parameters, and what is added to a product, also behind a cast of it or where its axes were moved.
+std::set<std::string_view> learned_places(const GraphProto& graph);
+
 /// Adds inputs, then initializers. A sequence of n tensors (n is set as the size of its name) is n inputs NAME.0, NAME.1, ...; an optional is what it may hold, or
 /// nothing if the size of its name is set to 0. A float initializer is a weight if it has more than one element, or an axis and a place where models keep what they learn
 /// (a bias of one unit); all others are constants, unless `roles` say otherwise. Inputs that are initializers too, as old files have them, are initializers. Inputs that are not in `wanted` (null: all are) are left out.

@@ -83,12 +83,17 @@ TEST(Import, TellsWeightsFromConstants) {
   model.node("Mul", {"a", "half"}, {"b"});
   model.node("Add", {"b", "epsilon"}, {"c"});
   model.node("MatMul", {"c", "w2"}, {"d"});
-  model.node("Add", {"added", "d"}, {"e"});
+  model.initializer("cast", f32({1}, {7}));
+  model.node("Add", {"added", "d"}, {"f"});
+  model.node("MatMul", {"f", "w2"}, {"g"});
+  model.node("Cast", {"g"}, {"h"}).set("to", 1);
+  model.node("Add", {"h", "cast"}, {"e"});
   model.node("Reshape", {"e", "shape"}, {"y"});
   const Graph graph = model.import().graph;
   EXPECT_EQ(role_of(graph, "w"), Role::kWeight);
   EXPECT_EQ(role_of(graph, "bias"), Role::kWeight) << "a bias of one unit";
   EXPECT_EQ(role_of(graph, "added"), Role::kWeight) << "a bias of one unit, added to a product";
+  EXPECT_EQ(role_of(graph, "cast"), Role::kWeight) << "the same behind a cast";
   EXPECT_EQ(role_of(graph, "w2"), Role::kWeight);
   EXPECT_EQ(role_of(graph, "half"), Role::kConstant);
   EXPECT_EQ(role_of(graph, "epsilon"), Role::kConstant);

@@ -149,19 +149,11 @@ TestModel sharing_bias(const char* second_weight) {
   return model;
 }
 
-std::vector<std::string> weights_of(const TestModel& model, const onnx::ImportOptions& options = {}) {
-  std::vector<std::string> names;
-  const Graph graph = model.import(options).graph;
-  for (const Input& input : graph.inputs())
-    if (input.role == Role::kWeight) names.push_back(input.name);
-  return names;
-}
-
 TEST(KerasRecurrent, DoesNotShareItsBias) {
-  EXPECT_THAT(weights_of(sharing_bias("W2")), ElementsAre("W", "W2", "R", "B", "B@rnn_2"));
+  EXPECT_THAT(weights_of(sharing_bias("W2").import()), ElementsAre("W", "W2", "R", "B", "B@rnn_2"));
   EXPECT_THAT(warnings_of(sharing_bias("W2")), HasSubstr("the weight \"B\" is a bias and is read by 2 layers: it is trained apart for each, as \"B@rnn_2\" too"));
-  EXPECT_THAT(weights_of(sharing_bias("W")), ElementsAre("W", "W2", "R", "B")) << "one layer, called twice";
-  EXPECT_THAT(weights_of(sharing_bias("W2"), {.mend = {.tie = {"B"}}}), ElementsAre("W", "W2", "R", "B"));
+  EXPECT_THAT(weights_of(sharing_bias("W").import()), ElementsAre("W", "W2", "R", "B")) << "one layer, called twice";
+  EXPECT_THAT(weights_of(sharing_bias("W2").import({.mend = {.tie = {"B"}}})), ElementsAre("W", "W2", "R", "B"));
 }
 
 /// A layer for batches of four, with the state that it begins with in the file.
@@ -174,17 +166,17 @@ TestModel beginning_with(const Tensor& state) {
 
 TEST(RecurrentFirstState, OfZerosIsNoWeight) {
   const TestModel zeros = beginning_with(f32({1, 4, 2}, std::vector<float>(8)));
-  EXPECT_THAT(weights_of(zeros), ElementsAre("W", "R"));
+  EXPECT_THAT(weights_of(zeros.import()), ElementsAre("W", "R"));
   EXPECT_THAT(warnings_of(zeros), HasSubstr("recurrent layers begin with \"h0\", which is zero; not trained"));
-  EXPECT_THAT(weights_of(zeros, {.mend = {.train_only = {"h0"}}}), ElementsAre("W", "R", "h0")) << "named by the recipe";
-  EXPECT_THAT(weights_of(beginning_with(wavy({1, 4, 2}))), ElementsAre("W", "R", "h0")) << "somebody has learned it";
+  EXPECT_THAT(weights_of(zeros.import({.mend = {.train_only = {"h0"}}})), ElementsAre("W", "R", "h0")) << "named by the recipe";
+  EXPECT_THAT(weights_of(beginning_with(wavy({1, 4, 2})).import()), ElementsAre("W", "R", "h0")) << "somebody has learned it";
 }
 
 TEST(RecurrentFirstState, ThatOthersReadIsAWeight) {
   TestModel model = beginning_with(f32({1, 4, 2}, std::vector<float>(8)));
   model.node("Identity", {"h0"}, {"copy"});
   model.output("copy");
-  EXPECT_THAT(weights_of(model), Contains("h0"));
+  EXPECT_THAT(weights_of(model.import()), Contains("h0"));
 }
 
 // --- Variables of one number, and batches ---
@@ -195,10 +187,10 @@ TEST(KerasScalars, AreTrainedWhereTheyAreVariables) {
   model.input("x", {"N", 3}).initializer("net/mul/ReadVariableOp:0", f32({}, {2})).initializer("net/add/y:0", f32({}, {1e-6F})).output("y");
   model.node("Mul", {"x", "net/mul/ReadVariableOp:0"}, {"h"});
   model.node("Add", {"h", "net/add/y:0"}, {"y"});
-  EXPECT_THAT(weights_of(model), ElementsAre("net/mul/ReadVariableOp:0"));
+  EXPECT_THAT(weights_of(model.import()), ElementsAre("net/mul/ReadVariableOp:0"));
   EXPECT_THAT(warnings_of(model), HasSubstr("taken for a parameter of one number, as Keras keeps temperatures and gates, and trained: \"net/mul/ReadVariableOp:0\""));
   model.proto.set_producer_name("somebody");
-  EXPECT_THAT(weights_of(model), IsEmpty());
+  EXPECT_THAT(weights_of(model.import()), IsEmpty());
 }
 
 TestModel two_inputs(const std::string& first_batch, const std::string& second_batch) {

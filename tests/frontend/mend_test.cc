@@ -17,15 +17,6 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::UnorderedElementsAre;
 
-Tensor ones(std::int64_t n) { return f32({n}, std::vector<float>(static_cast<std::size_t>(n), 1.0F)); }
-
-std::vector<std::string> weights_of(const onnx::Imported& imported) {
-  std::vector<std::string> names;
-  for (const Input& input : imported.graph.inputs())
-    if (input.role == Role::kWeight) names.push_back(input.name);
-  return names;
-}
-
 std::vector<std::string> initializers_of(const onnx::Imported& imported) {
   std::vector<std::string> names;
   for (const auto& tensor : imported.model.graph().initializer()) names.push_back(tensor.name());

@@ -19,6 +19,15 @@ Tensor wavy(std::vector<std::int64_t> shape) {
   return f32(std::move(shape), values);
 }
 
+Tensor ones(std::int64_t n) { return f32({n}, std::vector<float>(static_cast<std::size_t>(n), 1.0F)); }
+
+std::vector<std::string> weights_of(const onnx::Imported& imported) {
+  std::vector<std::string> names;
+  for (const Input& input : imported.graph.inputs())
+    if (input.role == Role::kWeight) names.push_back(input.name);
+  return names;
+}
+
 onnx::AttributeProto& TestNode::add(const std::string& name, onnx::AttributeProto::AttributeType type) {
   onnx::AttributeProto& attribute = *proto_.add_attribute();
   attribute.set_name(name);

@@ -22,6 +22,10 @@ Tensor i64(std::vector<std::int64_t> shape, std::vector<std::int64_t> values);
 inline Tensor ints(std::vector<std::int64_t> values) { return i64({static_cast<std::int64_t>(values.size())}, values); }
 /// f32 values that differ from each other: 0.5, 1, 1.5, ... with changing signs.
 Tensor wavy(std::vector<std::int64_t> shape);
+/// A vector of f32: a scale of a fresh model.
+Tensor ones(std::int64_t n);
+/// Names of what would be trained.
+std::vector<std::string> weights_of(const onnx::Imported& imported);
 
 /// Adds attributes to a node.
 class TestNode {
