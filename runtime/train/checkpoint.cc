@@ -122,7 +122,7 @@ void refuse_run_folder(const std::string& path) {
 }
 
 void check_checkpoint(const std::string& path) {
-  if (not is_folder(path)) throw unsound(path, "it is no folder");
+  if (not is_folder(path)) throw unsound(path, file_exists(path) ? "it is no folder" : "it is not there");
   refuse_run_folder(path);
   if (not file_exists(path + "/" + kManifest)) throw unsound(path, fmt::format("it has no {}", kManifest));
   const Json manifest = parse_untrusted_json<Json>(read_file(path + "/" + kManifest, kManifestBytes));

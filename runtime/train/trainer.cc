@@ -145,7 +145,8 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   const Agreement agreement(has_peers ? &*together_ : nullptr, options, recipe, how);
   const TrainResult result = TrainingLoop(runner(), entries, recipe, source, valid ? &*valid : nullptr, how, progress, from).run();
   if (has_peers) together_->save({}, StepRunner::Kept::kModel);
-  if (result.end == TrainResult::End::kStopRequested or result.restored_epoch != 0) return result;
+  if (result.not_restored) throw *result.not_restored;
+  if (result.end == TrainResult::End::kStopRequested or result.wants_validated()) return result;
   replicas_.gather_states(true, plan::kEmaSuffix);
   (void)take_averages(session_);
   return result;

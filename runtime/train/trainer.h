@@ -52,7 +52,7 @@ class Trainer {
   Recipe& recipe() { return recipe_; }
 
   /// Trains on batches: tensors by input name, "x" for the only input, "y" for the target. An epoch is a pass over the data set, whose order follows from its own seeds.
-  /// At the end the weights are moving averages where the recipe asks for them. What `stop_requested` says in one of several processes counts in all. After an error they are those of the last step, and it may be called again, unless several processes train together. Throws what TrainingLoop, Checkpoints and DatasetBatches throw; kUsage for options that make no
+  /// At the end the weights are moving averages where the recipe asks for them. What `stop_requested` says in one of several processes counts in all. After an error they are those of the last step, and it may be called again, unless several processes train together. Throws what TrainingLoop, Checkpoints and DatasetBatches throw; kCheckpoint when all is done, and train.early_stopping's best epoch could not be restored; kUsage for options that make no
   /// sense and a run_dir that holds another run's checkpoints.
   TrainResult fit(const Dataset& train, FitOptions options = {});
 

@@ -33,6 +33,13 @@ std::optional<ResumePoint> resume_point(const std::optional<TrainState>& from, b
   return ResumePoint{.epoch = from->epoch + 1, .step = from->step};
 }
 
+/// The run is over, and kept what it has; but its weights are not those that were asked for.
+Error without_best(const BestEpoch& best, const std::string& why) {
+  return {Code::kCheckpoint, fmt::format("the weights of epoch {}, the best one ({}), could not be restored: {}", best.epoch, metric_text(best.name, best.value), why), {},
+          {"the weights are those after the last step; everything else of the run is as it should be",
+           "for those of the best epoch put its checkpoint back and end the run once more with --resume, or train again in another run folder: the same seed gives the same run"}};
+}
+
 [[noreturn]] void refuse_nothing(const char* purpose) {
   throw Error(Code::kDataLength, fmt::format("the data have no batch to {}", purpose), {}, {"they end before the first one: is a filter too strict, or does a batch take more samples than there are?"});
 }
@@ -90,6 +97,7 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
     if (from and not from->early_stopping.empty()) early_stopping_->restore(from->early_stopping);
     if (early_stopping_->is_over() and state_.batch == 0) result_.end = TrainResult::End::kNoProgress;  // as it was when the run was stopped
   }
+  if (from) check_best();
   if (options_.log_grad_norms) find_norms();
   scales_loss_ = std::ranges::any_of(entries_.step->results, [](const plan::Result& result) { return result.name == plan::kLossScale; });
   state_.recipe = recipe;
@@ -314,10 +322,26 @@ void TrainingLoop::judge_epoch(const EpochPoint& epoch) {
 
 void TrainingLoop::restore_best() {
   if (not state_.best) return;
+  if (state_.best_step != state_.step) {  // else they are there
+    try {
+      if (options_.checkpoints != nullptr) best_weights_ = options_.checkpoints->weights(state_.best_step);
+    } catch (const Error& error) {
+      result_.not_restored = without_best(*state_.best, error.diags().front().message);
+      return;
+    }
+    runner_.set_weights(best_weights_);
+  }
   result_.restored_epoch = state_.best->epoch;
-  if (state_.best_step == state_.step) return;  // they are there
-  if (options_.checkpoints != nullptr) best_weights_ = options_.checkpoints->weights(state_.best_step);
-  runner_.set_weights(best_weights_);
+}
+
+/// Of a run that goes on: whoever took the checkpoint away may still have it.
+void TrainingLoop::check_best() const {
+  if (not early_stopping_ or not recipe_.train.early_stopping_restore_best or options_.checkpoints == nullptr or not state_.best or state_.best_step == state_.step) return;
+  try {
+    check_checkpoint(options_.checkpoints->path(state_.best_step));
+  } catch (const Error& error) {
+    progress_.say(fmt::format("note: epoch {} is the best one so far, and its weights cannot be restored when the run ends, unless a later one is better: {}", state_.best->epoch, error.diags().front().message));
+  }
 }
 
 void TrainingLoop::save(Checkpoints::Older older) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/diag.h"
 #include "base/recipe.h"
 #include "runtime/data/batch_source.h"
 #include "runtime/data/named_tensors.h"
@@ -60,6 +61,9 @@ struct TrainResult {
   double seconds = 0;              ///< of this run
   End end = End::kDone;            ///< the weights are those after the last step, or, if train.early_stopping says so, after the best epoch
   std::int64_t restored_epoch = 0; ///< whose weights they are then, as they were validated; 0: those after the last step
+  std::optional<Error> not_restored; ///< kCheckpoint: they should be the best epoch's, whose checkpoint is gone or damaged, and are those after the last step
+  /// Are they an epoch's as they were validated, or meant to be: not moving averages? The same in all processes that train together.
+  bool wants_validated() const { return restored_epoch != 0 or not_restored.has_value(); }
   NamedNumbers values;             ///< of the last epoch, with the validation's
 };
 
@@ -100,6 +104,7 @@ class TrainingLoop {
   void record_epoch(bool whole, Clock::time_point begin);
   void judge_epoch(const EpochPoint& epoch);
   void restore_best();
+  void check_best() const;
   void save(Checkpoints::Older older = Checkpoints::Older::kPruned);
   bool is_epoch_over() const { return limit_ > 0 and state_.batch >= limit_; }
   /// An earlier run made the epoch's steps, and was stopped before it was validated.

@@ -130,6 +130,31 @@ TEST(Resume, CheckpointsAreWeightsToo) {
   EXPECT_NE(eval("whole/checkpoint-000001"), eval("whole.onnx"));
 }
 
+/// The run is over when that is found out: it keeps what it has.
+TEST(Stopping, ABestEpochThatIsGoneCostsNothingElse) {
+  const TempFolder folder;
+  write_mlp(folder);
+  const auto train = [&](const std::string& name, const std::string& restore, const std::string& more) {
+    folder.write("train.toml", "[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"sgd\"\nlearning_rate = 5.0\n[data]\nbatch_size = 4\n[train]\nepochs = 30\nearly_stopping = { monitor = \"loss\", patience = 2, restore_best = " + restore + " }\n");
+    run_well(folder.path(), "hone-compile mlp.onnx -r train.toml -o mlp.hone");
+    return run_tool(folder.path(), "hone-run train mlp.hone --train x=x.npy,y=y.npy --run-dir " + name + " --out " + name + ".onnx " + more);
+  };
+  EXPECT_EQ(train("last", "false", "").exit, 0);
+  const ToolRun whole = train("best", "true", "");
+  ASSERT_EQ(whole.exit, 0);
+  ASSERT_THAT(whole.err, HasSubstr("the best one"));
+  const std::size_t epoch = epochs_of(folder.read("best/metrics.jsonl")).size() - 2, kStepsOfAnEpoch = 3;
+  std::string step = std::to_string(kStepsOfAnEpoch * epoch);
+  remove_tree(folder / "best/checkpoint-" + step.insert(0, 6 - step.size(), '0'));
+  const ToolRun run = train("best", "true", "--resume");
+  EXPECT_EQ(run.exit, 7);
+  EXPECT_THAT(run.err, HasSubstr("note: epoch " + std::to_string(epoch) + " is the best one so far, and its weights cannot be restored"));
+  EXPECT_THAT(run.err, HasSubstr("with the weights after the last step, not those of the best epoch; the trained model is best.onnx"));
+  EXPECT_THAT(run.err, HasSubstr("error[HN-0404]: the weights of epoch " + std::to_string(epoch) + ", the best one"));
+  EXPECT_THAT(run.err, HasSubstr("it is not there"));
+  EXPECT_EQ(folder.read("best.onnx"), folder.read("last.onnx"));
+}
+
 TEST(Stopping, TimeAndBatchesCanBeLimited) {
   const ResumedRun run;
   const std::string train = "hone-run train mlp.hone --train x=x.npy,y=y.npy ";

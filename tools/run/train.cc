@@ -133,7 +133,9 @@ void say_report(Progress& progress, const Job& job, const Arguments& arguments, 
 
 std::string ending_text(const Recipe& recipe, const Arguments& arguments, const TrainResult& result) {
   const std::string model = arguments.out.empty() ? "" : fmt::format("; the trained {} {}", exports_adapters_alone(recipe) ? "adapters are" : "model is", arguments.out);
-  const std::string weights = result.restored_epoch > 0 ? fmt::format(", with the weights of epoch {}, the best one", result.restored_epoch) : "";
+  const std::string weights = result.not_restored         ? ", with the weights after the last step, not those of the best epoch"
+                              : result.restored_epoch > 0 ? fmt::format(", with the weights of epoch {}, the best one", result.restored_epoch)
+                                                          : "";
   if (result.end == TrainResult::End::kOutOfTime) return fmt::format("Out of time after step {}{}{}", result.steps, weights, model);
   if (result.end == TrainResult::End::kNoProgress) return fmt::format("Stopped early after epoch {}{}{}", result.epochs, weights, model);
   if (result.end == TrainResult::End::kDone) {
@@ -153,7 +155,7 @@ int finish_training(Job& job, const Recipe& recipe, const Arguments& arguments, 
     try_saving(job, recipe, arguments, result);
     progress.say("Dry run: one step, one evaluation, one save and one resume went well; nothing is left of them");
   } else {
-    const bool takes_averages = result.end != TrainResult::End::kStopRequested and result.restored_epoch == 0;
+    const bool takes_averages = result.end != TrainResult::End::kStopRequested and not result.wants_validated();
     if (takes_averages) job.replicas.gather_states(true, plan::kEmaSuffix);
     const bool averaged = takes_averages and take_averages(job.session);
     StepRunner::KeepState keep;
@@ -284,6 +286,7 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   if (trace) write_trace(*trace, arguments.trace);
   const int exit_code = finish_training(job, recipe, arguments, result, progress);
   if (not arguments.dry_run and not arguments.quiet) say_report(progress, job, arguments, result, recipe.data.batch_size);
+  if (result.not_restored) throw *result.not_restored;  // when everything is kept that there is
   return exit_code;
 }
 
