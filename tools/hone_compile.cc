@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "backends/check_model.h"
 #include "backends/compile.h"
@@ -16,6 +17,7 @@
 #include "runtime/train/json_line.h"
 #include "tools/command_line.h"
 #include "tools/compile/precision_report.h"
+#include "tools/output_file.h"
 
 namespace hone {
 namespace {
@@ -166,6 +168,10 @@ int run(Arguments arguments) {
   if (arguments.out.empty() and arguments.emit.empty() and arguments.passes.empty() and not arguments.check and not arguments.check_grad and not arguments.why and not arguments.precision_report)
     throw Error(Code::kUsage, "nothing to do with the model", {},
                 {"write a plan with -o PLAN.hone, look at a stage with --emit STAGE, or ask for a report with --check"});
+  if (not arguments.out.empty()) {
+    check_is_no_input("-o", arguments.out, std::array{arguments.model, arguments.recipe});
+    check_ending("-o", arguments.out, kPlanFile);
+  }
   if (arguments.check)
     if (const int code = check(arguments); code != 0 or (arguments.out.empty() and arguments.emit.empty() and not arguments.check_grad and not arguments.why)) return code;
   const Settings settings = read_settings(arguments);

@@ -69,6 +69,7 @@ int predict_plan(const Arguments& arguments) {
     throw Error(Code::kUsage, fmt::format("--out {}: expected a name that ends in .npy or .npz", quoted(arguments.out)), {},
                 {".npz holds every output by name"});
   const auto sources = parse_data("--data", arguments.data);
+  check_outputs(arguments, {sources});
   Job job(arguments);
   const plan::Entry& entry = job.session.entry(plan::kPredict);
   if (npy and entry.results.size() != 1)
@@ -88,6 +89,7 @@ int call_plan(const Arguments& arguments) {
   if (not is_npz(arguments.out) and arguments.out != "-")
     throw Error(Code::kUsage, fmt::format("--out {}: expected a name that ends in .npz", quoted(arguments.out)), {}, {"for example --out out.npz"});
   const auto sources = parse_data("--in", arguments.in);
+  check_outputs(arguments, {sources});
   Job job(arguments);
   std::vector<std::pair<std::string, Array>> inputs;
   for (const DataSource& source : sources) inputs.emplace_back(source.name, Array::open(source));
@@ -122,6 +124,7 @@ std::vector<std::int64_t> devices_to_simulate(const Job& job, const Arguments& a
 int bench_plan(const Arguments& arguments) {
   if (arguments.steps < 0) throw Error(Code::kUsage, "--steps counts steps: 0 or more", {}, {"leave it out to time as many as --seconds hold"});
   const auto sources = parse_data("--data", arguments.data);
+  check_outputs(arguments, {sources});
   std::optional<Trace> trace;  // outlives all that writes to it
   if (not arguments.trace.empty()) trace.emplace();
   Job job(arguments);
@@ -225,7 +228,7 @@ Tool make_tool(Arguments& a) {
                          {"--global-batch", "", "--batch is what all replicas get together, not each of them", &a.global_batch}};
   const Flags data = {{"--data", "NAME=FILE,...", "arrays by input name; x is the only input, y the target", &a.data, true}};
   const Flags training = {{"--train", "NAME=FILE,...", "data to train on, by input name; x is the only input, y the target", &a.train, true},
-                          {"--valid", "NAME=FILE,...", "data to evaluate after each epoch", &a.valid},
+                          {"--valid", "NAME=FILE,...", "data to evaluate after each epoch; rows of the same files will do: x=X.npy[9000:],y=Y.npy[9000:]", &a.valid},
                           {"--epochs", "E", "how often to go through the data", &a.epochs},
                           {"--seed", "S", "of the data's order", &a.seed},
                           {"--no-shuffle", "", "take the samples in their order", &a.no_shuffle},

@@ -17,6 +17,7 @@
 #include "runtime/train/replica_runner.h"
 #include "runtime/train/weights.h"
 #include "tools/command_line.h"
+#include "tools/output_file.h"
 
 namespace hone {
 
@@ -128,6 +129,14 @@ Job::Job(const Arguments& arguments, Communicator* processes)
 
 void Job::trace_replicas(Trace& trace) {
   for (int i = 0; i < replicas.local(); ++i) replicas.session(i).trace(&trace, replicas.is_alone() ? "device" : fmt::format("replica {}", replicas.first() + i));
+}
+
+void check_outputs(const Arguments& arguments, std::initializer_list<std::span<const DataSource>> sources) {
+  std::vector<std::string> inputs = {arguments.plan};
+  for (const std::span<const DataSource> of_flag : sources)
+    for (const DataSource& source : of_flag) inputs.push_back(source.path);
+  for (const auto& [flag, path] : {std::pair("--out", &arguments.out), std::pair("--trace", &arguments.trace)})
+    if (not path->empty()) check_is_no_input(flag, *path, inputs);
 }
 
 void write_trace(const Trace& trace, const std::string& path) {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +53,9 @@ struct Job {
 RunCalls calls_of(const Job& job, const Arguments& arguments);
 
 /// Writes a finished trace.
+/// Throws Error kUsage where what the command writes to is a file that it reads, apart from --weights: who trains on may put the new weights in place of the old ones.
+void check_outputs(const Arguments& arguments, std::initializer_list<std::span<const DataSource>> sources);
+
 void write_trace(const Trace& trace, const std::string& path);
 
 /// When batches are gathered: for a device while it computes with those before.

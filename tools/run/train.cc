@@ -24,6 +24,7 @@
 #include "runtime/train/training_loop.h"
 #include "runtime/train/weights.h"
 #include "tools/command_line.h"
+#include "tools/output_file.h"
 
 namespace hone {
 
@@ -223,6 +224,8 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   std::optional<Trace> trace;  // outlives all that writes to it
   if (not arguments.trace.empty()) trace.emplace();
   const auto train_sources = parse_data("--train", arguments.train), valid_sources = parse_data("--valid", arguments.valid);
+  check_outputs(arguments, {train_sources, valid_sources});
+  if (not arguments.out.empty()) check_ending("--out", arguments.out, kTrainedFile);
   Job job(arguments, processes);
   const TrainEntries entries = {.step = &entry_with_loss(job, plan::kTrainStep),
                                 .step_norms = job.session.has_entry(plan::kTrainStepNorms) ? &job.session.entry(plan::kTrainStepNorms) : nullptr,
