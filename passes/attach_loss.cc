@@ -168,6 +168,27 @@ class LossAttacher {
 
 }  // namespace
 
+namespace {
+
+/// Losses of what is no number of any size, and what Keras's from_logits=True is there.
+struct RangeLoss {
+  std::string_view kind, takes, of_logits;
+};
+constexpr RangeLoss kRangeLosses[] = {
+    {"cross_entropy", "probabilities (what a softmax gives)", "softmax_cross_entropy"},
+    {"nll", "logarithms of probabilities (what a log-softmax gives)", "softmax_cross_entropy"},
+    {"bce", "probabilities (what a sigmoid gives)", "bce_with_logits"},
+};
+
+/// Is it the sum of products, perhaps with a bias, of a layer without an activation?
+bool gives_any_number(const Graph& graph, ValueId value) {
+  constexpr auto is_product = [](const Graph& in, ValueId of) { return in.is_op(of, op::matmul) or in.is_op(of, op::conv); };
+  if (not graph.is_op(value, op::add)) return is_product(graph, value);
+  return std::ranges::any_of(graph.producer(value).operands, [&](ValueId operand) { return is_product(graph, operand); });
+}
+
+}  // namespace
+
 Objective attach_loss(Graph& graph, const Recipe& recipe) { return LossAttacher(graph, recipe).run(); }
 
 std::vector<Diag> recipe_warnings(const Graph& graph, const Recipe& recipe) {
@@ -179,6 +200,13 @@ std::vector<Diag> recipe_warnings(const Graph& graph, const Recipe& recipe) {
                         fmt::format("output \"{}\" ends in Softmax, and the loss softmax_cross_entropy takes the softmax of it again", output.name),
                         graph.producer(output.value).loc,
                         {"loss.kind = \"cross_entropy\" is for probabilities, and is computed from the logits"},
+                        Severity::kWarning});
+  const auto* const range = std::ranges::find(kRangeLosses, recipe.loss.kind, &RangeLoss::kind);
+  if (range != std::end(kRangeLosses) and gives_any_number(graph, output.value))
+    warnings.push_back({Code::kModelWarning,
+                        fmt::format("output \"{}\" is that of a linear layer, which may be any number, and the loss {} takes {}", output.name, recipe.loss.kind, range->takes),
+                        graph.producer(output.value).loc,
+                        {fmt::format("for such an output (logits) it is loss.kind = \"{}\"", range->of_logits)},
                         Severity::kWarning});
   std::vector<Diag> of_dropout = dropout_warnings(graph, recipe);
   warnings.insert(warnings.end(), std::make_move_iterator(of_dropout.begin()), std::make_move_iterator(of_dropout.end()));

@@ -182,5 +182,38 @@ TEST(AttachLoss, WhatDoesNotFitIsRefused) {
   refused(model({kN, 3}, &op::is_finite), recipe_of("mse"), "needs floats");
 }
 
+/// A linear layer, and what `last` makes of it.
+std::size_t warnings_of(const std::string& loss, const OpDef* last, std::string* said = nullptr) {
+  Graph graph;
+  Builder b(graph);
+  const Val x = b.input(Role::kInput, "x", {DType::kF32, {kN, 4}});
+  const Val y = op::matmul(x, b.constant(Tensor::zeros(DType::kF32, {4, 3}))) + b.constant(Tensor::zeros(DType::kF32, {3}));
+  b.output("y", last == nullptr ? y : last == &op::softmax ? last->build({y}, Attrs{kAxis = 1}) : last->build({y}, {}));
+  Recipe recipe = recipe_of(loss);
+  recipe.optimizer.kind = "sgd";
+  const std::vector<Diag> warnings = recipe_warnings(graph, recipe);
+  if (said != nullptr and not warnings.empty()) *said = to_string(warnings[0]);
+  return warnings.size();
+}
+
+TEST(RecipeWarnings, ALossOfProbabilitiesBesideALinearLayer) {
+  std::string said;
+  EXPECT_EQ(warnings_of("cross_entropy", nullptr, &said), 1);
+  EXPECT_THAT(said, testing::HasSubstr("output \"y\" is that of a linear layer, which may be any number, and the loss cross_entropy takes probabilities"));
+  EXPECT_THAT(said, testing::HasSubstr("loss.kind = \"softmax_cross_entropy\""));
+  EXPECT_EQ(warnings_of("bce", nullptr, &said), 1);
+  EXPECT_THAT(said, testing::HasSubstr("loss.kind = \"bce_with_logits\""));
+  EXPECT_EQ(warnings_of("nll", nullptr), 1);
+}
+
+TEST(RecipeWarnings, NothingIsSaidOfALossThatFits) {
+  EXPECT_EQ(warnings_of("cross_entropy", &op::softmax), 0);
+  EXPECT_EQ(warnings_of("bce", &op::sigmoid), 0);
+  EXPECT_EQ(warnings_of("softmax_cross_entropy", nullptr), 0);
+  EXPECT_EQ(warnings_of("bce_with_logits", nullptr), 0);
+  EXPECT_EQ(warnings_of("mse", nullptr), 0);
+  EXPECT_EQ(warnings_of("softmax_cross_entropy", &op::softmax), 1);
+}
+
 }  // namespace
 }  // namespace hone::test
