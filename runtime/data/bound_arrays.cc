@@ -92,6 +92,8 @@ std::vector<std::string> shape_notes(const Feed& feed, const Array& array) {
     std::rotate(moved.begin(), moved.end() - 1, moved.end());
     if (fit(wanted, moved)) return {"its channels come last, and the model's first: numpy.moveaxis(x, -1, 1)"};
   }
+  if (feed.kind == Feed::Kind::kTarget and not is_float(array.dtype()) and fit({}, row) and not fit(wanted, row))
+    return {fmt::format("are these numbers of classes? This loss compares each of the {} numbers of an output with a target; softmax_cross_entropy and cross_entropy take classes (hone-compile --set loss.kind=...)", element_count(wanted).text())};
   if (fit(wanted, shape)) return {"this looks like one sample: numpy.expand_dims(x, 0) makes a data set of it"};
   return {fmt::format("the first axis is the sample: a row of it is {}, and [{}] is wanted", shape_text(row), to_string(wanted))};
 }
@@ -198,7 +200,7 @@ void BoundArrays::refuse_shape(const Feed& feed, const Array& array) const {
   const std::string label = lower_case(array.label());
   if (options_.files and (label.ends_with(".csv") or label.ends_with(".tsv"))) notes.emplace_back("these are all columns; choose some by number or name: x=FILE.csv:0..5,y=FILE.csv:-1");
   else if (has_one_hot_shape(feed, array)) notes.emplace_back("are these one-hot vectors? The loss takes the number of the class: numpy.argmax(y, axis=-1)");
-  if (options_.files and not options_.pre_batched and array.shape().size() == feed.shape.size() + 1)
+  if (options_.files and not options_.pre_batched and array.shape().size() == feed.shape.size() + 1 and fit(feed.shape, std::span(array.shape()).subspan(1)))
     notes.emplace_back("if the first axis is the number of the batch, say --pre-batched");
   if (not options_.files and array.shape().size() + 1 == feed.shape.size()) notes.emplace_back("one sample is given where a batch is wanted: batch(n) makes batches");
   if (notes.empty() and options_.files and not options_.pre_batched) notes = shape_notes(feed, array);

@@ -5,6 +5,7 @@
 #include "formats/npz.h"
 #include "tests/errors/error_case.h"
 #include "tests/support/tar_archive.h"
+#include "tests/support/tools/run_tool.h"
 #include "tests/support/tools/small_files.h"
 
 namespace hone::test {
@@ -69,6 +70,11 @@ const ErrorCase kCases[] = {
     {"AllColumnsForBoth", train("x=all.csv,y=all.csv"), 4, {"HN-0302", "all.csv is", "these are all columns", "y=FILE.csv:-1"}, file("all.csv", "1,2,3,4,0\n5,6,7,8,1\n")},
     {"OneSample", train("x=one.npy,y=y.npy"), 4, {"HN-0302", "one.npy is f32[4]", "one sample: numpy.expand_dims(x, 0)"}, floats("one.npy", {4})},
     {"RowsOfAnotherLength", train("x=wide.npy,y=y.npy"), 4, {"HN-0302", "a row of it is [5], and [4] is wanted"}, floats("wide.npy", {10, 5})},
+    {"RowsOfOneAxisMore", train("x=rgb.npy,y=y.npy"), 4, {"HN-0302", "a row of it is [4,3], and [4] is wanted"}, floats("rgb.npy", {10, 4, 3})},
+    {"ClassesForALossOfNumbers", "hone-run train mse.hone --train x=x.npy,y=y.npy --out trained.onnx", 4, {"HN-0302", "are these numbers of classes?", "each of the 3 numbers", "softmax_cross_entropy"}, [](const TempFolder& f) {
+       write_mlp(f);
+       run_well(f.path(), "hone-compile mlp.onnx -r train.toml --set loss.kind=mse --set metrics.list=[] -o mse.hone");
+     }},
     {"OneHotTargetsOfFloats", train("x=x.npy,y=onehot.npy"), 4, {"HN-0302", "onehot.npy is f32[10,3]", "one-hot", "argmax"}, floats("onehot.npy", {10, 3})},
     {"WeightsOfSamplesThatThePlanHasNot",
      train("x=x.npy,y=y.npy,sample_weight=w.npy"),
