@@ -11,12 +11,14 @@
 #include "runtime/train/export_onnx.h"
 #include "runtime/train/training_loop.h"
 #include "tests/errors/error_case.h"
+#include "tests/support/tools/run_tool.h"
 #include "tests/support/tools/small_files.h"
 
 namespace hone::test {
 namespace {
 
 using ::testing::EndsWith;
+using ::testing::HasSubstr;
 
 const std::string kTrain = "hone-run train mlp.hone --train x=x.npy,y=y.npy";
 
@@ -26,7 +28,6 @@ const ErrorCase kCases[] = {
      7,
      {"HN-0403", "cannot write /dev/full", "No space left on device", "free some space"},
      write_mlp},
-    {"TrainedModelOntoAFullDisk", kTrain + " --out /dev/full", 7, {"HN-0403", "cannot write /dev/full", "No space left on device"}, write_mlp_plan},
     {"StageOntoAFullDisk", "hone-compile mlp.onnx --emit imported:/dev/full", 7, {"HN-0403", "/dev/full"}, write_mlp},
     {"StageOntoAFullStandardOutput",
      "hone-compile mlp.onnx --emit imported > /dev/full",
@@ -102,6 +103,25 @@ TEST(FullDisk, ATrainedModelIsWholeOrNotThere) {
   const Workshop shop;
   Session session(shop.plan, {.device = "cpu", .threads = 1});
   expect_all_or_nothing(shop.folder, "trained.onnx", [&] { export_onnx(shop.plan.onnx_model, session, shop.folder / "trained.onnx"); });
+}
+
+/// Whoever trained for a day without a run folder has nothing else of it.
+TEST(FullDisk, ATrainedModelGoesWhereThereIsRoom) {
+  const TempFolder folder;
+  write_mlp_plan(folder);
+  run_well(folder.path(), kTrain + " --out trained.onnx");
+  for (const char* rescued : {"rescued-full", "rescued-1-full"}) {
+    const ToolRun run = run_tool(folder.path(), kTrain + " --out /dev/full");
+    EXPECT_EQ(run.exit, 7);
+    EXPECT_THAT(run.err, HasSubstr("error[HN-0403]: cannot write /dev/full: No space left on device"));
+    EXPECT_THAT(run.err, HasSubstr(std::string("the trained model was written to ./") + rescued + " instead"));
+    EXPECT_EQ(folder.read(rescued), folder.read("trained.onnx"));
+  }
+  const ToolRun run = run_tool(folder.path(), kTrain + " --out /dev/full --run-dir run");
+  EXPECT_EQ(run.exit, 7);
+  EXPECT_THAT(run.err, HasSubstr("the same command with --resume writes the model"));
+  run_well(folder.path(), kTrain + " --out again.onnx --run-dir run --resume");
+  EXPECT_EQ(folder.read("again.onnx"), folder.read("trained.onnx"));
 }
 
 TEST(FullDisk, PredictionsAreWholeOrNotThere) {

@@ -150,6 +150,28 @@ std::string ending_text(const Recipe& recipe, const Arguments& arguments, const 
   return text;
 }
 
+/// A trained model that cannot be written where it was to go goes where there is room: it is all that a run without a run folder leaves. "" if it could not be written there either.
+std::string save_elsewhere(Job& job, const Recipe& recipe, const Arguments& arguments) {
+  if (not arguments.run_dir.empty()) return "";  // its last checkpoint has the weights
+  const char* scratch = std::getenv("TMPDIR");
+  for (const std::string& folder : {std::string("."), std::string(scratch != nullptr and *scratch != '\0' ? scratch : "/var/tmp")}) {
+    std::string path = folder + "/rescued-" + file_name_of(arguments.out);
+    for (int i = 1; file_exists(path); ++i) path = fmt::format("{}/rescued-{}-{}", folder, i, file_name_of(arguments.out));
+    try {
+      job.runner->save([&](const StateReader& reader) { save_trained(recipe, job.plan.onnx_model, job.session, path, reader); }, StepRunner::Kept::kModel);
+      return path;
+    } catch (const Error&) { continue; }  // the first place's error is what is told
+  }
+  return "";
+}
+
+Error said_where(const Error& error, const std::string& elsewhere, const Arguments& arguments) {
+  std::vector<Diag> diags = error.diags();
+  if (not elsewhere.empty()) diags.front().notes.push_back(fmt::format("the trained model was written to {} instead", elsewhere));
+  else if (not arguments.run_dir.empty()) diags.front().notes.emplace_back("the weights are in the newest checkpoint: with room there, the same command with --resume writes the model");
+  return Error(std::move(diags));
+}
+
 /// What is left to do and to say when the steps are over; the exit code.
 int finish_training(Job& job, const Recipe& recipe, const Arguments& arguments, const TrainResult& result, Progress& progress) {
   if (arguments.dry_run) {
@@ -161,7 +183,12 @@ int finish_training(Job& job, const Recipe& recipe, const Arguments& arguments, 
     const bool averaged = takes_averages and take_averages(job.session);
     StepRunner::KeepState keep;
     if (not arguments.out.empty()) keep = [&](const StateReader& reader) { save_trained(recipe, job.plan.onnx_model, job.session, arguments.out, reader); };
-    job.runner->save(keep, StepRunner::Kept::kModel);  // in all processes
+    try {
+      job.runner->save(keep, StepRunner::Kept::kModel);  // in all processes
+    } catch (const Error& error) {
+      if (error.exit_code() != exit_code(Code::kFileWrite) or job.replicas.processes() > 1) throw;
+      throw said_where(error, save_elsewhere(job, recipe, arguments), arguments);
+    }
     progress.say(ending_text(recipe, arguments, result));
     if (averaged and not arguments.out.empty()) progress.say("Its weights are the moving averages of those that were trained (train.ema_decay)");
   }
