@@ -264,6 +264,21 @@ void BoundArrays::check_lengths() {
                 {"export the model with a dynamic batch axis"});
 }
 
+namespace {
+
+/// What may be meant by numbers of classes of which some are none of the model's `classes`.
+std::string class_note(const Array& array, std::int64_t classes) {
+  const auto has = [&](std::int64_t low, std::int64_t high) {
+    return array.find([&](const std::byte* elements, std::size_t count) { return find_outside(array.dtype(), elements, count, low, high, std::nullopt); }).has_value();
+  };
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const bool has_less_than_one = has(1, kMost), has_more = has(std::numeric_limits<std::int64_t>::min(), classes);
+  if (not has_less_than_one and not has(0, classes + 1)) return "classes count from 0, and these count from 1: numpy.save(\"y.npy\", y - 1)";
+  return has_more ? fmt::format("classes count from 0, and the model has {}: hone-compile --new-head classes=N replaces its last layer by one for N", classes) : "classes count from 0";
+}
+
+}  // namespace
+
 void check_values(const Feed& feed, const Array& array, std::string_view row_word) {
   if (is_float(feed.dtype) or is_float(array.dtype())) return;
   const std::pair<std::int64_t, std::int64_t> range = feed.bounds.value_or(range_of(feed.dtype));
@@ -274,7 +289,7 @@ void check_values(const Feed& feed, const Array& array, std::string_view row_wor
   const auto bad =
       array.find([&](const std::byte* elements, std::size_t count) { return find_outside(array.dtype(), elements, count, low, high, feed.ignored); });
   if (not bad) return;
-  std::vector<std::string> notes = {feed.kind == Feed::Kind::kTarget ? "classes count from 0" : "ids count from 0"};
+  std::vector<std::string> notes = {feed.kind != Feed::Kind::kTarget ? "ids count from 0" : feed.bounds ? class_note(array, high) : ""};
   if (not feed.bounds) notes = {"save it with values that fit"};
   else if (feed.ignored) notes.push_back(fmt::format("{} marks what does not count", *feed.ignored));
   std::vector<std::byte> scratch;

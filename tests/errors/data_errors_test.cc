@@ -97,6 +97,8 @@ const ErrorCase kCases[] = {
      4,
      {"HN-0305", "labels.npy: row 7 holds 3", "0 to 2", "classes count from 0"},
      labels({0, 1, 2, 0, 1, 2, 0, 3, 2, 0})},
+    {"LabelsFromOneOn", train("x=x.npy,y=labels.npy"), 4, {"HN-0305", "row 2 holds 3", "these count from 1: numpy.save(\"y.npy\", y - 1)"}, labels({1, 2, 3, 1, 2, 3, 1, 2, 3, 1})},
+    {"LabelsOfMoreClasses", train("x=x.npy,y=labels.npy"), 4, {"HN-0305", "row 2 holds 7", "the model has 3: hone-compile --new-head classes=N"}, labels({1, 2, 7, 1, 2, 3, 1, 2, 3, 1})},
     {"NegativeLabel", train("x=x.npy,y=labels.npy"), 4, {"HN-0305", "labels.npy: row 2 holds -1", "0 to 2"}, labels({0, 1, -1, 0, 1, 2, 0, 1, 2, 0})},
     {"LabelInTheRowsThatAreTaken", train("x=x.npy[5:10],y=labels.npy[5:10]"), 4, {"labels.npy: row 9 holds 7"}, labels({9, 1, 2, 0, 1, 2, 0, 1, 2, 7})},
     {"LabelInTheValidationData",
