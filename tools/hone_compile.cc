@@ -40,6 +40,8 @@ struct Settings {
 };
 
 Settings read_settings(const Arguments& arguments) {
+  if (lower_case(arguments.recipe).ends_with(".onnx"))
+    throw Error(Code::kUsage, fmt::format("-r {}: a recipe is a .toml file, and this is a model", quoted(arguments.recipe)), {}, {"the model stands alone: hone-compile MODEL.onnx -r RECIPE.toml -o PLAN.hone"});
   RecipeSource source = arguments.recipe.empty() ? RecipeSource{} : read_recipe(arguments.recipe);
   for (const std::string& assignment : arguments.set) add_override(source, assignment);
   if (not arguments.new_head.empty()) add_override(source, "model.new_head." + arguments.new_head);
@@ -200,6 +202,8 @@ int run(Arguments arguments) {
   if (arguments.out.empty()) return 0;
   plan::save(compiled.plan, arguments.out);
   print_message(summary(compiled, arguments.out, batch_of(arguments, recipe)));
+  if (not arguments.recipe.empty() and arguments.gradients_of.empty() and compiled.plan.programs.front().find(plan::kTrainStep) == nullptr)
+    print_message(fmt::format("note: {} has no [loss] and no [optimizer]: the plan can predict and be called, and not be trained", printable(arguments.recipe)));
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/diag.h"
@@ -234,9 +235,26 @@ void BoundArrays::add_column(const Feed& feed, Array array) {
   if (options_.files and array.dtype() == DType::kU8 and is_float(feed.dtype) and feed.kind == Feed::Kind::kModelInput and factor == scale_.end())
     notes_.push_back(fmt::format("{} holds bytes, which {} gets as they are, 0 to 255; --set data.scale.{}=0.00392156862745098 makes them 0 to 1 (and =1 says that they are meant so)", printable(array.label()),
                                  quoted(feed.name), printable(feed.name)));
+  if (options_.files and factor != scale_.end() and feed.kind == Feed::Kind::kModelInput) note_scaled_before(feed, array, factor->second);
   Converter converter(array.dtype(), feed.dtype, factor == scale_.end() ? 1 : factor->second);
   const std::int64_t row_elements = checked_element_count(*row_shape);
   columns_.push_back({feed, std::move(array), std::move(converter), by_sample, *row_shape, row_elements});
+}
+
+/// Pixels that were made 0 to 1 when they were saved are made next to nothing by a factor for bytes.
+void BoundArrays::note_scaled_before(const Feed& feed, const Array& array, double factor) {
+  constexpr std::int64_t kLookedAt = 64;
+  constexpr double kForBytes = 1.0 / 64;
+  if (array.dtype() != DType::kF32 or array.shape().empty() or std::fabs(factor) > kForBytes) return;
+  std::vector<std::byte> scratch;
+  const std::int64_t rows = std::min(array.row_count(), kLookedAt);
+  if (rows == 0) return;
+  const auto* const elements = reinterpret_cast<const float*>(array.rows(0, rows, scratch));
+  float most = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(rows) * array.row_bytes() / sizeof(float); ++i) most = std::max(most, std::fabs(elements[i]));
+  if (most > 0 and most <= 1)
+    notes_.push_back(fmt::format("{} holds floats up to {:.3g}, which data.scale makes {:.3g} for {}: are they scaled already? --set data.scale.{}=1 leaves them as they are", printable(array.label()), most,
+                                 static_cast<double>(most) * factor, quoted(feed.name), printable(feed.name)));
 }
 
 void BoundArrays::check_lengths() {

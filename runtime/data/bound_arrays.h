@@ -55,6 +55,7 @@ class BoundArrays {
   void add_column(const plan::Feed& feed, Array array);
   void check_lengths();
   void check_scales(const plan::Entry& entry);
+  void note_scaled_before(const plan::Feed& feed, const Array& array, double factor);
   [[noreturn]] void refuse_shape(const plan::Feed& feed, const Array& array) const;
 
   BindOptions options_;

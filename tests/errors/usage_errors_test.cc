@@ -31,6 +31,7 @@ const ErrorCase kCases[] = {
     {"OtherNameOfAKeyAsAFlag", kTrain + " --lr 0.1", 2, {"no flag \"--lr\"", "--set KEY=VALUE", "optimizer.learning_rate"}, write_mlp_plan},
     {"LossAsAFlag", "hone-compile mlp.onnx --loss mse -o plan.hone", 2, {"no flag \"--loss\"", "--set loss.kind=VALUE"}, write_mlp},
     {"RecipeWithoutItsFlag", "hone-compile mlp.onnx train.toml -o plan.hone", 2, {"\"train.toml\"", "did you mean --recipe RECIPE.toml"}, write_mlp},
+    {"ModelInPlaceOfTheRecipe", "hone-compile train.toml -r mlp.onnx -o plan.hone", 2, {"-r \"mlp.onnx\"", "a recipe is a .toml file, and this is a model", "the model stands alone"}, write_mlp},
     {"DataWithoutTheirFlag", "hone-run eval mlp.hone x=x.npy,y=y.npy", 2, {"one argument too many", "did you mean --data NAME=FILE"}, write_mlp_plan},
     {"OutputThatIsMissing", "hone-run predict mlp.hone --data x=x.npy", 2, {"--out is required", "--out Y.np"}, write_mlp_plan},
     {"FormAsAFlag", "hone-dump mlp.hone --html", 2, {"no flag \"--html\"", "did you mean --as FORM?"}, write_mlp_plan},

@@ -226,6 +226,25 @@ TEST_F(Tools, SetChangesWhatMayStillChange) {
   EXPECT_TRUE(std::equal(before.bytes().begin(), before.bytes().end(), after.bytes().begin()));
 }
 
+TEST_F(Tools, PixelsThatWereScaledBeforeAreNoted) {
+  const std::string scaled = " --steps 1 --set data.scale.image=0.00392156862745098";
+  EXPECT_THAT(run(kTrain + scaled).err, Not(HasSubstr("are they scaled already?")));  // they go up to 1.1
+  const Tensor pixels = read_npy(folder_ / "x.npy");
+  write_npy(folder_ / "half.npy", Tensor::make(DType::kF32, pixels.shape(), [&](std::span<std::byte> bytes) {
+              auto* to = reinterpret_cast<float*>(bytes.data());
+              for (std::int64_t i = 0; i < pixels.element_count(); ++i) to[i] = static_cast<float>(pixels.at(i) / 2);
+            }));
+  const std::string train = "hone-run train conv.hone --train x=half.npy,y=y.npy --steps 1";
+  EXPECT_THAT(run(train + " --set data.scale.image=0.00392156862745098").err, HasSubstr("are they scaled already? --set data.scale.image=1 leaves them as they are"));
+  EXPECT_THAT(run(train + " --set data.scale.image=0.5").err, Not(HasSubstr("are they scaled already?")));
+}
+
+TEST_F(Tools, ARecipeThatDoesNotTrainIsNoted) {
+  folder_.write("numbers.toml", "[train]\nepochs = 3\n");
+  EXPECT_THAT(run("hone-compile conv.onnx -r numbers.toml -o numbers.hone").err, HasSubstr("note: numbers.toml has no [loss] and no [optimizer]: the plan can predict and be called, and not be trained"));
+  EXPECT_THAT(run("hone-compile conv.onnx -o predict.hone").err, Not(HasSubstr("[loss]")));
+}
+
 TEST_F(Tools, ReportsAreJsonLinesWhenAskedFor) {
   EXPECT_THAT(run(kTrain + " --steps 1").err, HasSubstr("Memory: "));
   EXPECT_THAT(run("hone-run devices").out, ContainsRegex("cpu +"));
