@@ -46,9 +46,6 @@ bool is_embedding_and_head(const MendModel& m, const std::string& weight, const 
 
 constexpr const char* kHowToPart = "if they are different weights, name each of them in [model] train_only";
 
-/// The exporter's name for what it folded; parameters that it left as they are keep their own names.
-bool is_folded_name(const std::string& name) { return name.starts_with("onnx::"); }
-
 /// Which of the names of equal weights are one parameter, by the layers that read them.
 class Parameters {
  public:

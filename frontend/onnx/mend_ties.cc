@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "frontend/onnx/mend_model.h"
+#include "frontend/onnx/module_calls.h"
 
 namespace hone::onnx {
 
@@ -58,12 +59,23 @@ bool is_table_and_head(const MendModel& m, const std::string& table, const std::
   return m.is_read_by(table, "Gather", 0) and (m.is_read_by(head, "MatMul", 1) or m.is_read_by(head, "Gemm", 1));
 }
 
+/// Was `name` folded out of the parameter for its own module, or for one around it? A module apart has a weight of its own, which may have begun as a copy.
+bool is_folded_out_of(const MendModel& m, const std::string& parameter, const std::string& name) {
+  if (is_folded_name(parameter) or not is_folded_name(name)) return false;
+  const std::vector<Reader>& readers = m.readers(name);
+  return not readers.empty() and std::all_of(readers.begin(), readers.end(), [&](const Reader& reader) {
+    if (reader.node < 0 or not m.graph().node(reader.node).name().starts_with('/')) return false;
+    const std::string module = module_name(without_calls(m.loc(m.graph().node(reader.node)).layer));
+    return module.empty() or parameter.starts_with(module + ".");
+  });
+}
+
 /// Copies of one weight, by what it is used for or by the exporter's account, and the recipe does not say that they are two.
 bool is_copy(const MendModel& m, const std::string& first, const std::string& name) {
   if (m.is_trained_by_name(first) and m.is_trained_by_name(name)) return false;
   const std::set<std::string>& in_first = m.program().parameters_in(first);
   const bool folded = in_first.size() == 1 and in_first == m.program().parameters_in(name);
-  return folded or is_table_and_head(m, first, name) or is_table_and_head(m, name, first);
+  return folded or is_folded_out_of(m, first, name) or is_folded_out_of(m, name, first) or is_table_and_head(m, first, name) or is_table_and_head(m, name, first);
 }
 
 /// Ties `name` to `first` when they are one. True when `name` is done with.

@@ -7,6 +7,8 @@
 
 namespace hone::onnx {
 
+/// The exporter's name for what it folded; parameters that it left as they are keep their own names.
+inline bool is_folded_name(std::string_view name) { return name.starts_with("onnx::"); }
 /// "enc/fc" for "enc/fc_1": equal for all calls of a module. So is it for modules whose own names end in such numbers: what else is known must tell those
 /// apart.
 std::string without_calls(std::string_view layer);

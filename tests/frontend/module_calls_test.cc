@@ -136,6 +136,21 @@ TEST(ModuleCalls, AreFoundWhereNoNameIsLeft) {
   EXPECT_THAT(to_string(imported.warnings[0]), HasSubstr(R"(the weight "onnx::MatMul_1" is "onnx::MatMul_0": they are trained as one)"));
 }
 
+TEST(ModuleCalls, ReadAWeightAndTheTransposeOfItThatWasFolded) {
+  const auto transposed_in = [](const std::string& node) {
+    TestModel model;
+    model.input("x", {"N", 2}).initializer("enc.fc.weight", f32({2, 2}, {1, 2, 3, 4})).initializer("onnx::MatMul_1", f32({2, 2}, {1, 3, 2, 4})).output("y");
+    model.node("Gemm", {"x", "enc.fc.weight"}, {"h"}).set("transB", 1).named("/enc/fc/Gemm");
+    model.node("MatMul", {"h", "onnx::MatMul_1"}, {"y"}).named(node);
+    return weights_of(model.import()).size();
+  };
+  EXPECT_EQ(transposed_in("/enc/fc_1/MatMul"), 1U) << "vectors first, then sequences";
+  EXPECT_EQ(transposed_in("/enc/MatMul"), 1U) << "a tied decoder";
+  EXPECT_EQ(transposed_in("/MatMul"), 1U);
+  EXPECT_EQ(transposed_in("/dec/fc/MatMul"), 2U);
+  EXPECT_EQ(transposed_in("MatMul_7"), 2U);
+}
+
 /// A fresh scale that two nodes of these names read.
 TestModel scales_in(const std::string& weight, const Names& nodes) {
   TestModel model;
