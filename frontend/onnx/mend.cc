@@ -37,6 +37,8 @@ bool is_scale_or_bias(const NodeProto& node, const Reader& reader, const Tensor&
 /// The module that has the weight where the layer is a call of it: the first, or one whose name no parameters have.
 std::string layer_of_reader(const MendModel& m, const std::string& weight, const NodeProto& reader) {
   std::string layer = m.loc(reader).layer;
+  if (m.has_numbered_modules()) return layer;
+  if (std::string called = without_calls(layer); is_folded_name(weight) and m.has_layer(called)) return called;
   const std::string called = module_name(layer), module = ancestor_like(weight, called);
   return not module.empty() and (called == module or (is_further_call(called, module) and not m.has_parameters_of(called))) ? module : layer;
 }
@@ -180,12 +182,12 @@ bool is_first_state(const MendModel& m, const std::string& name) {
 
 /// PyTorch's older exporter makes initializers of a module's parameters and buffers, and nodes of constants; what it folds it calls "onnx::Mul_12". tf2onnx calls
 /// variables of TensorFlow after the node that read them.
-bool is_scalar_of_module(const MendModel& m, const TensorProto& tensor) {
+bool is_scalar_of_module(const MendModel& m, const TensorProto& tensor, bool from_torchscript) {
   const std::string& name = tensor.name();
   if (tensor.data_type() != TensorProto::FLOAT or not std::all_of(tensor.dims().begin(), tensor.dims().end(), [](std::int64_t extent) { return extent == 1; })) return false;
   if (m.is_from_keras()) return tensor.dims_size() == 0 and name.ends_with("/ReadVariableOp:0");
   const bool is_of_module = name.find("::") == std::string::npos and name.find_first_not_of("0123456789") != std::string::npos and not name.starts_with("/");
-  return m.is_from_pytorch() and not m.program().is_recorded() and is_of_module;
+  return from_torchscript and is_of_module;
 }
 
 /// Is it added to scores, or chosen instead of them, to leave some out? No parameter is infinite, or 0 and one large negative number.
@@ -214,6 +216,7 @@ bool is_mask(const MendModel& m, const std::string& name) {
 Roles told_roles(const MendModel& m) {
   Roles roles;
   std::vector<std::string> constants, scalars, first_states, masks;
+  const bool from_torchscript = m.is_from_torchscript();
   const std::set<std::string_view> learned = learned_places(m.graph());  // weights as they are
   for (const TensorProto& tensor : m.graph().initializer()) {
     const std::string& name = tensor.name();
@@ -221,7 +224,7 @@ Roles told_roles(const MendModel& m) {
     const auto dtype = dtype_of_onnx(tensor.data_type());
     if (origin == Origin::kParameter and dtype and is_float(*dtype) and info(*dtype).bits >= 16) roles.of.emplace(name, Role::kWeight);
     const bool statistic = m.is_read_by(name, "BatchNormalization", 3) or m.is_read_by(name, "BatchNormalization", 4);  // moved by the forward pass
-    if (is_scalar_of_module(m, tensor) and (tensor.dims_size() == 0 or not learned.contains(name))) {
+    if (is_scalar_of_module(m, tensor, from_torchscript) and (tensor.dims_size() == 0 or not learned.contains(name))) {
       roles.of.emplace(name, Role::kWeight);
       scalars.push_back(name);
     }
@@ -264,7 +267,7 @@ Roles mend_weights(ModelProto& model, const std::string& file, const std::string
   m.finish();
   m.check_patterns();
   // PyTorch's older exporter leaves such a name for every weight that it merged: what layers share without one is shared.
-  const bool tells_merged = keep_aliases_apart(m) and m.is_from_pytorch();
+  const bool tells_merged = keep_aliases_apart(m) and m.is_from_torchscript();
   m.finish();
   tie_calls(m);
   m.finish();

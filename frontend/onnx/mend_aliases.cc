@@ -50,10 +50,8 @@ constexpr const char* kHowToPart = "if they are different weights, name each of 
 class Parameters {
  public:
   explicit Parameters(const MendModel& m) : m_(m) {
-    for (int i = 0; i < m.graph().node_size(); ++i) {
+    for (int i = 0; i < m.graph().node_size(); ++i)
       for (const std::string& name : m.graph().node(i).output()) made_by_.emplace(name, i);
-      layers_.insert(m.loc(m.graph().node(i)).layer);
-    }
   }
 
   /// The same for names of one parameter; nothing where there is no telling.
@@ -69,7 +67,7 @@ class Parameters {
       // A vector added to products is the bias of their layer, and a bias that has kept its name tells the layer of a product.
       const std::set<std::string> beside = is_product(node) ? named_biases(node) : products_behind(node);
       // Other equal elements are a fresh model's. They say nothing of which layer they are, and where there is ln_1 and ln_2 but no ln, the numbers are names.
-      if (all_elements_equal(values) and (is_product(node) or beside.empty()) and (layer.empty() or is_product(node) or not layers_.contains(layer)))
+      if (all_elements_equal(values) and (is_product(node) or beside.empty()) and (layer.empty() or is_product(node) or not m_.has_layer(layer)))
         return std::nullopt;
       keys.insert(fmt::format("{} {} {} {}", layer, node.op_type(), reader.operand, fmt::join(beside, " ")));
     }
@@ -125,7 +123,6 @@ class Parameters {
 
   const MendModel& m_;
   std::map<std::string, int> made_by_;
-  std::set<std::string> layers_;
   std::map<std::string, std::string> name_of_;
 };
 

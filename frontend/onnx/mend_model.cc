@@ -7,6 +7,7 @@
 
 #include "base/patterns.h"
 #include "base/text.h"
+#include "frontend/onnx/module_calls.h"
 
 namespace hone::onnx {
 
@@ -43,7 +44,15 @@ void MendModel::index() {
     taken_.insert(tensor.name());
   }
   for (const ValueInfoProto& input : graph_.input()) taken_.insert(input.name());
-  for (const NodeProto& node : graph_.node()) taken_.insert(node.output().begin(), node.output().end());
+  layers_.clear();
+  for (const NodeProto& node : graph_.node()) {
+    taken_.insert(node.output().begin(), node.output().end());
+    layers_.insert(locations_.of(node).layer);
+  }
+  has_numbered_modules_ = std::any_of(layers_.begin(), layers_.end(), [&](const std::string& layer) {
+    const std::string first = without_calls(layer);
+    return first != layer and has_layer(first) and has_parameters_of(module_name(layer));
+  });
 }
 
 std::vector<std::string> MendModel::weights() const {
@@ -69,6 +78,11 @@ std::optional<Tensor> MendModel::values(const std::string& name) const {
   try {
     return tensor_of(*tensor, folder_, locations_.file());
   } catch (const Error&) { return std::nullopt; }  // the importer reports it
+}
+
+bool MendModel::is_from_torchscript() const {
+  const auto is_of_newer = [](const NodeProto& node) { return node.name().starts_with("node_"); };
+  return is_from_pytorch() and not program_.is_recorded() and std::none_of(graph_.node().begin(), graph_.node().end(), is_of_newer);
 }
 
 const std::vector<Reader>& MendModel::readers(const std::string& name) const {

@@ -34,6 +34,8 @@ class MendModel {
   const ExportedProgram& program() const { return program_; }
   bool is_from_keras() const { return model_.producer_name() == "tf2onnx"; }
   bool is_from_pytorch() const { return model_.producer_name() == "pytorch"; }
+  /// Is it of PyTorch's older exporter? The newer one calls nodes "node_...", and its record may have been lost in some tool.
+  bool is_from_torchscript() const;
   /// Names of the float initializers of rank 1 or more that may be weights, in the file's order: constants by the exporter's own account are none.
   std::vector<std::string> weights() const;
   bool is_weight(const std::string& name) const;
@@ -45,6 +47,10 @@ class MendModel {
   /// Is it an output of the graph, or read in a body of a node?
   bool is_read_outside(const std::string& name) const;
   bool is_free(const std::string& name) const { return not taken_.contains(name); }
+  /// Is there a node in that layer itself?
+  bool has_layer(const std::string& layer) const { return layers_.contains(layer); }
+  /// Has a layer that looks like another call of one parameters of its own? Then the model's author numbers modules.
+  bool has_numbered_modules() const { return has_numbered_modules_; }
   /// Is there a name that begins with "MODULE."?
   bool has_parameters_of(const std::string& module) const {
     const auto next = taken_.lower_bound(module + ".");
@@ -91,6 +97,8 @@ class MendModel {
   std::unordered_map<std::string, std::vector<Reader>> readers_;
   std::unordered_map<std::string, const TensorProto*> initializers_;
   std::set<std::string, std::less<>> taken_;
+  std::set<std::string> layers_;
+  bool has_numbered_modules_ = false;
   std::set<int> removed_;
   std::vector<NodeProto> added_;  ///< go in front
   std::map<int, NodeProto> behind_;  ///< go behind a node

@@ -278,6 +278,22 @@ TEST(MendQuantized, ScalesAreNoWeightsAndAWarningSaysWhatIsNotTrained) {
   EXPECT_THAT(weights_of(model.import({.mend = {.train_only = {"scale"}}})), ElementsAre("w", "scale"));
 }
 
+TEST(MendScalars, OfPyTorchAreParametersByTheirNames) {
+  const auto scaled_by = [](const std::string& name, const Tensor& scale, const std::string& node) {
+    TestModel model;
+    model.proto.set_producer_name("pytorch");
+    model.input("x", {"N", 3}).initializer("w", wavy({3, 3})).initializer(name, scale).output("y");
+    model.node("MatMul", {"x", "w"}, {"h"}).named(node);
+    model.node("Mul", {"h", name}, {"y"});
+    return weights_of(model.import());
+  };
+  const Tensor number = f32({}, {2}), gate = f32({1}, {2});
+  EXPECT_THAT(scaled_by("logit_scale", number, "/MatMul"), ElementsAre("w", "logit_scale"));
+  EXPECT_THAT(scaled_by("gate", gate, "/MatMul"), ElementsAre("w", "gate"));
+  for (const std::string name : {"/Constant_output_0", "onnx::Mul_7", "27"}) EXPECT_THAT(scaled_by(name, gate, "/MatMul"), ElementsAre("w")) << name << " is no parameter's name";
+  EXPECT_THAT(scaled_by("val_56", number, "node_MatMul_5"), ElementsAre("w")) << "of the newer exporter, whose record a tool lost";
+}
+
 TEST(MendQuantized, FloatsAreNoWorry) { EXPECT_THAT(warnings_of(with_alias(ones(3)).import()), testing::Not(HasSubstr("quantized"))); }
 
 // --- Weights in Constant nodes ---

@@ -172,6 +172,11 @@ TEST(ModuleCalls, AreOtherModulesWhereTheNumberIsTheirName) {
   named.initializer("norm_1.bias", wavy({3})).output("z");
   named.node("Add", {"y", "norm_1.bias"}, {"z"});
   EXPECT_THAT(weights_of(named.import()), UnorderedElementsAre("norm.weight", "norm_1.weight", "norm_1.bias"));
+  TestModel elsewhere = scales_in("norm.weight", {"/norm/Mul", "/norm_1/Mul"});
+  elsewhere.initializer("fc.bias", f32({3}, {4, 5, 6})).initializer("fc_1.bias", wavy({3})).output("z");
+  elsewhere.node("Add", {"y", "fc.bias"}, {"u"}).named("/fc/Add");
+  elsewhere.node("Add", {"u", "fc_1.bias"}, {"z"}).named("/fc_1/Add");
+  EXPECT_EQ(weights_of(elsewhere.import()).size(), 4U) << "numbers are names in this model";
 }
 
 TEST(ModuleCalls, ShareWhatAnExporterThatNamesWhatItMergedDidNotName) {
