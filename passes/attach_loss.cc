@@ -170,21 +170,43 @@ class LossAttacher {
 
 namespace {
 
-/// Losses of what is no number of any size, and what Keras's from_logits=True is there.
-struct RangeLoss {
-  std::string_view kind, takes, of_logits;
+/// What an output ends in.
+enum class Ending : std::uint8_t { kLinear, kSoftmax, kSigmoid, kRelu, kOther };
+
+/// A sum of products, perhaps with a bias, is that of a layer without an activation.
+Ending ending_of(const Graph& graph, ValueId value) {
+  const auto is_product = [&](ValueId of) { return graph.is_op(of, op::matmul) or graph.is_op(of, op::conv); };
+  if (graph.is_op(value, op::softmax)) return Ending::kSoftmax;
+  if (graph.is_op(value, op::sigmoid)) return Ending::kSigmoid;
+  if (graph.is_op(value, op::relu)) return Ending::kRelu;
+  const bool is_sum = graph.is_op(value, op::add) and std::ranges::any_of(graph.producer(value).operands, is_product);
+  return is_sum or is_product(value) ? Ending::kLinear : Ending::kOther;
+}
+
+/// A loss beside an output that it is not made for: most slips of those who move a model here from a framework that says from_logits.
+struct Misfit {
+  std::string_view loss;
+  Ending ending;
+  std::string_view what, way_out;
 };
-constexpr RangeLoss kRangeLosses[] = {
-    {"cross_entropy", "probabilities (what a softmax gives)", "softmax_cross_entropy"},
-    {"nll", "logarithms of probabilities (what a log-softmax gives)", "softmax_cross_entropy"},
-    {"bce", "probabilities (what a sigmoid gives)", "bce_with_logits"},
+constexpr Misfit kMisfits[] = {
+    {"softmax_cross_entropy", Ending::kSoftmax, "ends in Softmax, and the loss softmax_cross_entropy takes the softmax of it again", "loss.kind = \"cross_entropy\" is for probabilities, and is computed from the logits"},
+    {"softmax_cross_entropy", Ending::kSigmoid, "ends in Sigmoid, and the loss softmax_cross_entropy takes logits, which are in front of it", "where each class is a yes or no of its own it is loss.kind = \"bce\"; else name what stands in front: model.output"},
+    {"softmax_cross_entropy", Ending::kRelu, "ends in Relu, and the loss softmax_cross_entropy takes logits, which may be negative", "the last layer of a classifier has no activation; model.output names what stands in front of it"},
+    {"bce_with_logits", Ending::kSigmoid, "ends in Sigmoid, and the loss bce_with_logits takes the sigmoid of it again", "loss.kind = \"bce\" is for probabilities, and is computed from the logits"},
+    {"cross_entropy", Ending::kLinear, "is that of a linear layer, which may be any number, and the loss cross_entropy takes probabilities (what a softmax gives)", "for such an output (logits) it is loss.kind = \"softmax_cross_entropy\""},
+    {"cross_entropy", Ending::kSigmoid, "ends in Sigmoid, and the loss cross_entropy takes probabilities of classes that exclude each other (what a softmax gives)", "where each class is a yes or no of its own it is loss.kind = \"bce\""},
+    {"nll", Ending::kLinear, "is that of a linear layer, which may be any number, and the loss nll takes logarithms of probabilities (what a log-softmax gives)", "for such an output (logits) it is loss.kind = \"softmax_cross_entropy\""},
+    {"nll", Ending::kSoftmax, "ends in Softmax, and the loss nll takes logarithms of probabilities", "for probabilities it is loss.kind = \"cross_entropy\""},
+    {"bce", Ending::kLinear, "is that of a linear layer, which may be any number, and the loss bce takes probabilities (what a sigmoid gives)", "for such an output (logits) it is loss.kind = \"bce_with_logits\""},
 };
 
-/// Is it the sum of products, perhaps with a bias, of a layer without an activation?
-bool gives_any_number(const Graph& graph, ValueId value) {
-  constexpr auto is_product = [](const Graph& in, ValueId of) { return in.is_op(of, op::matmul) or in.is_op(of, op::conv); };
-  if (not graph.is_op(value, op::add)) return is_product(graph, value);
-  return std::ranges::any_of(graph.producer(value).operands, [&](ValueId operand) { return is_product(graph, operand); });
+/// Of a loss of classes: is there but one?
+bool has_one_class(const Graph& graph, const Output& output, const Recipe& recipe) {
+  constexpr std::string_view kOfClasses[] = {"softmax_cross_entropy", "cross_entropy", "nll"};
+  const Shape& shape = graph.type(output.value).shape;
+  const auto rank = static_cast<std::int64_t>(shape.size()), axis = recipe.loss.class_axis < 0 ? recipe.loss.class_axis + rank : recipe.loss.class_axis;
+  return std::ranges::find(kOfClasses, recipe.loss.kind) != std::end(kOfClasses) and axis >= 0 and axis < rank and shape[static_cast<std::size_t>(axis)].is_constant(1);
 }
 
 }  // namespace
@@ -195,19 +217,15 @@ std::vector<Diag> recipe_warnings(const Graph& graph, const Recipe& recipe) {
   std::vector<Diag> warnings;
   if (not recipe.can_train()) return warnings;
   const Output& output = chosen_output(graph, recipe);
-  if (recipe.loss.kind == "softmax_cross_entropy" and graph.is_op(output.value, op::softmax))
-    warnings.push_back({Code::kModelWarning,
-                        fmt::format("output \"{}\" ends in Softmax, and the loss softmax_cross_entropy takes the softmax of it again", output.name),
-                        graph.producer(output.value).loc,
-                        {"loss.kind = \"cross_entropy\" is for probabilities, and is computed from the logits"},
-                        Severity::kWarning});
-  const auto* const range = std::ranges::find(kRangeLosses, recipe.loss.kind, &RangeLoss::kind);
-  if (range != std::end(kRangeLosses) and gives_any_number(graph, output.value))
-    warnings.push_back({Code::kModelWarning,
-                        fmt::format("output \"{}\" is that of a linear layer, which may be any number, and the loss {} takes {}", output.name, recipe.loss.kind, range->takes),
-                        graph.producer(output.value).loc,
-                        {fmt::format("for such an output (logits) it is loss.kind = \"{}\"", range->of_logits)},
-                        Severity::kWarning});
+  const auto warn = [&](std::string_view what, std::string_view way_out) {
+    const Loc loc = graph.input_of(output.value) == nullptr ? graph.producer(output.value).loc : Loc{};
+    warnings.push_back({Code::kModelWarning, fmt::format("output {} {}", quoted(output.name), what), loc, {std::string(way_out)}, Severity::kWarning});
+  };
+  if (has_one_class(graph, output, recipe))
+    warn(fmt::format("has one class, and the loss {} learns nothing from one", recipe.loss.kind), "for a yes or no it is loss.kind = \"bce_with_logits\", or \"bce\" behind a sigmoid; hone-compile --new-head classes=2 makes it two classes");
+  else
+    for (const Misfit& misfit : kMisfits)
+      if (misfit.loss == recipe.loss.kind and misfit.ending == ending_of(graph, output.value)) warn(misfit.what, misfit.way_out);
   std::vector<Diag> of_dropout = dropout_warnings(graph, recipe);
   warnings.insert(warnings.end(), std::make_move_iterator(of_dropout.begin()), std::make_move_iterator(of_dropout.end()));
   return warnings;

@@ -183,11 +183,11 @@ TEST(AttachLoss, WhatDoesNotFitIsRefused) {
 }
 
 /// A linear layer, and what `last` makes of it.
-std::size_t warnings_of(const std::string& loss, const OpDef* last, std::string* said = nullptr) {
+std::size_t warnings_of(const std::string& loss, const OpDef* last, std::string* said = nullptr, std::int64_t outputs = 3) {
   Graph graph;
   Builder b(graph);
   const Val x = b.input(Role::kInput, "x", {DType::kF32, {kN, 4}});
-  const Val y = op::matmul(x, b.constant(Tensor::zeros(DType::kF32, {4, 3}))) + b.constant(Tensor::zeros(DType::kF32, {3}));
+  const Val y = op::matmul(x, b.constant(Tensor::zeros(DType::kF32, {4, outputs}))) + b.constant(Tensor::zeros(DType::kF32, {outputs}));
   b.output("y", last == nullptr ? y : last == &op::softmax ? last->build({y}, Attrs{kAxis = 1}) : last->build({y}, {}));
   Recipe recipe = recipe_of(loss);
   recipe.optimizer.kind = "sgd";
@@ -206,13 +206,35 @@ TEST(RecipeWarnings, ALossOfProbabilitiesBesideALinearLayer) {
   EXPECT_EQ(warnings_of("nll", nullptr), 1);
 }
 
+TEST(RecipeWarnings, AnActivationThatTheLossHasItself) {
+  std::string said;
+  EXPECT_EQ(warnings_of("softmax_cross_entropy", &op::softmax, &said), 1);
+  EXPECT_THAT(said, testing::HasSubstr("takes the softmax of it again"));
+  EXPECT_EQ(warnings_of("bce_with_logits", &op::sigmoid, &said), 1);
+  EXPECT_THAT(said, testing::HasSubstr("takes the sigmoid of it again"));
+  EXPECT_EQ(warnings_of("softmax_cross_entropy", &op::sigmoid, &said), 1);
+  EXPECT_THAT(said, testing::HasSubstr("it is loss.kind = \"bce\""));
+  EXPECT_EQ(warnings_of("softmax_cross_entropy", &op::relu), 1);
+}
+
+TEST(RecipeWarnings, OneClassIsNone) {
+  std::string said;
+  for (const char* loss : {"softmax_cross_entropy", "cross_entropy", "nll"}) {
+    EXPECT_EQ(warnings_of(loss, nullptr, &said, 1), 1) << loss;
+    EXPECT_THAT(said, testing::HasSubstr("has one class")) << loss;
+    EXPECT_THAT(said, testing::HasSubstr("\"bce_with_logits\"")) << loss;
+  }
+  EXPECT_EQ(warnings_of("bce_with_logits", nullptr, nullptr, 1), 0);
+}
+
 TEST(RecipeWarnings, NothingIsSaidOfALossThatFits) {
   EXPECT_EQ(warnings_of("cross_entropy", &op::softmax), 0);
+  EXPECT_EQ(warnings_of("mse", &op::sigmoid), 0);
+  EXPECT_EQ(warnings_of("softmax_cross_entropy", &op::tanh), 0);
   EXPECT_EQ(warnings_of("bce", &op::sigmoid), 0);
   EXPECT_EQ(warnings_of("softmax_cross_entropy", nullptr), 0);
   EXPECT_EQ(warnings_of("bce_with_logits", nullptr), 0);
   EXPECT_EQ(warnings_of("mse", nullptr), 0);
-  EXPECT_EQ(warnings_of("softmax_cross_entropy", &op::softmax), 1);
 }
 
 }  // namespace
