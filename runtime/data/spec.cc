@@ -124,7 +124,8 @@ std::vector<DataSource> parse_data(std::string_view flag, std::span<const std::s
       const auto kind = kind_of(source.path);
       source.kind = kind.value_or(FileKind::kNpy);
       if (not kind)
-        refuse(piece, "the file's name does not tell what it is",
+        if (piece.find('[') != std::string::npos) refuse(piece, "these are no rows", "rows stand behind the file as [FIRST:LAST], whole numbers that count from 0, of which either may be left out: images.npy[0:8000], images.npy[8000:]");
+        else refuse(piece, "the file's name does not tell what it is",
                "known are .npy, .npz:KEY, IDX (*-ubyte, .idx, also .gz), .csv:COLUMNS, .safetensors:TENSOR, .tar:ENDING and .bin:DTYPE:SHAPE; pictures are not decoded: make one array of them (numpy.save)");
       else if (const PartRule* rule = broken_rule(source)) refuse(piece, rule->problem, rule->way_out);
       if (std::any_of(sources.begin(), sources.end(), [&](const DataSource& other) { return other.name == source.name; }))

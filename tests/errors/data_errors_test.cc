@@ -97,6 +97,8 @@ const ErrorCase kCases[] = {
      4,
      {"HN-0305", "labels.npy: row 7 holds 3", "0 to 2", "classes count from 0"},
      labels({0, 1, 2, 0, 1, 2, 0, 3, 2, 0})},
+    {"RowsWithoutTheirEnd", train("x=x.npy[0:5,y=y.npy[0:5]"), 2, {"HN-0001", "these are no rows", "[FIRST:LAST]"}, write_mlp_plan},
+    {"RowsFromTheEnd", train("x=x.npy[-5:],y=y.npy[-5:]"), 2, {"HN-0001", "these are no rows", "whole numbers that count from 0"}, write_mlp_plan},
     {"LabelsFromOneOn", train("x=x.npy,y=labels.npy"), 4, {"HN-0305", "row 2 holds 3", "these count from 1: numpy.save(\"y.npy\", y - 1)"}, labels({1, 2, 3, 1, 2, 3, 1, 2, 3, 1})},
     {"LabelsOfMoreClasses", train("x=x.npy,y=labels.npy"), 4, {"HN-0305", "row 2 holds 7", "the model has 3: hone-compile --new-head classes=N"}, labels({1, 2, 7, 1, 2, 3, 1, 2, 3, 1})},
     {"NegativeLabel", train("x=x.npy,y=labels.npy"), 4, {"HN-0305", "labels.npy: row 2 holds -1", "0 to 2"}, labels({0, 1, -1, 0, 1, 2, 0, 1, 2, 0})},
