@@ -65,7 +65,8 @@ int terminal_width() {
 
 std::string metric_text(std::string_view name, double value) {
   if (name.ends_with("_steps")) return fmt::format("{}: {:.0f}", name, value);  // a number of them
-  return std::abs(value) > 1e-3 or value == 0 or not std::isfinite(value) ? fmt::format("{}: {:.4f}", name, value) : fmt::format("{}: {:.4e}", name, value);
+  const double size = std::abs(value);
+  return (size > 1e-3 and size < 1e9) or value == 0 or not std::isfinite(value) ? fmt::format("{}: {:.4f}", name, value) : fmt::format("{}: {:.4e}", name, value);
 }
 
 std::string step_time_text(double seconds) {

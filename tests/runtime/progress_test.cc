@@ -20,6 +20,13 @@ using testing::Not;
 const NamedNumbers kValues = {{"loss", 0.41131}, {"accuracy", 0.88714}, {"val_loss", 2.5e-5}};
 const std::string kFinished = "125/125 [==============================] - 1s 4ms/step - loss: 0.4113 - accuracy: 0.8871 - val_loss: 2.5000e-05";
 
+TEST(MetricText, ShowsFiguresThatCount) {
+  EXPECT_EQ(metric_text("loss", 0.41129), "loss: 0.4113");
+  EXPECT_EQ(metric_text("loss", 4.113e-5), "loss: 4.1130e-05");
+  EXPECT_EQ(metric_text("mse", 123456.78), "mse: 123456.7800");
+  EXPECT_EQ(metric_text("loss", -2.3045181681863908e28), "loss: -2.3045e+28");
+}
+
 TEST(Progress, SpeaksKerassWords) {
   EXPECT_EQ(finished_line({.done = 125, .total = 125, .seconds = 0.6, .step_seconds = 0.0042}, kValues), kFinished);
   EXPECT_EQ(unfinished_line({.done = 37, .total = 125, .seconds = 1, .step_seconds = 1.0 / 37}, {{"loss", 0.5}}, 80),
