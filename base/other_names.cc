@@ -39,7 +39,7 @@ constexpr OtherNames kOtherNames[] = {
     {"schedule.kind", "cosinedecay cosineannealinglr cosineannealing cosinewithwarmup", "it is \"cosine\", with schedule.warmup_steps"},
     {"schedule.kind", "steplr multisteplr", "it is \"step\", with schedule.factor and schedule.every"},
     {"schedule.kind", "exponentiallr exponentialdecay", "it is \"exponential\", with schedule.factor and schedule.every"},
-    {"schedule.kind", "reducelronplateau", "it is \"plateau\""},
+    {"schedule.kind", "reducelronplateau reduceonplateau", "it is \"plateau\""},
     {"schedule.kind", "onecyclelr", "it is \"one_cycle\""},
     {"schedule.kind", "linearlr linearwithwarmup lineardecay", "it is \"linear\", with schedule.warmup_steps"},
     {"schedule.kind", "polynomiallr polynomialdecay", "it is \"polynomial\""},

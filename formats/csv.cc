@@ -103,7 +103,7 @@ void CsvTable::refuse_field(const CsvRecords& records, std::size_t column) const
   throw Error(Code::kDataFormat,
               fmt::format("{}: line {}: {} {}", printable(file_.path(), 1000), records.line(), which,
                           empty ? "is empty" : "holds " + quoted(field) + ", which is no number"),
-              {}, {empty ? "put a number there, or leave the line out" : "choose other columns with FILE.csv:COLUMNS, or number the words first"});
+              {}, {empty ? "put a number there, or leave the line out" : "choose other columns with FILE.csv:COLUMNS, or number the words first: with pandas, frame[\"species\"].astype(\"category\").cat.codes"});
 }
 
 void CsvTable::check_record(const CsvRecords& records) {
