@@ -11,6 +11,7 @@
 #include "passes/check_gradients.h"
 #include "passes/pipeline.h"
 #include "passes/precision.h"
+#include "passes/weight_names.h"
 
 namespace hone {
 
@@ -137,10 +138,12 @@ std::string status_of(const std::string& name, bool trained, const TrainingRepor
 }
 
 void describe_weights(const Graph& graph, const TrainingReport& training, const Recipe& recipe, CheckReport& report) {
+  const WeightNames names(graph);
   for (const Input& input : graph.inputs()) {
     const bool trained = std::any_of(training.trained.begin(), training.trained.end(), [&](const TrainedWeight& w) { return w.name == input.name; });
     if (input.role != Role::kWeight and not trained) continue;
     CheckedWeight& weight = report.weights.emplace_back(CheckedWeight{input.name, to_string(graph.type(input.value)), trained, status_of(input.name, trained, training, recipe)});
+    if (const auto& others = names.also_called(input.name); not others.empty()) weight.also_called = others.front();
     if (std::find(training.unreached.begin(), training.unreached.end(), input.name) == training.unreached.end()) continue;
     const Cut cut = what_cuts_off(graph, input);
     weight.status = fmt::format("no gradient reaches it: {}{}", cut.text, cut.loc.empty() ? "" : " " + to_string(cut.loc));
@@ -198,7 +201,10 @@ std::string to_text(const CheckReport& report) {
     else text += fmt::format("{:<28} {:>6}  no: {}\n", printable(checked.name), checked.nodes, checked.refusal);
   }
   if (not report.weights.empty()) text += fmt::format("\n{:<52} {:<20} {}\n", "weight", "type", "trained");
-  for (const CheckedWeight& weight : report.weights) text += fmt::format("{:<52} {:<20} {}\n", printable(weight.name), weight.type, weight.status);
+  for (const CheckedWeight& weight : report.weights) {
+    const std::string name = weight.also_called.empty() ? weight.name : fmt::format("{} ({})", weight.name, weight.also_called);
+    text += fmt::format("{:<52} {:<20} {}\n", printable(name), weight.type, weight.status);
+  }
   if (not report.dropped_after.empty()) text += fmt::format("\ntraining drops {} of the elements after: {}\n", report.dropout_rate, printable(join(report.dropped_after, ", "), 2000));
   if (not report.precision.empty()) text += "\n";
   for (const std::string& line : report.precision) text += line + "\n";

@@ -27,6 +27,7 @@ struct CheckedWeight {
   std::string type;
   bool trained = false;
   std::string status;  ///< "yes", or why it is not trained
+  std::string also_called = {};  ///< passes/weight_names.h; "" if nothing
 };
 
 /// What is known of a model before it is checked: the importer's report in words of this layer.

@@ -8,6 +8,7 @@
 #include "passes/names.h"
 #include "passes/optimizers.h"
 #include "passes/passes.h"
+#include "passes/weight_names.h"
 
 namespace hone {
 
@@ -75,9 +76,12 @@ class Attacher {
  private:
   void check_exclusions(std::span<const TrainedWeight> weights, const char* key, const std::vector<std::string>& patterns) const {
     std::vector<std::string> names;
-    for (const TrainedWeight& weight : weights) names.push_back(weight.name);
+    for (const TrainedWeight& weight : weights) {
+      names.push_back(weight.name);
+      names.insert(names.end(), weight.also_called.begin(), weight.also_called.end());
+    }
     for (const std::string& pattern : patterns)
-      if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return matches_name(pattern, name); }))
+      if (std::none_of(weights.begin(), weights.end(), [&](const TrainedWeight& weight) { return matches_weight(pattern, weight.name, weight.also_called); }))
         refuse_pattern(key, pattern, "weight that is trained", "the weights that are trained", names);
   }
 
@@ -125,11 +129,11 @@ class Attacher {
   void update(const TrainedWeight& trained, Val gradient) {
     const Builder::Scope scope(builder_, Loc{.derived = "update of " + trained.name}, Part::kUpdate);
     const Val weight = builder_.val(trained.value);
-    const OptimizerRow& row = optimizer_for(recipe_, trained.name, weight.type());
+    const OptimizerRow& row = optimizer_for(recipe_, trained, weight.type());
     std::vector<Val> operands = {weight, gradient, rate_, step_};
     for (const OptimizerState& state : row.states)
       operands.push_back(state.is_needed(recipe_.optimizer, weight.type()) ? state_of(row, state, trained.name, weight.type()) : Val{});
-    const std::vector<Val> results = row.op->build_all(operands, optimizer_attributes(recipe_, *row.op, trained.name, weight.type()));
+    const std::vector<Val> results = row.op->build_all(operands, optimizer_attributes(recipe_, *row.op, trained, weight.type()));
     const Val updated = of_part(trained, results[0], weight);
     replace(weight, updated);
     std::size_t next = 1;

@@ -7,6 +7,7 @@
 #include "base/patterns.h"
 #include "base/text.h"
 #include "ir/ops/ops.h"
+#include "passes/weight_names.h"
 
 namespace hone {
 
@@ -60,15 +61,15 @@ Type OptimizerState::type_for(const Type& weight) const {
   return type;
 }
 
-const OptimizerRow& optimizer_for(const Recipe& recipe, const std::string& weight, const Type& type) {
+const OptimizerRow& optimizer_for(const Recipe& recipe, const TrainedWeight& weight, const Type& type) {
   const OptimizerRow& row = row_named(recipe.optimizer.kind);
-  const bool is_left_over = *row.op == op::muon and (type.shape.size() != 2 or matches_any(recipe.optimizer.exclude_from_muon, weight));
+  const bool is_left_over = *row.op == op::muon and (type.shape.size() != 2 or matches_weight(recipe.optimizer.exclude_from_muon, weight.name, weight.also_called));
   return is_left_over ? row_named("adamw") : row;
 }
 
-Attrs optimizer_attributes(const Recipe& recipe, const OpDef& op, const std::string& weight, const Type& type) {
+Attrs optimizer_attributes(const Recipe& recipe, const OpDef& op, const TrainedWeight& weight, const Type& type) {
   const Options& o = recipe.optimizer;
-  const bool decays = not matches_any(o.exclude_from_weight_decay, weight) and (o.weight_decay_on == "all" or type.shape.size() >= 2);
+  const bool decays = not matches_weight(o.exclude_from_weight_decay, weight.name, weight.also_called) and (o.weight_decay_on == "all" or type.shape.size() >= 2);
   const bool keras = recipe.train.convention == Convention::kKeras;
   const Attrs all = {kBeta1 = o.beta1,           kBeta2 = o.beta2,         kEpsilon = o.epsilon,         kRho = o.rho,
                      kMomentum = o.momentum,     kDampening = o.dampening, kNesterov = o.nesterov,       kCentered = o.centered,

@@ -6,6 +6,7 @@
 
 #include "base/recipe.h"
 #include "ir/op.h"
+#include "passes/passes.h"
 
 namespace hone {
 
@@ -32,9 +33,9 @@ struct OptimizerRow {
 };
 
 /// The row that updates this weight: the recipe's optimizer, or what that leaves the weight to. Throws Error kRecipeValue for an optimizer that is none.
-const OptimizerRow& optimizer_for(const Recipe& recipe, const std::string& weight, const Type& type);
+const OptimizerRow& optimizer_for(const Recipe& recipe, const TrainedWeight& weight, const Type& type);
 
 /// The attributes of that op for this weight.
-Attrs optimizer_attributes(const Recipe& recipe, const OpDef& op, const std::string& weight, const Type& type);
+Attrs optimizer_attributes(const Recipe& recipe, const OpDef& op, const TrainedWeight& weight, const Type& type);
 
 }  // namespace hone

@@ -103,6 +103,7 @@ struct TrainedWeight {
   ValueId value;
   std::string name;
   std::string part;  ///< "" all of it, or the "[:, 0:80]" of train_only
+  std::vector<std::string> also_called = {};  ///< passes/weight_names.h
 };
 std::vector<TrainedWeight> select_weights(Graph& graph, const Recipe& recipe);
 

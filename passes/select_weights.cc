@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "ir/ops/ops.h"
 #include "passes/passes.h"
+#include "passes/weight_names.h"
 
 namespace hone {
 
@@ -40,8 +41,10 @@ std::vector<std::string> names_of(const std::vector<const Input*>& inputs) {
   return names;
 }
 
-[[noreturn]] void nothing_matches(const char* key, const std::string& pattern, const std::vector<const Input*>& inputs) {
-  refuse_pattern(key, pattern, "weight of the model", "the model's weights", names_of(inputs));
+[[noreturn]] void nothing_matches(const char* key, const std::string& pattern, const std::vector<const Input*>& inputs, const WeightNames& names) {
+  std::vector<std::string> known = names_of(inputs);
+  for (const Input* input : inputs) known.insert(known.end(), names.also_called(input->name).begin(), names.also_called(input->name).end());
+  refuse_pattern(key, pattern, "weight of the model", "the model's weights", known);
 }
 
 }  // namespace
@@ -56,34 +59,36 @@ std::vector<TrainedWeight> select_weights(Graph& graph, const Recipe& recipe) {
     const bool is_named = std::find(only.begin(), only.end(), input.name) != only.end();  // train_only may name rank-0 parameters
     if (is_weight or is_named) candidates.push_back(&input);
   }
+  const WeightNames names(graph);
   std::vector<TrainedWeight> weights;
+  const auto add = [&](const Input& input, std::string part) { weights.push_back({input.value, input.name, std::move(part), names.also_called(input.name)}); };
   std::set<std::string> chosen;
   if (only.empty()) {
-    for (const Input* input : candidates) weights.push_back({input->value, input->name, ""});
+    for (const Input* input : candidates) add(*input, "");
   }
   for (const std::string& text : only) {
     const bool whole = std::any_of(candidates.begin(), candidates.end(), [&](const Input* input) { return input->name == text; });
     const Pattern pattern = whole ? Pattern{text, ""} : name_and_part(text);
     bool any = false;
     for (const Input* input : candidates) {
-      if (not matches_name(pattern.name, input->name)) continue;
+      if (not matches_weight(pattern.name, input->name, names.also_called(input->name))) continue;
       any = true;
-      if (chosen.insert(input->name).second) weights.push_back({input->value, input->name, pattern.part});
+      if (chosen.insert(input->name).second) add(*input, pattern.part);
     }
     for (const Input& input : graph.inputs()) {  // a pattern for rank-0 parameters alone
       const bool matches = not any and input.data and not input.name.empty() and is_float(graph.type(input.value).dtype) and glob_match(pattern.name, input.name);
-      if (matches and not statistics.contains(input.name) and chosen.insert(input.name).second) weights.push_back({input.value, input.name, pattern.part});
+      if (matches and not statistics.contains(input.name) and chosen.insert(input.name).second) add(input, pattern.part);
     }
     any = any or std::any_of(weights.begin(), weights.end(), [&](const TrainedWeight& weight) { return glob_match(pattern.name, weight.name); });
-    if (not any) nothing_matches("model.train_only", text, candidates);
+    if (not any) nothing_matches("model.train_only", text, candidates, names);
   }
   const auto is_constant = [&](const std::string& pattern) {  // a buffer, say: it is not trained anyway
     return std::any_of(graph.inputs().begin(), graph.inputs().end(), [&](const Input& input) { return input.data and not input.name.empty() and matches_name(pattern, input.name); });
   };
   for (const std::string& pattern : recipe.model.freeze) {
-    if (not is_constant(pattern) and std::none_of(candidates.begin(), candidates.end(), [&](const Input* input) { return matches_name(pattern, input->name); }))
-      nothing_matches("model.freeze", pattern, candidates);
-    std::erase_if(weights, [&](const TrainedWeight& weight) { return matches_name(pattern, weight.name); });
+    if (not is_constant(pattern) and std::none_of(candidates.begin(), candidates.end(), [&](const Input* input) { return matches_weight(pattern, input->name, names.also_called(input->name)); }))
+      nothing_matches("model.freeze", pattern, candidates, names);
+    std::erase_if(weights, [&](const TrainedWeight& weight) { return matches_weight(pattern, weight.name, weight.also_called); });
   }
   if (weights.empty() and not candidates.empty())
     throw Error(Code::kRecipeModel, "model.freeze names all weights: nothing is left to train", {}, {"the model's weights: " + quoted_list(names_of(candidates))});

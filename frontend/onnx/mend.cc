@@ -7,9 +7,9 @@
 #include <map>
 #include <optional>
 
+#include "base/module_names.h"
 #include "base/text.h"
 #include "frontend/onnx/mend_model.h"
-#include "frontend/onnx/module_calls.h"
 
 namespace hone::onnx {
 

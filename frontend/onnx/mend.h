@@ -38,7 +38,7 @@ inline MendOptions mend_options(const Recipe& recipe) {
 ///  - Constant nodes that layers read as their weights become initializers, but beside the initializers of PyTorch's exporters, which know parameters from constants.
 ///  - A name that an Identity node gives to a weight becomes a weight of its own: exporters merge initializers of equal value, such as the
 ///    scales of a fresh model. An embedding and the head that shares it stay one, and so does what was folded for several calls of one layer
-///    (frontend/onnx/module_calls.h), also where it came as copies without such a name.
+///    (base/module_names.h), also where it came as copies without such a name.
 ///  - A weight that nodes read as different parameters, by the record that PyTorch's exporter leaves, becomes one for each.
 ///  - A weight whose elements are all equal and that norms, biases, or scales of several layers read becomes one for each layer: others are merged
 ///    without leaving their names. Weights with different elements stay shared, and so do all others of a file that names what it merged.

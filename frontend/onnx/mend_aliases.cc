@@ -8,9 +8,9 @@
 #include <optional>
 #include <set>
 
+#include "base/module_names.h"
 #include "base/text.h"
 #include "frontend/onnx/mend_model.h"
-#include "frontend/onnx/module_calls.h"
 
 namespace hone::onnx {
 

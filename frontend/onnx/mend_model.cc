@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "base/patterns.h"
+#include "base/module_names.h"
 #include "base/text.h"
-#include "frontend/onnx/module_calls.h"
 
 namespace hone::onnx {
 

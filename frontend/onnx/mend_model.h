@@ -18,6 +18,8 @@
 
 namespace hone::onnx {
 
+/// The exporter's name for what it folded; parameters that it left as they are keep their own names.
+inline bool is_folded_name(std::string_view name) { return name.starts_with("onnx::"); }
 /// Do all elements have the same bytes? So do none and one.
 bool all_elements_equal(const Tensor& tensor);
 /// Have they the same type and the same bytes?

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <map>
 
+#include "base/module_names.h"
 #include "base/text.h"
 #include "frontend/onnx/mend_model.h"
-#include "frontend/onnx/module_calls.h"
 
 namespace hone::onnx {
 

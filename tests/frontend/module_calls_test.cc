@@ -1,7 +1,7 @@
 // Modules that are called several times, in the files of PyTorch's TorchScript exporter: what is one parameter, and what only looks like one.
 #include <gmock/gmock.h>
 
-#include "frontend/onnx/module_calls.h"
+#include "base/module_names.h"
 #include "tests/frontend/test_model.h"
 
 namespace hone::test {
@@ -191,19 +191,19 @@ TEST(ModuleCalls, ShareWhatAnExporterThatNamesWhatItMergedDidNotName) {
 }
 
 TEST(ModuleCalls, AreKnownByTheirNames) {
-  EXPECT_EQ(onnx::without_calls("enc_3/fc_1_2"), "enc/fc");
-  EXPECT_EQ(onnx::without_calls("layers.0/fc_a"), "layers.0/fc_a");
-  EXPECT_EQ(onnx::without_calls("_1/_"), "_1/_");
-  EXPECT_EQ(onnx::module_name("enc/enc.0/enc.0.fc_1"), "enc.0.fc_1");
-  EXPECT_EQ(onnx::module_name(""), "");
-  EXPECT_TRUE(onnx::is_further_call("enc.fc_1", "enc.fc"));
-  EXPECT_TRUE(onnx::is_further_call("ln_1_1", "ln_1"));
-  EXPECT_FALSE(onnx::is_further_call("enc.fc", "enc.fc")) << "the first";
-  EXPECT_FALSE(onnx::is_further_call("ln_2", "ln_1"));
-  EXPECT_FALSE(onnx::is_further_call("fc1", "fc"));
-  EXPECT_FALSE(onnx::is_further_call("enc.fc_1", "fc"));
-  EXPECT_EQ(onnx::ancestor_like("enc.mha.out.bias", "enc.mha_1"), "enc.mha");
-  EXPECT_EQ(onnx::ancestor_like("weight", "enc"), "");
+  EXPECT_EQ(without_calls("enc_3/fc_1_2"), "enc/fc");
+  EXPECT_EQ(without_calls("layers.0/fc_a"), "layers.0/fc_a");
+  EXPECT_EQ(without_calls("_1/_"), "_1/_");
+  EXPECT_EQ(module_name("enc/enc.0/enc.0.fc_1"), "enc.0.fc_1");
+  EXPECT_EQ(module_name(""), "");
+  EXPECT_TRUE(is_further_call("enc.fc_1", "enc.fc"));
+  EXPECT_TRUE(is_further_call("ln_1_1", "ln_1"));
+  EXPECT_FALSE(is_further_call("enc.fc", "enc.fc")) << "the first";
+  EXPECT_FALSE(is_further_call("ln_2", "ln_1"));
+  EXPECT_FALSE(is_further_call("fc1", "fc"));
+  EXPECT_FALSE(is_further_call("enc.fc_1", "fc"));
+  EXPECT_EQ(ancestor_like("enc.mha.out.bias", "enc.mha_1"), "enc.mha");
+  EXPECT_EQ(ancestor_like("weight", "enc"), "");
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-#include "frontend/onnx/module_calls.h"
+#include "base/module_names.h"
 
 #include <algorithm>
 
 #include "base/text.h"
 
-namespace hone::onnx {
+namespace hone {
 
 namespace {
 
@@ -50,4 +50,4 @@ std::string ancestor_like(std::string_view parameter, std::string_view module) {
   return {};
 }
 
-}  // namespace hone::onnx
+}  // namespace hone

@@ -5,10 +5,8 @@
 #include <string>
 #include <string_view>
 
-namespace hone::onnx {
+namespace hone {
 
-/// The exporter's name for what it folded; parameters that it left as they are keep their own names.
-inline bool is_folded_name(std::string_view name) { return name.starts_with("onnx::"); }
 /// "enc/fc" for "enc/fc_1": equal for all calls of a module. So is it for modules whose own names end in such numbers: what else is known must tell those
 /// apart.
 std::string without_calls(std::string_view layer);
@@ -20,4 +18,4 @@ bool is_further_call(std::string_view called, std::string_view module);
 /// "enc.attention" for the parameter "enc.attention.out.bias" and "enc.attention_1", or any module so deep in it; "" if it is not in one.
 std::string ancestor_like(std::string_view parameter, std::string_view module);
 
-}  // namespace hone::onnx
+}  // namespace hone
