@@ -236,9 +236,32 @@ void BoundArrays::add_column(const Feed& feed, Array array) {
     notes_.push_back(fmt::format("{} holds bytes, which {} gets as they are, 0 to 255; --set data.scale.{}=0.00392156862745098 makes them 0 to 1 (and =1 says that they are meant so)", printable(array.label()),
                                  quoted(feed.name), printable(feed.name)));
   if (options_.files and factor != scale_.end() and feed.kind == Feed::Kind::kModelInput) note_scaled_before(feed, array, factor->second);
+  if (feed.kind == Feed::Kind::kTarget and factor == scale_.end()) note_odd_targets(feed, array);
   Converter converter(array.dtype(), feed.dtype, factor == scale_.end() ? 1 : factor->second);
   const std::int64_t row_elements = checked_element_count(*row_shape);
   columns_.push_back({feed, std::move(array), std::move(converter), by_sample, *row_shape, row_elements});
+}
+
+/// Looks at the first rows alone: what is meant so may be far behind, and is the user's.
+void BoundArrays::note_odd_targets(const Feed& feed, const Array& array) {
+  struct Labels {
+    std::string_view loss;
+    double least, most;
+  };
+  constexpr Labels kLabels[] = {{"bce", 0, 1}, {"bce_with_logits", 0, 1}, {"hinge", -1, 1}};
+  constexpr std::int64_t kLookedAt = 1024;
+  const auto* const labels = std::ranges::find(kLabels, options_.loss, &Labels::loss);
+  if (labels == std::end(kLabels) or array.shape().empty() or not is_float(feed.dtype)) return;
+  std::vector<std::byte> scratch;
+  const std::int64_t rows = std::min(array.row_count(), kLookedAt);
+  const auto count = static_cast<std::size_t>(rows) * array.row_bytes() / size_of(array.dtype());
+  if (count == 0) return;
+  std::vector<double> values(count);
+  Converter(array.dtype(), DType::kF64, 1).convert(array.rows(0, rows, scratch), reinterpret_cast<std::byte*>(values.data()), count);
+  const auto odd = std::ranges::find_if(values, [&](double value) { return value < labels->least or value > labels->most; });
+  if (odd == values.end()) return;
+  const std::string_view way_out = *odd > labels->most ? "; numbers of classes are for softmax_cross_entropy, and an output for each" : *odd == -1 ? "; (y + 1) / 2 makes -1 and 1 that" : "";
+  notes_.push_back(fmt::format("{} holds {:.6g}, and the loss {} is made for targets of {:g} to {:g}{}", printable(array.label()), *odd, labels->loss, labels->least, labels->most, way_out));
 }
 
 /// Pixels that were made 0 to 1 when they were saved are made next to nothing by a factor for bytes.

@@ -21,6 +21,7 @@ struct BindOptions {
   bool pre_batched = false;             ///< the first axis is the batch's number, and each slice is fed as it is
   bool files = true;                    ///< messages speak of hone-run's files and flags, not of a program's tensors
   std::map<std::string, double> scale;  ///< factors by input name, for inputs that are floats
+  std::string loss;                     ///< the recipe's kind: targets that it is not made for are noted; "": nothing is
 };
 
 class BoundArrays {
@@ -55,6 +56,7 @@ class BoundArrays {
   void add_column(const plan::Feed& feed, Array array);
   void check_lengths();
   void check_scales(const plan::Entry& entry);
+  void note_odd_targets(const plan::Feed& feed, const Array& array);
   void note_scaled_before(const plan::Feed& feed, const Array& array, double factor);
   [[noreturn]] void refuse_shape(const plan::Feed& feed, const Array& array) const;
 

@@ -239,6 +239,19 @@ TEST_F(Tools, PixelsThatWereScaledBeforeAreNoted) {
   EXPECT_THAT(run(train + " --set data.scale.image=0.5").err, Not(HasSubstr("are they scaled already?")));
 }
 
+TEST_F(Tools, TargetsThatTheLossIsNotMadeForAreNoted) {
+  run("hone-compile conv.onnx -r train.toml --set loss.kind=bce_with_logits --set metrics.list=[] -o bce.hone");
+  const auto said = [&](const std::vector<double>& row) {
+    std::vector<double> rows;
+    for (int i = 0; i < 50; ++i) rows.insert(rows.end(), row.begin(), row.end());
+    write_npy(folder_ / "t.npy", Tensor::of<double>({50, 3}, std::span<const double>(rows)).cast(DType::kF32));
+    return run("hone-run train bce.hone --train x=x.npy,y=t.npy --steps 1").err;
+  };
+  EXPECT_THAT(said({-1, 1, 1}), HasSubstr("note: t.npy holds -1, and the loss bce_with_logits is made for targets of 0 to 1; (y + 1) / 2 makes -1 and 1 that"));
+  EXPECT_THAT(said({0, 1, 2}), HasSubstr("holds 2, and the loss bce_with_logits is made for targets of 0 to 1; numbers of classes"));
+  EXPECT_THAT(said({0, 0.5, 1}), Not(HasSubstr("is made for targets")));
+}
+
 TEST_F(Tools, ARecipeThatDoesNotTrainIsNoted) {
   folder_.write("numbers.toml", "[train]\nepochs = 3\n");
   EXPECT_THAT(run("hone-compile conv.onnx -r numbers.toml -o numbers.hone").err, HasSubstr("note: numbers.toml has no [loss] and no [optimizer]: the plan can predict and be called, and not be trained"));

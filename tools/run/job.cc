@@ -193,7 +193,7 @@ const plan::Entry& entry_with_loss(const Job& job, const char* name) {
 }
 
 BoundArrays open_data(const Job& job, const Recipe& recipe, const plan::Entry& entry, const char* flag, const std::vector<DataSource>& sources, bool pre_batched) {
-  return {entry, sources, {.flag = flag, .batch_symbol = job.plan.batch_symbol, .pre_batched = pre_batched, .scale = recipe.data.scale}};
+  return {entry, sources, {.flag = flag, .batch_symbol = job.plan.batch_symbol, .pre_batched = pre_batched, .scale = recipe.data.scale, .loss = recipe.loss.kind}};
 }
 
 void say_notes(Progress& progress, const BoundArrays& data) {
