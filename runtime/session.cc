@@ -22,6 +22,7 @@
 #include "runtime/executor.h"
 #include "runtime/library/rows.h"
 #include "runtime/not_finite.h"
+#include "runtime/plan/metadata.h"
 
 namespace hone {
 namespace {
@@ -51,7 +52,7 @@ Held held_of(const plan::Persistent& persistent, bool in_parts, const HostState&
 void put(const plan::Persistent& persistent, const Tensor& value, Held held, std::byte* place, DeviceWork* device) {
   if (held.size() == 0) return;
   if (device != nullptr) {
-    HONE_CHECK(not persistent.panels, "weights in panels on a device");
+    if (persistent.panels) throw plan::unsound_plan(fmt::format("{} lies in panels, on a device", quoted(persistent.name)));
     return device->write(place, value.bytes().data() + held.begin, held.size());
   }
   if (not persistent.panels) return void(std::memcpy(place, value.bytes().data() + held.begin, held.size()));

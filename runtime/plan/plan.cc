@@ -45,6 +45,8 @@ class EntryChecker {
     std::set<std::string> names;
     for (const Feed& feed : entry_.feeds) {
       if (not names.insert(feed.name).second) fail(fmt::format("two feeds are called {}", quoted(feed.name)));
+      if (feed.kind == Feed::Kind::kLearningRate and (feed.dtype != DType::kF64 or not element_count(feed.shape).is_constant(1)))
+        fail(fmt::format("feed {} is {}[{}], and must be a number of f64", quoted(feed.name), to_string(feed.dtype), to_string(feed.shape)));
       if (feed.bounds and not is_integer(feed.dtype)) fail(fmt::format("feed {} has bounds, but is {}", quoted(feed.name), to_string(feed.dtype)));
       for (const Dim& dim : feed.shape)
         for (std::string& symbol : dim.symbols()) symbols_.insert(std::move(symbol));
@@ -106,11 +108,22 @@ class EntryChecker {
     for (const Result& result : entry_.results) {
       if (not names.insert(result.name).second) fail(fmt::format("two results are called {}", quoted(result.name)));
       if (result.buffer >= entry_.buffers.size()) fail(fmt::format("result {} is buffer {} of {}", quoted(result.name), result.buffer, entry_.buffers.size()));
+      if (depth_ == 1) check_known(result);
       const Buffer& root = *roots_[result.buffer];
       if (root.opaque) fail(fmt::format("result {} is a buffer that only a library knows how to read", quoted(result.name)));
       if (root.storage == Buffer::Storage::kArena and root.last_step + 1 < entry_.steps.size())
         fail(fmt::format("result {} is read after the last step, but its memory is given away after step {}", quoted(result.name), root.last_step));
     }
+  }
+
+  /// What the trainer reads by its name is numbers, and as many of them for every batch.
+  void check_known(const Result& result) const {
+    constexpr std::string_view kNumbers[] = {kLossSum, kTargetCount, kLossScale, kOverflows, kSkippedSteps};
+    const Buffer& buffer = entry_.buffers[result.buffer];
+    const bool is_metric = result.name.starts_with(kMetricPrefix), is_number = std::ranges::find(kNumbers, result.name) != std::end(kNumbers) or result.name.starts_with(kGradNormPrefix);
+    if (not is_metric and not is_number) return;
+    const bool fits = (buffer.dtype == DType::kF32 or buffer.dtype == DType::kF64) and (is_number ? element_count(buffer.shape).is_constant(1) : is_constant(buffer.shape) and element_count(buffer.shape).value() > 0);
+    if (not fits) fail(fmt::format("result {} is {}[{}], and must be {} of f32 or f64", quoted(result.name), to_string(buffer.dtype), to_string(buffer.shape), is_number ? "a number" : "numbers"));
   }
 
   const Buffer& check_read(std::uint64_t number) const {

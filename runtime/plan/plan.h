@@ -293,9 +293,9 @@ struct Plan {
 ///  P2 a step uses an arena buffer, directly or through a view, only within [first_step, last_step]; one that a result shows lives to the last step; those that are exchanged live until the exchange
 ///  has ended
 ///  P3 every size is a function of the symbols in the feeds' shapes, of those that a step reads, and in a body of those around it
-///  P4 a kPersistent or kFeed buffer has the type and shape (in memory) of what it stands for; panels divide their axis; no step writes to a feed; only arena buffers are opaque, only integers have
+///  P4 a kPersistent or kFeed buffer has the type and shape (in memory) of what it stands for; panels divide their axis; no step writes to a feed; only arena buffers are opaque, and library steps alone use them; a library or host step writes nowhere where it reads; only integers have
 ///  bounds
-///  P5 targets, entries of a program, persistents of a program, feeds and results of an entry have distinct names
+///  P5 targets, entries of a program, persistents of a program, feeds and results of an entry have distinct names; what the trainer knows by name (learning rate, sums) has the type and size named above
 ///  P6 the feeds of a body fit what its region step gives it, and its results what the step makes of them; bodies are nested at most limits::kBodyDepth deep
 ///  P7 what is in parts is a state; entries that share the optimizer's work touch it in kernels over their own part alone, and no other entry has such kernels
 ///  P8 a weight that is kept as i8 has a scale for each element of an axis, f32 and row-major; one that is kept as a float has none
