@@ -76,7 +76,7 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
   if (options_.limit > 0) limit_ = limit_ > 0 ? std::min(limit_, options_.limit) : options_.limit;
   if (entries_.accumulate != nullptr) group_ = recipe.train.gradient_accumulation_steps;
   run_.steps_per_epoch = steps_in(limit_);
-  run_.steps = limit_ > 0 ? product_or_no_end(recipe.train.epochs, run_.steps_per_epoch) : kNoEnd;
+  run_.steps = limit_ > 0 ? steps_with(recipe.train.epochs) : kNoEnd;
   if (options_.steps > 0) run_.steps = std::min(run_.steps, options_.steps);
   check_length();
   check_position();
@@ -106,6 +106,13 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
   seconds_before_ = state_.seconds;
   result_ = {.steps = state_.step, .earlier_steps = state_.step, .epochs = state_.epoch, .end = result_.end, .values = state_.values};
   log_.emplace(options_.run_dir, recipe, resume_point(from, is_done()));
+}
+
+/// Those that were done and those that are left: epochs before may have had another number, of other data.
+std::int64_t TrainingLoop::steps_with(std::int64_t epochs) const {
+  const std::int64_t left = product_or_no_end(std::max<std::int64_t>(epochs - state_.epoch, 0), run_.steps_per_epoch);
+  if (left == kNoEnd or state_.step > kNoEnd - left) return kNoEnd;
+  return std::max(state_.step, state_.step + left - steps_in(state_.batch));
 }
 
 void TrainingLoop::check_length() const {

@@ -91,6 +91,7 @@ class TrainingLoop {
   void run_epoch();
   void run_step();
   double run_batch(const plan::Entry& entry);
+  std::int64_t steps_with(std::int64_t epochs) const;
   void check_length() const;
   void check_position() const;
   void check_monitor(std::string_view key, const std::string& monitor) const;

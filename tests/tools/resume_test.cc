@@ -107,6 +107,19 @@ TEST(Resume, MoreEpochsMayBeAskedFor) {
   EXPECT_THAT(more.err, HasSubstr("Epoch 6/6"));
 }
 
+TEST(Resume, EpochsThatAreLeftAreOfTheDataThatThereAreNow) {
+  const ResumedRun run;
+  for (const auto& [rows, steps] : {std::pair("[0:4]", 1), std::pair("[0:6]", 2)}) {  // of an epoch: two batches make an update
+    remove_run(run.folder, "part");
+    const std::string all = run_well(run.folder.path(), "hone-run train mlp.hone --train x=x.npy,y=y.npy --batch 2 --run-dir part --epochs 2 --json").out;
+    const std::string train = std::string("hone-run train mlp.hone --train x=x.npy") + rows + ",y=y.npy" + rows + " --batch 2 --run-dir part --resume";
+    const std::string fewer = run_well(run.folder.path(), train + " --epochs 4 --json").out;
+    EXPECT_EQ(Json::parse(fewer).at("steps"), Json::parse(all).at("steps").get<int>() + 2 * steps) << rows;
+    EXPECT_EQ(epochs_of(run.folder.read("part/metrics.jsonl")).size(), 4) << rows;
+    EXPECT_THAT(run_well(run.folder.path(), train + " --epochs 4").err, HasSubstr("steps were done before")) << rows;
+  }
+}
+
 TEST(Resume, OtherBatchesInTheMiddleOfAnEpochAreRefused) {
   const ResumedRun run;
   stop_run_after(run.folder, 3, "part", "whole");
