@@ -48,6 +48,7 @@ constexpr OtherNames kOtherNames[] = {
     {"train.precision", "float16 fp16 half mixedfloat16 mixed", "it is \"f16\"; \"bf16\" needs no scaled loss, and is the quicker one on CPUs"},
     {"train.precision", "tensorfloat32", "it is \"tf32\""},
     {"--target", "gpu nvidia", "a GPU's program is \"cuda\""},
+    {"--device", "gpu nvidia", "a GPU is \"cuda\", the second one \"cuda:1\""},
 
     {"recipe", "lr learningrate", "it is optimizer.learning_rate"},
     {"recipe", "eps", "it is optimizer.epsilon"},

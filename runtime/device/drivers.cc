@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/diag.h"
+#include "base/other_names.h"
 #include "base/text.h"
 #include "runtime/device/cuda_device.h"
 #include "runtime/device/sim_device.h"
@@ -92,7 +93,8 @@ std::optional<ChosenDevice> choose_device(std::string_view device, const std::ve
     return ChosenDevice{&driver, number};
   }
   if (name == "cpu") throw Error(Code::kDevice, fmt::format("device {}: the cpu has no numbers", quoted(device)), {}, {"use --device cpu"});
-  throw Error(Code::kDevice, fmt::format("there is no device {}", quoted(device)), {}, {did_you_mean(name, names), "hone-run devices lists them"});
+  const std::string other = hint_for_other_name("--device", name);
+  throw Error(Code::kDevice, fmt::format("there is no device {}", quoted(device)), {}, {other.empty() ? did_you_mean(name, names) : other, "hone-run devices lists them"});
 }
 
 }  // namespace hone

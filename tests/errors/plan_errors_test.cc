@@ -104,6 +104,7 @@ const ErrorCase kCases[] = {
      {"HN-0101", "x.npy is not an ONNX file"},
      write_mlp_plan},
     {"DeviceThatIsNotHere", kTrain + " --device cuda", 2, {"HN-0002", "\"cuda\"", "--device cpu"}, write_mlp_plan},
+    {"DeviceThatIsAGpu", kTrain + " --device gpu", 2, {"HN-0002", "\"gpu\"", "a GPU is \"cuda\""}, write_mlp_plan},
     {"DeviceThatNobodyKnows", kTrain + " --device cpuu", 2, {"HN-0002", "\"cpuu\""}, write_mlp_plan},
     {"DumpOfADamagedPlan", "hone-dump mlp.hone", 10, {"HN-0501"}, damaged([](std::string& bytes) { bytes[bytes.size() - 1] ^= 1; })},
     {"StageThatThePlanHasNot", "hone-dump mlp.hone --stage traning", 2, {"HN-0001", "\"traning\"", "it has", "\"train_step\""}, write_mlp_plan},
