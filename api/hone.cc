@@ -23,7 +23,8 @@ Recipe read_recipe_text(const std::string& text) { return resolve(parse_recipe(t
 
 plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const std::map<std::string, std::int64_t>& dims, const std::function<void(const Diag&)>& warn,
                          const std::vector<std::string>& targets) {
-  onnx::Imported model = onnx::import_model(onnx_path, {.dims = dims, .output = recipe.model.output, .mend = onnx::mend_options(recipe), .own_training = not recipe.can_train()});
+  const std::int64_t batch = recipe.data.batch_size == Recipe{}.data.batch_size ? 0 : recipe.data.batch_size;
+  onnx::Imported model = onnx::import_model(onnx_path, {.dims = dims, .output = recipe.model.output, .batch = batch, .mend = onnx::mend_options(recipe), .own_training = not recipe.can_train()});
   Compiled compiled = compile({model.graph, std::move(model.model), file_name_of(onnx_path), &model.own_training}, recipe, {.targets = targets});
   for (const auto* warnings : {&model.warnings, &compiled.warnings})
     for (const Diag& warning : *warnings)

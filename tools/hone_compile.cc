@@ -37,6 +37,7 @@ struct Arguments {
 struct Settings {
   Recipe recipe;
   bool initializes = false;
+  std::optional<std::int64_t> batch = {};  ///< onnx::ImportOptions::batch
 };
 
 Settings read_settings(const Arguments& arguments) {
@@ -47,11 +48,14 @@ Settings read_settings(const Arguments& arguments) {
   if (not arguments.new_head.empty()) add_override(source, "model.new_head." + arguments.new_head);
   const bool has_loss = source.values.contains("loss.kind"), has_optimizer = source.values.contains("optimizer.kind");
   if (not arguments.gradients_of.empty() and has_loss and not has_optimizer) add_override(source, "optimizer.kind=sgd");  // gradients take none, but a recipe must have both
-  return {source.values.empty() ? Recipe{} : resolve(source), source.values.contains("model.initialize")};
+  Settings settings{source.values.empty() ? Recipe{} : resolve(source), source.values.contains("model.initialize")};
+  if (settings.recipe.can_train()) settings.batch = source.values.contains("data.batch_size") ? settings.recipe.data.batch_size : 0;
+  return settings;
 }
 
 onnx::ImportOptions import_options(const Arguments& arguments, const Settings& settings) {
   onnx::ImportOptions options{.output = settings.recipe.model.output,
+                              .batch = settings.batch,
                               .mend = onnx::mend_options(settings.recipe),
                               .own_training = not settings.recipe.can_train() and not arguments.no_training_info,
                               .own_first_values = not settings.initializes};

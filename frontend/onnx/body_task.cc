@@ -77,6 +77,7 @@ void BodyTask::start(const NodeProto& proto) {
 
 void BodyTask::write(const NodeProto& proto, ImportNode& node, bool is_constant) {
   to_newest_form(node, scope_.opset);
+  if (import_.context().batch) fit_to_batch(node, *import_.context().batch);
   add_results(proto, node, import_node(node));
   if (is_constant and proto.output_size() == 1) import_.constants().emplace(&proto, scope_.values.at(proto.output(0)));
 }

@@ -87,8 +87,8 @@ using Initializers = std::vector<std::optional<Tensor>>;
 /// Imports graphs of one file, which share their sizes.
 class FileImport {
  public:
-  FileImport(const ModelProto& model, const std::string& folder, const std::string& file_name, std::int64_t opset, Symbols& symbols)
-      : model_(model), folder_(folder), file_name_(file_name), opset_(opset), symbols_(symbols) {}
+  FileImport(const ModelProto& model, const std::string& folder, const std::string& file_name, std::int64_t opset, Symbols& symbols, std::optional<FreeBatch> batch = {})
+      : model_(model), folder_(folder), file_name_(file_name), opset_(opset), symbols_(symbols), batch_(std::move(batch)) {}
 
   Graph run(const GraphProto& graph, const Initializers& initializers, const Roles& roles, const Diags& common, Diags& diags) {
     return taken(attempt(graph, initializers, roles, common, {}), diags);
@@ -121,6 +121,7 @@ class FileImport {
     std::erase_if(body.outputs, [&](std::string_view output) { return left_out.contains(std::string(output)); });
     ImportContext context{graph, folder_, file_name_, opset_, Functions(model_, Loc{.file = file_name_}, common), prepare(body, Outside::kNothing, file_name_), initializers, roles};
     context.left_out = std::move(left_out);
+    context.batch = batch_;
     for (const Diag& diag : context.main.problems.all()) common.add(diag);
     return import_graph(context, common, symbols_);
   }
@@ -146,6 +147,7 @@ class FileImport {
   const std::string& file_name_;
   std::int64_t opset_;
   Symbols& symbols_;
+  std::optional<FreeBatch> batch_;
 };
 
 /// What the import of a graph with another inside of it found, less what the other has reported.
@@ -246,6 +248,19 @@ class NamedOutput {
   bool is_added_ = false;
 };
 
+/// What to do about a model that is fixed to `exported` samples and wanted for another batch.
+struct WantedBatch {
+  std::int64_t exported = 1;
+  std::string wanted;  ///< "batches of 8"
+};
+
+/// Nothing if the model can stay as it is.
+std::optional<WantedBatch> wanted_batch(const GraphProto& graph, const std::optional<std::int64_t>& batch) {
+  const auto exported = batch ? fixed_batch(graph) : std::nullopt;
+  if (not exported or *exported == *batch or (*batch == 0 and *exported != 1)) return std::nullopt;
+  return WantedBatch{*exported, *batch == 0 ? "batches of more samples" : fmt::format("batches of {}", *batch)};
+}
+
 /// A broken file may have millions of problems; nobody reads more than the first.
 [[noreturn]] void throw_problems(const Diags& diags) {
   constexpr std::size_t kMostProblems = 200;
@@ -278,7 +293,7 @@ Imported import_parts(ModelProto given, const std::string& file_name, const std:
     } catch (const Error& error) { diags.append(error); }
     ModelProto bound;
     if (not options.bind.empty()) bind_inputs(bound = given, options.bind, file);
-    const ModelProto& model = options.bind.empty() ? given : bound;
+    ModelProto& model = options.bind.empty() ? given : bound;
     Diags common;
     for (const auto& [name, size] : options.dims)
       if (size < 0) throw Error(Code::kUsage, fmt::format("the size {} cannot be {}", quoted(name), size), {}, {"it is a number of elements"});
@@ -292,6 +307,27 @@ Imported import_parts(ModelProto given, const std::string& file_name, const std:
     const Initializers initializers = read_initializers(model.graph(), folder, file, common);
     FileImport import(model, folder, file_name, opset, symbols);
     imported.graph = import.run_for(options.output, model.graph(), initializers, roles, common, diags);
+    if (const auto wanted = diags.has_errors() or own_training ? std::nullopt : wanted_batch(model.graph(), options.batch)) {
+      Symbols free_symbols(options.dims);
+      Diags problems;
+      const FreedInputs freed(*model.mutable_graph(), wanted->exported, "batch");
+      const FreeBatch batch{Dim::symbol("batch"), wanted->exported};
+      Graph graph = FileImport(model, folder, file_name, opset, free_symbols, batch).run_for(options.output, model.graph(), initializers, roles, common, problems);
+      const std::string fixed = fmt::format("the model was exported for batches of {}", wanted->exported);
+      std::string reason = problems.has_errors() or not free_symbols.determined().empty() ? "" : why_not_free(graph, imported.graph, options.output, batch);
+      if (not free_symbols.determined().empty()) reason = "its nodes take no other number of samples";
+      for (const Diag& problem : problems.all())
+        if (problem.severity == Severity::kError and reason.empty()) reason = fmt::format("with another batch, {} at node {}", problem.message, quoted(problem.loc.node));
+      if (reason.empty()) {
+        imported.graph = std::move(graph);
+        symbols = std::move(free_symbols);
+        diags.warn(Code::kModelWarning, fixed + ", and is taken for those of any size", file);
+      } else {
+        diags.warn(Code::kModelWarning, fmt::format("{}, and takes no others: it does not learn from {}", fixed, wanted->wanted), file,
+                   {reason, R"(export it with a free batch: torch.onnx.export(..., dynamic_axes={"NAME": {0: "batch"}}), or dynamic_shapes where dynamo=True)",
+                    fmt::format("or say what it is: [data] batch_size = {}", wanted->exported)});
+      }
+    }
     if (training and not training->updates.empty() and not diags.has_errors()) {
       import_training(import, *training, model.training_info(0), initializers, folder, file, options, imported, diags);
       Diags again;  // with nothing new in it

@@ -16,6 +16,9 @@ struct ImportOptions {
   std::map<std::string, std::int64_t> dims = {};  ///< symbolic sizes to fix, by name (--dim T=128)
   std::map<std::string, Tensor> bind = {};        ///< inputs that become constants, by name (--bind axes=axes.npy)
   std::string output = {};                        ///< the output that is asked for; others are left out, with a warning, where they cannot be imported. "": all are
+  /// Samples of a batch that the model is wanted for. Where the file is fixed to another number, and its nodes take any, it gets a free batch. 0: whatever it may be, if the file is
+  /// fixed to one sample, as exporters do it unasked. Nothing: the model is taken as it is.
+  std::optional<std::int64_t> batch = {};
   MendOptions mend = {};                          ///< what to do about weights that the exporter changed
   bool own_training = true;                       ///< import how the model says itself that it is trained, if it does; then weights are not mended
   bool own_first_values = true;                   ///< with it: the values that training begins with, instead of those in the file

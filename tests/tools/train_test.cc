@@ -276,5 +276,20 @@ TEST_F(Tools, HelpAndVersionGoToStandardOutput) {
   EXPECT_THAT(run("hone-run train --help").out, HasSubstr("--log-grad-norms"));
 }
 
+TEST(ExportedForOneSample, LearnsFromBatchesAndStaysTheFileThatItWas) {
+  const TempFolder folder;
+  TestModel model;
+  model.input("x", {1, 6, 4}).initializer("flat", ints({1, -1})).initializer("w", wavy({24, 3})).output("y");
+  model.node("Reshape", {"x", "flat"}, {"h"});
+  model.node("MatMul", {"h", "w"}, {"y"});
+  save_model(model.proto, folder / "model.onnx");
+  folder.write("train.toml", "[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\nlearning_rate = 0.001\n[data]\nbatch_size = 8\n");
+  write_npy(folder / "x.npy", wavy({20, 6, 4}));
+  write_npy(folder / "y.npy", wavy({20, 3}));
+  EXPECT_THAT(run_well(folder.path(), "hone-compile model.onnx -r train.toml -o plan.hone").err, HasSubstr("exported for batches of 1, and is taken for those of any size"));
+  EXPECT_THAT(run_well(folder.path(), "hone-run train plan.hone --train x=x.npy,y=y.npy --out trained.onnx").err, HasSubstr("3/3"));
+  EXPECT_EQ(load_model(folder / "trained.onnx").graph().input(0).type().tensor_type().shape().dim(0).dim_value(), 1);
+}
+
 }  // namespace
 }  // namespace hone::test
