@@ -116,6 +116,16 @@ void sum_blocks(std::span<const void* const> terms, RangePiece range, std::span<
 
 }  // namespace
 
+std::optional<std::vector<int>> cut_tree(int terms, int parts) {
+  if (parts < 1 or terms < parts) return std::nullopt;
+  if (parts == 1) return std::vector{terms};
+  const auto left_of = [](int count) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(count - 1))); };  // what is under the left branch of a tree's root
+  std::optional<std::vector<int>> left = cut_tree(left_of(terms), left_of(parts)), right = cut_tree(terms - left_of(terms), parts - left_of(parts));
+  if (not left or not right) return std::nullopt;
+  left->insert(left->end(), right->begin(), right->end());
+  return left;
+}
+
 void sum_in_tree(DType dtype, std::span<const void* const> terms, RangePiece range, std::span<void* const> sums) {
   HONE_CHECK(not terms.empty(), "a sum without terms");
   with_element(dtype, [&]<typename T>(T) { sum_blocks<T>(terms, range, sums); });

@@ -1,9 +1,10 @@
 // Sums of many terms in a fixed tree: neighbours first, then neighbouring pairs, and so on; a term without a neighbour waits for the next level. So a sum of all shards
-// does not depend on how they are spread over devices, as long as each device has a number of neighbouring ones that is a power of two, or has them all. Terms of bf16 are
+// does not depend on how they are spread over devices, as long as each device has those under one node of the tree (cut_tree). Terms of bf16 are
 // added up in f32, and what leaves is rounded: so of those each device must have one, or one device all.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,10 @@
 #include "runtime/device/team.h"
 
 namespace hone {
+
+/// How many of `terms` neighbouring terms each of `parts` devices gets, one or more each, so that the tree of the devices' sums is the rest of the tree of all terms. Equally many where that can be; of
+/// eight terms three devices get 2, 2 and 4. Nothing: the tree cannot be cut so. A power of two of terms can, for up to so many devices.
+std::optional<std::vector<int>> cut_tree(int terms, int parts);
 
 /// Sums of elements [range.begin, range.end) of terms that lie in memory at the same time, one or more. They go to the same elements of each of `sums`, which may be terms
 /// themselves; no other elements are read or written.

@@ -121,7 +121,7 @@ void ReplicaRunner::feed_ahead(std::string_view name, BatchSource& batches) {
   const Samples samples = samples_in(entry, *next);
   for (int local = 0; local < replicas_.local(); ++local) {
     NamedViews own;
-    for (int i = 0; i < std::max(replicas_.shards_each(), 1); ++i) {
+    for (int i = 0; i < replicas_.parts_of(local); ++i) {
       const BatchPart part = replicas_.part_of(samples.count, samples.at_a_time, local, i);
       if (not is_empty(part)) std::ranges::move(feeds_of(entry, *next, part), std::back_inserter(own));
     }
@@ -131,14 +131,14 @@ void ReplicaRunner::feed_ahead(std::string_view name, BatchSource& batches) {
 
 void ReplicaRunner::deal_out(const plan::Entry& entry, const NamedViews& feeds) {
   const auto [samples, at_a_time] = samples_in(entry, feeds);
-  const int each = std::max(replicas_.shards_each(), 1), parts = replicas_.total() * each;
+  const int parts = replicas_.parts();
   if (batch_symbol_.empty() and samples / at_a_time > parts)
     throw Error(Code::kDataShape, fmt::format("the model takes {} samples at a time; {} are fed to {} replicas", at_a_time, samples, parts), {}, {"feed that many to each replica at most"});
   for (int local = 0; local < replicas_.local(); ++local) {
     Work& work = work_[static_cast<std::size_t>(local)];
     work.parts.clear();
     work.feeds.clear();
-    for (int i = 0; i < each; ++i) work.parts.push_back(replicas_.part_of(samples, at_a_time, local, i));
+    for (int i = 0; i < replicas_.parts_of(local); ++i) work.parts.push_back(replicas_.part_of(samples, at_a_time, local, i));
     for (const BatchPart& part : work.parts) work.feeds.push_back(feeds_of(entry, feeds, part));
   }
 }
@@ -204,7 +204,7 @@ void ReplicaRunner::run_replica(int local, const plan::Entry& entry) {
   Work& work = work_[static_cast<std::size_t>(local)];
   std::ranges::fill(work.sums, 0);
   const std::string exchanging = entry_for(plan::replica_entry(entry.name)), idle = entry_for(plan::idle_entry(entry.name));
-  const bool exchanges = session.has_entry(exchanging), in_shards = exchanges and replicas_.shards_each() > 0;
+  const bool exchanges = session.has_entry(exchanging), in_shards = exchanges and replicas_.in_shards();
   bool is_done = false;  // its exchange, and so its update
   for (std::size_t i = 0; i < work.parts.size(); ++i) {
     if (is_empty(work.parts[i])) continue;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/diag.h"
+#include "runtime/collective/tree_sum.h"
 #include "runtime/train/export_onnx.h"
 
 namespace hone {
@@ -25,22 +26,33 @@ bool rounds_sums(const plan::Plan& plan) {
   return false;
 }
 
-/// How many shards each replica has.
-int checked_shards(const plan::Plan& plan, int shards, int replicas) {
-  if (shards == 0) return 0;
+bool has_in_all(const plan::Plan& plan, const std::string& entry) {
+  return std::ranges::all_of(plan.programs, [&](const plan::Program& program) { return program.find(plan::kTrainStep) == nullptr or program.find(entry) != nullptr; });
+}
+
+/// A plan whose step exchanges nothing would train each replica for itself.
+void require_exchanges(const plan::Plan& plan, const ReplicaOptions& options, int replicas) {
+  if ((replicas == 1 and options.shards == 0 and not options.shard_optimizer) or has_in_all(plan, plan::replica_entry(plan::kTrainStep))) return;
+  throw Error(Code::kPlanEntry, "the plan has no step for several replicas or shards: a model that says itself how it is trained exchanges nothing", {},
+              {"train it on one device, or compile it with a recipe that has a loss and an optimizer"});
+}
+
+/// How many shards each of all replicas has; nothing if there are none, or each replica is one.
+std::vector<int> checked_shards(const plan::Plan& plan, int shards, int replicas) {
+  if (shards == 0) return {};
   const auto refuse = [&](std::string what, std::string way_out) { throw Error(Code::kUsage, fmt::format("{} shards and {} replicas: {}", shards, replicas, what), {}, {std::move(way_out)}); };
-  if (shards < replicas or shards % replicas != 0) refuse("every replica must have the same number of shards", fmt::format("take a multiple of {}", replicas));
-  const int each = shards / replicas;
-  if (replicas > 1 and not std::has_single_bit(static_cast<unsigned>(each)))
-    refuse(fmt::format("each would have {}, whose sum is no part of the sum of all of them", each), "a replica must have one, two, four, eight ... shards, unless it has them all");
-  for (const plan::Program& program : plan.programs)
-    if (program.find(plan::kTrainStep) != nullptr and program.find(plan::kShardStep) == nullptr)
-      throw Error(Code::kPlanEntry, "the plan has no step for a shard", {},
-                  {"batch normalization over all replicas (model.sync_batch_norm) cannot be cut into shards: compile it without, or leave --shards out"});
-  if (replicas > 1 and each > 1 and rounds_sums(plan))
+  const std::optional<std::vector<int>> each = cut_tree(shards, replicas);
+  if (not each)
+    refuse("replicas must have shards whose sums are parts of the sum of all of them", fmt::format("take {} shards, or another power of two from there on", std::bit_ceil(static_cast<unsigned>(replicas))));
+  if (not has_in_all(plan, plan::kShardStep)) {
+    if (shards == replicas) return {};
+    throw Error(Code::kPlanEntry, "the plan has no step for a shard", {},
+                {fmt::format("batch normalization over all replicas (model.sync_batch_norm) cannot be cut into shards: compile it without, take one shard for each replica (--shards {}), or leave --shards out", replicas)});
+  }
+  if (replicas > 1 and shards > replicas and rounds_sums(plan))
     refuse("with train.exchange_precision = \"bf16\" a replica's sum of several shards would be rounded on its way to the others, so bits would depend on the number of replicas",
            fmt::format("take one shard for each replica (--shards {}), or compile with train.exchange_precision = \"f32\"", replicas));
-  return each;
+  return *each;
 }
 
 /// How many replicas share the optimizer's work.
@@ -49,28 +61,28 @@ int checked_shares(const plan::Plan& plan, bool shared, int replicas) {
   if (replicas == 1)
     throw Error(Code::kUsage, "--shard-optimizer: there is one replica, which has nobody to share the optimizer's work with", {},
                 {"ask for several (--virtual 2, mpirun -n 2, ReplicaOptions::local), or leave it out"});
-  for (const plan::Program& program : plan.programs) {
-    const plan::Entry *alone = program.find(plan::kTrainStep), *step = program.find(plan::replica_entry(plan::kTrainStep));
-    if (alone == nullptr or program.find(plan::sharded_entry(plan::replica_entry(plan::kTrainStep))) != nullptr) continue;
-    throw Error(Code::kPlanEntry, "the plan has no step in which replicas share the optimizer's work", {},
-                {step == nullptr ? "a model that says itself how it is trained exchanges nothing: compile it with a recipe that has a loss and an optimizer, or leave --shard-optimizer out"
-                                 : "compile the model again with this version of Hone, or leave --shard-optimizer out"});
-  }
+  if (not has_in_all(plan, plan::sharded_entry(plan::replica_entry(plan::kTrainStep))))
+    throw Error(Code::kPlanEntry, "the plan has no step in which replicas share the optimizer's work", {}, {"compile the model again with this version of Hone, or leave --shard-optimizer out"});
   return replicas;
 }
 
 }  // namespace
 
-Replicas::Replicas(const plan::Plan& plan, ReplicaOptions replicas, SessionOptions options) : processes_(replicas.processes), threads_(std::max(replicas.local, 1)) {
+Replicas::Replicas(const plan::Plan& plan, ReplicaOptions replicas, SessionOptions options) : processes_(replicas.processes), threads_(std::max(replicas.local, 1)), local_(replicas.local) {
   if (replicas.local < 1 or replicas.shards < 0)
     throw Error(Code::kUsage, fmt::format("{} replicas and {} shards are asked for", replicas.local, replicas.shards), {}, {"one replica or more, and 0 shards or more"});
   if (replicas.local > 1 and processes() > 1) nested_ = std::make_unique<NestedCommunicators>(*processes_, replicas.local);
-  shards_each_ = checked_shards(plan, replicas.shards, replicas.local * processes());
-  optimizer_shares_ = checked_shares(plan, replicas.shard_optimizer, replicas.local * processes());
+  const int all = replicas.local * processes();
+  require_exchanges(plan, replicas, all);
+  const std::vector<int> shards = checked_shards(plan, replicas.shards, all);
+  in_shards_ = not shards.empty();
+  first_part_.assign(1, 0);
+  for (int i = 0; i < all; ++i) first_part_.push_back(first_part_.back() + (in_shards_ ? shards[static_cast<std::size_t>(i)] : 1));
+  optimizer_shares_ = checked_shares(plan, replicas.shard_optimizer, all);
   const int threads = options.threads;
   for (int i = 0; i < replicas.local; ++i) {
     options.communicator = communicator(i);
-    options.shards = shards_each_;
+    options.shards = in_shards_ ? parts_of(i) : 0;
     if (not replicas.devices.empty()) options.device = replicas.devices[static_cast<std::size_t>(i) * replicas.devices.size() / static_cast<std::size_t>(replicas.local)];
     options.shard_optimizer = optimizer_shares_ > 1;
     if (replicas.shards > 0) options.threads = std::max(1, threads / replicas.shards);
@@ -102,14 +114,14 @@ void Replicas::connect_devices() {
     if (failure) std::rethrow_exception(failure);
 }
 
-BatchPart Replicas::part_of(std::int64_t samples, std::int64_t at_a_time, int local, int shard) const {
-  const std::int64_t units = samples / at_a_time, each = std::max(shards_each_, 1), parts = total() * each, number = (first() + local) * each + shard;
-  const auto begin = [&](std::int64_t part) { return (units / parts * part + std::min(part, units % parts)) * at_a_time; };
+BatchPart Replicas::part_of(std::int64_t samples, std::int64_t at_a_time, int local, int part) const {
+  const std::int64_t units = samples / at_a_time, all = parts(), number = first_part_of(local) + part;
+  const auto begin = [&](std::int64_t at) { return (units / all * at + std::min(at, units % all)) * at_a_time; };
   return {.begin = begin(number), .end = begin(number + 1)};
 }
 
 BatchPart Replicas::part_here(std::int64_t samples, std::int64_t at_a_time) const {
-  return {.begin = part_of(samples, at_a_time, 0, 0).begin, .end = part_of(samples, at_a_time, local() - 1, std::max(shards_each_, 1) - 1).end};
+  return {.begin = part_of(samples, at_a_time, 0, 0).begin, .end = part_of(samples, at_a_time, local() - 1, parts_of(local() - 1) - 1).end};
 }
 
 Communicator* Replicas::communicator(int local) {

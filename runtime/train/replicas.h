@@ -21,7 +21,7 @@ struct ReplicaOptions {
   int local = 1;                       ///< in this process
   Communicator* processes = nullptr;   ///< between the processes, which all have as many replicas; outlives them. Null: there is one
   /// Gradients are formed as so many partial sums in a fixed tree (runtime/collective/tree_sum.h), so that the weights are the same bits for any number of replicas. Each
-  /// replica computes its shards one after the other. 0: each replica's gradients are one sum
+  /// replica computes its shards (cut_tree) one after the other. 0: each replica's gradients are one sum
   int shards = 0;
   /// Each replica updates its part of the weights and holds its part of the optimizer's states, of those that can be cut (plan::Persistent::in_parts). The weights are the same bits.
   bool shard_optimizer = false;
@@ -34,28 +34,32 @@ class Replicas {
   /// is to share the optimizer's work with nobody; kPlanEntry for a plan that cannot be trained so.
   Replicas(const plan::Plan& plan, ReplicaOptions replicas, SessionOptions options);
 
-  int local() const { return static_cast<int>(sessions_.size()); }
+  int local() const { return local_; }
   int total() const { return local() * processes(); }
   /// The number of the first one here, among all.
   int first() const { return process() * local(); }
   int processes() const { return processes_ == nullptr ? 1 : processes_->size(); }
   int process() const { return processes_ == nullptr ? 0 : processes_->rank(); }
-  /// Of each replica; 0 without shards.
-  int shards_each() const { return shards_each_; }
+  /// Are gradients formed in shards?
+  bool in_shards() const { return in_shards_; }
+  /// Of a batch, for all replicas: the shards, or without those the replicas.
+  int parts() const { return first_part_.back(); }
+  /// How many of them a local replica computes.
+  int parts_of(int local) const { return first_part_of(local + 1) - first_part_of(local); }
   /// How many share the optimizer's work; 1: each does all of it.
   int optimizer_shares() const { return optimizer_shares_; }
   /// A batch's samples go to the shards of all replicas (without shards: to the replicas) in their order, `at_a_time` together, as equally many to each as can be, the first ones getting one more.
-  /// Those of shard `shard` of a local replica.
-  BatchPart part_of(std::int64_t samples, std::int64_t at_a_time, int local, int shard) const;
+  /// Those of part `part` of a local replica.
+  BatchPart part_of(std::int64_t samples, std::int64_t at_a_time, int local, int part) const;
   /// Those of all replicas of this process.
   BatchPart part_here(std::int64_t samples, std::int64_t at_a_time) const;
   /// They compute as one alone does: nothing is exchanged.
-  bool is_alone() const { return total() == 1 and shards_each_ == 0; }
+  bool is_alone() const { return total() == 1 and not in_shards_; }
 
   Session& session(int local = 0) { return sessions_[static_cast<std::size_t>(local)]; }
   const Session& session(int local = 0) const { return sessions_[static_cast<std::size_t>(local)]; }
   /// Between processes; null where there is one.
-  Communicator* between_processes() { return processes_; }
+  Communicator* between_processes() const { return processes_; }
   /// A local replica fails: nobody waits for it.
   void fail(int local, const char* why) noexcept;
   /// When all local replicas have come back from steps that failed: they may try again, unless there are several processes. Their weights may differ.
@@ -69,6 +73,7 @@ class Replicas {
   void gather_states(bool here, std::string_view ending = "");
 
  private:
+  int first_part_of(int local) const { return first_part_[static_cast<std::size_t>(first() + local)]; }
   Communicator* communicator(int local);
   void connect_devices();
   void share_states();
@@ -78,7 +83,10 @@ class Replicas {
   Communicator* processes_;
   ThreadCommunicators threads_;                   // where there is one process
   std::unique_ptr<NestedCommunicators> nested_;  // where several have several replicas each
-  int shards_each_ = 0, optimizer_shares_ = 1;
+  int local_;
+  bool in_shards_ = false;
+  std::vector<int> first_part_;  // of each of all replicas, and behind the last one
+  int optimizer_shares_ = 1;
   std::vector<Session> sessions_;
 };
 

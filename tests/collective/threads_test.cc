@@ -111,6 +111,50 @@ TEST(ShardSums, OfSeveralBatchesDoNotDependOnHowShardsAreSpread) {
   EXPECT_NEAR(want[7], exact, 1e-5 * exact);
 }
 
+TEST(TreeSum, IsCutForAnyNumberOfDevices) {
+  using Shares = std::vector<int>;
+  EXPECT_EQ(cut_tree(8, 1), Shares({8}));
+  EXPECT_EQ(cut_tree(8, 3), Shares({2, 2, 4}));
+  EXPECT_EQ(cut_tree(8, 4), Shares({2, 2, 2, 2}));
+  EXPECT_EQ(cut_tree(12, 3), Shares({4, 4, 4}));
+  EXPECT_EQ(cut_tree(12, 6), Shares({2, 2, 2, 2, 2, 2}));
+  EXPECT_EQ(cut_tree(6, 2), Shares({4, 2}));
+  EXPECT_EQ(cut_tree(9, 6), std::nullopt);
+  EXPECT_EQ(cut_tree(4, 5), std::nullopt);
+  EXPECT_EQ(cut_tree(4, 0), std::nullopt);
+  for (int parts = 1; parts <= 64; ++parts) EXPECT_TRUE(cut_tree(64, parts)) << parts;
+}
+
+/// Devices that have unequal numbers of terms, as the tree is cut.
+TEST(TreeSum, OfUnequalSharesIsThatOfAllTerms) {
+  constexpr std::size_t kElements = 300;
+  for (int count = 1; count <= 17; ++count) {
+    std::vector<std::vector<float>> terms(static_cast<std::size_t>(count), std::vector<float>(kElements));
+    for (std::size_t t = 0; t < terms.size(); ++t)
+      for (std::size_t i = 0; i < kElements; ++i) terms[t][i] = static_cast<float>((t * 7919 + i * 104'729) % 9973) * (t % 3 == 0 ? 1e-4f : 10.f);
+    const auto sum_of = [](std::span<const std::vector<float>> each) {
+      std::vector<const void*> pointers;
+      for (const std::vector<float>& term : each) pointers.push_back(term.data());
+      std::vector<float> result(kElements);
+      void* const to = result.data();
+      sum_in_tree(DType::kF32, pointers, {0, kElements}, {&to, 1});
+      return result;
+    };
+    for (int devices = 1; devices <= count; ++devices) {
+      const std::optional<std::vector<int>> shares = cut_tree(count, devices);
+      if (not shares) continue;
+      std::vector<std::vector<float>> sums;
+      std::size_t first = 0;
+      for (const int share : *shares) {
+        sums.push_back(sum_of(std::span(terms).subspan(first, static_cast<std::size_t>(share))));
+        first += static_cast<std::size_t>(share);
+      }
+      EXPECT_EQ(first, terms.size());
+      EXPECT_EQ(sum_of(sums), sum_of(terms)) << count << " terms on " << devices << " devices";
+    }
+  }
+}
+
 /// Terms that come one after the other on some devices, and are then summed over those, are summed as if each had a device of its own.
 TEST(TreeSum, DoesNotDependOnHowTermsAreSpread) {
   constexpr std::size_t kElements = 1500;

@@ -23,13 +23,20 @@ TEST_P(SplitRun, TrainsAsItsFramework) {
 
 const Split kSplits[] = {{"keras_fashion_mlp", 2},
                          {"keras_fashion_mlp", 3},
+                         {"keras_fashion_mlp", 4},
                          {"keras_fashion_mlp", 8},
                          {"keras_reuters_cnn", 2},
+                         {"keras_reuters_cnn", 3},
                          {"keras_reuters_cnn", 4},
+                         {"keras_reuters_cnn", 8},
                          {"torch_gpt_tiny", 2},
+                         {"torch_gpt_tiny", 3},
+                         {"torch_gpt_tiny", 4},
                          {"torch_gpt_tiny", 8},
                          {"torch_resnet_tiny", 2, true},
-                         {"torch_resnet_tiny", 4, true}};
+                         {"torch_resnet_tiny", 3, true},
+                         {"torch_resnet_tiny", 4, true},
+                         {"torch_resnet_tiny", 8, true}};
 INSTANTIATE_TEST_SUITE_P(, SplitRun, testing::ValuesIn(kSplits),
                          [](const auto& info) { return info.param.model + "_on_" + std::to_string(info.param.replicas); });
 
@@ -39,7 +46,7 @@ TEST_P(ShardedRun, GivesTheSameBitsForAnyNumberOfReplicas) {
   if (not is_recorded(GetParam())) GTEST_SKIP() << kNotRecorded;
   const auto trained = [&](int replicas) { return trained_weights(GetParam(), {.threads = 1, .replicas = {.local = replicas, .shards = 8}}); };
   const auto alone = trained(1);
-  for (const int replicas : {2, 4, 8}) EXPECT_EQ(trained(replicas), alone) << replicas << " replicas";
+  for (const int replicas : {2, 3, 4, 8}) EXPECT_EQ(trained(replicas), alone) << replicas << " replicas";
 }
 
 INSTANTIATE_TEST_SUITE_P(, ShardedRun, testing::Values("keras_fashion_mlp", "keras_reuters_cnn", "torch_resnet_tiny", "torch_gpt_tiny"), [](const auto& info) { return info.param; });

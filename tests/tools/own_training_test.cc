@@ -13,6 +13,7 @@
 namespace hone::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
@@ -120,6 +121,17 @@ TEST_F(OwnTraining, MayBeLeftAside) {
   run("hone-compile m.onnx --no-training-info -o m.hone");
   const ToolRun refused = run_tool(folder_.path(), "hone-run train m.hone --train x=x.npy,y=t.npy");
   EXPECT_EQ(refused.exit, 10);
+}
+
+/// Nothing would be exchanged.
+TEST_F(OwnTraining, IsForOneDevice) {
+  write(trained_by_descent());
+  run("hone-compile m.onnx -o m.hone");
+  for (const char* flags : {" --virtual 2", " --shards 2", " --virtual 2 --shard-optimizer"}) {
+    const ToolRun refused = run_tool(folder_.path(), std::string("hone-run train m.hone --train x=x.npy,y=t.npy") + flags);
+    EXPECT_EQ(refused.exit, 10) << flags;
+    EXPECT_THAT(refused.err, AllOf(HasSubstr("a model that says itself how it is trained exchanges nothing"), HasSubstr("train it on one device"))) << flags;
+  }
 }
 
 TEST_F(OwnTraining, CheckReportsIt) {

@@ -54,10 +54,23 @@ TEST(Replicas, SayHowBatchesAreSplit) {
 TEST(Replicas, InShardsGiveTheSameBits) {
   const TempFolder folder;
   write_conv_plan(folder);
-  for (const int replicas : {1, 2, 4})
+  for (const int replicas : {1, 2, 3, 4})
     run_well(folder.path(), fmt::format("hone-run train conv.hone --train x=x.npy,y=y.npy --epochs 3 --quiet --batch 12 --global-batch --virtual {0} --shards 4 --out {0}.onnx", replicas));
-  EXPECT_EQ(folder.read("1.onnx"), folder.read("2.onnx"));
-  EXPECT_EQ(folder.read("1.onnx"), folder.read("4.onnx"));
+  for (const char* name : {"2.onnx", "3.onnx", "4.onnx"}) EXPECT_EQ(folder.read("1.onnx"), folder.read(name)) << name;
+}
+
+/// Statistics of all replicas cannot be cut into shards: each replica is one.
+TEST(Replicas, WithStatisticsOfAllAreTheShards) {
+  const TempFolder folder;
+  write_conv_net(folder);
+  run_well(folder.path(), "hone-compile conv.onnx -r train.toml --set model.sync_batch_norm=true -o conv.hone");
+  const auto train = [](const char* flags) { return std::string("hone-run train conv.hone --train x=x.npy,y=y.npy --epochs 2 --quiet --batch 12 --global-batch --threads 1 --virtual 2") + flags; };
+  run_well(folder.path(), train(" --out plain.onnx"));
+  run_well(folder.path(), train(" --shards 2 --out shards.onnx"));
+  EXPECT_EQ(folder.read("plain.onnx"), folder.read("shards.onnx"));
+  const ToolRun refused = run_tool(folder.path(), train(" --shards 4"));
+  EXPECT_EQ(refused.exit, 10);
+  EXPECT_THAT(refused.err, testing::AllOf(HasSubstr("model.sync_batch_norm"), HasSubstr("--shards 2")));
 }
 
 /// Gradients of two batches make an update, with dropout; batches of 5 and 2 leave shards without samples.
