@@ -249,7 +249,7 @@ Tool make_tool(Arguments& a) {
                           {"--collective-timeout", "T", "how long replicas in other processes are waited for: 60s, 500ms", &a.collective_timeout},
                           {"--memory-limit", "BYTES", "what each replica may take, 4GiB for example: a batch that does not fit is refused before the start", &a.memory_limit},
                           {"--memory-growth", "", "take a device's memory when it is needed: a batch is not refused before the start", &a.memory_growth},
-                          {"--check-every", "K", "compare the weights of all processes every so many steps, before each save and before the trained model is written; 0: only at the start", &a.check_every},
+                          {"--check-every", "K", "compare the weights of all replicas every so many steps, before each save and before the trained model is written; 0: only at the start", &a.check_every},
                           {"--trace", "FILE.json", "when each thread ran what in the last steps, for ui.perfetto.dev", &a.trace},
                           {"--dry-run", "", "one step, one evaluation, one save, one resume, then stop; nothing is left", &a.dry_run},
                           {"--verbose", "", "list every weight before the start", &a.verbose}};

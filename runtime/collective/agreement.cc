@@ -4,37 +4,68 @@
 
 #include <algorithm>
 #include <map>
-#include <vector>
 
 #include "base/check.h"
 #include "base/text.h"
 
 namespace hone {
 
+namespace {
+
+/// Which have another hash than most; of two, the second.
+std::vector<std::string> others_than_most(std::span<const std::uint64_t> hashes) {
+  std::map<std::uint64_t, std::size_t> votes;
+  for (const std::uint64_t hash : hashes) ++votes[hash];
+  std::uint64_t right = hashes.front();
+  for (const auto& [hash, number] : votes)
+    if (number > votes[right]) right = hash;
+  std::vector<std::string> others;
+  for (std::size_t i = 0; i < hashes.size(); ++i)
+    if (hashes[i] != right) others.push_back(std::to_string(i));
+  return others;
+}
+
+/// "rank 1 of 4 has another plan".
+std::string who_has(std::string_view who, const std::vector<std::string>& others, std::size_t all, std::string_view what) {
+  const bool one = others.size() == 1;
+  return fmt::format("{}{} {} of {} {} {}", who, one ? "" : "s", join(others, ", "), all, one ? "has" : "have", what);
+}
+
+}  // namespace
+
 void require_same(Communicator& all, std::span<const std::pair<std::string, std::uint64_t>> hashes) {
   HONE_CHECK(hashes.size() <= 8, "more hashes at a time than all_gather deals out one by one");
   const std::size_t size = static_cast<std::size_t>(all.size()), count = hashes.size();
-  std::vector<std::int64_t> gathered(size * count);
-  for (std::size_t i = 0; i < count; ++i) gathered[static_cast<std::size_t>(all.rank()) * count + i] = static_cast<std::int64_t>(hashes[i].second);
+  std::vector<std::uint64_t> gathered(size * count), of_ranks(size);
+  for (std::size_t i = 0; i < count; ++i) gathered[static_cast<std::size_t>(all.rank()) * count + i] = hashes[i].second;
   const ExchangedTensor tensor = {DType::kI64, static_cast<std::int64_t>(gathered.size()), gathered.data()};
   all.all_gather({&tensor, 1});
   for (std::size_t i = 0; i < count; ++i) {
-    std::map<std::int64_t, std::size_t> votes;
-    for (std::size_t rank = 0; rank < size; ++rank) ++votes[gathered[rank * count + i]];
-    if (votes.size() == 1) continue;
-    std::int64_t right = gathered[i];
-    for (const auto& [hash, number] : votes)
-      if (number > votes[right]) right = hash;
-    std::vector<std::string> others;
-    for (std::size_t rank = 0; rank < size; ++rank)
-      if (gathered[rank * count + i] != right) others.push_back(std::to_string(rank));
+    for (std::size_t rank = 0; rank < size; ++rank) of_ranks[rank] = gathered[rank * count + i];
+    const std::vector<std::string> others = others_than_most(of_ranks);
+    if (others.empty()) continue;
     try {  // who has failed says so, which overtakes what it sent before: so none fails until all have the hashes
       all.barrier();
     } catch (const Error&) {  // another has gone on from it and failed: it had them all, and so has this one
     }
-    throw Error(Code::kPeer, fmt::format("rank{} {} of {} {} {}", others.size() == 1 ? "" : "s", join(others, ", "), size, others.size() == 1 ? "has" : "have", hashes[i].first), {},
+    throw Error(Code::kPeer, who_has("rank", others, size, hashes[i].first), {},
                 {"all processes must train the same plan with the same recipe on the same data, and so have the same weights", "a run folder's checkpoints are sound: start again with --resume"});
   }
+}
+
+void require_same_here(std::span<const std::uint64_t> hashes, std::string_view what) {
+  const std::vector<std::string> others = others_than_most(hashes);
+  if (others.empty()) return;
+  throw Error(Code::kPeer, who_has("replica", others, hashes.size(), fmt::format("{} in this process", what)), {},
+              {"memory that was written from elsewhere, or that is faulty: all replicas make the same updates", "a run folder's checkpoints are sound: start again with --resume"});
+}
+
+std::vector<std::uint64_t> numbers_of_all(Communicator& all, std::uint64_t own) {
+  std::vector<std::uint64_t> numbers(static_cast<std::size_t>(all.size()));
+  numbers[static_cast<std::size_t>(all.rank())] = own;
+  const ExchangedTensor tensor = {DType::kI64, static_cast<std::int64_t>(numbers.size()), numbers.data()};
+  all.all_gather({&tensor, 1});
+  return numbers;
 }
 
 std::string text_of_first(Communicator& all, std::string text) {

@@ -238,7 +238,7 @@ void ReplicaRunner::save(const KeepState& keep, Kept what) {
   do_in_step(step_, [&] {
     share();
     GatheredStates gathered(replicas_, what, static_cast<bool>(keep));
-    const bool compares = compare_every_ > 0 and replicas_.processes() > 1;
+    const bool compares = compare_every_ > 0 and replicas_.total() > 1;
     Hashes hashes;
     bool is_confirmed = false;
     const auto confirm = [&] {
@@ -268,15 +268,23 @@ void ReplicaRunner::do_in_step(std::int64_t step, Job job) {
 }
 
 void ReplicaRunner::compare_weights(const Hashes& kept) {
-  if (replicas_.processes() == 1) return;
+  std::vector<std::uint64_t> hashes;
+  for (int local = 0; local < replicas_.local(); ++local) hashes.push_back(hash_of_weights(local, local == 0 ? kept : Hashes{}));
+  constexpr const char* kWhat = "other weights";
+  require_same_here(hashes, kWhat);
+  if (replicas_.processes() > 1) require_same(*replicas_.between_processes(), std::array{std::pair<std::string, std::uint64_t>(kWhat, hashes.front())});
+}
+
+std::uint64_t ReplicaRunner::hash_of_weights(int local, const Hashes& kept) {
+  Session& session = replicas_.session(local);
   std::uint64_t hash = 0;
-  for (const plan::Persistent& persistent : replicas_.session().program().persistents) {
-    if (persistent.role == plan::Persistent::Role::kConstant or replicas_.session().holds_part(persistent.name)) continue;
+  for (const plan::Persistent& persistent : session.program().persistents) {
+    if (persistent.role == plan::Persistent::Role::kConstant or session.holds_part(persistent.name)) continue;
     const auto read = kept.find(persistent.name);
-    const std::uint64_t own = read != kept.end() ? read->second : hash_of(replicas_.session().read(persistent.name).bytes());
+    const std::uint64_t own = read != kept.end() ? read->second : hash_of(session.read(persistent.name).bytes());
     hash = hash_of(std::as_bytes(std::span(&own, 1)), hash);
   }
-  require_same(*replicas_.between_processes(), std::array{std::pair<std::string, std::uint64_t>("other weights", hash)});
+  return hash;
 }
 
 void ReplicaRunner::run_step(const plan::Entry& entry, const NamedViews& feeds) {

@@ -27,7 +27,7 @@ class ReplicaRunner : public StepRunner {
   void share_weights() { weights_are_shared_ = false; }
   /// Updates before those that are made here, for what is said of errors.
   void set_step(std::int64_t step) { step_ = step; }
-  /// Between processes, before the first step, before each save counts and every so many updates: all must have the same weights and states, else kPeer. 0: only before the first step.
+  /// Before the first step, before each save counts and every so many updates: all replicas must have the same weights and states, else kPeer. 0: only before the first step.
   void compare_every(std::int64_t steps) { compare_every_ = steps; }
   /// Why training should end.
   struct Wishes {
@@ -72,6 +72,7 @@ class ReplicaRunner : public StepRunner {
   /// By name, of what has been read to be kept.
   using Hashes = std::map<std::string, std::uint64_t>;
   void compare_weights(const Hashes& kept = {});
+  std::uint64_t hash_of_weights(int local, const Hashes& kept);
   std::string entry_for(const std::string& replica_entry) const;
   void list_sums(const plan::Entry& entry);
   void add_up();

@@ -42,12 +42,11 @@ void check_options(const FitOptions& options) {
   check(options.check_every, 0, "check_every");
 }
 
-/// While it lives, several processes compare their weights, and stop together. Null: there is one.
+/// While it lives, several processes stop together. Null: there is one.
 class Agreement {
  public:
   Agreement(ReplicaRunner* processes, const FitOptions& asked, const Recipe& recipe, TrainOptions& options) : processes_(processes) {
     if (processes == nullptr) return;
-    processes->compare_every(asked.check_every);
     processes->ask(asked.stop_requested, recipe.train.max_seconds);
     options.stop_requested = [processes] { return processes->agreed().stop; };
     options.out_of_time = [processes] { return processes->agreed().out_of_time; };
@@ -141,7 +140,10 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
                       .on_epoch = options.on_epoch};
   const bool has_peers = replicas_.processes() > 1;
   if (has_peers) from = state_of_first(*replicas_.between_processes(), from);
-  if (together_) together_->set_step(from ? from->step : 0);
+  if (together_) {
+    together_->set_step(from ? from->step : 0);
+    together_->compare_every(options.check_every);
+  }
   const Agreement agreement(has_peers ? &*together_ : nullptr, options, recipe, how);
   const TrainResult result = TrainingLoop(runner(), entries, recipe, source, valid ? &*valid : nullptr, how, progress, from).run();
   if (has_peers) together_->save({}, StepRunner::Kept::kModel);

@@ -30,7 +30,7 @@ struct FitOptions {
   bool resume = false;                 ///< go on from the newest sound checkpoint in run_dir, if there is one
   std::int64_t save_steps = 0, keep = 3;
   bool keep_best = false;
-  std::int64_t check_every = 100;  ///< several processes compare their weights every so many steps, before each save, and at the end; 0: only at the start
+  std::int64_t check_every = 100;  ///< replicas compare their weights every so many steps, before each save, and at the end; 0: only at the start
   bool quiet = false;  ///< no progress on standard error
   std::function<bool()> stop_requested = [] { return false; };
   std::function<void(const StepRecord&)> on_step;

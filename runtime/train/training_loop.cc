@@ -334,9 +334,10 @@ void TrainingLoop::restore_best() {
       if (options_.checkpoints != nullptr) best_weights_ = options_.checkpoints->weights(state_.best_step);
     } catch (const Error& error) {
       result_.not_restored = without_best(*state_.best, error.diags().front().message);
-      return;
+      best_weights_.clear();
     }
-    runner_.set_weights(best_weights_);
+    runner_.set_weights(best_weights_);  // nothing in a process that could not read them: it is the first one, whose weights all get, and the others have theirs from memory
+    if (result_.not_restored) return;
   }
   result_.restored_epoch = state_.best->epoch;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "runtime/collective/thread_communicators.h"
+#include "runtime/train/replica_runner.h"
 #include "tests/api/training_run.h"
 #include "tests/support/temp_folder.h"
 
@@ -52,6 +54,14 @@ double loss_of(const NamedNumbers& numbers) {
     if (name == "loss") return value;
   ADD_FAILURE() << "no loss";
   return 0;
+}
+
+/// Nothing is ever better than the first epoch by as much as this.
+void stop_early(Trainer& trainer, std::int64_t patience, bool restore_best) {
+  trainer.recipe().train.early_stopping_monitor = "loss";
+  trainer.recipe().train.early_stopping_min_delta = 100;
+  trainer.recipe().train.early_stopping_patience = patience;
+  trainer.recipe().train.early_stopping_restore_best = restore_best;
 }
 
 TEST(Trainer, ReplicasThatShareTheOptimizersWorkHoldTheirPartOfIt) {
@@ -145,6 +155,42 @@ TEST(Trainer, ProcessesNameOneThatHasOtherWeights) {
   EXPECT_THAT(folder.names(), ::testing::IsEmpty());
 }
 
+/// Replicas of one process are compared, too.
+TEST(Trainer, AReplicaThatHasOtherWeightsIsNamed) {
+  const plan::Plan& plan = plan_with_dropout();
+  Replicas replicas(plan, {.local = 4}, one_thread());
+  ReplicaRunner runner(replicas, plan.batch_symbol);
+  runner.compare_every(3);
+  runner.save({});
+  const std::string& name = replicas.session().program().persistents.front().name;
+  const Tensor before = replicas.session(2).read(name);
+  replicas.session(2).write(name, Tensor::zeros(before.dtype(), before.shape()));
+  try {
+    runner.save([](const StateReader& reader) { reader.confirm(); });
+    FAIL() << "nothing was said";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diags().front().code, Code::kPeer);
+    EXPECT_THAT(error.what(), HasSubstr("replica 2 of 4 has other weights in this process"));
+  }
+  replicas.session(2).write(name, before);
+  runner.save([](const StateReader& reader) { reader.confirm(); });
+}
+
+/// The first process's checkpoint of the best epoch is gone; the other one has that in memory.
+TEST(Trainer, ProcessesKeepTheirLastWeightsWhereTheBestAreGone) {
+  const test::TempFolder folder;
+  const TwoPrograms programs([&](Trainer& trainer, int process) {
+    stop_early(trainer, 2, true);
+    const auto remove = [&](const EpochRecord&) {
+      for (const std::filesystem::path checkpoint : {folder / "run/checkpoint-000005", folder / "run/checkpoint-000010"})
+        if (process == 0) std::filesystem::remove_all(checkpoint);
+    };
+    trainer.fit(shuffled(), {.run_dir = folder / "run", .quiet = true, .on_epoch = remove});
+  });
+  EXPECT_THAT(programs.said[0], HasSubstr("the best one"));
+  EXPECT_EQ(programs.said[1], "");
+}
+
 /// One replica finds a class that is none, in the second batch; the other one waits for it in vain.
 TEST(Trainer, ReplicasGoOnAfterAnError) {
   for (const std::int64_t group : {1, 2}) {
@@ -213,15 +259,6 @@ TEST(Trainer, GoesOnInTheMiddleOfAnEpoch) {
   EXPECT_EQ(rest.earlier_steps, 7);
   EXPECT_EQ(weights(second), weights(whole));
 }
-
-/// Nothing is ever better than the first epoch by as much as this.
-void stop_early(Trainer& trainer, std::int64_t patience, bool restore_best) {
-  trainer.recipe().train.early_stopping_monitor = "loss";
-  trainer.recipe().train.early_stopping_min_delta = 100;
-  trainer.recipe().train.early_stopping_patience = patience;
-  trainer.recipe().train.early_stopping_restore_best = restore_best;
-}
-
 TEST(Trainer, ARunThatStoppedEarlyStaysStopped) {
   const test::TempFolder folder;
   std::map<std::string, std::vector<double>> stopped;
