@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <string>
 
 #include "base/alignment.h"
 #include "base/diag.h"
+#include "base/hash.h"
 #include "base/huge_pages.h"
 #include "base/text.h"
 
@@ -43,6 +45,15 @@ std::uint64_t available_memory_bytes() {
   while (file >> word)
     if (word == "MemAvailable:" and file >> kilobytes) return std::min(kilobytes * 1024, host_memory_bytes());
   return host_memory_bytes();
+}
+
+std::uint64_t machine_number() {
+  std::string name;
+  if (std::ifstream file("/proc/sys/kernel/random/boot_id"); not std::getline(file, name)) {
+    name.resize(256);
+    (void)gethostname(name.data(), name.size());
+  }
+  return hash_of(name);
 }
 
 HostMemory::HostMemory(std::size_t bytes, std::string_view what) : bytes_(bytes) {

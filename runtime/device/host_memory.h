@@ -12,6 +12,8 @@ namespace hone {
 std::uint64_t host_memory_bytes();
 /// Bytes of it that nobody uses at the moment, as the system tells.
 std::uint64_t available_memory_bytes();
+/// The same number in all processes that share this machine's memory, and hardly another machine's.
+std::uint64_t machine_number();
 
 /// Owns a block of memory. Contents are undefined at first.
 class HostMemory {

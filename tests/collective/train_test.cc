@@ -35,6 +35,13 @@ class TrainedByRanks : public testing::Test {
   std::optional<TrainedModel> model_;
 };
 
+/// A launcher of another MPI: each process would be alone, and all would write the same files.
+TEST_F(TrainedByRanks, ThatMpiDoesNotConnectDoNotTrain) {
+  const ToolRun run = run_tool(folder().path(), "PMI_RANK=1 PMI_SIZE=4 " + TrainedModel::command("alone", "--quiet --epochs 1"));
+  EXPECT_EQ(run.exit, 2);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("the launcher started 4 processes, and MPI connects 1 of them"), HasSubstr("mpirun")));
+}
+
 constexpr const char* kInShards = "--quiet --epochs 3 --shards 4";
 
 TEST_F(TrainedByRanks, InShardsIsTheSameBitsAsInOneProcess) {

@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "runtime/collective/agreement.h"
 #include "runtime/device/drivers.h"
 #include "runtime/device/host_memory.h"
 #include "runtime/library/arena.h"
@@ -59,6 +60,12 @@ void set_budget_on_device(MemoryBudget& budget, const Job& job, const Arguments&
                                : fmt::format("{} for each of {} replicas on their device", human_bytes(static_cast<std::uint64_t>(budget.bytes)), sharing);
 }
 
+/// Of all processes, those whose replicas take the memory of this machine, too.
+std::int64_t processes_here(const Job& job) {
+  Communicator* all = job.replicas.between_processes();
+  return all == nullptr ? 1 : std::ranges::count(numbers_of_all(*all, machine_number()), machine_number());
+}
+
 /// What each replica may take: --memory-limit, or its share of its device's memory, or of most of what the machine has left.
 MemoryBudget budget_for(const Job& job, const Arguments& arguments) {
   MemoryBudget budget{.bytes = 0, .calls = calls_of(job, arguments), .source = fmt::format("{} {}", kMemoryLimit, arguments.memory_limit)};
@@ -69,7 +76,7 @@ MemoryBudget budget_for(const Job& job, const Arguments& arguments) {
   }
   if (arguments.memory_limit.empty()) {
     constexpr double kOfWhatIsLeft = 0.8;  // data, code and other programs want some, too
-    budget.bytes = static_cast<std::int64_t>(static_cast<double>(available_memory_bytes()) * kOfWhatIsLeft) / replicas_here(arguments);
+    budget.bytes = static_cast<std::int64_t>(static_cast<double>(available_memory_bytes()) * kOfWhatIsLeft) / (processes_here(job) * job.replicas.local());
     budget.source = fmt::format("{} for each replica, of what the machine has left", human_bytes(static_cast<std::uint64_t>(budget.bytes)));
     return budget;
   }
@@ -163,7 +170,9 @@ void settle_batch(Recipe& recipe, const Job& job, const Arguments& arguments, st
   if (not choose) return require_fits(program, job.plan.batch_symbol, budget, of_each);
   if (arguments.pre_batched or arguments.global_batch)
     throw Error(Code::kUsage, "--batch auto is the batch of each replica, of samples that come one by one", {}, {"leave --pre-batched and --global-batch out"});
-  recipe.data.batch_size = largest_batch(program, job.plan.batch_symbol, budget, most);
+  recipe.data.batch_size = largest_batch(program, job.plan.batch_symbol, budget, std::max<std::int64_t>(most / replicas, 1));
+  if (Communicator* all = job.replicas.between_processes())  // each has seen what was left at another moment, or on another machine
+    recipe.data.batch_size = static_cast<std::int64_t>(std::ranges::min(numbers_of_all(*all, static_cast<std::uint64_t>(recipe.data.batch_size))));
 }
 
 Recipe recipe_for(const plan::Plan& plan, const Arguments& arguments, BatchFlag flag) {

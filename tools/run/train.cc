@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "runtime/collective/agreement.h"
 #include "runtime/collective/mpi_communicator.h"
+#include "runtime/collective/mpi_launch.h"
 #include "runtime/data/batches.h"
 #include "runtime/train/adapter_files.h"
 #include "runtime/train/json_line.h"
@@ -222,11 +223,23 @@ std::uint64_t hash_of_data(const BoundArrays& data) {
 }
 
 /// All processes of a run must have the same before the first step: they exchange nothing but gradients.
-void require_same_job(Communicator& processes, const Job& job, const Arguments& arguments, const Recipe& recipe, const BoundArrays& data, std::int64_t batch) {
-  const std::string how = fmt::format("{} {} {} {} {} {} {} {} {} {} {}", job.replicas.local(), batch, arguments.no_shuffle, arguments.pre_batched, arguments.steps, arguments.limit, arguments.shards, arguments.check_every, arguments.save_steps, arguments.log_grad_norms, arguments.shard_optimizer);
-  const MappedFile plan(arguments.plan);
-  require_same(processes, std::array<std::pair<std::string, std::uint64_t>, 4>{
-                              std::pair("another plan", hash_of(plan.bytes())), {"another recipe", hash_of(to_json(recipe))}, {"other data", hash_of_data(data)}, {"another command line", hash_of(how)}});
+void require_same_job(Communicator& processes, const Job& job, const Arguments& a, const Recipe& recipe, const BoundArrays& data, const std::optional<BoundArrays>& valid, std::int64_t batch) {
+  const std::string how = fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {}", job.replicas.local(), batch, a.no_shuffle, a.pre_batched, a.steps, a.limit, a.shards, a.check_every, a.save_steps, a.log_every,
+                                      a.log_grad_norms, a.log_histograms, a.dry_run, a.shard_optimizer);
+  const MappedFile plan(a.plan);
+  require_same(processes, std::array<std::pair<std::string, std::uint64_t>, 5>{std::pair("another plan", hash_of(plan.bytes())),
+                                                                               {"another recipe", hash_of(to_json(recipe))},
+                                                                               {"other data", hash_of_data(data)},
+                                                                               {"other data to validate on", valid ? hash_of_data(*valid) : 0},
+                                                                               {"another command line", hash_of(how)}});
+}
+
+/// Each process of a launcher that MPI does not know would train alone, and all write the same files.
+void require_all_connected(const Communicator& processes) {
+  const std::optional<LaunchedRank> launched = launched_rank();
+  if (not launched or launched->size == processes.size()) return;
+  throw Error(Code::kUsage, fmt::format("the launcher started {} processes, and MPI connects {} of them", launched->size, processes.size()), {},
+              {"start them with the mpirun of the MPI that Hone was built with, or with srun --mpi=pmix"});
 }
 
 void say_replicas(Progress& progress, const Job& job, const Arguments& arguments, std::int64_t batch) {
@@ -266,7 +279,7 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   std::optional<BoundArrays> valid;
   if (not valid_sources.empty()) valid = open_data(job, recipe, *entries.evaluate, "--valid", valid_sources, arguments.pre_batched);
   const std::int64_t batch = global_batch(job, recipe, arguments, data.fixed_batch());
-  if (processes != nullptr) require_same_job(*processes, job, arguments, recipe, data, batch);
+  if (processes != nullptr) require_same_job(*processes, job, arguments, recipe, data, valid, batch);
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_replicas(progress, job, arguments, batch);
   progress.set_batch_size(arguments.pre_batched ? 0 : batch * (entries.accumulate == nullptr ? 1 : recipe.train.gradient_accumulation_steps));
@@ -336,6 +349,7 @@ int train(const Arguments& arguments) {
   check_flags(arguments);
   if (not started_by_mpi()) return train_here(arguments, nullptr);
   const auto processes = connect_with_mpi({.timeout = timeout_of(arguments.collective_timeout), .version = HONE_VERSION});
+  require_all_connected(*processes);
   if (processes->size() == 1) return train_here(arguments, nullptr);
   try {
     const int exit_code = train_here(processes->rank() == 0 ? arguments : of_other_process(arguments), processes.get());
