@@ -162,13 +162,14 @@ int bench_plan(const Arguments& arguments) {
   else times = job.session.step_times(measured);
   const int threads = job.session.threads();
   const std::optional<MachinePeak> peak = arguments.roofline ? std::optional(measure_peak(threads)) : std::nullopt;
+  const Network network = {.bytes_per_second = arguments.network * 1e9, .latency = arguments.latency * 1e-6};
   const double per_second = static_cast<double>(result.batch) / result.median;
   if (not arguments.json) {
     print_data(fmt::format("{} steps of {} samples: median {}, p10 {}, p90 {}; {:.0f} samples/s; first step {}, done {} after the start; loss {:.5g} to {:.5g}\n",
                            result.steps, result.batch, human_duration(result.median), human_duration(result.p10), human_duration(result.p90), per_second,
                            human_duration(result.first_step), human_duration(result.process_to_first_step), result.first_loss, result.final_loss) +
                (arguments.breakdown ? breakdown_text(times, result) : "") + (peak ? roofline_text(times, result, *peak, threads) : "") +
-               (simulated.empty() ? "" : scaling_text(timeline_of(entry, times), simulated, {.bytes_per_second = arguments.network * 1e9, .latency = arguments.latency * 1e-6})));
+               (simulated.empty() ? "" : scaling_text(timeline_of(entry, times), simulated, network)));
     return 0;
   }
   JsonLine line;
@@ -185,6 +186,7 @@ int bench_plan(const Arguments& arguments) {
   line.text("version", "hone " HONE_VERSION).text("cpu", fmt::format("{} x{} {}", host_cpu_model(), sysconf(_SC_NPROCESSORS_ONLN), to_string(host_cpu_level())));
   if (arguments.breakdown) line.object("breakdown", breakdown_json(times, result));
   if (peak) line.object("roofline", roofline_json(times, result, *peak));
+  if (not simulated.empty()) line.object("simulated", scaling_json(timeline_of(entry, times), simulated, network));
   print_data(line.str() + "\n");
   return 0;
 }

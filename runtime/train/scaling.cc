@@ -61,6 +61,17 @@ ScaledStep simulate(const StepTimeline& step, std::int64_t devices, const Networ
   return scaled;
 }
 
+JsonLine scaling_json(const StepTimeline& step, std::span<const std::int64_t> devices, const Network& network) {
+  JsonLine all;
+  for (const std::int64_t count : devices) {
+    const ScaledStep scaled = simulate(step, count, network);
+    JsonLine one;
+    one.number("sent_bytes", scaled.sent).number("exchange_ms", scaled.exchange * 1e3).number("in_turn_ms", scaled.in_turn * 1e3).number("overlapped_ms", scaled.overlapped * 1e3);
+    all.object(std::to_string(count), one);
+  }
+  return all;
+}
+
 std::string scaling_text(const StepTimeline& step, std::span<const std::int64_t> devices, const Network& network) {
   std::string text = fmt::format("Simulated: steps measured here, on a network of {:.4g} GB/s and {:.4g} us\n{:>8} {:>12} {:>12} {:>12} {:>11} {:>12} {:>11}\n", network.bytes_per_second / 1e9, network.latency * 1e6,
                                  "devices", "sent a step", "exchanges", "in turn", "efficiency", "overlapped", "efficiency");

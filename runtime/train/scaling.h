@@ -8,6 +8,7 @@
 
 #include "runtime/plan/plan.h"
 #include "runtime/step_times.h"
+#include "runtime/train/json_line.h"
 
 namespace hone {
 
@@ -42,6 +43,8 @@ struct ScaledStep {
 /// messages of n / d bytes: 2 * (latency + (d - 1) * (message + n / d / bytes_per_second)).
 ScaledStep simulate(const StepTimeline& step, std::int64_t devices, const Network& network);
 
+/// By number of devices: bytes sent, and milliseconds.
+JsonLine scaling_json(const StepTimeline& step, std::span<const std::int64_t> devices, const Network& network);
 std::string scaling_text(const StepTimeline& step, std::span<const std::int64_t> devices, const Network& network);
 
 }  // namespace hone
