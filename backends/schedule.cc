@@ -62,8 +62,10 @@ namespace {
 
 class Scheduler {
  public:
-  Scheduler(Fusion fusion, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed)
-      : fusion_(std::move(fusion)),
+  /// `repeats`: the graph is the body of a loop.
+  Scheduler(Fusion fusion, KernelSet& kernels, PersistentSet& persistents, const PassChoice& passes, const DescribeFeed& describe_feed, bool repeats = false)
+      : repeats_(repeats),
+        fusion_(std::move(fusion)),
         graph_(fusion_.graph),
         node_kernels_(graph_),
         passes_(passes),
@@ -177,6 +179,7 @@ class Scheduler {
   }
   plan::KernelStep kernel_step(Kernel kernel, const std::vector<ValueId>& values) {
     const std::vector<KernelBuffer> buffers = kernel.buffers;
+    kernel.repeats = repeats_ and std::ranges::any_of(kernel.phases, [](const Phase& phase) { return not phase.reductions.empty(); });  // of others it says nothing
     const KernelCall call = kernels_.add(std::move(kernel));
     plan::KernelStep step{call.symbol, {}, call.sizes, call.range, call.work};
     const auto is_written = [&](std::uint32_t i) { return buffers[i].access == Access::kWrite; };
@@ -266,7 +269,7 @@ class Scheduler {
       return plan::Feed{.name = input.name, .dtype = body.type(input.value).dtype, .shape = body.type(input.value).shape};
     };
     for (const auto& body : node.bodies)
-      step.bodies.push_back(Scheduler(fuse_and_recompute(*body, passes_), kernels_, persistents_, passes_, describe).run().entry);  // the verifier limits the depth
+      step.bodies.push_back(Scheduler(fuse_and_recompute(*body, passes_), kernels_, persistents_, passes_, describe, step.kind == Kind::kScan).run().entry);  // the verifier limits the depth
     if (step.kind == Kind::kScan and passes_.runs("panels")) panels_for_all_iterations(step, node);
     add_step(std::move(step), node);
   }
@@ -378,6 +381,7 @@ class Scheduler {
 
   std::uint32_t root(std::uint32_t buffer) const { return plan::root_of(entry_, buffer); }
 
+  bool repeats_;
   Fusion fusion_;
   const Graph& graph_;  ///< in the order of groups
   NodeKernels node_kernels_;

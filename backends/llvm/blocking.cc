@@ -193,6 +193,7 @@ class Chooser {
     const auto sums = static_cast<std::int64_t>(kernel_.phases[0].reductions.size());
     for (blocking.column_count = 1; blocking.column_count <= most_columns; ++blocking.column_count) {
       for (blocking.row_count = 1; blocking.row_count <= std::min(rows, kMaxRows); ++blocking.row_count) {
+        if (kernel_.repeats and not std::has_single_bit(static_cast<std::uint64_t>(blocking.row_count))) continue;  // tiles that threads can share out without a rest
         const std::int64_t for_rows = unit_.registers / 8;  // more than the one that is needed at a time: else LLVM spills sums
         if (blocking.row_count * blocking.column_count * sums + blocking.column_count + for_rows > unit_.registers) break;
         const double cycles = cycles_per_point(blocking, columns, rows);

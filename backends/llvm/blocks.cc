@@ -29,11 +29,11 @@ class BlockCode : private TileCode {
     Value* fewest = ceil_div(row_blocks_, number(blocking_.panel_rows));
     Value* even = ir_.CreateAnd(ir_.CreateNSWAdd(fewest, number(1)), number(-2));
     Value* wanted = ir_.CreateSelect(ir_.CreateICmpSGT(fewest, number(1)), even, number(1));
-    panel_rows_ = ceil_div(row_blocks_, wanted);
+    panel_rows_ = kernel_.repeats ? rows_of_share() : ceil_div(row_blocks_, wanted);
     row_panels_ = ceil_div(row_blocks_, panel_height());
     panels_beside_ = column_blocks_;
     for (const std::uint32_t axis : blocking_.beside) panels_beside_ = ir_.CreateNUWMul(panels_beside_, extent(axis));
-    if (blocking_.rows) columns_first_ = blocking_.sum_block > 0 ? ir_.getFalse() : are_columns_first();  // panels whose sums wait together have the same rows
+    if (blocking_.rows) columns_first_ = blocking_.sum_block > 0 or kernel_.repeats ? ir_.getFalse() : are_columns_first();  // panels whose sums wait together have the same rows
     Value* tiles = ir_.CreateNUWMul(panel_rows_, ir_.CreateNUWMul(panels_beside_, row_panels_));
     for (const std::uint32_t axis : axes_apart()) tiles = ir_.CreateNUWMul(tiles, extent(axis));
     const auto tile_at = [&](Value* point) { return ir_.CreateUDiv(ir_.CreateNUWMul(point, tiles), points); };
@@ -41,6 +41,9 @@ class BlockCode : private TileCode {
   }
 
  private:
+  /// Of a panel whose rows one thread has: a tile, or, where each panel packs what its columns need, half of all.
+  Value* rows_of_share() { return blocking_.packed.valid() ? ceil_div(row_blocks_, number(2)) : number(1); }
+
   /// Are all rows done before the next columns? Then threads share columns out, and each reads all rows' factors, which must stay in its cache. So for the
   /// fewer rows; and where their number is known and so an axis of a weight's, because a weight then has one owner in all kernels.
   Value* are_columns_first() {

@@ -81,6 +81,9 @@ struct Kernel {
   std::uint32_t outer_count = 0;
   std::vector<Phase> phases;
   ExprPool exprs;
+  /// It runs again and again on what it and its neighbours made, as in a loop. So threads share out the rows of a contraction, as they do the elements of its neighbours,
+  /// and each reads what it has written itself; its columns would be cheaper for once, as then each thread reads its own part of a weight.
+  bool repeats = false;
 
   /// Number of outer points.
   Dim outer_size() const;

@@ -79,6 +79,22 @@ TEST(Blocks, MatmulOfKnownSizes) {
   kernels.expect();
 }
 
+/// Threads share out rows rather than columns.
+TEST(Blocks, MatmulThatIsRunAgainAndAgain) {
+  const std::vector<DimBindings> batches = {{{"N", 0}}, {{"N", 1}}, {{"N", 11}}, {{"N", 32}}, {{"N", 70}}};
+  AgreeingKernels kernels;
+  const auto add = [&](Kernel kernel) {
+    kernel.repeats = true;
+    kernels.add(std::move(kernel), {.tolerance = 2e-4, .sizes = batches});
+  };
+  for (const Form form : kForms)
+    for (const std::int64_t columns : {3, 46, 130}) add(matmul(N, 37, columns, form));
+  add(matmul(N, 300, 70, {.ta = false, .tb = true}));
+  add(matmul(N, 2100, 40, {.ta = false, .tb = true}));
+  add(matmul(40, 8 * N, 70, {.ta = true, .tb = false}));
+  kernels.expect();
+}
+
 TEST(Blocks, ALongPanelOfTiles) {
   for (const bool tb : {false, true}) expect_agrees(matmul(N, 2100, 20, {.ta = false, .tb = tb}), {.tolerance = 2e-4, .sizes = {{{"N", 300}}}});
 }
