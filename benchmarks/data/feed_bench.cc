@@ -1,7 +1,7 @@
 // What feeding costs beside a small network's step: 784-256-10, Adam, batches of 64. Steps on batches that were made before take turns with steps on batches gathered
 // from shuffled samples, in one process, a few at a time, so that other programs disturb both alike.
 //
-//   feed_bench [SECONDS [THREADS]]
+//   feed_bench [SECONDS [THREADS]]         all cores where no number of threads is given
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -121,8 +121,9 @@ void run(double seconds, int threads) {
   };
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   for (Way& way : ways) take_turn(way), way.seconds.clear();
-  while (Clock::now() < end)
+  do {
     for (Way& way : ways) take_turn(way);
+  } while (Clock::now() < end);
   for (const Way& way : ways)
     fmt::print("{:<28} {:>7.1f} us a step (p10 {:.1f}) {:>+6.1f} % (p10 {:+.1f} %)\n", way.name, at(way.seconds, 0.5) * 1e6, at(way.seconds, 0.1) * 1e6,
                100 * (at(way.seconds, 0.5) / at(ways[0].seconds, 0.5) - 1), 100 * (at(way.seconds, 0.1) / at(ways[0].seconds, 0.1) - 1));
@@ -138,7 +139,7 @@ int main(int count, char** words) {
     return 2;
   }
   try {
-    hone::run(seconds, count > 2 ? std::atoi(words[2]) : 0);
+    hone::run(seconds, count > 2 ? std::atoi(words[2]) : hone::Session::thread_count(0));
   } catch (const hone::Error& error) {
     fmt::print(stderr, "{}\n", error.what());
     return error.exit_code();
