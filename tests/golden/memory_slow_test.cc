@@ -1,4 +1,4 @@
-// Every recorded model's memory: within a twentieth of what must be alive at one step, and what the compiler says of it is what the run takes.
+// Every recorded model's memory: within a twentieth of what must be alive at one step, and what the compiler says of it is what the run takes; and three of them under a limit.
 #include <gtest/gtest.h>
 
 #include "tests/golden/recorded_run.h"
@@ -19,6 +19,29 @@ TEST_P(Memory, IsNearTheLowerBoundAsTheCompilerSaid) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Memory, testing::ValuesIn(recorded(Recorded::kRuns)), [](const auto& info) { return info.param; });
+
+/// Weights, states and six tenths of what the activations take.
+class LimitedMemory : public testing::TestWithParam<std::string> {
+ protected:
+  static RecordedMemory of_step(const Setting& setting) {
+    for (const RecordedMemory& memory : memory_of_recorded(GetParam(), setting))
+      if (memory.entry == plan::kTrainStep) return memory;
+    ADD_FAILURE() << "no step";
+    return {};
+  }
+};
+
+TEST_P(LimitedMemory, TrainsToTheSameBits) {
+  if (not is_recorded(GetParam())) GTEST_SKIP() << kNotRecorded;
+  const MemoryReport whole = of_step({}).run;
+  const Setting limited = {.memory_limit = whole.persistent + whole.arena * 6 / 10};
+  const RecordedMemory less = of_step(limited);
+  EXPECT_LE(less.run.persistent + less.run.arena, limited.memory_limit);
+  EXPECT_EQ(less.run.arena, less.compiler.bytes) << "the peak that was predicted";
+  EXPECT_EQ(trained_weights(GetParam(), limited), trained_weights(GetParam(), {}));
+}
+
+INSTANTIATE_TEST_SUITE_P(, LimitedMemory, testing::Values("torch_unet_tiny", "torch_gpt_tiny", "torch_resnet_tiny"), [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace hone::test

@@ -82,7 +82,9 @@ class Run {
     recipe.train.precision = setting.precision;
     recipe.train.keep_f32 = setting.keep_f32;
     const onnx::Imported model = onnx::import_model(folder_ + "model.onnx", {.mend = onnx::mend_options(recipe)});
-    const plan::Plan plan = compile({model.graph, model.model, name}, recipe, {.targets = {setting.target}, .cpu_levels = {host_level()}, .passes = setting.passes}).plan;
+    CompileOptions options = {.targets = {setting.target}, .cpu_levels = {host_level()}, .passes = setting.passes};
+    if (setting.memory_limit > 0) options.memory_limit = MemoryLimit{.bytes = setting.memory_limit, .batch = batches_.front().second.shape()[1]};
+    const plan::Plan plan = compile({model.graph, model.model, name}, recipe, options).plan;
     replicas_.emplace(plan, setting.replicas, SessionOptions{.device = setting.target, .threads = setting.threads});
     session_ = &replicas_->session();
     if (replicas_->is_alone()) runner_ = std::make_unique<SessionRunner>(*session_);
@@ -284,6 +286,6 @@ std::vector<double> losses_of_training(const std::string& name, const Setting& s
 
 std::vector<std::byte> trained_weights(const std::string& name, const Setting& setting) { return Run(name, setting).weights_after_training(); }
 
-std::vector<RecordedMemory> memory_of_recorded(const std::string& name) { return Run(name, {}).memory(); }
+std::vector<RecordedMemory> memory_of_recorded(const std::string& name, const Setting& setting) { return Run(name, setting).memory(); }
 
 }  // namespace hone::test
