@@ -53,9 +53,24 @@ std::string explain_fusion(const Graph& graph, const PassChoice& passes) {
   return text;
 }
 
-std::string host_function(const Target& target) { return target.has_own_memory() ? "host function, between copies from the device and back" : "host function"; }
+/// Of what schedule.cc makes no kernel: in its order. "" for others.
+std::string other_than_kernel(const Target& target, const Node& node, const std::string& row) {
+  if (*node.op == op::reshape) return "a view, no work";
+  if (not row.empty()) return "calls " + row;
+  if (node.op->host != nullptr) return target.has_own_memory() ? "host function, between copies from the device and back" : "host function";
+  if (node.op->binds) return "the host reads sizes";
+  if (node.op->collective) return "an exchange between replicas, where there are several";
+  return node.op->region != Region::kNone ? "runs its bodies" : "";
+}
 
 }  // namespace
+
+std::string runner_of(const Target& target, const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  const RowChoice choice = target.choose_row(graph, id);
+  const std::string other = other_than_kernel(target, node, choice.row);
+  return (other.empty() ? "generated kernel; " + choice.reason : other) + (node.attrs[kChannelsLast] ? ", channels last" : "");
+}
 
 std::string explain(const Target& target, const std::vector<EntryGraph>& entries, const Recipe& recipe, const PassChoice& passes) {
   std::string text;
@@ -63,10 +78,7 @@ std::string explain(const Target& target, const std::vector<EntryGraph>& entries
     text += fmt::format("{} for {}:\n", entry.name, target.name());
     for (std::size_t i = 0; i < entry.graph.node_count(); ++i) {
       const Node& node = entry.graph.node(NodeId(i));
-      const RowChoice choice = target.choose_row(entry.graph, NodeId(i));
-      std::string what = *node.op == op::reshape ? "a view, no work" : not choice.row.empty() ? choice.row : node.op->host != nullptr ? host_function(target) : "generated kernel; " + choice.reason;
-      if (node.attrs[kChannelsLast]) what += ", channels last";
-      text += fmt::format("  {:<18} {:<44} {}\n", node.op->name, what, to_string(node.loc));
+      text += fmt::format("  {:<18} {:<44} {}\n", node.op->name, runner_of(target, entry.graph, NodeId(i)), to_string(node.loc));
     }
     for (const std::string& line : explain_precision(entry.graph, recipe)) text += fmt::format("  {}\n", line);
     for (const std::string& reason : explain_layout(entry.graph)) text += fmt::format("  {}\n", reason);

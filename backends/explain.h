@@ -9,6 +9,9 @@
 
 namespace hone {
 
+/// Who does a node's work: "calls onednn.conv, channels last", "host function", or "generated kernel; " and why it is no call.
+std::string runner_of(const Target& target, const Graph& graph, NodeId id);
+
 /// Of each entry: the row or kernel of each node and why not a faster one; in what precision it runs; how activations lie; what was fused, what was not and why; what is worked out again.
 std::string explain(const Target& target, const std::vector<EntryGraph>& entries, const Recipe& recipe, const PassChoice& passes);
 

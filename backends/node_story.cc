@@ -6,11 +6,10 @@
 #include <set>
 #include <utility>
 
+#include "backends/explain.h"
 #include "backends/recompute.h"
 #include "base/text.h"
 #include "ir/op.h"
-#include "ir/ops/ops.h"
-#include "ir/ops/window.h"
 #include "passes/target.h"
 #include "runtime/library/arena.h"
 #include "runtime/plan/step_name.h"
@@ -193,9 +192,7 @@ void NodeStory::prepared(const EntryGraph& entry, const Target& target, const Pa
     for (std::size_t i = 0; i < graph.node_count(); ++i) {
       const Node& node = graph.node(NodeId(i));
       if (node.loc.node != node_) continue;
-      const RowChoice choice = target.choose_row(graph, NodeId(i));
-      const std::string what = *node.op == op::reshape ? "a view, no work" : not node.bodies.empty() ? "runs its body" : not choice.row.empty() ? "calls " + choice.row : "generated kernel; " + choice.reason;
-      choices.push_back(fmt::format("{}{}: {}{}", place.where, part_text(graph, node), what, node.attrs[kChannelsLast] ? ", channels last" : ""));
+      choices.push_back(fmt::format("{}{}: {}", place.where, part_text(graph, node), runner_of(target, graph, NodeId(i))));
     }
     tell_fusion(fuse_and_recompute(graph, passes, entry.exchange), place.where, fused);
   }

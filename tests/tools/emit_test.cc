@@ -149,7 +149,7 @@ TEST_F(Emit, CheckReportsOperatorsAndWeights) {
 
 TEST_F(Emit, WhyNamesAKernelForEachNode) {
   const std::string text = run_well(folder_.path(), "hone-compile conv.onnx -r train.toml --why").out;
-  EXPECT_THAT(text, ContainsRegex("conv +onednn.conv, channels last +at node \"conv\""));
+  EXPECT_THAT(text, ContainsRegex("conv +calls onednn.conv, channels last +at node \"conv\""));
   EXPECT_THAT(text, HasSubstr("generated kernel"));
 }
 

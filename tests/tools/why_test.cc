@@ -64,6 +64,21 @@ TEST_F(WhyTool, TellsOfWhatRunsInLoops) {
   EXPECT_THAT(story, HasSubstr("in the body of scan: forward: tanh"));
   EXPECT_THAT(story, ContainsRegex("in the body of scan: one kernel of [0-9]+ nodes:"));
   EXPECT_THAT(story, ContainsRegex("step [0-9]+, body 0, step [0-9]+: "));
+  EXPECT_THAT(story, ContainsRegex("forward: scan[^\n]*: runs its bodies"));
+}
+
+/// What is no kernel is not called one, with a name and without.
+TEST_F(WhyTool, TellsWhatTheHostDoes) {
+  TestModel model;
+  model.input("x", {"N", 8}).output("best").initializer("k", i64({1}, {3}));
+  model.node("TopK", {"x", "k"}, {"best", ""}).named("top");
+  folder_.write("top.onnx", model.proto.SerializeAsString());
+  for (const char* node : {" top", ""}) {
+    const std::string text = why(std::string("top.onnx --target cpu,sim --levels x86-64-v3 --why") + node);
+    EXPECT_THAT(text, ContainsRegex("arg_top_k[^\n]* host function")) << text;
+    EXPECT_THAT(text, HasSubstr("host function, between copies from the device and back"));
+    EXPECT_THAT(text, Not(ContainsRegex("arg_top_k[^\n]*generated kernel")));
+  }
 }
 
 TEST_F(WhyTool, TellsWhichRulesFired) {
