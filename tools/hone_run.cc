@@ -160,15 +160,14 @@ int bench_plan(const Arguments& arguments) {
                                     .start_tracing = trace ? std::function<TraceTrack*()>(start_tracing) : nullptr});
   if (trace) write_trace(*trace, arguments.trace);
   else times = job.session.step_times(measured);
-  const int threads = job.session.threads();
-  const std::optional<MachinePeak> peak = arguments.roofline ? std::optional(measure_peak(threads)) : std::nullopt;
+  const std::optional<Roof> roof = arguments.roofline ? std::optional(roof_of(job.session)) : std::nullopt;
   const Network network = {.bytes_per_second = arguments.network * 1e9, .latency = arguments.latency * 1e-6};
   const double per_second = static_cast<double>(result.batch) / result.median;
   if (not arguments.json) {
     print_data(fmt::format("{} steps of {} samples: median {}, p10 {}, p90 {}; {:.0f} samples/s; first step {}, done {} after the start; loss {:.5g} to {:.5g}\n",
                            result.steps, result.batch, human_duration(result.median), human_duration(result.p10), human_duration(result.p90), per_second,
                            human_duration(result.first_step), human_duration(result.process_to_first_step), result.first_loss, result.final_loss) +
-               (arguments.breakdown ? breakdown_text(times, result) : "") + (peak ? roofline_text(times, result, *peak, threads) : "") +
+               (arguments.breakdown ? breakdown_text(times, result) : "") + (roof ? roofline_text(times, result, *roof) : "") +
                (simulated.empty() ? "" : scaling_text(timeline_of(entry, times), simulated, network)));
     return 0;
   }
@@ -185,7 +184,7 @@ int bench_plan(const Arguments& arguments) {
   line.integer("steps_per_chunk", 1).number("other_load", result.other_load).number("first_step_s", result.process_to_first_step);
   line.text("version", "hone " HONE_VERSION).text("cpu", fmt::format("{} x{} {}", host_cpu_model(), sysconf(_SC_NPROCESSORS_ONLN), to_string(host_cpu_level())));
   if (arguments.breakdown) line.object("breakdown", breakdown_json(times, result));
-  if (peak) line.object("roofline", roofline_json(times, result, *peak));
+  if (roof) line.object("roofline", roofline_json(times, result, *roof));
   if (not simulated.empty()) line.object("simulated", scaling_json(timeline_of(entry, times), simulated, network));
   print_data(line.str() + "\n");
   return 0;
@@ -262,7 +261,7 @@ Tool make_tool(Arguments& a) {
                           {"--warmup", "S", "how long to train before timing", &a.warm_up},
                           {"--data", "NAME=FILE,...", "arrays by input name; without them data are made up", &a.data},
                           {"--breakdown", "", "say where the time goes", &a.breakdown},
-                          {"--roofline", "", "say how near each kernel is to what this machine can do, which is measured", &a.roofline},
+                          {"--roofline", "", "say how near each kernel is to what this machine can do, which is measured, or its device, by its clocks", &a.roofline},
                           {"--trace", "FILE.json", "when each thread ran what in twenty more steps, for ui.perfetto.dev", &a.trace},
                           {"--simulate", "N,N,...", "what a step would take on so many devices", &a.simulate},
                           {"--network", "GB/s", "of each device, for --simulate", &a.network},

@@ -18,6 +18,8 @@ namespace {
 
 /// Blocks a processor of the GPU is worth: more would only begin later.
 constexpr std::int64_t kBlocksPerProcessor = 16;
+/// Of f32 in a processor of the GPU, from sm_80 on.
+constexpr int kLanes = 128, kFewLanes = 64, kCapabilityOfFewLanes = 80;
 /// So many of a library's recommendations are timed.
 constexpr int kTriedCalls = 6;
 
@@ -46,12 +48,9 @@ const std::pair<std::string, std::vector<std::byte>>* choose_gpu_code(const plan
 
 CudaDevice::CudaDevice(const cuda::Library& cuda, int number, Libraries libraries) : cuda_(cuda), number_(number), libraries_(libraries) {
   check(cuda_.device_get(&device_, number), "cuDeviceGet");
-  int major = 0, minor = 0, processors = 0;
-  check(cuda_.device_attribute(&major, cuda::kComputeMajor, device_), "cuDeviceGetAttribute");
-  check(cuda_.device_attribute(&minor, cuda::kComputeMinor, device_), "cuDeviceGetAttribute");
-  check(cuda_.device_attribute(&processors, cuda::kProcessors, device_), "cuDeviceGetAttribute");
-  capability_ = 10 * major + minor;
-  most_blocks_ = std::max(processors, 1) * kBlocksPerProcessor;
+  capability_ = 10 * attribute(cuda::kComputeMajor) + attribute(cuda::kComputeMinor);
+  processors_ = std::max(attribute(cuda::kProcessors), 1);
+  most_blocks_ = processors_ * kBlocksPerProcessor;
   check(cuda_.context_retain(&context_, device_), "cuDevicePrimaryCtxRetain");
   calls_ = std::make_unique<CudaCalls>([this](Stream stream) { return (void)here(), handle(stream); });
 }
@@ -77,6 +76,12 @@ void CudaDevice::check(cuda::Result result, const char* call) const {
               {"what was computed on the device is lost; the last checkpoint is not: go on with --resume", "with CUDA_LAUNCH_BLOCKING=1 in the environment the call that failed is the one that is named"});
 }
 
+int CudaDevice::attribute(int number) const {
+  int value = 0;
+  check(cuda_.device_attribute(&value, number, device_), "cuDeviceGetAttribute");
+  return value;
+}
+
 const cuda::Library& CudaDevice::here() const {
   check(cuda_.context_use(context_), "cuCtxSetCurrent");
   return cuda_;
@@ -88,6 +93,13 @@ std::uint64_t CudaDevice::free_memory() const {
   std::size_t free = 0, total = 0;
   check(here().memory_info(&free, &total), "cuMemGetInfo");
   return free;
+}
+
+/// Memory gives two bits a line of its bus and tick, a lane one multiplication and one addition.
+std::optional<MachinePeak> CudaDevice::peak() const {
+  const double lanes = capability_ == kCapabilityOfFewLanes ? kFewLanes : kLanes, kilo = 1e3;
+  const MachinePeak peak = {.bytes_per_second = 2.0 * kilo * attribute(cuda::kMemoryClock) * attribute(cuda::kMemoryBits) / 8, .flops_per_second = 2.0 * kilo * attribute(cuda::kClock) * lanes * processors_};
+  return peak.bytes_per_second > 0 and peak.flops_per_second > 0 ? std::optional(peak) : std::nullopt;  // some virtual GPUs do not tell their clocks
 }
 
 std::byte* CudaDevice::allocate(std::size_t bytes, std::string_view what) {

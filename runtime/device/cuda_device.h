@@ -25,6 +25,8 @@ class CudaDevice final : public Device {
 
   std::string name() const override;
   std::uint64_t free_memory() const override;
+  /// By its clocks.
+  std::optional<MachinePeak> peak() const override;
   std::byte* allocate(std::size_t bytes, std::string_view what) override;
   void release(std::byte* memory) noexcept override;
   void load(const plan::Program& program) override;
@@ -64,6 +66,7 @@ class CudaDevice final : public Device {
   /// The library, with this device's context current in the calling thread.
   const cuda::Library& here() const;
   void check(cuda::Result result, const char* call) const;
+  int attribute(int number) const;
   Event make_event(unsigned flags);
   cuda::StreamHandle handle(Stream stream) const { return streams_.at(static_cast<std::size_t>(stream)); }
   cuda::EventHandle handle(Event event) const { return events_.at(static_cast<std::size_t>(event)); }
@@ -74,6 +77,7 @@ class CudaDevice final : public Device {
   cuda::DeviceNumber device_ = 0;
   cuda::Context context_ = nullptr;
   int capability_ = 0;  ///< 90 for sm_90
+  int processors_ = 0;
   std::int64_t most_blocks_ = 0;
   cuda::Module module_ = nullptr;
   struct Sum {

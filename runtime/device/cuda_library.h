@@ -26,7 +26,8 @@ struct Uuid {
 };
 
 inline constexpr Result kOutOfMemory = 2, kNotReady = 600;
-inline constexpr int kComputeMajor = 75, kComputeMinor = 76, kProcessors = 16;                      // of cuDeviceGetAttribute
+inline constexpr int kComputeMajor = 75, kComputeMinor = 76, kProcessors = 16;  // of cuDeviceGetAttribute
+inline constexpr int kClock = 13, kMemoryClock = 36, kMemoryBits = 37;           // of it: in kHz; as wide as its bus
 inline constexpr int kErrorLog = 5, kErrorLogBytes = 6;                                              // of cuModuleLoadDataEx
 inline constexpr unsigned kNonBlockingStream = 1, kEventWithTime = 0, kEventWithoutTime = 2, kRelaxedCapture = 2;
 inline constexpr unsigned kPinnedForAll = 1;   // of cuMemHostAlloc: for all contexts

@@ -16,6 +16,7 @@
 
 #include "base/alignment.h"
 #include "runtime/collective/communicator.h"
+#include "runtime/device/peak.h"
 #include "runtime/device/team.h"
 #include "runtime/library/rows.h"
 #include "runtime/plan/launch.h"
@@ -89,6 +90,8 @@ class Device {
   virtual std::string name() const = 0;  ///< "cuda:0"
   /// Bytes that can still be had.
   virtual std::uint64_t free_memory() const = 0;
+  /// What it can do at most, without units that only some products can use; nothing: that is not known.
+  virtual std::optional<MachinePeak> peak() const { return std::nullopt; }
 
   /// A multiple of kTensorAlignment in size and place; contents are undefined. `what` names it in the message. Throws Error kMemory.
   virtual std::byte* allocate(std::size_t bytes, std::string_view what) = 0;

@@ -1,4 +1,4 @@
-// What this machine can do at most, measured: the two lines of a roofline.
+// What a machine or a device can do at most: the two lines of a roofline.
 #pragma once
 
 namespace hone {
@@ -8,7 +8,7 @@ struct MachinePeak {
   double flops_per_second = 0;  ///< f32 multiplications and additions, fused where the processor can, on registers
 };
 
-/// By so many threads at the same time; takes about a quarter of a second, and 192 MiB for as long. Other programs that run make it less.
+/// Of this machine, measured: by so many threads at the same time; takes about a quarter of a second, and 192 MiB for as long. Other programs that run make it less.
 MachinePeak measure_peak(int threads);
 
 }  // namespace hone

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "runtime/device/device.h"
 
 namespace hone {
 
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostKernels = 25, kMostNodes = 10;
 
-/// Seconds that the machine needs at least.
+/// Seconds that are needed at least.
 struct Demand {
   double memory = 0, arithmetic = 0;
   double seconds() const { return std::max(memory, arithmetic); }
@@ -22,16 +23,28 @@ struct Demand {
 
 Demand need_of(const StepTime& time, const MachinePeak& peak) { return {.memory = time.bytes / peak.bytes_per_second, .arithmetic = time.flops / peak.flops_per_second}; }
 
-bool is_known(const StepTime& time) { return time.flops > 0 or time.bytes > 0; }
+/// Is there work that was counted, and a peak to hold it against?
+bool is_known(const StepTime& time, const Roof& roof) { return roof.peak and (time.flops > 0 or time.bytes > 0); }
 
-/// "memory": what it would wait for at the peak. Nothing for what does no work that was counted.
-std::string_view limit_of(const StepTime& time, const MachinePeak& peak) {
-  const Demand need = need_of(time, peak);
-  return not is_known(time) ? "" : need.memory >= need.arithmetic ? "memory" : "arithmetic";
+/// "memory": what it would wait for at the peak.
+std::string_view limit_of(const StepTime& time, const Roof& roof) {
+  if (not is_known(time, roof)) return "";
+  const Demand need = need_of(time, *roof.peak);
+  return need.memory >= need.arithmetic ? "memory" : "arithmetic";
 }
 
-std::string share_text(const StepTime& time, const MachinePeak& peak) {
-  return is_known(time) and time.seconds > 0 ? fmt::format("{:.0f} %", 100 * need_of(time, peak).seconds() / time.seconds) : "-";
+std::string share_text(const StepTime& time, const Roof& roof) {
+  return is_known(time, roof) and time.seconds > 0 ? fmt::format("{:.0f} %", 100 * need_of(time, *roof.peak).seconds() / time.seconds) : "-";
+}
+
+/// Seconds beyond what it needs at the peak: all, where that is not known.
+double lost(const StepTime& time, const Roof& roof) { return roof.peak ? time.seconds - std::min(time.seconds, need_of(time, *roof.peak).seconds()) : time.seconds; }
+
+std::string roof_text(const Roof& roof) {
+  const std::string_view launches = roof.on_device ? "; a step's time is from its launch until the host has waited for it" : "";
+  if (not roof.peak) return fmt::format("\nroofline: what {} can do at most is not known, so no share of it is told{}\n", roof.of, launches);
+  return fmt::format("\nroofline: {} can move {:.1f} GB/s from and to memory, and compute {:.1f} GFLOP/s (f32){}{}\n", roof.of, roof.peak->bytes_per_second * 1e-9, roof.peak->flops_per_second * 1e-9,
+                     roof.on_device ? ", by its clocks" : "", launches);
 }
 
 std::string rate_text(double amount, double seconds) { return amount > 0 and seconds > 0 ? fmt::format("{:.1f}", amount / seconds * 1e-9) : "-"; }
@@ -70,38 +83,44 @@ std::string nodes_text(const StepTime& time) { return printable(time.nodes.empty
 
 }  // namespace
 
-std::string roofline_text(std::span<const StepTime> times, const BenchResult& result, const MachinePeak& peak, int threads) {
+Roof roof_of(const Session& session) {
+  if (const Device* device = session.device(); device != nullptr) return {.of = device->name(), .peak = device->peak(), .on_device = true};
+  const int threads = session.threads();
+  return {.of = fmt::format("{} thread{} of this machine", threads, threads == 1 ? "" : "s"), .peak = measure_peak(threads)};
+}
+
+std::string roofline_text(std::span<const StepTime> times, const BenchResult& result, const Roof& roof) {
   if (result.measured_steps == 0) return "";
   const double steps = static_cast<double>(result.measured_steps);
-  std::string text = fmt::format("\nroofline: {} thread{} of this machine move {:.1f} GB/s from and to memory, and compute {:.1f} GFLOP/s (f32)\n", threads, threads == 1 ? "" : "s",
-                                 peak.bytes_per_second * 1e-9, peak.flops_per_second * 1e-9);
+  std::string text = roof_text(roof);
   std::vector<StepTime> ran = that_ran(times), kernels = by_name(ran);
   keep_largest(kernels, kMostKernels, [](const StepTime& time) { return time.seconds; });
   text += fmt::format("{:>8}  {:>8}  {:<6} {:>8}  {:>8}  {:>8}  {:<10}  {}\n", "of step", "time", "calls", "GB/s", "GFLOP/s", "of peak", "limit", "kernel or library call");
   for (const StepTime& time : kernels)
     text += fmt::format("{:>6.1f} %  {:>8}  x{:<5} {:>8}  {:>8}  {:>8}  {:<10}  {}\n", 100 * time.seconds / result.measured_seconds, human_duration(time.seconds / steps),
-                        (time.runs + result.measured_steps - 1) / result.measured_steps, rate_text(time.bytes, time.seconds), rate_text(time.flops, time.seconds), share_text(time, peak),
-                        limit_of(time, peak), printable(time.what));
-  const auto lost = [&](const StepTime& time) { return time.seconds - std::min(time.seconds, need_of(time, peak).seconds()); };
-  keep_largest(ran, kMostNodes, lost);
-  text += fmt::format("\nworth looking at, because most time goes there beyond what the machine needs:\n{:>8}  {:>8}  {:>8}  {:<24}  {}\n", "beyond", "time", "of peak", "kernel", "nodes");
+                        (time.runs + result.measured_steps - 1) / result.measured_steps, rate_text(time.bytes, time.seconds), rate_text(time.flops, time.seconds), share_text(time, roof),
+                        limit_of(time, roof), printable(time.what));
+  keep_largest(ran, kMostNodes, [&](const StepTime& time) { return lost(time, roof); });
+  text += fmt::format("\nworth looking at, because most time goes there{}:\n{:>8}  {:>8}  {:>8}  {:<24}  {}\n", roof.peak ? " beyond what is needed at the peak" : "", "beyond", "time", "of peak", "kernel", "nodes");
   for (const StepTime& time : ran)
-    text += fmt::format("{:>8}  {:>8}  {:>8}  {:<24}  {}\n", human_duration(lost(time) / steps), human_duration(time.seconds / steps), share_text(time, peak), printable(time.what), nodes_text(time));
-  return text + "more than 100 % of the peak: the data came out of a cache; -: no work that is counted\n";
+    text += fmt::format("{:>8}  {:>8}  {:>8}  {:<24}  {}\n", roof.peak ? human_duration(lost(time, roof) / steps) : "-", human_duration(time.seconds / steps), share_text(time, roof), printable(time.what), nodes_text(time));
+  return text + (roof.peak ? "more than 100 % of the peak: the data came out of a cache; -: no work that is counted\n" : "");
 }
 
-JsonLine roofline_json(std::span<const StepTime> times, const BenchResult& result, const MachinePeak& peak) {
+JsonLine roofline_json(std::span<const StepTime> times, const BenchResult& result, const Roof& roof) {
   JsonLine line;
   if (result.measured_steps == 0) return line;
-  double bytes = 0, flops = 0, need = 0;
+  double bytes = 0, flops = 0, beyond = 0, seconds = 0;
   for (const StepTime& time : that_ran(times)) {
     bytes += time.bytes;
     flops += time.flops;
-    need += std::min(time.seconds, need_of(time, peak).seconds());
+    seconds += time.seconds;
+    beyond += lost(time, roof);
   }
   const double steps = static_cast<double>(result.measured_steps);
-  line.number("peak_gb_per_s", peak.bytes_per_second * 1e-9).number("peak_gflop_per_s", peak.flops_per_second * 1e-9);
-  line.number("gb_per_step", bytes / steps * 1e-9).number("gflop_per_step", flops / steps * 1e-9).number("share_of_peak", need / result.measured_seconds);
+  if (roof.peak) line.number("peak_gb_per_s", roof.peak->bytes_per_second * 1e-9).number("peak_gflop_per_s", roof.peak->flops_per_second * 1e-9);
+  line.number("gb_per_step", bytes / steps * 1e-9).number("gflop_per_step", flops / steps * 1e-9);
+  if (roof.peak) line.number("share_of_peak", (seconds - beyond) / result.measured_seconds);
   return line;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "base/diag.h"
@@ -33,6 +34,7 @@ struct Told {
   bool capturing = false;
   std::vector<unsigned> event_flags, record_flags;  ///< of each event made, and of each record with flags
   int pinned = 0;
+  std::map<int, int> attributes = {{cuda::kComputeMajor, 9}, {cuda::kComputeMinor, 0}};  ///< others are 2
 };
 Told* told = nullptr;
 
@@ -44,7 +46,7 @@ cuda::Library fake() {
   f.error_name = [](cuda::Result error, const char** name) { return *name = error == kIllegalAddress ? "CUDA_ERROR_ILLEGAL_ADDRESS" : error == kInvalidPtx ? "CUDA_ERROR_INVALID_PTX" : "CUDA_ERROR", 0; };
   f.error_string = [](cuda::Result, const char** text) { return *text = "as the driver puts it", 0; };
   f.device_get = [](cuda::DeviceNumber* device, int ordinal) { return *device = ordinal, 0; };
-  f.device_attribute = [](int* value, int attribute, cuda::DeviceNumber) { return *value = attribute == cuda::kComputeMajor ? 9 : attribute == cuda::kComputeMinor ? 0 : 2, 0; };
+  f.device_attribute = [](int* value, int attribute, cuda::DeviceNumber) { return *value = told->attributes.contains(attribute) ? told->attributes.at(attribute) : 2, 0; };
   f.context_retain = [](cuda::Context* context, cuda::DeviceNumber) { return ++told->contexts, *context = handle<cuda::Context>(0), 0; };
   f.context_release = [](cuda::DeviceNumber) { return --told->contexts, 0; };
   f.context_use = [](cuda::Context) { return 0; };
@@ -237,6 +239,17 @@ TEST_F(CudaDeviceTest, PinnedMemoryIsLeftOutWhereThereIsNone) {
   EXPECT_EQ(told_.pinned, 0);
   const PinnedMemory of_host(nullptr, 64, "a batch");
   EXPECT_NE(of_host.data(), nullptr);
+}
+
+/// An H100's clocks: its data sheet says 3.35 TB/s and 67 TFLOP/s.
+TEST_F(CudaDeviceTest, ItsPeakFollowsFromItsClocks) {
+  told_.attributes.insert({{cuda::kProcessors, 132}, {cuda::kClock, 1'980'000}, {cuda::kMemoryClock, 2'619'000}, {cuda::kMemoryBits, 5120}});
+  const auto peak = CudaDevice(library_, 0).peak();
+  ASSERT_TRUE(peak);
+  EXPECT_NEAR(peak->bytes_per_second, 3.35e12, 0.01e12);
+  EXPECT_NEAR(peak->flops_per_second, 67e12, 0.5e12);
+  told_.attributes[cuda::kMemoryClock] = 0;
+  EXPECT_FALSE(CudaDevice(library_, 0).peak()) << "it does not tell";
 }
 
 TEST_F(CudaDeviceTest, IsToldApartByItsUuid) {
