@@ -136,11 +136,14 @@ void Executor::start(std::size_t segment, BoundSegment& bound) {
   for (std::size_t k = 0; k < wanted_.size(); ++k)
     if (direct_[k] and wanted_[k] != nullptr) pointers_[*direct_[k]] = wanted_[k];
   for (const auto& [view, root] : bound.views) pointers_[view] = pointers_[root];
+  const auto give_arguments = [this](std::vector<BoundKernel>& kernels) {
+    for (BoundKernel& kernel : kernels)
+      for (std::size_t i = 0; i < kernel.buffers.size(); ++i) kernel.arguments[i] = pointers_[kernel.buffers[i]];
+  };
   for (BoundStep& step : bound.steps)
     if (auto* region = std::get_if<BoundRegion>(&step)) region->states = arena.data() + region->states_offset;
-    else if (auto* run = std::get_if<KernelRun>(&step))
-      for (BoundKernel& kernel : run->kernels)
-        for (std::size_t i = 0; i < kernel.buffers.size(); ++i) kernel.arguments[i] = pointers_[kernel.buffers[i]];
+    else if (auto* run = std::get_if<KernelRun>(&step)) give_arguments(run->kernels);
+    else if (auto* library = std::get_if<BoundLibrary>(&step)) give_arguments(library->kernels);
 }
 
 /// The sizes so far and those that the step reads. Throws Error kDataShape when they contradict what the model takes to be equal.
@@ -181,7 +184,6 @@ WatchedStep Executor::watched(std::uint32_t number, const BoundSegment& bound, s
   return watched;
 }
 
-/// A step may be a call and a kernel: it is looked at before the one and after the other.
 void Executor::execute_watched(BoundSegment& bound) {
   struct Piece {
     std::uint32_t step;
@@ -201,12 +203,11 @@ void Executor::execute_watched(BoundSegment& bound) {
                       }});
   }
   std::deque<std::vector<std::byte>> downloaded;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const bool begins = i == 0 or pieces[i - 1].step != pieces[i].step, ends = i + 1 == pieces.size() or pieces[i + 1].step != pieces[i].step;
-    if (begins) downloaded.clear();
-    if (begins) watcher_->before(watched(pieces[i].step, bound, downloaded));
-    pieces[i].run();
-    if (ends) watcher_->after(watched(pieces[i].step, bound, downloaded));
+  for (const Piece& piece : pieces) {
+    downloaded.clear();
+    watcher_->before(watched(piece.step, bound, downloaded));
+    piece.run();
+    watcher_->after(watched(piece.step, bound, downloaded));
   }
 }
 
@@ -226,7 +227,7 @@ void Executor::execute_traced(BoundSegment& bound) {
 }
 
 void Executor::execute(const BoundLibrary& step) {
-  if (step.on_device != nullptr) return execute_on_device(step);
+  if (state_.device != nullptr) return execute_on_device(step);
   const std::size_t operand_count = step.operands.size();
   for (std::size_t i = 0; i < operand_count; ++i) arguments_[i] = step.operands[i] < 0 ? nullptr : pointers_[static_cast<std::size_t>(step.operands[i])];
   for (std::size_t i = 0; i < step.results.size(); ++i) arguments_[operand_count + i] = pointers_[step.results[i]];

@@ -79,11 +79,14 @@ void Executor::execute_on_device(const KernelRun& run) {
 }
 
 void Executor::execute_on_device(const BoundLibrary& step) {
-  std::vector<const std::byte*> operands;
-  std::vector<std::byte*> results;
-  for (const std::int64_t operand : step.operands) operands.push_back(operand < 0 ? nullptr : pointer(operand));
-  for (const std::uint32_t result : step.results) results.push_back(pointer(result));
-  state_.device->call(*step.on_device, operands, results, scratch_);
+  if (step.on_device != nullptr) {
+    std::vector<const std::byte*> operands;
+    std::vector<std::byte*> results;
+    for (const std::int64_t operand : step.operands) operands.push_back(operand < 0 ? nullptr : pointer(operand));
+    for (const std::uint32_t result : step.results) results.push_back(pointer(result));
+    state_.device->call(*step.on_device, operands, results, scratch_);
+  }
+  for (const BoundKernel& kernel : step.kernels) state_.device->run(kernel);
 }
 
 /// Between copies to the host and back.

@@ -211,15 +211,18 @@ class Preparer {
     bound_->steps.emplace_back(std::move(library));
   }
 
-  /// By the device's library, or else by the program's own kernel; and the kernel behind it, where the library does not do that in the same call.
+  /// By the device's library, or else by the program's own kernel; and the kernel behind it, where the library does not do that in the same call. Whatever it takes is one step: it is measured and shown as one.
   void add_on_device(const plan::LibraryStep& step, const LibrarySpec& spec, const std::string& origin) {
     const LibraryRow& row = *find_library_row(step.row);
-    std::unique_ptr<DeviceCall> call;
-    if (can_be_called(row, step, spec)) call = worker_.device->make_call(row, spec);
-    if (call != nullptr and step.epilogue and add_with_epilogue(step, *call, origin)) return;
-    if (call == nullptr) add_step(*step.own_kernel, origin);
-    else add_call(std::move(call), step.operands, step.results);
-    if (step.epilogue) add_step(step.epilogue->kernel, origin);
+    BoundLibrary library{.operands = step.operands, .results = step.results};
+    if (can_be_called(row, step, spec)) library.on_device = worker_.device->make_call(row, spec);
+    if (library.on_device != nullptr and step.epilogue and add_with_epilogue(step, *library.on_device, origin)) return;
+    const auto add_own = [&](const plan::KernelStep& own) {
+      if (BoundKernel kernel = bound_kernel(own, origin); kernel.range > 0) library.kernels.push_back(std::move(kernel));
+    };
+    if (library.on_device == nullptr) add_own(*step.own_kernel);
+    if (step.epilogue) add_own(step.epilogue->kernel);
+    add_call(std::move(library));
   }
 
   template <typename Call>
@@ -227,9 +230,9 @@ class Preparer {
     return not has_empty_tensor(row, spec) and is_aligned_for_libraries(call) and worker_.device->why_no_library(row).empty();
   }
 
-  void add_call(std::unique_ptr<DeviceCall> call, const std::vector<std::int64_t>& operands, const std::vector<std::uint32_t>& results) {
-    scratch_bytes_ = std::max(scratch_bytes_, call->scratch_bytes());
-    bound_->steps.emplace_back(BoundLibrary{.on_device = std::move(call), .operands = operands, .results = results});
+  void add_call(BoundLibrary library) {
+    if (library.on_device != nullptr) scratch_bytes_ = std::max(scratch_bytes_, library.on_device->scratch_bytes());
+    if (library.on_device != nullptr or not library.kernels.empty()) bound_->steps.emplace_back(std::move(library));
   }
 
   /// Where one call does both faster than `call` and the kernel.
@@ -242,7 +245,7 @@ class Preparer {
     CallAndKernel apart(*worker_.device, call, step, kernel, bound_->buffers[step.results[0]].bytes);
     std::unique_ptr<DeviceCall> both = worker_.device->make_faster_call(row, spec, apart);
     if (both == nullptr) return false;
-    add_call(std::move(both), epilogue.operands, epilogue.results);
+    add_call({.on_device = std::move(both), .operands = epilogue.operands, .results = epilogue.results});
     return true;
   }
 

@@ -36,13 +36,14 @@ struct BoundBuffer {
   std::uint32_t root = 0;  ///< the buffer whose memory it is: itself, or what it is a view of
 };
 
-/// A call of the host's library, or of the device's.
+/// A call of the host's library, or of the device's, with what else belongs to its step.
 struct BoundLibrary {
   std::unique_ptr<LibraryCall> call = nullptr;
   std::unique_ptr<DeviceCall> on_device = nullptr;
   bool on_one_thread = false;          ///< made for one, and to be run on one
   std::vector<std::int64_t> operands;  ///< -1: absent
   std::vector<std::uint32_t> results;
+  std::vector<BoundKernel> kernels = {};  ///< on a device: the program's own in the call's place, if there is no call, and the one behind it
 };
 
 struct BoundHost {

@@ -108,6 +108,35 @@ TEST(DeviceLibraries, DoWhatAKernelDoesInTheSameCallWhereThatIsFaster) {
   EXPECT_THAT(run_well(folder.path(), "hone-dump why.hone --as json").out, HasSubstr("cublaslt.matmul and "));
 }
 
+/// A call and the kernel behind it, two kernels, or one call: the work of the step is the same, and so is the number of its runs.
+TEST(DeviceLibraries, AStepIsCountedOnceWhateverItTakes) {
+  const TempFolder folder;
+  write_big_plan(folder);
+  run_well(folder.path(), "hone-compile big.onnx -r train.toml --levels x86-64-v3 --target sim -o sim.hone");
+  const std::string bench = "hone-run bench sim.hone --device sim --steps 3 --warmup 0 --batch 8 ";
+  const auto work = [&](const std::string& sim, const std::string& flags) {
+    const auto sums = nlohmann::json::parse(run_well(folder.path(), "HONE_SIM=" + sim + " " + bench + "--roofline --json " + flags).out).at("roofline");
+    return std::pair(sums.at("gflop_per_step").get<double>(), sums.at("gb_per_step").get<double>());
+  };
+  const auto together = work("epilogues=1", "--choices choices.json");
+  EXPECT_THAT(folder.read("choices.json"), HasSubstr("together"));
+  EXPECT_EQ(work("epilogues=1", "--deterministic"), together);
+  EXPECT_EQ(work("libraries=0", ""), together);
+  for (const char* sim : {"libraries=1", "libraries=0"}) {
+    run_well(folder.path(), fmt::format("HONE_SIM={} {} --trace trace.json", sim, bench));
+    const auto plan = nlohmann::json::parse(run_well(folder.path(), "hone-dump sim.hone --as json --trace trace.json").out);
+    int with_epilogue = 0;
+    for (const auto& entry : plan.at("program").at("entries"))
+      if (entry.at("name") == "train_step")
+        for (const auto& step : entry.at("steps")) {
+          if (step.at("name").get<std::string>().find(" and ") == std::string::npos) continue;
+          EXPECT_EQ(step.at("runs"), 20) << step;
+          ++with_epilogue;
+        }
+    EXPECT_GT(with_epilogue, 0);
+  }
+}
+
 /// Every call has a kernel beside it, and the compiler says which nodes are whose.
 TEST(DeviceLibraries, AreChosenWithReasons) {
   const TempFolder folder;
