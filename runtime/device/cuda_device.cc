@@ -122,7 +122,8 @@ void CudaDevice::load(const plan::Program& program) {
     std::vector<std::string> levels;
     for (const auto& [level, bytes] : program.code) levels.push_back(level);
     throw Error(Code::kPlanMismatch, fmt::format("the plan has code for {}, and {} is an sm_{}", levels.empty() ? "no GPU" : printable(join(levels, ", ")), name(), capability_), {},
-                {fmt::format("compile the model with --target cpu,cuda --levels sm_{}", capability_)});
+                {capability_ < cuda::kOldestGpu ? fmt::format("there is code for sm_{} and later only: use --device cpu", cuda::kOldestGpu)
+                                                : fmt::format("compile the model with --target cpu,cuda, and without --levels: that gives code for sm_{} and later", cuda::kOldestGpu)});
   }
   std::array<char, 4096> log{};
   std::array<int, 2> options = {cuda::kErrorLog, cuda::kErrorLogBytes};

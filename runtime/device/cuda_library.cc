@@ -32,6 +32,27 @@ Loaded load() {
   return loaded;
 }
 
+Gpu gpu_of(const Library& cuda, int number) {
+  Gpu gpu;
+  DeviceNumber device = 0;
+  char name[256] = "";
+  std::size_t memory = 0;
+  int mode = 0;
+  Result error = cuda.device_get(&device, number);
+  const auto ask = [&](const auto& question) { error = error == 0 ? question() : error; };
+  ask([&] { return cuda.device_name(name, sizeof(name), device); });
+  ask([&] { return cuda.device_attribute(&gpu.major, kComputeMajor, device); });
+  ask([&] { return cuda.device_attribute(&gpu.minor, kComputeMinor, device); });
+  ask([&] { return cuda.device_attribute(&mode, kComputeMode, device); });
+  ask([&] { return cuda.device_memory(&memory, device); });
+  gpu.name = *name == '\0' ? "a GPU" : printable(name);
+  gpu.memory = memory;
+  if (error != 0) gpu.why_not = "it does not answer: " + cuda.text(error);
+  else if (10 * gpu.major + gpu.minor < kOldestGpu) gpu.why_not = fmt::format("plans have code for sm_{} and later, and it is an sm_{}{}", kOldestGpu, gpu.major, gpu.minor);
+  else if (mode == kProhibited) gpu.why_not = "its compute mode forbids all use; nvidia-smi --compute-mode 0 allows it again";
+  return gpu;
+}
+
 template <typename Library>
 Companion companion(std::string name, const Library* (*library)(std::string* why)) {
   Companion found{.name = std::move(name)};
@@ -69,21 +90,14 @@ const Library* library(std::string* why) {
 
 std::vector<Gpu> gpus(std::string* why) {
   const Library* cuda = library(why);
+  return cuda == nullptr ? std::vector<Gpu>() : gpus(*cuda, why);
+}
+
+std::vector<Gpu> gpus(const Library& cuda, std::string* why) {
   std::vector<Gpu> found;
   int count = 0;
-  if (cuda == nullptr) return found;
-  if (const Result error = cuda->device_count(&count); error != 0 and why != nullptr) *why = cuda->text(error);
-  for (int i = 0; i < count; ++i) {
-    DeviceNumber device = 0;
-    char name[256] = "";
-    Gpu gpu;
-    std::size_t memory = 0;
-    const bool answers = cuda->device_get(&device, i) == 0 and cuda->device_name(name, sizeof(name), device) == 0 and cuda->device_attribute(&gpu.major, kComputeMajor, device) == 0 and
-                         cuda->device_attribute(&gpu.minor, kComputeMinor, device) == 0 and cuda->device_memory(&memory, device) == 0;
-    gpu.name = answers ? printable(name) : "a GPU that does not answer";
-    gpu.memory = memory;
-    found.push_back(std::move(gpu));
-  }
+  if (const Result error = cuda.device_count(&count); error != 0 and why != nullptr) *why = cuda.text(error);
+  for (int i = 0; i < count; ++i) found.push_back(gpu_of(cuda, i));
   if (found.empty() and why != nullptr and why->empty()) *why = "the NVIDIA driver sees no GPU (CUDA_VISIBLE_DEVICES may hide it)";
   return found;
 }

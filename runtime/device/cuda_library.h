@@ -28,6 +28,7 @@ struct Uuid {
 inline constexpr Result kOutOfMemory = 2, kNotReady = 600;
 inline constexpr int kComputeMajor = 75, kComputeMinor = 76, kProcessors = 16;  // of cuDeviceGetAttribute
 inline constexpr int kClock = 13, kMemoryClock = 36, kMemoryBits = 37;           // of it: in kHz; as wide as its bus
+inline constexpr int kComputeMode = 20, kProhibited = 2;                         // of it, and what forbids all use
 inline constexpr int kErrorLog = 5, kErrorLogBytes = 6;                                              // of cuModuleLoadDataEx
 inline constexpr unsigned kNonBlockingStream = 1, kEventWithTime = 0, kEventWithoutTime = 2, kRelaxedCapture = 2;
 inline constexpr unsigned kPinnedForAll = 1;   // of cuMemHostAlloc: for all contexts
@@ -91,8 +92,8 @@ struct Library {
   std::string text(Result error) const;
 };
 
-/// The oldest driver that takes the PTX of plans (CUDA 11.8).
-inline constexpr int kOldestDriver = 11080;
+/// The oldest driver that takes the PTX of plans (CUDA 11.8), and the oldest GPU for which there is any (sm_80).
+inline constexpr int kOldestDriver = 11080, kOldestGpu = 80;
 
 /// Opens the library `file` and finds all functions in it. Null, and *why, if something is missing.
 std::unique_ptr<Library> open_library(const std::string& file, std::string* why);
@@ -104,9 +105,11 @@ struct Gpu {
   std::string name;
   int major = 0, minor = 0;  ///< compute capability
   std::uint64_t memory = 0;
+  std::string why_not;  ///< it cannot be used; "": it can, as far as is known without using it
 };
-/// The GPUs that the library sees (CUDA_VISIBLE_DEVICES); *why if none.
+/// The GPUs that the machine's library sees (CUDA_VISIBLE_DEVICES), or that one; *why (which may be null) if none.
 std::vector<Gpu> gpus(std::string* why);
+std::vector<Gpu> gpus(const Library& cuda, std::string* why);
 
 /// A library of NVIDIA's that speeds things up where it is: "cuBLASLt 13.0.0", or why it cannot be used.
 struct Companion {

@@ -23,25 +23,31 @@ DeviceInfo cpu() {
 
 void add_devices(std::vector<DeviceInfo>& devices, const Driver& driver) {
   std::string why_none;
-  const std::vector<std::string> found = driver.list(&why_none);
-  const bool all_alike = found.size() > 1 and std::ranges::equal_range(found, found.front()).size() == found.size();
-  if (all_alike) devices.push_back({.name = std::string(driver.name), .description = fmt::format("{0}:0 to {0}:{1}, each {2}", driver.name, found.size() - 1, found.front()), .usable = true, .reason = ""});
+  const std::vector<SeenDevice> found = driver.list(&why_none);
+  const auto add = [&](const std::string& name, const std::string& description, const SeenDevice& device) {
+    devices.push_back({.name = name, .description = description, .usable = device.why_not.empty(), .reason = device.why_not});
+  };
+  const bool all_alike = found.size() > 1 and std::ranges::count(found, found.front()) == std::ssize(found);
+  if (all_alike) add(std::string(driver.name), fmt::format("{0}:0 to {0}:{1}, each {2}", driver.name, found.size() - 1, found.front().description), found.front());
   else
-    for (std::size_t i = 0; i < found.size(); ++i) devices.push_back({.name = fmt::format("{}:{}", driver.name, i), .description = found[i], .usable = true, .reason = ""});
+    for (std::size_t i = 0; i < found.size(); ++i) add(fmt::format("{}:{}", driver.name, i), found[i].description, found[i]);
   if (found.empty()) devices.push_back({.name = std::string(driver.name), .description = "none", .usable = false, .reason = why_none});
 }
 
 }  // namespace
 
-std::vector<DeviceInfo> list_devices() {
+std::vector<DeviceInfo> list_devices(std::span<const Driver> drivers) {
   std::vector<DeviceInfo> devices;
-  for (const Driver& driver : all_drivers())
-    if (driver.preferred and not driver.list(nullptr).empty()) add_devices(devices, driver);
+  const auto comes_first = [](const Driver& driver) { return driver.preferred and not usable_devices(driver).empty(); };
+  for (const Driver& driver : drivers)
+    if (comes_first(driver)) add_devices(devices, driver);
   devices.push_back(cpu());
-  for (const Driver& driver : all_drivers())
-    if (not(driver.preferred and not driver.list(nullptr).empty())) add_devices(devices, driver);
+  for (const Driver& driver : drivers)
+    if (not comes_first(driver)) add_devices(devices, driver);
   return devices;
 }
+
+std::vector<DeviceInfo> list_devices() { return list_devices(all_drivers()); }
 
 std::vector<LibraryInfo> list_libraries() {
   std::vector<LibraryInfo> libraries;

@@ -1,6 +1,7 @@
 // The devices a plan could run on, and the libraries that speed them up, for `hone-run devices`.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct DeviceInfo {
 
 /// All devices Hone knows, usable or not, the preferred one first.
 std::vector<DeviceInfo> list_devices();
+struct Driver;  // runtime/device/drivers.h
+std::vector<DeviceInfo> list_devices(std::span<const Driver> drivers);
 
 /// A library that is loaded when it is there.
 struct LibraryInfo {

@@ -17,16 +17,16 @@ namespace {
 
 constexpr int kSimDevices = 8;
 
-std::vector<std::string> list_sim(std::string*) { return std::vector<std::string>(kSimDevices, "a GPU played by the host, for tests of programs for GPUs"); }
+std::vector<SeenDevice> list_sim(std::string*) { return std::vector<SeenDevice>(kSimDevices, {.description = "a GPU played by the host, for tests of programs for GPUs"}); }
 std::unique_ptr<Device> open_sim(int number) {
   const char* options = std::getenv("HONE_SIM");
   return std::make_unique<SimDevice>(sim_options(options == nullptr ? "" : options, number));
 }
 
-std::vector<std::string> list_cuda(std::string* why_none) {
-  std::vector<std::string> lines;
-  for (const cuda::Gpu& gpu : cuda::gpus(why_none)) lines.push_back(fmt::format("{}, sm_{}{}, {}", gpu.name, gpu.major, gpu.minor, human_bytes(gpu.memory)));
-  return lines;
+std::vector<SeenDevice> list_cuda(std::string* why_none) {
+  std::vector<SeenDevice> devices;
+  for (const cuda::Gpu& gpu : cuda::gpus(why_none)) devices.push_back({.description = fmt::format("{}, sm_{}{}, {}", gpu.name, gpu.major, gpu.minor, human_bytes(gpu.memory)), .why_not = gpu.why_not});
+  return devices;
 }
 
 std::unique_ptr<Device> open_cuda(int number) {
@@ -52,11 +52,38 @@ int number_in(std::string_view device, std::string_view text) {
   throw Error(Code::kDevice, fmt::format("device {}: {} is no number of a device", quoted(device), quoted(text)), {}, {"write for example cuda:0"});
 }
 
+Error cannot_be_used(std::string_view device, const std::string& why) {
+  return Error(Code::kDevice, fmt::format("device {} cannot be used: {}", quoted(device), why), {}, {"hone-run devices says what is here", "or use --device cpu"});
+}
+
+/// The one that `device` names, or the first that can be used where it names none.
+int number_of(const Driver& driver, std::string_view device, const std::vector<SeenDevice>& seen) {
+  const std::size_t colon = device.find(':');
+  if (colon == std::string_view::npos) {
+    const auto usable = std::ranges::find(seen, "", &SeenDevice::why_not);
+    if (usable == seen.end()) throw cannot_be_used(device, seen.front().why_not);
+    return static_cast<int>(usable - seen.begin());
+  }
+  const int number = number_in(device, device.substr(colon + 1));
+  if (static_cast<std::size_t>(number) >= seen.size())
+    throw Error(Code::kDevice, fmt::format("there is no device {}: of {} there {} {}", quoted(device), driver.name, seen.size() == 1 ? "is" : "are", seen.size()), {}, {"numbers begin with 0; hone-run devices lists them"});
+  if (const std::string& why_not = seen[static_cast<std::size_t>(number)].why_not; not why_not.empty()) throw cannot_be_used(device, why_not);
+  return number;
+}
+
 bool contains(const std::vector<std::string>& names, std::string_view name) { return std::ranges::find(names, name) != names.end(); }
 
 }  // namespace
 
 std::span<const Driver> all_drivers() { return kDrivers; }
+
+std::vector<int> usable_devices(const Driver& driver) {
+  std::vector<int> numbers;
+  const std::vector<SeenDevice> seen = driver.list(nullptr);
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    if (seen[i].why_not.empty()) numbers.push_back(static_cast<int>(i));
+  return numbers;
+}
 
 std::vector<std::string> devices_in(std::string_view list) {
   const std::size_t colon = list.find(':');
@@ -70,27 +97,26 @@ std::vector<std::string> devices_in(std::string_view list) {
   return devices;
 }
 
-std::optional<ChosenDevice> choose_device(std::string_view device, const std::vector<std::string>& targets_of_plan) {
+std::optional<ChosenDevice> choose_device(std::string_view device, const std::vector<std::string>& targets_of_plan, std::span<const Driver> drivers) {
   if (device == "cpu") return std::nullopt;
   if (device == "auto") {
     const bool has_cpu = contains(targets_of_plan, "cpu");
-    for (const Driver& driver : kDrivers)
-      if ((driver.preferred or not has_cpu) and contains(targets_of_plan, driver.name) and not driver.list(nullptr).empty()) return ChosenDevice{&driver, 0};
+    for (const Driver& driver : drivers) {
+      if (not(driver.preferred or not has_cpu) or not contains(targets_of_plan, driver.name)) continue;
+      if (const std::vector<int> usable = usable_devices(driver); not usable.empty()) return ChosenDevice{&driver, usable.front()};
+    }
     return std::nullopt;
   }
   const std::size_t colon = device.find(':');
   const std::string_view name = device.substr(0, colon);
   std::vector<std::string> names = {"auto", "cpu"};
-  for (const Driver& driver : kDrivers) {
+  for (const Driver& driver : drivers) {
     names.emplace_back(driver.name);
     if (driver.name != name) continue;
-    const int number = colon == std::string_view::npos ? 0 : number_in(device, device.substr(colon + 1));
     std::string why_none;
-    const std::size_t count = driver.list(&why_none).size();
-    if (count == 0) throw Error(Code::kDevice, fmt::format("device {} cannot be used: {}", quoted(device), why_none), {}, {"hone-run devices says what is here", "or use --device cpu"});
-    if (static_cast<std::size_t>(number) >= count)
-      throw Error(Code::kDevice, fmt::format("there is no device {}: of {} there {} {}", quoted(device), name, count == 1 ? "is" : "are", count), {}, {"numbers begin with 0; hone-run devices lists them"});
-    return ChosenDevice{&driver, number};
+    const std::vector<SeenDevice> seen = driver.list(&why_none);
+    if (seen.empty()) throw cannot_be_used(device, why_none);
+    return ChosenDevice{&driver, number_of(driver, device, seen)};
   }
   if (name == "cpu") throw Error(Code::kDevice, fmt::format("device {}: the cpu has no numbers", quoted(device)), {}, {"use --device cpu"});
   const std::string other = hint_for_other_name("--device", name);

@@ -12,10 +12,17 @@
 
 namespace hone {
 
+/// A device that is there.
+struct SeenDevice {
+  std::string description;   ///< "NVIDIA H100 80GB HBM3, sm_90, 79.1 GiB"
+  std::string why_not = {};  ///< it cannot be used; "": it can
+  friend bool operator==(const SeenDevice&, const SeenDevice&) = default;
+};
+
 struct Driver {
   std::string_view name;  ///< as --device takes it, and the plan's program that it runs
-  /// The devices that are there: a line about each. If there are none, *why_none (which may be null) says what is missing.
-  std::vector<std::string> (*list)(std::string* why_none);
+  /// All that are there, by number. If there are none, *why_none (which may be null) says what is missing.
+  std::vector<SeenDevice> (*list)(std::string* why_none);
   /// Throws Error kDevice.
   std::unique_ptr<Device> (*open)(int number);
   bool preferred = false;  ///< where one is there, and nothing else is asked for
@@ -23,15 +30,18 @@ struct Driver {
 
 std::span<const Driver> all_drivers();
 
+/// Numbers of the driver's devices that can be used.
+std::vector<int> usable_devices(const Driver& driver);
+
 /// Each device that "cuda:0,1" or "cpu" names, for choose_device(). Throws Error kUsage for one that is named twice.
 std::vector<std::string> devices_in(std::string_view list);
 
-/// "cuda", "cuda:1": the driver and the number, 0 without one. Nothing for "cpu". "auto" is the first preferred driver that has a device and a program in the plan, then the cpu, then what else the
-/// plan has a program for. Throws Error kDevice for a device that is not known or not there.
+/// "cuda", "cuda:1": the driver and the number, without one that of the first device that can be used. Nothing for "cpu". "auto" is the first preferred driver that has a device that can be used and a
+/// program in the plan, then the cpu, then what else the plan has a program for. Throws Error kDevice for a device that is not known, not there, or cannot be used.
 struct ChosenDevice {
   const Driver* driver = nullptr;
   int number = 0;
 };
-std::optional<ChosenDevice> choose_device(std::string_view device, const std::vector<std::string>& targets_of_plan);
+std::optional<ChosenDevice> choose_device(std::string_view device, const std::vector<std::string>& targets_of_plan, std::span<const Driver> drivers = all_drivers());
 
 }  // namespace hone

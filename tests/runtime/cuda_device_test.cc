@@ -308,7 +308,9 @@ TEST_F(CudaDeviceTest, CodeThatTheDriverRefusesIsToldInItsWords) {
   EXPECT_THAT(diag.message, AllOf(HasSubstr("sm_80"), HasSubstr("CUDA_ERROR_INVALID_PTX")));
   EXPECT_THAT(diag.notes.front(), HasSubstr("ptxas fatal: line 7"));
   plan::Program none;
-  EXPECT_THAT(error_of([&] { device.load(none); }).notes.front(), HasSubstr("--levels sm_90"));
+  EXPECT_THAT(error_of([&] { device.load(none); }).notes.front(), HasSubstr("--target cpu,cuda, and without --levels"));
+  told_.attributes[cuda::kComputeMajor] = 7;
+  EXPECT_THAT(error_of([&] { CudaDevice(library_, 0).load(program("text")); }).notes.front(), HasSubstr("--device cpu")) << "the compiler has nothing for it";
 }
 
 TEST_F(CudaDeviceTest, ADeviceThatBreaksIsAnErrorOfTheCallThatFindsIt) {

@@ -92,10 +92,10 @@ std::string choices_file(const Arguments& arguments) {
   return home != nullptr and *home == '/' ? std::string(home) + "/.cache/hone/choices.json" : "";
 }
 
-/// The preferred driver that has a device, and no program in the plan; "" if there is none.
+/// The preferred driver that has a device that can be used, and no program in the plan; "" if there is none.
 std::string unused_driver(const plan::Plan& plan) {
   for (const Driver& driver : all_drivers())
-    if (driver.preferred and std::ranges::find(plan.programs, driver.name, &plan::Program::target) == plan.programs.end() and not driver.list(nullptr).empty()) return std::string(driver.name);
+    if (driver.preferred and std::ranges::find(plan.programs, driver.name, &plan::Program::target) == plan.programs.end() and not usable_devices(driver).empty()) return std::string(driver.name);
   return "";
 }
 
