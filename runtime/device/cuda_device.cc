@@ -23,6 +23,13 @@ constexpr int kLanes = 128, kFewLanes = 64, kCapabilityOfFewLanes = 80;
 /// So many of a library's recommendations are timed.
 constexpr int kTriedCalls = 6;
 
+/// Else loading fails for reasons of the device's own.
+constexpr cuda::Result kCodeRefused[] = {cuda::kInvalidImage, cuda::kNoBinaryForGpu, cuda::kInvalidPtx, cuda::kNoJitCompiler, cuda::kUnsupportedPtx, cuda::kJitDisabled};
+
+std::vector<std::string> ways_to_memory() {
+  return {"take a smaller --batch, or --batch auto", "compile with --memory-limit, so that activations are made again in the backward pass", "nvidia-smi shows who else uses the GPU"};
+}
+
 cuda::Address address(const void* memory) { return reinterpret_cast<cuda::Address>(memory); }
 
 /// 90 of "sm_90"; nothing for another name.
@@ -72,7 +79,11 @@ CudaDevice::~CudaDevice() {
 
 void CudaDevice::check(cuda::Result result, const char* call) const {
   if (result == 0) return;
-  throw Error(Code::kDeviceLost, fmt::format("{}: {} says {}", name(), call, cuda_.text(result)), {},
+  const std::string said = fmt::format("{} says {}", call, cuda_.text(result));
+  if (result == cuda::kOutOfMemory) throw Error(Code::kMemory, fmt::format("{} has no memory left: {}", name(), said), {}, ways_to_memory());
+  if (context_ == nullptr)
+    throw Error(Code::kDevice, fmt::format("{} cannot be used: {}", name(), said), {}, {"another process may have it to itself: nvidia-smi shows who uses it, and its compute mode", "hone-run devices says what else is here; or use --device cpu"});
+  throw Error(Code::kDeviceLost, fmt::format("{}: {}", name(), said), {},
               {"what was computed on the device is lost; the last checkpoint is not: go on with --resume", "with CUDA_LAUNCH_BLOCKING=1 in the environment the call that failed is the one that is named"});
 }
 
@@ -106,8 +117,7 @@ std::byte* CudaDevice::allocate(std::size_t bytes, std::string_view what) {
   cuda::Address memory = 0;
   const cuda::Result result = here().memory_allocate(&memory, std::max<std::size_t>(bytes, 1));
   if (result == cuda::kOutOfMemory)
-    throw Error(Code::kMemory, fmt::format("{} takes {}, and {} has {} left", what, human_bytes(bytes), name(), human_bytes(free_memory())), {},
-                {"take a smaller --batch, or --batch auto", "compile with --memory-limit, so that activations are made again in the backward pass", "nvidia-smi shows who else uses the GPU"});
+    throw Error(Code::kMemory, fmt::format("{} takes {}, and {} has {} left", what, human_bytes(bytes), name(), human_bytes(free_memory())), {}, ways_to_memory());
   check(result, "cuMemAlloc");
   return reinterpret_cast<std::byte*>(memory);
 }
@@ -131,9 +141,10 @@ void CudaDevice::load(const plan::Program& program) {
   std::vector<std::byte> image = code->second;
   image.push_back(std::byte{0});  // PTX is text, and ends so
   const cuda::Result result = here().module_load(&module_, image.data(), static_cast<unsigned>(options.size()), options.data(), values.data());
-  if (result != 0)
+  if (std::ranges::find(kCodeRefused, result) != std::end(kCodeRefused))
     throw Error(Code::kPlanMismatch, fmt::format("{} cannot load the plan's code for {}: {}", name(), printable(code->first), cuda_.text(result)), {},
                 {fmt::format("the driver says {}", printable(log.data(), 1000)), "compile the model again with this version of Hone, or update the driver"});
+  check(result, "cuModuleLoadDataEx");
 }
 
 const DeviceKernel* CudaDevice::find(const std::string& kernel) {

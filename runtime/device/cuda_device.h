@@ -65,6 +65,7 @@ class CudaDevice final : public Device {
   cuda::Function sum_function(DType dtype, std::size_t terms, std::size_t sums);
   /// The library, with this device's context current in the calling thread.
   const cuda::Library& here() const;
+  /// Throws Error kMemory where the device has none left, kDevice before anything was begun there, else kDeviceLost.
   void check(cuda::Result result, const char* call) const;
   int attribute(int number) const;
   Event make_event(unsigned flags);

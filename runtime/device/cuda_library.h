@@ -26,6 +26,8 @@ struct Uuid {
 };
 
 inline constexpr Result kOutOfMemory = 2, kNotReady = 600;
+// Of cuModuleLoadDataEx: the code is the reason.
+inline constexpr Result kInvalidImage = 200, kNoBinaryForGpu = 209, kInvalidPtx = 218, kNoJitCompiler = 221, kUnsupportedPtx = 222, kJitDisabled = 223;
 inline constexpr int kComputeMajor = 75, kComputeMinor = 76, kProcessors = 16;  // of cuDeviceGetAttribute
 inline constexpr int kClock = 13, kMemoryClock = 36, kMemoryBits = 37;           // of it: in kHz; as wide as its bus
 inline constexpr int kComputeMode = 20, kProhibited = 2;                         // of it, and what forbids all use

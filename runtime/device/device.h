@@ -107,7 +107,7 @@ class Device {
   /// Bytes that can still be taken.
   std::uint64_t available_memory() const;
 
-  /// Makes the program's kernels known. Throws Error kPlanMismatch for code that this device cannot run.
+  /// Makes the program's kernels known. Throws Error kPlanMismatch for code that this device cannot run, kMemory.
   virtual void load(const plan::Program& program) = 0;
   /// Null if the program has none of that name.
   virtual const DeviceKernel* find(const std::string& kernel) = 0;

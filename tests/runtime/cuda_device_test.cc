@@ -18,7 +18,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr cuda::Result kIllegalAddress = 700, kNotFound = 500, kInvalidPtx = 218;
+constexpr cuda::Result kIllegalAddress = 700, kNotFound = 500, kUnavailable = 46;
 
 /// What the library was told. Memory is the host's, and copies are made at once.
 struct Told {
@@ -34,6 +34,7 @@ struct Told {
   bool capturing = false;
   std::vector<unsigned> event_flags, record_flags;  ///< of each event made, and of each record with flags
   int pinned = 0;
+  cuda::Result retain = 0, load = 0, instantiate = 0;  ///< what those calls say
   std::map<int, int> attributes = {{cuda::kComputeMajor, 9}, {cuda::kComputeMinor, 0}};  ///< others are 2
 };
 Told* told = nullptr;
@@ -43,11 +44,14 @@ Handle handle(int number) { return reinterpret_cast<Handle>(static_cast<std::uin
 
 cuda::Library fake() {
   cuda::Library f;
-  f.error_name = [](cuda::Result error, const char** name) { return *name = error == kIllegalAddress ? "CUDA_ERROR_ILLEGAL_ADDRESS" : error == kInvalidPtx ? "CUDA_ERROR_INVALID_PTX" : "CUDA_ERROR", 0; };
+  f.error_name = [](cuda::Result error, const char** name) { return *name = error == kIllegalAddress ? "CUDA_ERROR_ILLEGAL_ADDRESS" : error == cuda::kInvalidPtx ? "CUDA_ERROR_INVALID_PTX" : "CUDA_ERROR", 0; };
   f.error_string = [](cuda::Result, const char** text) { return *text = "as the driver puts it", 0; };
   f.device_get = [](cuda::DeviceNumber* device, int ordinal) { return *device = ordinal, 0; };
   f.device_attribute = [](int* value, int attribute, cuda::DeviceNumber) { return *value = told->attributes.contains(attribute) ? told->attributes.at(attribute) : 2, 0; };
-  f.context_retain = [](cuda::Context* context, cuda::DeviceNumber) { return ++told->contexts, *context = handle<cuda::Context>(0), 0; };
+  f.context_retain = [](cuda::Context* context, cuda::DeviceNumber) { 
+    if (told->retain != 0) return told->retain;
+    return ++told->contexts, *context = handle<cuda::Context>(0), 0;
+  };
   f.context_release = [](cuda::DeviceNumber) { return --told->contexts, 0; };
   f.context_use = [](cuda::Context) { return 0; };
   f.memory_info = [](std::size_t* free, std::size_t* total) { return *free = told->left, *total = 4096, 0; };
@@ -68,8 +72,9 @@ cuda::Library fake() {
     if (told->image == "bad") {
       for (unsigned i = 0; i < count; ++i)
         if (options[i] == cuda::kErrorLog) std::strcpy(static_cast<char*>(values[i]), "ptxas fatal: line 7");
-      return kInvalidPtx;
+      return cuda::kInvalidPtx;
     }
+    if (told->load != 0) return told->load;
     return ++told->modules, *module = handle<cuda::Module>(0), 0;
   };
   f.module_unload = [](cuda::Module) { return --told->modules, 0; };
@@ -107,7 +112,10 @@ cuda::Library fake() {
   f.event_record = [](cuda::EventHandle, cuda::StreamHandle) { return told->next_failure; };
   f.capture_begin = [](cuda::StreamHandle, int) { return told->capturing = true, 0; };
   f.capture_end = [](cuda::StreamHandle, cuda::Graph* graph) { return told->capturing = false, *graph = handle<cuda::Graph>(0), 0; };
-  f.graph_instantiate = [](cuda::GraphRun* run, cuda::Graph, unsigned long long) { return *run = handle<cuda::GraphRun>(++told->graphs), 0; };
+  f.graph_instantiate = [](cuda::GraphRun* run, cuda::Graph, unsigned long long) { 
+    if (told->instantiate != 0) return told->instantiate;
+    return *run = handle<cuda::GraphRun>(++told->graphs), 0;
+  };
   f.graph_destroy = [](cuda::Graph) { return 0; };
   f.graph_launch = [](cuda::GraphRun, cuda::StreamHandle) { return told->calls.emplace_back("graph"), told->next_failure; };
   f.graph_run_destroy = [](cuda::GraphRun) { return --told->graphs, 0; };
@@ -311,6 +319,37 @@ TEST_F(CudaDeviceTest, CodeThatTheDriverRefusesIsToldInItsWords) {
   EXPECT_THAT(error_of([&] { device.load(none); }).notes.front(), HasSubstr("--target cpu,cuda, and without --levels"));
   told_.attributes[cuda::kComputeMajor] = 7;
   EXPECT_THAT(error_of([&] { CudaDevice(library_, 0).load(program("text")); }).notes.front(), HasSubstr("--device cpu")) << "the compiler has nothing for it";
+}
+
+/// Nothing is lost, and the code is as good as it was.
+TEST_F(CudaDeviceTest, MemoryThatACallDoesNotFindIsNoLostDevice) {
+  CudaDevice device(library_, 1);
+  told_.load = cuda::kOutOfMemory;
+  EXPECT_EQ(error_of([&] { device.load(program("text")); }).code, Code::kMemory);
+  told_.instantiate = cuda::kOutOfMemory;
+  const Stream stream = device.make_stream();
+  device.begin_capture(stream);
+  const Diag diag = error_of([&] { (void)device.end_capture(stream); });
+  EXPECT_EQ(diag.code, Code::kMemory);
+  EXPECT_THAT(diag.message, AllOf(HasSubstr("cuda:1 has no memory left"), HasSubstr("cuGraphInstantiate")));
+  EXPECT_EQ(diag.notes.size(), 3U);
+}
+
+TEST_F(CudaDeviceTest, LoadingOnABrokenDeviceIsNotThePlansFault) {
+  CudaDevice device(library_, 0);
+  told_.load = kIllegalAddress;
+  EXPECT_EQ(error_of([&] { device.load(program("text")); }).code, Code::kDeviceLost);
+}
+
+/// Before anything ran nothing can be lost.
+TEST_F(CudaDeviceTest, ADeviceThatAnotherProcessHasIsRefused) {
+  told_.retain = kUnavailable;
+  const Diag diag = error_of([&] { CudaDevice(library_, 0); });
+  EXPECT_EQ(diag.code, Code::kDevice);
+  EXPECT_THAT(diag.message, AllOf(HasSubstr("cuda:0 cannot be used"), HasSubstr("cuDevicePrimaryCtxRetain")));
+  EXPECT_THAT(diag.notes.front(), HasSubstr("nvidia-smi"));
+  told_.retain = cuda::kOutOfMemory;
+  EXPECT_EQ(error_of([&] { CudaDevice(library_, 0); }).code, Code::kMemory);
 }
 
 TEST_F(CudaDeviceTest, ADeviceThatBreaksIsAnErrorOfTheCallThatFindsIt) {
