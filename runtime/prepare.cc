@@ -339,7 +339,7 @@ class Preparer {
     BoundExchange exchange{.name = name_of(step), .step = static_cast<std::uint32_t>(number_), .bucket = step.bucket, .collects = step.collects, .operation = step.operation, .buffers = step.buffers, .tensors = {}};
     for (const std::uint32_t buffer : step.buffers) {
       const BoundBuffer& bound = bound_->buffers[buffer];
-      exchange.tensors.push_back({.dtype = bound.type.dtype, .count = checked_element_count(bound.type.shape)});
+      exchange.tensors.push_back({.dtype = bound.type.dtype, .count = checked_element_count(bound.type.shape), .bucket = step.bucket});
     }
     bound_->steps.emplace_back(std::move(exchange));
     if (step.collects) return;

@@ -15,6 +15,7 @@ struct ExchangedTensor {
   DType dtype = DType::kF32;  ///< f32, f64, bf16, i32, i64 where it is summed; any type where it is only moved
   std::int64_t count = 0;     ///< elements
   void* data = nullptr;
+  std::int64_t bucket = -1;   ///< of the plan, if it is exchanged as part of one: drivers that see the others' tensors hold theirs against it
 
   std::size_t bytes() const { return static_cast<std::size_t>(count) * size_of(dtype); }
 };

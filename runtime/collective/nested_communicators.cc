@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/alignment.h"
-#include "base/check.h"
 #include "base/diag.h"
+#include "runtime/collective/same_tensors.h"
 #include "runtime/collective/thread_meeting.h"
 #include "runtime/collective/tree_sum.h"
 #include "runtime/device/team.h"
@@ -179,7 +179,7 @@ class NestedCommunicators::Member : public Communicator {
   void show(std::span<const ExchangedTensor> tensors) {
     shared_.tensors[static_cast<std::size_t>(local_)] = tensors;
     shared_.meeting.meet();
-    for (const auto& others : shared_.tensors) HONE_CHECK(others.size() == tensors.size(), "replicas exchange different tensors");
+    require_same_tensors(shared_.tensors, shared_.meeting);
   }
   /// Of all replicas of this process, from an element on.
   std::vector<const void*> terms(std::size_t tensor, std::int64_t begin) const {

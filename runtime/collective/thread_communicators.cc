@@ -5,8 +5,8 @@
 #include <cstring>
 #include <vector>
 
-#include "base/check.h"
 #include "base/diag.h"
+#include "runtime/collective/same_tensors.h"
 #include "runtime/collective/thread_meeting.h"
 #include "runtime/collective/tree_sum.h"
 #include "runtime/device/team.h"
@@ -69,7 +69,7 @@ class ThreadCommunicators::Member : public Communicator {
   void show(std::span<const ExchangedTensor> tensors) {
     of(rank_) = tensors;
     shared_.meet();
-    for (const auto& others : shared_.tensors) HONE_CHECK(others.size() == tensors.size(), "replicas exchange different tensors");
+    require_same_tensors(shared_.tensors, shared_.meeting);
   }
   std::span<const ExchangedTensor>& of(int rank) { return shared_.tensors[static_cast<std::size_t>(rank)]; }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <thread>
 
+#include "base/check.h"
 #include "base/diag.h"
 #include "runtime/collective/thread_communicators.h"
 #include "runtime/device/sim_device.h"
@@ -51,10 +52,23 @@ std::vector<std::string> as_sharers(int size, const std::function<void(Sharer&)>
         } catch (const Error& error) {
           EXPECT_EQ(error.diags().front().code, Code::kPeer);
           said[static_cast<std::size_t>(rank)] = error.what();
-        }
+        } catch (const InternalError& mistake) { said[static_cast<std::size_t>(rank)] = mistake.what(); }
       });
   }
   return said;
+}
+
+/// Each of them knows.
+TEST(SharedExchange, OfOtherTensorsIsFound) {
+  const auto exchange = [](std::int64_t extra_elements, std::int64_t bucket) {
+    return as_sharers(3, [=](Sharer& sharer) {
+      const bool is_other = sharer.replicas.rank() == 1;
+      const ExchangedTensor tensor = {DType::kF32, 16 + (is_other ? extra_elements : 0), sharer.device.allocate(1024, "numbers"), is_other ? bucket : 0};
+      sharer.exchange.all_reduce(sharer.stream, {&tensor, 1});
+    });
+  };
+  EXPECT_THAT(exchange(16, 0), testing::Each(testing::HasSubstr("exchange different tensors")));
+  EXPECT_THAT(exchange(0, 1), testing::Each(testing::HasSubstr("exchange different tensors")));
 }
 
 TEST(SharedExchange, GivesTheBitsOfTheReplicasOwnCommunicator) {

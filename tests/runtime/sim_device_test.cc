@@ -4,9 +4,11 @@
 
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "base/check.h"
 #include "base/diag.h"
+#include "runtime/collective/thread_communicators.h"
 #include "runtime/device/sim_device.h"
 
 namespace hone {
@@ -142,6 +144,28 @@ TEST(SimDevice, MoreThanItHasIsRefused) {
     EXPECT_EQ(error.diags().front().code, Code::kMemory);
     EXPECT_THAT(error.what(), ::testing::AllOf(HasSubstr("the arena"), HasSubstr("2 MiB"), HasSubstr("sim:0")));
   }
+}
+
+/// Two replicas, each on a device of its own, exchange two buckets, the second one of them in the other order. What each of them throws.
+void exchange_in_another_order(std::int64_t first_count, std::int64_t second_count) {
+  ThreadCommunicators communicators(2);
+  std::exception_ptr found[2];
+  const auto replica = [&](int rank) {
+    try {
+      SimDevice device({.number = rank});
+      const Stream stream = device.make_stream();
+      const auto bucket = [&](std::int64_t number, std::int64_t count) { return ExchangedTensor{DType::kF32, count, device.allocate(static_cast<std::size_t>(count) * sizeof(float), "a bucket"), number}; };
+      const ExchangedTensor buckets[] = {bucket(0, first_count), bucket(1, second_count)};
+      const std::unique_ptr<DeviceCommunicator> exchange = device.connect(communicators.of(rank));
+      for (const int number : {rank, 1 - rank}) exchange->all_reduce(stream, {&buckets[number], 1});
+    } catch (...) { found[rank] = std::current_exception(); }
+  };
+  {
+    const std::jthread other([&] { replica(1); });
+    replica(0);
+  }
+  ASSERT_TRUE(found[0] and found[1]) << "each of them is told";
+  std::rethrow_exception(found[0]);
 }
 
 struct Mistake {
@@ -334,6 +358,8 @@ const Mistake kMistakes[] = {
        t.device.replay(t.first, t.device.end_capture(t.first));
      },
      "nothing orders the two"},
+    {"ExchangesBucketsInAnotherOrder", [](Bench&) { exchange_in_another_order(64, 64); }, "of 1 number 0 is 64 elements of f32 in bucket 0 in replica 0, and 64 elements of f32 in bucket 1 in replica 1"},
+    {"ExchangesBucketsOfOtherSizes", [](Bench&) { exchange_in_another_order(64, 4096); }, "and 4096 elements of f32 in bucket 1 in replica 1"},
 };
 
 class SimMistake : public testing::TestWithParam<Mistake> {};
