@@ -1,5 +1,5 @@
 // How an executor runs on a device: feeds go there, kernels are put into its stream, and what only the host can do comes back in between. A segment without such things is captured when it
-// runs for the second time, and then replayed.
+// runs for the second time, and then replayed, if the device makes graphs.
 #include <algorithm>
 
 #include "base/alignment.h"
@@ -44,7 +44,7 @@ void Executor::run_steps_on_device(BoundSegment& bound) {
     end_exchanges();  // so that they are part of what is captured
   };
   const bool is_body = shared_arena_ == nullptr;
-  if (is_body or bound.on_host_between) return run_all();
+  if (is_body or bound.on_host_between or not device.device().makes_graphs()) return run_all();
   if (bound.captured and bound.last_memory_moved != device.memory_moved()) bound.captured.reset();
   if (not bound.captured) {
     if (bound.last_memory_moved != device.memory_moved()) {  // for one run a graph is not worth making, and the first may still move memory

@@ -53,7 +53,17 @@ const std::pair<std::string, std::vector<std::byte>>* choose_gpu_code(const plan
   return best;
 }
 
-CudaDevice::CudaDevice(const cuda::Library& cuda, int number, Libraries libraries) : cuda_(cuda), number_(number), libraries_(libraries) {
+CudaOptions cuda_options(std::string_view text) {
+  CudaOptions options;
+  for (const std::string& item : text.empty() ? std::vector<std::string>() : split(text, ',')) {
+    if (item == "libraries=0") options.has_libraries = false;
+    else if (item == "graphs=0") options.makes_graphs = false;
+    else throw Error(Code::kUsage, fmt::format("{} is no option of CUDA devices", quoted(item)), {}, {"HONE_CUDA takes libraries=0, which leaves cuBLASLt and cuDNN out, and graphs=0, which launches every kernel by itself, with commas between"});
+  }
+  return options;
+}
+
+CudaDevice::CudaDevice(const cuda::Library& cuda, int number, CudaOptions options) : cuda_(cuda), number_(number), options_(options) {
   check(cuda_.device_get(&device_, number), "cuDeviceGet");
   capability_ = 10 * attribute(cuda::kComputeMajor) + attribute(cuda::kComputeMinor);
   processors_ = std::max(attribute(cuda::kProcessors), 1);
@@ -163,7 +173,7 @@ const DeviceKernel* CudaDevice::find(const std::string& kernel) {
 }
 
 std::string CudaDevice::why_no_library(const LibraryRow& row) const {
-  return libraries_ == Libraries::kLeftOut ? "it is left out (HONE_CUDA=libraries=0)" : CudaCalls::why_not(row.device_library);
+  return options_.has_libraries ? CudaCalls::why_not(row.device_library) : "it is left out (HONE_CUDA=libraries=0)";
 }
 
 std::string CudaDevice::choose_by_timing(const std::string& file) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -14,11 +15,17 @@
 
 namespace hone {
 
+struct CudaOptions {
+  bool has_libraries = true;  ///< else programs run their own code in place of calls
+  bool makes_graphs = true;   ///< Device::makes_graphs()
+};
+/// Options from text: "libraries=0,graphs=0". Throws Error kUsage.
+CudaOptions cuda_options(std::string_view text);
+
 class CudaDevice final : public Device {
  public:
-  /// `cuda` outlives it. Without `libraries` programs run their own code in place of calls. Throws Error kDevice.
-  enum class Libraries : std::uint8_t { kUsed, kLeftOut };
-  CudaDevice(const cuda::Library& cuda, int number, Libraries libraries = Libraries::kUsed);
+  /// `cuda` outlives it. Throws Error kDevice, kMemory.
+  CudaDevice(const cuda::Library& cuda, int number, CudaOptions options = {});
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
@@ -54,6 +61,7 @@ class CudaDevice final : public Device {
   void copy_in(Stream stream, std::byte* to, const void* from, std::size_t bytes) override;
   void copy_out(Stream stream, void* to, const std::byte* from, std::size_t bytes) override;
   void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) override;
+  bool makes_graphs() const override { return options_.makes_graphs; }
   void begin_capture(Stream stream) override;
   StepGraph end_capture(Stream stream) override;
   void replay(Stream stream, StepGraph graph) override;
@@ -74,7 +82,7 @@ class CudaDevice final : public Device {
 
   const cuda::Library& cuda_;
   const int number_;
-  const Libraries libraries_;
+  const CudaOptions options_;
   cuda::DeviceNumber device_ = 0;
   cuda::Context context_ = nullptr;
   int capability_ = 0;  ///< 90 for sm_90

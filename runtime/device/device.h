@@ -163,6 +163,8 @@ class Device {
   /// From one place of the device to another; they do not overlap.
   virtual void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) = 0;
 
+  /// Are steps to be captured? Else each launch is one of its own, which debuggers and profilers can follow.
+  virtual bool makes_graphs() const { return true; }
   /// What comes into the stream, and into those that wait for its events, is written down and not done, until end_capture(). Only launches, copies within the device, record and wait.
   virtual void begin_capture(Stream stream) = 0;
   virtual StepGraph end_capture(Stream stream) = 0;

@@ -34,9 +34,7 @@ std::unique_ptr<Device> open_cuda(int number) {
   const cuda::Library* library = cuda::library(&why);
   if (library == nullptr) throw Error(Code::kDevice, fmt::format("cuda:{} cannot be used: {}", number, why), {}, {"use --device cpu"});
   const char* options = std::getenv("HONE_CUDA");
-  const bool leaves_out = options != nullptr and std::string_view(options) == "libraries=0";
-  if (options != nullptr and *options != '\0' and not leaves_out) throw Error(Code::kUsage, fmt::format("HONE_CUDA is {}", quoted(options)), {}, {"it takes libraries=0, which leaves cuBLASLt and cuDNN out"});
-  return std::make_unique<CudaDevice>(*library, number, leaves_out ? CudaDevice::Libraries::kLeftOut : CudaDevice::Libraries::kUsed);
+  return std::make_unique<CudaDevice>(*library, number, cuda_options(options == nullptr ? "" : options));
 }
 
 constexpr Driver kDrivers[] = {

@@ -44,10 +44,11 @@ SimOptions sim_options(std::string_view text, int number) {
     const std::string key = item.substr(0, equals);
     constexpr std::uint64_t kNone = UINT64_MAX, kMostAlgorithms = 16;
     const std::uint64_t value = equals == std::string::npos ? kNone : parse_bytes(item.substr(equals + 1)).value_or(kNone);
-    const bool is_known = key == "memory" or key == "lost_after" or key == "libraries" or key == "epilogues" or (key == "algorithms" and value >= 1 and value <= kMostAlgorithms);
+    const bool is_known = key == "memory" or key == "lost_after" or key == "libraries" or key == "graphs" or key == "epilogues" or (key == "algorithms" and value >= 1 and value <= kMostAlgorithms);
     if (value == kNone or not is_known)
-      throw Error(Code::kUsage, fmt::format("{} is no option of the simulated device", quoted(item)), {}, {"HONE_SIM takes memory=BYTES, lost_after=LAUNCHES, libraries=0, epilogues=1 and algorithms=1 to 16, with commas between"});
+      throw Error(Code::kUsage, fmt::format("{} is no option of the simulated device", quoted(item)), {}, {"HONE_SIM takes memory=BYTES, lost_after=LAUNCHES, libraries=0, graphs=0, epilogues=1 and algorithms=1 to 16, with commas between"});
     if (key == "libraries") options.has_libraries = value != 0;
+    else if (key == "graphs") options.makes_graphs = value != 0;
     else if (key == "epilogues") options.has_epilogues = value != 0;
     else if (key == "algorithms") options.algorithms = static_cast<int>(value);
     else (key == "memory" ? options.memory_bytes : options.lost_after) = value;
@@ -404,6 +405,7 @@ void SimDevice::copy(Stream stream, std::byte* to, const std::byte* from, std::s
 
 void SimDevice::begin_capture(Stream stream) {
   refuse_capture("a capture begins");
+  HONE_CHECK(options_.makes_graphs, "a capture on a device that makes no graphs");
   capture_ = std::make_unique<Recorded>();
   capture_->streams.push_back(stream);
 }

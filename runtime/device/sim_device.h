@@ -28,13 +28,15 @@ struct SimOptions {
   std::uint64_t lost_after = 0;
   /// Are its libraries there? Else programs run their own code in place of them.
   bool has_libraries = true;
+  /// Device::makes_graphs(): where it does not, capturing one is a mistake.
+  bool makes_graphs = true;
   /// In how many ways they offer each call; the first one, which they recommend, is the slowest.
   int algorithms = 1;
   /// Are calls that do a kernel's work as well faster than the two?
   bool has_epilogues = false;
 };
 
-/// Options from text: "memory=64MiB,lost_after=1000,libraries=0,algorithms=3,epilogues=1". Throws Error kUsage.
+/// Options from text: "memory=64MiB,lost_after=1000,libraries=0,graphs=0,algorithms=3,epilogues=1". Throws Error kUsage.
 SimOptions sim_options(std::string_view text, int number);
 
 class SimDevice : public Device {
@@ -72,6 +74,7 @@ class SimDevice : public Device {
   void copy_in(Stream stream, std::byte* to, const void* from, std::size_t bytes) override;
   void copy_out(Stream stream, void* to, const std::byte* from, std::size_t bytes) override;
   void copy(Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) override;
+  bool makes_graphs() const override { return options_.makes_graphs; }
   void begin_capture(Stream stream) override;
   StepGraph end_capture(Stream stream) override;
   void replay(Stream stream, StepGraph graph) override;

@@ -282,6 +282,18 @@ TEST_F(CudaDeviceTest, ALimitIsKeptByWhatASessionTakes) {
   EXPECT_EQ(device.available_memory(), told_.left) << "what the device has";
 }
 
+TEST_F(CudaDeviceTest, OptionsLeaveOutLibrariesAndGraphs) {
+  EXPECT_TRUE(cuda_options("").has_libraries and cuda_options("").makes_graphs);
+  EXPECT_FALSE(cuda_options("libraries=0").has_libraries);
+  const CudaOptions both = cuda_options("libraries=0,graphs=0");
+  EXPECT_FALSE(both.has_libraries or both.makes_graphs);
+  EXPECT_FALSE(CudaDevice(library_, 0, both).makes_graphs());
+  EXPECT_TRUE(CudaDevice(library_, 0).makes_graphs());
+  const Diag wrong = error_of([] { (void)cuda_options("graphs=1"); });
+  EXPECT_EQ(wrong.code, Code::kUsage);
+  EXPECT_THAT(wrong.notes.front(), AllOf(HasSubstr("HONE_CUDA takes"), HasSubstr("graphs=0")));
+}
+
 TEST_F(CudaDeviceTest, GivesBackAllThatItTook) {
   {
     CudaDevice device(library_, 0);

@@ -326,6 +326,12 @@ const Mistake kMistakes[] = {
        t.device.begin_capture(t.second);
      },
      "while a graph is captured"},
+    {"CapturesWhereNoGraphsAreMade",
+     [](Bench&) {
+       SimDevice device(sim_options("graphs=0", 0));
+       device.begin_capture(device.make_stream());
+     },
+     "makes no graphs"},
     {"EndsAnotherCapture",
      [](Bench& t) {
        t.device.begin_capture(t.first);

@@ -57,6 +57,15 @@ TEST(RunOnDevices, AllOfAKindGiveTheSameBits) {
   EXPECT_EQ(folder.read("zero.onnx"), folder.read("seven.onnx"));
 }
 
+/// sim refuses a capture then.
+TEST(RunOnDevices, WithoutGraphsTheBitsAreTheSame) {
+  const TempFolder folder;
+  compile_for_both(folder);
+  run_well(folder.path(), train("captured") + " --device sim");
+  run_well(folder.path(), "HONE_SIM=graphs=0 " + train("eager") + " --device sim");
+  EXPECT_EQ(folder.read("eager.onnx"), folder.read("captured.onnx"));
+}
+
 TEST(RunOnDevices, AfterADeviceWasLostTheRunGoesOnFromItsLastCheckpoint) {
   const TempFolder folder;
   compile_for_both(folder);
