@@ -15,11 +15,11 @@ TEST_P(SmallOnSim, TrainsAsItsFramework) {
 
 INSTANTIATE_TEST_SUITE_P(, SmallOnSim, testing::Values("keras_fashion_mlp", "torch_mlp"), [](const auto& info) { return std::string(info.param); });
 
-/// A replica on each of several devices, and on virtual ones.
+/// A replica on each of two devices, and of eight.
 TEST(OnSim, ReplicasTrainAsTheFramework) {
   if (not is_recorded("keras_fashion_mlp")) GTEST_SKIP() << kNotRecorded;
   expect_trains_as_recorded("keras_fashion_mlp", {.replicas = {.devices = {"sim:0", "sim:1"}, .local = 2}, .target = "sim"});
-  expect_trains_as_recorded("keras_fashion_mlp", {.replicas = {.devices = {"sim:0", "sim:1", "sim:2", "sim:3"}, .local = 8}, .target = "sim"});
+  expect_trains_as_recorded("keras_fashion_mlp", {.replicas = {.devices = {"sim:0", "sim:1", "sim:2", "sim:3", "sim:4", "sim:5", "sim:6", "sim:7"}, .local = 8}, .target = "sim"});
 }
 
 }  // namespace
