@@ -28,6 +28,8 @@ constexpr Launcher kLaunchers[] = {
     {"PMI_RANK", "PMI_SIZE"},                          // srun --mpi=pmi2, and launchers of other MPIs
 };
 
+constexpr const char* kLocalRanks[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "MPI_LOCALRANKID"};
+
 }  // namespace
 
 std::optional<LaunchedRank> launched_rank() {
@@ -36,6 +38,12 @@ std::optional<LaunchedRank> launched_rank() {
     if (rank and size and *rank < *size) return LaunchedRank{*rank, *size};
   }
   return std::nullopt;
+}
+
+int local_rank() {
+  for (const char* const variable : kLocalRanks)
+    if (const std::optional<int> rank = number(variable)) return *rank;
+  return 0;
 }
 
 // A shell in a Slurm allocation has SLURM_NTASKS, too, so that alone says nothing; PMIX_RANK and PMI_RANK are set for processes that a launcher serves, and for no others.

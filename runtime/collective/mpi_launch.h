@@ -16,4 +16,7 @@ struct LaunchedRank {
 };
 std::optional<LaunchedRank> launched_rank();
 
+/// Which of those that were started together on this machine the process is, from 0; 0 as well where it has come alone.
+int local_rank();
+
 }  // namespace hone

@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/other_names.h"
 #include "base/text.h"
+#include "runtime/collective/mpi_launch.h"
 #include "runtime/device/cuda_device.h"
 #include "runtime/device/sim_device.h"
 
@@ -54,13 +55,23 @@ Error cannot_be_used(std::string_view device, const std::string& why) {
   return Error(Code::kDevice, fmt::format("device {} cannot be used: {}", quoted(device), why), {}, {"hone-run devices says what is here", "or use --device cpu"});
 }
 
-/// The one that `device` names, or the first that can be used where it names none.
+std::vector<int> usable_among(const std::vector<SeenDevice>& seen) {
+  std::vector<int> numbers;
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    if (seen[i].why_not.empty()) numbers.push_back(static_cast<int>(i));
+  return numbers;
+}
+
+/// Of the processes on this machine the first takes the first, and so on, in turns.
+int own_one(const std::vector<int>& usable) { return usable[static_cast<std::size_t>(local_rank()) % usable.size()]; }
+
+/// The one that `device` names, or where it names none, this process's own of those that can be used.
 int number_of(const Driver& driver, std::string_view device, const std::vector<SeenDevice>& seen) {
   const std::size_t colon = device.find(':');
   if (colon == std::string_view::npos) {
-    const auto usable = std::ranges::find(seen, "", &SeenDevice::why_not);
-    if (usable == seen.end()) throw cannot_be_used(device, seen.front().why_not);
-    return static_cast<int>(usable - seen.begin());
+    const std::vector<int> usable = usable_among(seen);
+    if (usable.empty()) throw cannot_be_used(device, seen.front().why_not);
+    return own_one(usable);
   }
   const int number = number_in(device, device.substr(colon + 1));
   if (static_cast<std::size_t>(number) >= seen.size())
@@ -75,13 +86,7 @@ bool contains(const std::vector<std::string>& names, std::string_view name) { re
 
 std::span<const Driver> all_drivers() { return kDrivers; }
 
-std::vector<int> usable_devices(const Driver& driver) {
-  std::vector<int> numbers;
-  const std::vector<SeenDevice> seen = driver.list(nullptr);
-  for (std::size_t i = 0; i < seen.size(); ++i)
-    if (seen[i].why_not.empty()) numbers.push_back(static_cast<int>(i));
-  return numbers;
-}
+std::vector<int> usable_devices(const Driver& driver) { return usable_among(driver.list(nullptr)); }
 
 std::vector<std::string> devices_in(std::string_view list) {
   const std::size_t colon = list.find(':');
@@ -101,7 +106,7 @@ std::optional<ChosenDevice> choose_device(std::string_view device, const std::ve
     const bool has_cpu = contains(targets_of_plan, "cpu");
     for (const Driver& driver : drivers) {
       if (not(driver.preferred or not has_cpu) or not contains(targets_of_plan, driver.name)) continue;
-      if (const std::vector<int> usable = usable_devices(driver); not usable.empty()) return ChosenDevice{&driver, usable.front()};
+      if (const std::vector<int> usable = usable_devices(driver); not usable.empty()) return ChosenDevice{&driver, own_one(usable)};
     }
     return std::nullopt;
   }

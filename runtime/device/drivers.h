@@ -36,8 +36,8 @@ std::vector<int> usable_devices(const Driver& driver);
 /// Each device that "cuda:0,1" or "cpu" names, for choose_device(). Throws Error kUsage for one that is named twice.
 std::vector<std::string> devices_in(std::string_view list);
 
-/// "cuda", "cuda:1": the driver and the number, without one that of the first device that can be used. Nothing for "cpu". "auto" is the first preferred driver that has a device that can be used and a
-/// program in the plan, then the cpu, then what else the plan has a program for. Throws Error kDevice for a device that is not known, not there, or cannot be used.
+/// "cuda", "cuda:1": the driver and the number, without one that of the first device that can be used; processes that were started together on this machine take turns (runtime/collective/mpi_launch.h).
+/// Nothing for "cpu". "auto" is the first preferred driver that has a device that can be used and a program in the plan, then the cpu, then what else the plan has a program for, as if it were named. Throws Error kDevice for a device that is not known, not there, or cannot be used.
 struct ChosenDevice {
   const Driver* driver = nullptr;
   int number = 0;

@@ -54,6 +54,21 @@ TEST_F(TrainedByRanks, InShardsIsTheSameBitsAsInOneProcess) {
   }
 }
 
+/// Else both would have the first one, and their gradients would go through the host.
+TEST_F(TrainedByRanks, EachTakesADeviceOfItsOwn) {
+  run_well(folder().path(), "hone-compile model.onnx -r train.toml --target sim --levels x86-64-v3 -o sim.hone");
+  const auto command = [](const std::string& name, const std::string& device) { return TrainedModel::command(name, "--epochs 2 --device " + device, "sim.hone"); };
+  run_well(folder().path(), command("threads", "sim:0,1"));
+  const Ranks ranks(folder(), "turns", {.size = 2}, command("turns", "sim"));
+  ranks.expect_all_well();
+  EXPECT_THAT(ranks.said(0), testing::Not(HasSubstr("host's memory")));
+  EXPECT_TRUE(model("turns") == model("threads"));
+  const Ranks together(folder(), "together", {.size = 2}, command("together", "sim:0"));
+  (void)together.exit_code(1);
+  ASSERT_EQ(together.exit_code(0), 0) << together.all_said();
+  EXPECT_THAT(together.said(0), HasSubstr("several replicas share a device"));
+}
+
 /// Two replicas in each of two processes: what four of one process learn, and four processes.
 TEST_F(TrainedByRanks, OfSeveralReplicasIsTheSameBitsAsInOneProcess) {
   for (const auto& [name, flags] : {std::pair("plain", ""), {"shared", " --shard-optimizer"}, {"shards", " --shards 8"}}) {

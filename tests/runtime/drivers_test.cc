@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "base/diag.h"
@@ -50,6 +51,21 @@ TEST(Drivers, TheFirstThatCanBeUsedIsTaken) {
   EXPECT_EQ(number_taken("gpu", kMixed), 1);
   EXPECT_EQ(number_taken("gpu:3", kMixed), 3);
   EXPECT_EQ(number_taken("cpu", kMixed), -1);
+}
+
+/// As launchers tell each process of a machine its number.
+TEST(Drivers, ProcessesThatWereStartedTogetherTakeTurns) {
+  for (const char* variable : {"OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "MPI_LOCALRANKID"}) {
+    std::vector<int> taken;
+    for (const char* rank : {"0", "1", "2", "x"}) {
+      setenv(variable, rank, 1);
+      taken.push_back(number_taken("gpu", kMixed));
+      EXPECT_EQ(number_taken("auto", kMixed), taken.back());
+      EXPECT_EQ(number_taken("gpu:1", kMixed), 1) << "the one that is named";
+    }
+    unsetenv(variable);
+    EXPECT_THAT(taken, ElementsAre(1, 3, 1, 1)) << variable;
+  }
 }
 
 TEST(Drivers, WhereNoneCanBeUsedThereIsTheCpu) {
