@@ -29,8 +29,8 @@ Every operator of ONNX's default domain and of its training domain. `scripts/ope
 
 - **opsets**: where the operator changed; a minus means deprecated from there on. Import takes opset {} to {}.
 - **gradient**: how many cases hold it against central differences in double; "-" where nothing differentiable goes through, which the note explains.
-- **CPU**: the library row that takes the node where it fits; every other node has a generated kernel or is lowered to some. CUDA: this version compiles
-  for the CPU only.
+- **CPU**: the library row that takes the node where it fits; every other node has a generated kernel or is lowered to some. On GPUs the same
+  holds, with products of cuBLASLt and convolutions of cuDNN where they are large enough: `hone-compile --target cuda --why` says which.
 
 | operator | opsets | import | gradient | CPU | note |
 |---|---|---|---|---|---|
