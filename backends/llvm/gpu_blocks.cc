@@ -25,16 +25,16 @@ struct SharedReduction {
 
 class Blocks {
  public:
-  Blocks(llvm::Module& module, const Kernel& kernel, const Nest& nest, Point& point, GpuSchedule schedule, std::int64_t threads)
-      : kernel_(kernel), nest_(nest), axes_of_(axes_of_expressions(kernel)), point_(point), ir_(point.ir), loops_(point), code_(point, kernel, nest), schedule_(schedule), threads_(module, point, threads) {}
+  Blocks(llvm::Module& module, const Kernel& kernel, const Nest& nest, Point& point, const GpuLaunch& launch)
+      : kernel_(kernel), nest_(nest), axes_of_(axes_of_expressions(kernel)), point_(point), ir_(point.ir), loops_(point), code_(point, kernel, nest), launch_(launch), threads_(module, point, launch.shape.threads) {}
 
   void run() {
     point_.make_temps();
     const Phases all{0, kernel_.phases.size()};
-    if (schedule_ == GpuSchedule::kPoints) return points(all);
+    if (launch_.schedule == GpuSchedule::kPoints) return points(all);
     share_memory();
     Value *block = threads_.block(), *blocks = threads_.blocks();
-    if (schedule_ == GpuSchedule::kRows) {
+    if (launch_.schedule == GpuSchedule::kRows) {
       loops_.strided(ir_.CreateNSWAdd(point_.begin(), block), point_.end(), blocks, {.unroll = 1}, [&](Value* row) { one_row(all, row); });
     } else {
       const auto border = [&](Value* i) { return ir_.CreateNSWAdd(point_.begin(), ir_.CreateUDiv(ir_.CreateNUWMul(ir_.CreateNSWSub(point_.end(), point_.begin()), i), blocks)); };
@@ -64,9 +64,23 @@ class Blocks {
   void points(Phases phases) {
     threads_.each([&](Value* thread) {
       Value* count = number(threads_.count());
-      Value* first = ir_.CreateNSWAdd(point_.begin(), ir_.CreateNSWAdd(ir_.CreateNSWMul(threads_.block(), count), thread));
-      loops_.strided(first, point_.end(), ir_.CreateNSWMul(threads_.blocks(), count), {.unroll = 1}, [&](Value* at) { one_point(phases, at); });
+      Value *first = ir_.CreateNSWAdd(ir_.CreateNSWMul(threads_.block(), count), thread), *step = ir_.CreateNSWMul(threads_.blocks(), count);
+      Value* rest = launch_.lanes == 1 ? point_.begin() : neighbours(phases, first, step);
+      loops_.strided(ir_.CreateNSWAdd(rest, first), point_.end(), step, {.unroll = 1}, [&](Value* at) { one_point(phases, at); });
     });
+  }
+
+  /// Neighbours at a time, from number `first` of them on; the point where what is left begins: the last few, or all where memory or range begin in between.
+  Value* neighbours(Phases phases, Value* first, Value* step) {
+    Value *lanes = number(launch_.lanes), *begin = point_.begin();
+    Value* is_aligned = ir_.CreateAnd(point_.begins_at_multiples_of(kGpuVectorBytes), ir_.CreateICmpEQ(ir_.CreateURem(begin, lanes), number(0)));
+    Value* count = ir_.CreateSelect(is_aligned, ir_.CreateUDiv(ir_.CreateNSWSub(point_.end(), begin), lanes), number(0));
+    loops_.strided(first, count, step, {.unroll = 1}, [&](Value* i) {
+      point_.set_grid({.lane_axis = nest_.outer.back(), .lanes = launch_.lanes, .are_aligned = true});
+      one_point(phases, ir_.CreateNSWAdd(begin, ir_.CreateNSWMul(i, lanes)));
+      point_.set_grid({});
+    });
+    return ir_.CreateNSWAdd(begin, ir_.CreateNSWMul(count, lanes));
   }
 
   void one_point(Phases phases, Value* at) {
@@ -246,7 +260,7 @@ class Blocks {
   llvm::IRBuilder<>& ir_;
   LoopBuilder loops_;
   PhaseCode code_;
-  const GpuSchedule schedule_;
+  const GpuLaunch launch_;
   BlockThreads threads_;
   std::vector<SharedReduction> shared_;  // by temporary
 };
@@ -286,7 +300,7 @@ void bound_threads(llvm::Module& module, llvm::Function* function, std::int64_t 
 void emit_in_blocks(llvm::Module& module, const Kernel& kernel, const Nest& nest, Point& point) {
   GpuLaunch launch = gpu_launch(kernel, nest);
   if (launch.schedule != GpuSchedule::kPoints) launch.shape.threads = static_cast<std::int32_t>(threads_that_fit(kernel, launch.shape.threads));
-  Blocks(module, kernel, nest, point, launch.schedule, launch.shape.threads).run();
+  Blocks(module, kernel, nest, point, launch).run();
   const bool on_gpu = point.signature() == Signature::kLaunch;
   add_launch_shape(module, kernel.name, launch.shape, on_gpu);
   if (on_gpu) bound_threads(module, point.function(), launch.shape.threads);

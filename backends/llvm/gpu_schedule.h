@@ -15,7 +15,13 @@ enum class GpuSchedule : std::uint8_t {
 struct GpuLaunch {
   GpuSchedule schedule = GpuSchedule::kPoints;
   plan::LaunchShape shape = {};
+  /// Neighbouring points that a thread does at once (kPoints): each access touches one element for all of them, or elements side by side, of which the first is a multiple of this in its
+  /// buffer where the first point is one in the kernel's range.
+  std::uint32_t lanes = 1;
 };
+
+/// Bytes that a thread loads or stores at once, at most: memory has to begin at a multiple of them.
+inline constexpr std::uint32_t kGpuVectorBytes = 16;
 
 /// Depends on the kernel alone.
 GpuLaunch gpu_launch(const Kernel& kernel, const Nest& nest);

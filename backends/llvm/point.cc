@@ -33,9 +33,6 @@ std::vector<std::uint64_t> dependences(const Kernel& kernel) {
   return sets;
 }
 
-/// The alignment of elements: vectors begin anywhere.
-llvm::Align alignment(DType dtype) { return llvm::Align(size_of(dtype)); }
-
 }  // namespace
 
 Point::Point(llvm::Module& module, const Kernel& kernel, const Nest& nest, HalfConversion half, MultiplyAdd multiply_add, Signature signature)
@@ -271,6 +268,15 @@ bool Point::has_vector_value(const Offset& offset) {
   return std::ranges::any_of(offset.values, [&](const auto& term) { return value(term.first)->getType()->isVectorTy(); });
 }
 
+/// Of neighbouring elements of all lanes.
+llvm::Align Point::alignment(DType dtype) const { return llvm::Align(size_of(dtype) * (grid_.are_aligned ? grid_.lanes : 1)); }
+
+llvm::Value* Point::begins_at_multiples_of(std::uint32_t bytes) {
+  llvm::Value* bits = ir.getInt64(0);
+  for (llvm::Value* buffer : buffers_) bits = ir.CreateOr(bits, ir.CreatePtrToInt(buffer, ir.getInt64Ty()));
+  return ir.CreateICmpEQ(ir.CreateAnd(bits, bytes - 1), ir.getInt64(0));
+}
+
 /// Do the lanes touch neighbouring elements?
 bool Point::is_contiguous(const Offset& offset) {
   const auto step = offset.axes.find(grid_.lane_axis);
@@ -290,7 +296,7 @@ llvm::Value* Point::load_lanes(std::uint32_t buffer, const Offset& offset, llvm:
     llvm::Value* zero = llvm::Constant::getNullValue(type);
     if (not is_contiguous(offset)) {
       llvm::Value* at = ir.CreateGEP(element, buffers_[buffer], scattered_offset(offset));
-      loaded = annotated(ir.CreateMaskedGather(type, at, alignment(dtype), mask, zero), buffer);
+      loaded = annotated(ir.CreateMaskedGather(type, at, llvm::Align(size_of(dtype)), mask, zero), buffer);
     } else if (mask == nullptr) {
       loaded = annotated(ir.CreateAlignedLoad(type, ir.CreateInBoundsGEP(element, buffers_[buffer], offset_value(offset)), alignment(dtype)), buffer);
     } else {
@@ -307,7 +313,7 @@ void Point::store(const Store& store, const Offset& offset, llvm::Value* value, 
     value = narrow(ir, dtype, spread(value), half_);
     if (not is_contiguous(offset)) {
       llvm::Value* at = ir.CreateGEP(element, buffers_[store.buffer], scattered_offset(offset));
-      annotated(ir.CreateMaskedScatter(value, at, alignment(dtype), mask), store.buffer);
+      annotated(ir.CreateMaskedScatter(value, at, llvm::Align(size_of(dtype)), mask), store.buffer);
       return;
     }
     llvm::Value* at = ir.CreateGEP(element, buffers_[store.buffer], offset_value(offset));

@@ -22,6 +22,7 @@ struct PointGrid {
   std::vector<llvm::Value*> rows = {nullptr}, columns = {nullptr};  ///< the index on those axes; of lanes along the axis, that of the first
   std::uint32_t lane_axis = kNone;
   std::uint32_t lanes = 1;
+  bool are_aligned = false;  ///< neighbouring elements of all lanes begin at a multiple of their bytes, not just of an element's
   std::vector<llvm::Value*> masks = {};  ///< by column: which lanes are points of the kernel (nullptr: all); empty: all
 };
 
@@ -81,6 +82,8 @@ class Point {
   template <typename Body>
   void when(llvm::Value* condition, Body body);
 
+  /// Do all buffers begin at a multiple of so many bytes?
+  llvm::Value* begins_at_multiples_of(std::uint32_t bytes);
   /// Stores `value`, or adds it to what is there, in the lanes of `mask` (nullptr: all). `offset` belongs to `store`.
   void store(const Store& store, const Offset& offset, llvm::Value* value, llvm::Value* mask);
   /// Says that the element will be wanted.
@@ -121,6 +124,7 @@ class Point {
   llvm::Value* operate(const Expr& e);
   llvm::Value* load(const Expr& load, const Offset& offset);
   llvm::Value* load_lanes(std::uint32_t buffer, const Offset& offset, llvm::Value* mask);
+  llvm::Align alignment(DType dtype) const;
   bool is_contiguous(const Offset& offset);
   bool has_vector_value(const Offset& offset);
   llvm::Value* offset_value(const Offset& offset);

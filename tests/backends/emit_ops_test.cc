@@ -28,13 +28,13 @@ std::vector<double> values_of(DType dtype) {
 
 constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kI8, DType::kI16, DType::kI32, DType::kI64, DType::kU8, DType::kU16, DType::kU32, DType::kU64, DType::kBool};
 
-/// y = build(a, b) over all pairs of values.
+/// y = build(a, b) over all pairs of values, of which compilers do not know how many they are.
 template <typename Build>
 void add_op(AgreeingKernels& kernels, const std::string& name, DType dtype, Build build) {
   const std::vector<double> values = values_of(dtype);
   const auto count = static_cast<std::int64_t>(values.size());
   KernelWriter w(name + "_" + std::string(to_string(dtype)));
-  const Dim pairs = count * count;
+  const Dim pairs = Dim::symbol("pairs");
   const auto a = w.operand(dtype, {pairs}), b = w.operand(dtype, {pairs});
   const Scalar i = w.outer(pairs);
   Scalar value;
@@ -46,7 +46,7 @@ void add_op(AgreeingKernels& kernels, const std::string& name, DType dtype, Buil
   const auto y = w.result(value.dtype(), {pairs});
   w.store(y, {i}, value);
   kernels.add(std::move(w.kernel),
-              {.fill = [values, count, a](std::uint32_t buffer, std::int64_t k) { return values[static_cast<std::size_t>(buffer == a ? k / count : k % count)]; }});
+              {.sizes = {{{"pairs", count * count}}}, .fill = [values, count, a](std::uint32_t buffer, std::int64_t k) { return values[static_cast<std::size_t>(buffer == a ? k / count : k % count)]; }});
 }
 
 class EmitOps : public testing::TestWithParam<ScalarOp> {};

@@ -97,7 +97,7 @@ struct AgreeOptions {
 };
 
 /// Runs the compiled kernel on every CPU level that this machine has, in one call and in several that share the outer range, and in blocks as a GPU would, by one block and by several in
-/// reverse order; expects what the interpreter computes. The results of the calls must agree bit for bit, and so must those of the blocks.
+/// reverse order that share the outer range, and from memory that begins elsewhere; expects what the interpreter computes. The results of the calls must agree bit for bit, and so must those of the blocks.
 void expect_agrees(const Kernel& kernel, const AgreeOptions& options = {}, int opt_level = 2);
 
 /// The same for many kernels, compiled together: small ones take less time than a module and a shared object of their own.
