@@ -16,6 +16,7 @@
 #include "backends/parts.h"
 #include "backends/schedule.h"
 #include "backends/split_reductions.h"
+#include "backends/step_nodes.h"
 #include "backends/targets.h"
 #include "base/parallel.h"
 #include "base/text.h"
@@ -315,17 +316,23 @@ void name_constants(Graph& graph, const PersistentSet& persistents) {
   (void)Rewriter::in_bodies(graph, [&](Graph& body) { return name_constants(body, persistents), Changed::kYes; });  // depth is limited by import and parser
 }
 
-/// The graphs and kernels as text, for who looks at the plan.
-void add_texts(std::map<std::string, std::string>& texts, const std::vector<EntryGraph>& graphs, const Scheduled& scheduled) {
+std::string kernels_text(const Scheduled& scheduled) {
+  std::string text;
+  for (const Kernel* kernel : scheduled.kernel_pointers()) text += print(*kernel) + "\n";
+  return text;
+}
+
+/// The graphs and kernels of a program as text, for who looks at the plan. `target` is "" for the first program.
+void add_texts(std::map<std::string, std::string>& texts, const std::string& target, const std::vector<EntryGraph>& graphs, const Scheduled& scheduled) {
+  const auto add = [&](const std::string& stage, std::string text) { texts[target.empty() ? stage : stage_for(stage, target)] = std::move(text); };
   for (const EntryGraph& entry : graphs) {
     Graph shown = entry.graph.clone();
     name_constants(shown, scheduled.persistents);
-    texts[entry.name] = print(shown);
+    add(entry.name, print(shown));
   }
-  std::string& kernels = texts["kernels"];
-  for (const Kernel* kernel : scheduled.kernel_pointers()) kernels += print(*kernel) + "\n";
-  for (const auto& [entry, nodes] : scheduled.nodes) texts[step_nodes_stage(entry)] = to_text(nodes);
-  texts[kArithmeticStage] = arithmetic_text(scheduled.kernels);
+  add("kernels", kernels_text(scheduled));
+  for (const auto& [entry, nodes] : scheduled.nodes) add(step_nodes_stage(entry), to_text(nodes));
+  add(kArithmeticStage, arithmetic_text(scheduled.kernels));
 }
 
 /// `scheduled` gives away its entries and persistents.
@@ -365,7 +372,7 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
     const bool logs = story and backend == backends.front();
     const std::vector<EntryGraph> graphs = prepared_entries(wanted, *backend, recipe, options.passes, compiled.training, logs ? &story->log() : nullptr);
     Scheduled scheduled = schedule_all(model.graph, recipe, own_training, options, *backend, graphs);
-    if (backend == backends.front()) add_texts(plan.graphs, graphs, scheduled);
+    add_texts(plan.graphs, backend == backends.front() ? "" : std::string(backend->name()), graphs, scheduled);
     plan.programs.push_back(program_of(scheduled, *backend, compiled.training, options));
     if (story) tell_entries(*story, graphs, *backend, plan.programs.back(), options.passes, batch_symbol_of(model.graph), recipe.data.batch_size);
     if (options.explain and not story) compiled.why += explain(*backend, graphs, recipe, options.passes) + explain_weights(scheduled.panels) + explain_epilogues(scheduled.epilogues) + explain_shares(scheduled.shares);
@@ -443,13 +450,7 @@ constexpr Stage kStages[] = {
     {"imported", [](StageContext& c) { return print(c.imported); }},
     {"training", [](StageContext& c) { return print(c.raw().front().graph); }},
     {"optimized", [](StageContext& c) { return print(c.prepared().front().graph); }},
-    {"kernels",
-     [](StageContext& c) {
-       const Scheduled scheduled = c.scheduled();
-       std::string text;
-       for (const Kernel& kernel : scheduled.kernels.kernels()) text += print(kernel) + "\n";
-       return text;
-     }},
+    {"kernels", [](StageContext& c) { return kernels_text(c.scheduled()); }},
     {"schedule",
      [](StageContext& c) {
        const Scheduled scheduled = c.scheduled();

@@ -150,6 +150,8 @@ StepNodes nodes_again(const StepNodes& nodes, std::span<const std::optional<std:
   return result;
 }
 
+std::string stage_for(std::string_view stage, std::string_view target) { return fmt::format("{}@{}", stage, target); }
+
 std::string step_nodes_stage(std::string_view entry) { return std::string(entry) + ".nodes"; }
 
 std::string to_text(const StepNodes& nodes) {

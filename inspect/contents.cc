@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
+#include "backends/step_nodes.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "formats/safetensors.h"
@@ -51,10 +53,16 @@ Contents checkpoint_contents(const std::string& path) {
   return contents;
 }
 
-std::vector<std::string> stages_of(const plan::Plan& plan) {
-  std::vector<std::string> stages;
-  for (const auto& [name, unused] : plan.graphs) stages.push_back(name);
-  return stages;
+bool is_graph(const std::string& text) { return text.starts_with("graph "); }
+
+/// The same for all targets.
+constexpr const char* kImported = "imported";
+
+std::string graphs_among(const std::map<std::string, const std::string*>& stages) {
+  std::vector<std::string> names;
+  for (const auto& [name, text] : stages)
+    if (is_graph(*text)) names.push_back(name);
+  return quoted_list(names);
 }
 
 }  // namespace
@@ -83,28 +91,52 @@ std::string default_stage(const Contents& contents) {
   return contents.plan->graphs.contains(plan::kTrainStep) ? plan::kTrainStep : plan::kPredict;
 }
 
-const std::string& stage_text(const plan::Plan& plan, const std::string& stage) {
-  if (const auto found = plan.graphs.find(stage); found != plan.graphs.end()) return found->second;
-  const std::vector<std::string> stages = stages_of(plan);
-  throw Error(Code::kUsage, fmt::format("--stage {}: the plan has no such stage", quoted(stage)), {}, {did_you_mean(stage, stages), "it has: " + quoted_list(stages)});
+const plan::Program& find_program(const plan::Plan& plan, const std::string& target) {
+  if (target.empty()) return plan.programs.at(0);
+  std::vector<std::string> targets;
+  for (const plan::Program& program : plan.programs) {
+    if (program.target == target) return program;
+    targets.push_back(program.target);
+  }
+  throw Error(Code::kUsage, fmt::format("--target {}: the plan has no program for it", quoted(target)), {}, {did_you_mean(target, targets), "it has programs for " + quoted_list(targets)});
 }
 
-std::vector<std::string> graph_stages(const plan::Plan& plan) {
-  std::vector<std::string> stages;
-  for (const auto& [name, text] : plan.graphs)
-    if (text.starts_with("graph ")) stages.push_back(name);
+std::map<std::string, const std::string*> stages_of(const plan::Plan& plan, const plan::Program& program) {
+  std::map<std::string, const std::string*> stages;
+  const bool is_first = program.target == plan.programs.at(0).target;
+  for (const auto& [name, text] : plan.graphs) {
+    const auto owner = std::ranges::find_if(plan.programs, [&](const plan::Program& one) { return name.ends_with(stage_for("", one.target)); });
+    if (owner == plan.programs.end() ? is_first or name == kImported : owner->target == program.target)
+      stages.emplace(owner == plan.programs.end() ? name : name.substr(0, name.size() - stage_for("", owner->target).size()), &text);
+  }
   return stages;
 }
 
-Graph graph_of(const Contents& contents, const std::string& stage) {
+const std::string* find_stage(const plan::Plan& plan, const plan::Program& program, const std::string& stage) {
+  const auto stages = stages_of(plan, program);
+  const auto found = stages.find(stage);
+  return found == stages.end() ? nullptr : found->second;
+}
+
+const std::string& stage_text(const plan::Plan& plan, const std::string& stage, const std::string& target) {
+  const plan::Program& program = find_program(plan, target);
+  if (const std::string* text = find_stage(plan, program, stage)) return *text;
+  std::vector<std::string> names;
+  for (const auto& [name, text] : stages_of(plan, program)) names.push_back(name);
+  throw Error(Code::kUsage, fmt::format("--stage {}: the plan has no such stage for {}", quoted(stage), printable(program.target, 100)), {},
+              {did_you_mean(stage, names), "it has: " + quoted_list(names), names.size() > 1 ? "" : "older plans keep stages of their first program alone: compile the model again"});
+}
+
+Graph graph_of(const Contents& contents, const std::string& stage, const std::string& target) {
   if (contents.model) return contents.model->graph.clone();
   if (contents.graph) return contents.graph->clone();
   if (not contents.plan)
     throw Error(Code::kUsage, fmt::format("{}: there is no graph in it, only tensors", quoted(contents.path)), {}, {"--as text and --as json list them"});
   const std::string name = stage.empty() ? default_stage(contents) : stage;
-  const std::string& text = stage_text(*contents.plan, name);
-  if (not text.starts_with("graph "))
-    throw Error(Code::kUsage, fmt::format("--stage {}: this stage is no graph", quoted(name)), {}, {"graphs of the plan: " + quoted_list(graph_stages(*contents.plan)), "--as text shows any stage"});
+  const std::string& text = stage_text(*contents.plan, name, target);
+  if (not is_graph(text))
+    throw Error(Code::kUsage, fmt::format("--stage {}: this stage is no graph", quoted(name)), {},
+                {"graphs of the plan: " + graphs_among(stages_of(*contents.plan, find_program(*contents.plan, target))), "--as text shows any stage"});
   return parse_graph(text, contents.path + ":" + name);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,13 +48,18 @@ std::string_view to_string(Contents::Kind kind);
 /// By the ending of the name, or because it is a folder with a manifest. Throws Error kUsage for a name that says nothing, and what reading such a file throws.
 Contents load_contents(const std::string& path);
 
+/// The plan's program for `target`, "": the first. Throws Error kUsage where it has none.
+const plan::Program& find_program(const plan::Plan& plan, const std::string& target);
+/// What the plan keeps of a program, its text by the name of the stage: what is the same for all programs, too.
+std::map<std::string, const std::string*> stages_of(const plan::Plan& plan, const plan::Program& program);
+/// The text of one of them, or null.
+const std::string* find_stage(const plan::Plan& plan, const plan::Program& program, const std::string& stage);
+
 /// The stage that is meant where none is named: the training step's graph, or else what the plan predicts with; "" for what has no stages.
 std::string default_stage(const Contents& contents);
-/// The text of a plan's stage. Throws Error kUsage, listing the stages, where it has none of that name.
-const std::string& stage_text(const plan::Plan& plan, const std::string& stage);
+/// The text of a stage of the plan's program for `target`. Throws Error kUsage, listing the stages, where it has none of that name.
+const std::string& stage_text(const plan::Plan& plan, const std::string& stage, const std::string& target = "");
 /// The graph of a model or a .hir file, or a stage of a plan ("": default_stage()). Throws Error kUsage where there is none: for tensors, for a stage that is no graph.
-Graph graph_of(const Contents& contents, const std::string& stage);
-/// The stages of a plan that are graphs.
-std::vector<std::string> graph_stages(const plan::Plan& plan);
+Graph graph_of(const Contents& contents, const std::string& stage, const std::string& target = "");
 
 }  // namespace hone

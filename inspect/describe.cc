@@ -71,9 +71,9 @@ namespace {
 constexpr std::uint64_t kMostTraceBytes = std::uint64_t{1} << 30;
 
 /// Times of the steps of the entry that is shown.
-void add_measured(Json& description, const plan::Plan& plan, const std::string& path) {
+void add_measured(Json& description, const plan::Program& program, const std::string& path) {
   const std::string stage = description["stage"].get<std::string>();
-  const plan::Entry* entry = plan.programs[0].find(stage);
+  const plan::Entry* entry = program.find(stage);
   if (entry == nullptr) throw Error(Code::kUsage, fmt::format("--trace: the stage {} is no entry that runs", quoted(stage)), {}, {"leave --stage out"});
   const auto measured = measured_steps(read_file(path, kMostTraceBytes), path, *entry);
   for (Json& one : description["program"]["entries"]) {
@@ -114,30 +114,40 @@ Json number_of(const Dim& dim, const DimBindings& sizes) {
   }
 }
 
+namespace {
+
+/// What a plan has besides its graph.
+void add_plan(Json& description, const Contents& contents, const plan::Program& program, const DimBindings& sizes, const Graph& graph, const std::string& trace) {
+  description["weights"] = describe_weights(graph, program);
+  description["program"] = describe_program(*contents.plan, program, sizes);
+  say_parts_and_categories(description);
+  if (not trace.empty()) add_measured(description, program, trace);
+}
+
+}  // namespace
+
 Json describe(const Contents& contents, const DescribeOptions& options) {
   Json description = {{"schema", kDescriptionSchema}, {"producer", "hone-dump"}, {"kind", to_string(contents.kind)}, {"file", shown(contents.path)}, {"name", shown(title_of(contents))}};
   const auto [sizes, assumed] = sizes_of(contents, options);
   description["sizes"] = Json::object();
   description["assumed_sizes"] = assumed;
   for (const auto& [symbol, size] : sizes) description["sizes"][symbol] = size;
-  if (contents.plan) {
+  const std::string stage = options.stage.empty() ? default_stage(contents) : options.stage;
+  const plan::Program* const program = contents.plan ? &find_program(*contents.plan, options.target) : nullptr;
+  if (program != nullptr) {
     description["batch_symbol"] = contents.plan->batch_symbol;
-    description["stages"] = Json::array();
-    for (const auto& [stage, text] : contents.plan->graphs) description["stages"].push_back({{"name", stage}, {"graph", text.starts_with("graph ")}});
-    description["stage"] = options.stage.empty() ? default_stage(contents) : options.stage;
+    description["targets"] = Json::array(), description["stages"] = Json::array();
+    for (const plan::Program& one : contents.plan->programs) description["targets"].push_back(shown(one.target));
+    for (const auto& [name, text] : stages_of(*contents.plan, *program)) description["stages"].push_back({{"name", name}, {"graph", text->starts_with("graph ")}});
+    description["stage"] = stage;
     description["recipe"] = parsed(contents.plan->recipe_json);
   }
   if (contents.kind == Contents::Kind::kCheckpoint) description["state"] = parsed(contents.state);
   description["tensors"] = describe_tensors(contents);
   if (not contents.plan and not contents.model and not contents.graph) return description;
-  const Graph graph = graph_of(contents, options.stage);
+  const Graph graph = graph_of(contents, options.stage, program == nullptr ? "" : program->target);
   description["graph"] = describe_graph(graph, sizes);
-  if (contents.plan) {
-    description["weights"] = describe_weights(graph, *contents.plan);
-    description["program"] = describe_program(*contents.plan, sizes);
-    say_parts_and_categories(description);
-    if (not options.trace.empty()) add_measured(description, *contents.plan, options.trace);
-  }
+  if (program != nullptr) add_plan(description, contents, *program, sizes, graph, options.trace);
   return description;
 }
 

@@ -16,6 +16,7 @@ using Json = nlohmann::ordered_json;
 
 struct DescribeOptions {
   std::string stage = {};    ///< of a plan; "": default_stage()
+  std::string target = {};   ///< of a plan: which program; "": the first
   std::int64_t batch = 0;    ///< for which sizes are told; 0: the recipe's, or 1
   DimBindings sizes = {};    ///< other symbolic sizes, by name
   std::string trace = {};    ///< a file with measured times of the stage's steps (inspect/trace.h); "": none
@@ -51,11 +52,11 @@ std::string_view category_of(std::string_view from, std::string_view to);
 inline constexpr std::string_view kSavedActivation = "saved activation";
 
 Json describe_graph(const Graph& graph, const DimBindings& sizes);
-/// Entries, kernels and buffers of the plan's first program. `graph` is the one of `stage`.
-Json describe_program(const plan::Plan& plan, const DimBindings& sizes);
+/// Entries, kernels and buffers of one of the plan's programs.
+Json describe_program(const plan::Plan& plan, const plan::Program& program, const DimBindings& sizes);
 /// To which part of the training step each step belongs, of the entry whose nodes `graph` has: where most of its arithmetic is. And with that, what each buffer is for.
 void say_parts_and_categories(Json& description);
-/// Where each weight of a training graph gets its gradient, where that is reduced and where the weight changes: nodes of `graph`, steps of the plan's entries.
-Json describe_weights(const Graph& graph, const plan::Plan& plan);
+/// Where each weight of a training graph gets its gradient, where that is reduced and where the weight changes: nodes of `graph`, steps of the program's entries.
+Json describe_weights(const Graph& graph, const plan::Program& program);
 
 }  // namespace hone

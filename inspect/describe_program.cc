@@ -169,12 +169,12 @@ Json describe_entry(const plan::Program& program, const plan::Entry& entry, cons
 }
 
 /// The kernels' texts, each under its name.
-std::map<std::string, std::string> kernel_texts(const plan::Plan& plan) {
+std::map<std::string, std::string> kernel_texts(const plan::Plan& plan, const plan::Program& program) {
   std::map<std::string, std::string> texts;
-  const auto found = plan.graphs.find("kernels");
-  if (found == plan.graphs.end()) return texts;
+  const std::string* kernels = find_stage(plan, program, "kernels");
+  if (kernels == nullptr) return texts;
   std::string* current = nullptr;
-  for (const std::string& line : split(found->second, '\n')) {
+  for (const std::string& line : split(*kernels, '\n')) {
     if (line.starts_with("kernel ")) current = &texts[line.substr(7, line.find('(') - 7)];
     if (current != nullptr and not line.empty()) *current += line + "\n";
   }
@@ -193,10 +193,10 @@ Json describe_persistents(const plan::Program& program) {
   return list;
 }
 
-Json nodes_of_steps(const plan::Plan& plan, const std::string& entry) {
-  const auto found = plan.graphs.find(step_nodes_stage(entry));
-  if (found == plan.graphs.end()) return nullptr;
-  const Json nodes = parse_untrusted_json<Json>(found->second);
+Json nodes_of_steps(const plan::Plan& plan, const plan::Program& program, const std::string& entry) {
+  const std::string* text = find_stage(plan, program, step_nodes_stage(entry));
+  if (text == nullptr) return nullptr;
+  const Json nodes = parse_untrusted_json<Json>(*text);
   return nodes.is_discarded() ? Json() : nodes;
 }
 
@@ -215,18 +215,17 @@ std::string_view category_of(std::string_view from, std::string_view to) {
   return to == "backward" or to == "update" or to == "all_reduce" ? kSavedActivation : "activation";
 }
 
-Json describe_program(const plan::Plan& plan, const DimBindings& sizes) {
-  const plan::Program& program = plan.programs.at(0);
-  const auto arithmetic = plan.graphs.find(kArithmeticStage);
-  const Costs costs{.table = ArithmeticTable(arithmetic == plan.graphs.end() ? "" : arithmetic->second), .sizes = sizes};
+Json describe_program(const plan::Plan& plan, const plan::Program& program, const DimBindings& sizes) {
+  const std::string* arithmetic = find_stage(plan, program, kArithmeticStage);
+  const Costs costs{.table = ArithmeticTable(arithmetic == nullptr ? "" : *arithmetic), .sizes = sizes};
   Json json = {{"target", program.target}, {"code", Json::array()}, {"estimate", {{"operations_per_second", kOperationsPerSecond}, {"bytes_per_second", kBytesPerSecond}, {"seconds_per_step", kStepSeconds}}}};
   for (const auto& [level, code] : program.code) json["code"].push_back({{"level", level}, {"bytes", code.size()}});
   json["persistents"] = describe_persistents(program);
   json["kernels"] = Json::array();
-  for (const auto& [name, text] : kernel_texts(plan)) json["kernels"].push_back({{"name", name}, {"text", text}});
+  for (const auto& [name, text] : kernel_texts(plan, program)) json["kernels"].push_back({{"name", name}, {"text", text}});
   json["entries"] = Json::array(), json["other_entries"] = Json::array();
   for (const plan::Entry& entry : program.entries) {
-    if (is_described_in_full(entry)) json["entries"].push_back(describe_entry(program, entry, costs, nodes_of_steps(plan, entry.name)));
+    if (is_described_in_full(entry)) json["entries"].push_back(describe_entry(program, entry, costs, nodes_of_steps(plan, program, entry.name)));
     else json["other_entries"].push_back({{"name", shown(entry.name)}, {"steps", entry.steps.size()}, {"buffers", entry.buffers.size()}});
   }
   return json;
@@ -250,10 +249,9 @@ void say_parts_and_categories(Json& description) {
   }
 }
 
-Json describe_weights(const Graph& graph, const plan::Plan& plan) {
+Json describe_weights(const Graph& graph, const plan::Program& program) {
   std::map<std::string, ValueId> by_name;
   for (std::size_t i = 0; i < graph.value_count(); ++i) by_name.try_emplace(graph.value(ValueId(i)).name, ValueId(i));
-  const plan::Program& program = plan.programs.at(0);
   const plan::Entry* replicas = program.find(plan::replica_entry(plan::kTrainStep));
   Json list = Json::array();
   for (const Input& input : graph.inputs()) {

@@ -102,10 +102,16 @@ std::map<std::string, std::int64_t> calls_of(const plan::Entry& entry) {
   return calls;
 }
 
-void compare_entries(const plan::Plan& a, const plan::Plan& b, std::int64_t batch, std::vector<Difference>& out) {
+/// A program of a plan.
+struct ProgramOf {
+  const plan::Program& program;
+  const std::string& batch_symbol;
+};
+
+void compare_entries(const ProgramOf& a, const ProgramOf& b, std::int64_t batch, std::vector<Difference>& out) {
   Texts sizes_a, sizes_b;
   for (const char* name : kShownEntries) {
-    const plan::Entry *before = a.programs.at(0).find(name), *after = b.programs.at(0).find(name);
+    const plan::Entry *before = a.program.find(name), *after = b.program.find(name);
     if (before == nullptr and after == nullptr) continue;
     if (before == nullptr or after == nullptr) {
       out.push_back({.kind = "entry", .change = before == nullptr ? Change::kAdded : Change::kRemoved, .name = name});
@@ -116,28 +122,28 @@ void compare_entries(const plan::Plan& a, const plan::Plan& b, std::int64_t batc
     for (const auto& [call, count] : calls_before) counts_before[fmt::format("{}: {}", name, call)] = fmt::format("{} times", count);
     for (const auto& [call, count] : calls_after) counts_after[fmt::format("{}: {}", name, call)] = fmt::format("{} times", count);
     compare_texts("kernel", counts_before, counts_after, out);
-    const auto arena = [&](const plan::Plan& plan, const plan::Entry& entry) {
-      const auto size = arena_size(entry, sizes_for(plan.batch_symbol, batch));
+    const auto arena = [&](const ProgramOf& of, const plan::Entry& entry) {
+      const auto size = arena_size(entry, sizes_for(of.batch_symbol, batch));
       return size ? size_text(size->bytes) : "known when it runs";
     };
     const std::string key = fmt::format("arena of {} at batch {}", name, batch);
     sizes_a[key] = arena(a, *before), sizes_b[key] = arena(b, *after);
   }
-  const auto roles = [](const plan::Plan& plan, Texts& sizes) {
+  const auto roles = [](const plan::Program& program, Texts& sizes) {
     constexpr std::string_view kNames[] = {"weights", "states", "constants"};
     std::int64_t bytes[std::size(kNames)] = {};
-    for (const plan::Persistent& persistent : plan.programs.at(0).persistents) bytes[static_cast<std::size_t>(persistent.role)] += static_cast<std::int64_t>(persistent.initial.byte_count());
+    for (const plan::Persistent& persistent : program.persistents) bytes[static_cast<std::size_t>(persistent.role)] += static_cast<std::int64_t>(persistent.initial.byte_count());
     for (std::size_t i = 0; i < std::size(kNames); ++i) sizes[std::string(kNames[i])] = size_text(bytes[i]);
   };
-  roles(a, sizes_a), roles(b, sizes_b);
+  roles(a.program, sizes_a), roles(b.program, sizes_b);
   compare_texts("memory", sizes_a, sizes_b, out);
 }
 
-void compare_plans(const plan::Plan& a, const plan::Plan& b, std::vector<Difference>& out) {
+void compare_plans(const plan::Plan& a, const plan::Plan& b, const std::string& target, std::vector<Difference>& out) {
   const Texts recipe_a = flat(a.recipe_json), recipe_b = flat(b.recipe_json);
   compare_texts("recipe", recipe_a, recipe_b, out);
   const auto batch = recipe_b.find("data.batch_size");
-  compare_entries(a, b, batch == recipe_b.end() ? 32 : std::max(1LL, std::strtoll(batch->second.c_str(), nullptr, 10)), out);
+  compare_entries({find_program(a, target), a.batch_symbol}, {find_program(b, target), b.batch_symbol}, batch == recipe_b.end() ? 32 : std::max(1LL, std::strtoll(batch->second.c_str(), nullptr, 10)), out);
 }
 
 bool have_something_in_common(const Contents& a, const Contents& b) {
@@ -146,12 +152,12 @@ bool have_something_in_common(const Contents& a, const Contents& b) {
 
 }  // namespace
 
-std::vector<Difference> compare(const Contents& a, const Contents& b) {
+std::vector<Difference> compare(const Contents& a, const Contents& b, const std::string& target) {
   if (not have_something_in_common(a, b))
     throw Error(Code::kUsage, fmt::format("{} is a {}, and {} is a {}: they have nothing in common", quoted(a.path), to_string(a.kind), quoted(b.path), to_string(b.kind)), {},
                 {"models, graphs and plans are compared with each other, and with them, or with each other, checkpoints and files of weights"});
   std::vector<Difference> out;
-  if (a.plan and b.plan) compare_plans(*a.plan, *b.plan, out);
+  if (a.plan and b.plan) compare_plans(*a.plan, *b.plan, target, out);
   if (const auto before = model_graph(a), after = model_graph(b); before and after) compare_graphs(*before, *after, out);
   if (a.kind == Contents::Kind::kCheckpoint and b.kind == Contents::Kind::kCheckpoint) compare_texts("run", flat(a.state), flat(b.state), out);
   const Tensors tensors_a = tensors_of(a), tensors_b = tensors_of(b);

@@ -30,8 +30,8 @@ struct Difference {
 
 /// Recipes by their keys; graphs by nodes, which are the same when they have the same name and op, or the same op on the same operands; weights and states by names and elements; of plans also
 /// entries, kernels and memory (for the second one's batch size). What follows from a difference elsewhere (other types behind a changed node) is not one. Empty: the same.
-/// Throws Error kUsage for files that have nothing in common.
-std::vector<Difference> compare(const Contents& a, const Contents& b);
+/// Of plans the programs for `target`, "": each one's first. Throws Error kUsage for files that have nothing in common, and for plans without such a program.
+std::vector<Difference> compare(const Contents& a, const Contents& b, const std::string& target = "");
 /// Two recipes (.toml): the keys that are set.
 std::vector<Difference> compare_recipes(const std::string& a, const std::string& b);
 

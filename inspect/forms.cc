@@ -15,13 +15,13 @@ namespace hone {
 namespace {
 
 std::string svg_form(const Contents& contents, const DescribeOptions& options) {
-  const Json graph = describe_graph(graph_of(contents, options.stage), sizes_of(contents, options).sizes);
+  const Json graph = describe_graph(graph_of(contents, options.stage, options.target), sizes_of(contents, options).sizes);
   return to_svg(scene_of_graph(graph), contents.path);
 }
 
 constexpr Form kForms[] = {
     {"text", "lines for a terminal", text_form},
-    {"dot", "a graph in the language of Graphviz", [](const Contents& contents, const DescribeOptions& options) { return to_dot(graph_of(contents, options.stage)); }},
+    {"dot", "a graph in the language of Graphviz", [](const Contents& contents, const DescribeOptions& options) { return to_dot(graph_of(contents, options.stage, options.target)); }},
     {"svg", "a graph as a picture: modules are boxes, the parts of the training step lie below each other", svg_form},
     {"html", "a page with everything: graph, kernels, schedule, memory; one file that loads nothing", [](const Contents& contents, const DescribeOptions& options) { return to_html(describe(contents, options)); }},
     {"json", "all that is known, as docs/dump_json.md says", [](const Contents& contents, const DescribeOptions& options) { return to_text(describe(contents, options)); }},

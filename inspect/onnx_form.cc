@@ -31,8 +31,7 @@ void say_what_is_lost(const Recipe& recipe, std::vector<std::string>& lost) {
   if (not parts.empty()) lost.push_back("ONNX has no place for " + join(parts, " and ") + ": it is left out");
 }
 
-onnx::ModelProto model_of(const plan::Plan& plan, const std::string& folder, std::vector<std::string>& lost) {
-  const plan::Program& program = plan.programs.at(0);
+onnx::ModelProto model_of(const plan::Plan& plan, const plan::Program& program, const std::string& folder, std::vector<std::string>& lost) {
   onnx::ModelProto model = trained_model(plan.onnx_model, program, [&](const std::string& name) {
     return std::find_if(program.persistents.begin(), program.persistents.end(), [&](const plan::Persistent& one) { return one.name == name; })->initial;
   });
@@ -87,10 +86,10 @@ void add_loss(Graph& graph) {
 }
 
 /// The steps of the stage's entry that do the work of several nodes, and those that are one kernel. Text of a plan may be anything.
-std::vector<onnx::NodeGroup> groups_of(const plan::Plan& plan, const plan::Entry& entry) {
-  const auto found = plan.graphs.find(step_nodes_stage(entry.name));
-  if (found == plan.graphs.end()) return {};
-  const Json steps = parse_untrusted_json<Json>(found->second);
+std::vector<onnx::NodeGroup> groups_of(const plan::Plan& plan, const plan::Program& program, const plan::Entry& entry) {
+  const std::string* text = find_stage(plan, program, step_nodes_stage(entry.name));
+  if (text == nullptr) return {};
+  const Json steps = parse_untrusted_json<Json>(*text);
   if (not steps.is_array() or steps.size() != entry.steps.size()) return {};
   std::vector<onnx::NodeGroup> groups;
   for (std::size_t i = 0; i < entry.steps.size(); ++i) {
@@ -103,10 +102,9 @@ std::vector<onnx::NodeGroup> groups_of(const plan::Plan& plan, const plan::Entry
 }
 
 /// A stage as a model that runs.
-onnx::ModelProto model_of_stage(const Contents& contents, const std::string& stage) {
+onnx::ModelProto model_of_stage(const Contents& contents, const plan::Program& program, const std::string& stage) {
   const plan::Plan& plan = *contents.plan;
-  const plan::Program& program = plan.programs.at(0);
-  Graph graph = graph_of(contents, stage);
+  Graph graph = graph_of(contents, stage, program.target);
   Initials initials;
   for (const plan::Persistent& persistent : program.persistents) initials.emplace(persistent.name, &persistent.initial);
   add_data(graph, initials);
@@ -114,16 +112,17 @@ onnx::ModelProto model_of_stage(const Contents& contents, const std::string& sta
   if (entry == nullptr) return onnx::export_step(std::move(graph));
   add_defaults(graph, *entry, plan.recipe_json.empty() ? Recipe{} : recipe_from_json(plan.recipe_json));
   add_loss(graph);
-  return onnx::export_step(std::move(graph), groups_of(plan, *entry));
+  return onnx::export_step(std::move(graph), groups_of(plan, program, *entry));
 }
 
 }  // namespace
 
-std::string onnx_form(const Contents& contents, const std::string& stage, std::vector<std::string>& notes) {
-  if (contents.plan and not stage.empty()) return model_of_stage(contents, stage).SerializeAsString();
+std::string onnx_form(const Contents& contents, const DescribeOptions& options, std::vector<std::string>& notes) {
   if (contents.plan) {
+    const plan::Program& program = find_program(*contents.plan, options.target);
+    if (not options.stage.empty()) return model_of_stage(contents, program, options.stage).SerializeAsString();
     if (contents.plan->graphs.contains(plan::kTrainStep)) notes.emplace_back("this is the model with its training beside it (TrainingInfoProto); --stage train_step writes one step of the training, which any runtime can run");
-    return model_of(*contents.plan, folder_of(contents.path), notes).SerializeAsString();
+    return model_of(*contents.plan, program, folder_of(contents.path), notes).SerializeAsString();
   }
   if (contents.graph) return onnx::export_step(contents.graph->clone()).SerializeAsString();
   throw Error(Code::kUsage, contents.model ? "--as onnx: the file is ONNX already" : "--as onnx: the file holds tensors, and no graph", {}, {"it is for .hone and .hir files"});

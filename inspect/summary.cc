@@ -167,8 +167,7 @@ std::string table_text(const std::string& name, const Layers& layers, const Work
 }
 
 /// What a training step takes, and which batch fits.
-std::string memory_text(const plan::Plan& plan, std::int64_t batch, std::optional<std::int64_t> limit) {
-  const plan::Program& program = plan.programs.at(0);
+std::string memory_text(const plan::Plan& plan, const plan::Program& program, std::int64_t batch, std::optional<std::int64_t> limit) {
   const auto planned = planned_memory(program, plan.batch_symbol, batch);
   if (not planned) return "";
   const std::int64_t scratch = library_scratch(*program.find(plan::kTrainStep), sizes_for(plan.batch_symbol, batch));
@@ -196,14 +195,15 @@ std::string totals_text(const WorkTable& table, std::int64_t batch) {
 }  // namespace
 
 std::string summary_text(const Contents& contents, const DescribeOptions& options, std::optional<std::int64_t> memory_limit) {
-  const Graph model = graph_of(contents, options.stage.empty() and contents.plan ? "imported" : options.stage);
+  const Graph model = graph_of(contents, options.stage.empty() and contents.plan ? "imported" : options.stage, options.target);
+  const plan::Program* const program = contents.plan ? &find_program(*contents.plan, options.target) : nullptr;
   const KnownSizes known = sizes_of(contents, options);
   WorkTable table;
-  if (contents.plan) {
+  if (program != nullptr) {
     const std::string stage = default_stage(contents);
-    const Graph graph = graph_of(contents, stage);
+    const Graph graph = graph_of(contents, stage, options.target);
     add_arithmetic(graph, known.sizes, table);
-    if (const plan::Entry* entry = contents.plan->programs[0].find(stage)) add_entry(*entry, graph, known.sizes, table);
+    if (const plan::Entry* entry = program->find(stage)) add_entry(*entry, graph, known.sizes, table);
   } else {
     Graph expanded = model.clone();
     (void)expand(expanded);
@@ -211,7 +211,7 @@ std::string summary_text(const Contents& contents, const DescribeOptions& option
   }
   const std::int64_t batch = batch_of(contents, options);
   std::string text = table_text(model.name, layers_of(model), table) + totals_text(table, batch);
-  if (contents.plan and table.trains) text += memory_text(*contents.plan, batch, memory_limit);
+  if (program != nullptr and table.trains) text += memory_text(*contents.plan, *program, batch, memory_limit);
   return text;
 }
 

@@ -10,9 +10,10 @@ namespace hone {
 namespace {
 
 /// A plan in one page.
-std::string overview(const plan::Plan& plan) {
+std::string overview(const plan::Plan& plan, const std::string& target) {
   std::string text = fmt::format("plan of \"{}\"; batch symbol {}\n", printable(plan.model_name), plan.batch_symbol.empty() ? "none" : plan.batch_symbol);
   for (const plan::Program& program : plan.programs) {
+    if (not target.empty() and program.target != target) continue;
     text += fmt::format("program {}:\n", program.target);
     for (const auto& [level, code] : program.code) text += fmt::format("  code {}: {}\n", level, human_bytes(code.size()));
     for (const plan::Entry& entry : program.entries)
@@ -29,7 +30,7 @@ std::string overview(const plan::Plan& plan) {
   }
   if (not plan.recipe_json.empty()) text += "recipe: " + plan.recipe_json + "\n";
   std::vector<std::string> stages;
-  for (const auto& [stage, unused] : plan.graphs) stages.push_back(stage);
+  for (const auto& [stage, unused] : stages_of(plan, find_program(plan, target))) stages.push_back(stage);
   return text + "stages to look at with --stage: " + join(stages, ", ") + "\n";
 }
 
@@ -49,7 +50,7 @@ std::string tensor_table(const Contents& contents) {
 }  // namespace
 
 std::string text_form(const Contents& contents, const DescribeOptions& options) {
-  if (contents.plan) return options.stage.empty() ? overview(*contents.plan) : stage_text(*contents.plan, options.stage);
+  if (contents.plan) return options.stage.empty() ? overview(*contents.plan, options.target) : stage_text(*contents.plan, options.stage, options.target);
   if (contents.model or contents.graph) return print(contents.model ? contents.model->graph : *contents.graph);
   return tensor_table(contents);
 }

@@ -11,14 +11,14 @@ namespace hone {
 namespace {
 
 struct Arguments {
-  std::string file, other, as = "text", stage, trace, memory_limit;
+  std::string file, other, as = "text", stage, target, trace, memory_limit;
   std::vector<std::string> dim;
   std::int64_t batch = 0;
   bool summary = false;
 };
 
 DescribeOptions options_of(const Arguments& arguments) {
-  DescribeOptions options{.stage = arguments.stage, .batch = arguments.batch, .sizes = {}, .trace = arguments.trace};
+  DescribeOptions options{.stage = arguments.stage, .target = arguments.target, .batch = arguments.batch, .sizes = {}, .trace = arguments.trace};
   for (const std::string& item : arguments.dim) {
     const std::size_t equals = item.find('=');
     const auto size = equals == std::string::npos or equals == 0 ? std::nullopt : parse_bytes(item.substr(equals + 1));
@@ -28,16 +28,22 @@ DescribeOptions options_of(const Arguments& arguments) {
   return options;
 }
 
+void check_has_programs(const Contents& contents, const std::string& target) {
+  if (not contents.plan and not target.empty())
+    throw Error(Code::kUsage, fmt::format("--target {}: {} is a file of another kind ({}), and has no programs", quoted(target), quoted(contents.path), to_string(contents.kind)), {}, {"it is for plans (.hone)"});
+}
+
 int run(const Arguments& arguments) {
   const Form& form = find_form(arguments.as);
   const DescribeOptions options = options_of(arguments);
   const Contents contents = load_contents(arguments.file);
+  check_has_programs(contents, options.target);
   if (arguments.summary) {
     const auto limit = arguments.memory_limit.empty() ? std::nullopt : std::optional(bytes_of_flag("--memory-limit", arguments.memory_limit, "2GiB"));
     print_data(summary_text(contents, options, limit));
   } else if (form.name == "onnx") {
     std::vector<std::string> notes;
-    print_data(onnx_form(contents, options.stage, notes));
+    print_data(onnx_form(contents, options, notes));
     for (const std::string& line : notes) print_message("note: " + line);
   } else {
     print_data(form.write(contents, options));
@@ -47,12 +53,17 @@ int run(const Arguments& arguments) {
 
 bool is_recipe(const std::string& path) { return path.ends_with(".toml"); }
 
+std::vector<Difference> compare_contents(const Arguments& arguments) {
+  const Contents a = load_contents(arguments.file), b = load_contents(arguments.other);
+  for (const Contents* contents : {&a, &b}) check_has_programs(*contents, arguments.target);
+  return compare(a, b, arguments.target);
+}
+
 /// As diff(1): exit code 1 where they differ.
 int compare_files(const Arguments& arguments) {
   if (arguments.as != "text" and arguments.as != "json") throw Error(Code::kUsage, fmt::format("--as {}: differences are text or json", quoted(arguments.as)), {}, {"leave it out for text"});
   if (is_recipe(arguments.file) != is_recipe(arguments.other)) throw Error(Code::kUsage, "a recipe is compared with another recipe", {}, {"hone-dump PLAN shows the recipe that a plan was compiled with"});
-  const std::vector<Difference> differences =
-      is_recipe(arguments.file) ? compare_recipes(arguments.file, arguments.other) : compare(load_contents(arguments.file), load_contents(arguments.other));
+  const std::vector<Difference> differences = is_recipe(arguments.file) ? compare_recipes(arguments.file, arguments.other) : compare_contents(arguments);
   print_data(arguments.as == "json" ? to_json_text(differences) : to_text(differences));
   return differences.empty() ? 0 : 1;
 }
@@ -73,6 +84,7 @@ Tool make_tool(Arguments& a) {
                          {"--memory-limit", "BYTES", "with --summary: the largest batch that fits into it, 2GiB for example", &a.memory_limit},
                          {"--as", "FORM", forms_text(), &a.as},
                          {"--stage", "STAGE", "which stage of a plan: imported, train_step, kernels, ...", &a.stage},
+                         {"--target", "T", "which program of a plan for several targets: cpu, cuda, ...; the first if not given", &a.target},
                          {"--trace", "FILE", "with json and html: what hone-run --trace measured, in place of estimated times", &a.trace},
                          {"--batch", "N", "samples of a step, for sizes in bytes and for memory; the recipe's batch if not given", &a.batch},
                          {"--dim", "NAME=N", "another symbolic size; may be given several times", &a.dim}},
@@ -81,6 +93,7 @@ Tool make_tool(Arguments& a) {
                         "what differs between two files: nodes, kernels, memory, weights, recipe; exit code 1 if anything does",
                         {{"A", "", "a model, plan, .hir, checkpoint, .safetensors, or a recipe (.toml)", &a.file, true},
                          {"B", "", "another one", &a.other, true},
+                         {"--target", "T", "of plans: their programs for this target; the first of each if not given", &a.target},
                          {"--as", "FORM", "text or json", &a.as}},
                         [&a] { return compare_files(a); }}}};
 }

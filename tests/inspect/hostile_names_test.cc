@@ -169,7 +169,7 @@ void expect_training_holds() {
 
 void expect_onnx_holds() {
   std::vector<std::string> notes;
-  const std::string bytes = onnx_form(hostile().plan, plan::kTrainStep, notes);
+  const std::string bytes = onnx_form(hostile().plan, {.stage = plan::kTrainStep}, notes);
   const onnx::Imported read = onnx::import_model(parse_model(std::as_bytes(std::span(bytes)), "step.onnx"), "step.onnx", ".");
   for (const std::string& name : hostile_names()) EXPECT_NE(read.graph.find_input(name), nullptr) << quoted(name);
   for (const plan::Persistent& persistent : hostile().plan.plan->programs[0].persistents)

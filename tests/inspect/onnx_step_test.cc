@@ -25,7 +25,7 @@ using ::testing::StartsWith;
 
 onnx::ModelProto stage_of(const Contents& plan, const std::string& stage) {
   std::vector<std::string> notes;
-  const std::string bytes = onnx_form(plan, stage, notes);
+  const std::string bytes = onnx_form(plan, {.stage = stage}, notes);
   return parse_model(std::as_bytes(std::span(bytes)), "step.onnx");
 }
 
