@@ -70,12 +70,17 @@ namespace {
 
 constexpr std::uint64_t kMostTraceBytes = std::uint64_t{1} << 30;
 
-/// Times of the steps of the entry that is shown.
-void add_measured(Json& description, const plan::Program& program, const std::string& path) {
-  const std::string stage = description["stage"].get<std::string>();
+/// The entry that is measured.
+const plan::Entry& traced_entry(const plan::Program& program, const std::string& stage) {
   const plan::Entry* entry = program.find(stage);
   if (entry == nullptr) throw Error(Code::kUsage, fmt::format("--trace: the stage {} is no entry that runs", quoted(stage)), {}, {"leave --stage out"});
-  const auto measured = measured_steps(read_file(path, kMostTraceBytes), path, *entry);
+  return *entry;
+}
+
+/// Times of the steps of the entry that is shown.
+void add_measured(Json& description, const plan::Program& program, const TracedRun& trace) {
+  const std::string stage = description["stage"].get<std::string>();
+  const auto measured = measured_steps(trace, traced_entry(program, stage));
   for (Json& one : description["program"]["entries"]) {
     if (one["name"] != stage) continue;
     for (std::size_t i = 0; i < measured.size(); ++i) {
@@ -85,7 +90,22 @@ void add_measured(Json& description, const plan::Program& program, const std::st
       if (measured[i]->span) one["steps"][i]["start_us"] = measured[i]->span->start, one["steps"][i]["run_us"] = measured[i]->span->length;
     }
   }
-  description["trace"] = {{"file", shown(path)}, {"steps", std::ranges::count_if(measured, [](const auto& step) { return step.has_value(); })}};
+  description["trace"] = {{"file", shown(trace.path)}, {"steps", std::ranges::count_if(measured, [](const auto& step) { return step.has_value(); })}};
+}
+
+std::optional<TracedRun> trace_of(const Contents& contents, const DescribeOptions& options) {
+  if (not contents.plan or options.trace.empty()) return std::nullopt;
+  return read_trace(read_file(options.trace, kMostTraceBytes), options.trace);
+}
+
+/// The program that is asked for, or else the one that was traced, or else the first.
+const plan::Program& shown_program(const plan::Plan& plan, const DescribeOptions& options, const std::string& stage, const std::optional<TracedRun>& trace) {
+  if (not trace) return find_program(plan, options.target);
+  if (not options.target.empty() and trace->targets.empty()) return find_program(plan, options.target);
+  const plan::Program& traced = traced_program(*trace, plan, stage);
+  if (not options.target.empty() and find_program(plan, options.target).target != traced.target)
+    throw Error(Code::kUsage, fmt::format("--target {}: {} is a trace of the program for {}", quoted(options.target), quoted(trace->path), printable(traced.target, 100)), {}, {"leave --target out"});
+  return traced;
 }
 
 }  // namespace
@@ -117,11 +137,11 @@ Json number_of(const Dim& dim, const DimBindings& sizes) {
 namespace {
 
 /// What a plan has besides its graph.
-void add_plan(Json& description, const Contents& contents, const plan::Program& program, const DimBindings& sizes, const Graph& graph, const std::string& trace) {
+void add_plan(Json& description, const Contents& contents, const plan::Program& program, const DimBindings& sizes, const Graph& graph, const std::optional<TracedRun>& trace) {
   description["weights"] = describe_weights(graph, program);
   description["program"] = describe_program(*contents.plan, program, sizes);
   say_parts_and_categories(description);
-  if (not trace.empty()) add_measured(description, program, trace);
+  if (trace) add_measured(description, program, *trace);
 }
 
 }  // namespace
@@ -133,7 +153,8 @@ Json describe(const Contents& contents, const DescribeOptions& options) {
   description["assumed_sizes"] = assumed;
   for (const auto& [symbol, size] : sizes) description["sizes"][symbol] = size;
   const std::string stage = options.stage.empty() ? default_stage(contents) : options.stage;
-  const plan::Program* const program = contents.plan ? &find_program(*contents.plan, options.target) : nullptr;
+  const std::optional<TracedRun> trace = trace_of(contents, options);
+  const plan::Program* const program = contents.plan ? &shown_program(*contents.plan, options, stage, trace) : nullptr;
   if (program != nullptr) {
     description["batch_symbol"] = contents.plan->batch_symbol;
     description["targets"] = Json::array(), description["stages"] = Json::array();
@@ -147,7 +168,7 @@ Json describe(const Contents& contents, const DescribeOptions& options) {
   if (not contents.plan and not contents.model and not contents.graph) return description;
   const Graph graph = graph_of(contents, options.stage, program == nullptr ? "" : program->target);
   description["graph"] = describe_graph(graph, sizes);
-  if (program != nullptr) add_plan(description, contents, *program, sizes, graph, options.trace);
+  if (program != nullptr) add_plan(description, contents, *program, sizes, graph, trace);
   return description;
 }
 

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 struct DescribeOptions {
   std::string stage = {};    ///< of a plan; "": default_stage()
-  std::string target = {};   ///< of a plan: which program; "": the first
+  std::string target = {};   ///< of a plan: which program; "": the one that `trace` is of, or else the first
   std::int64_t batch = 0;    ///< for which sizes are told; 0: the recipe's, or 1
   DimBindings sizes = {};    ///< other symbolic sizes, by name
   std::string trace = {};    ///< a file with measured times of the stage's steps (inspect/trace.h); "": none
@@ -32,7 +32,7 @@ KnownSizes sizes_of(const Contents& contents, const DescribeOptions& options);
 /// The samples of a step for which they are.
 std::int64_t batch_of(const Contents& contents, const DescribeOptions& options);
 
-/// Throws what graph_of() throws.
+/// Throws what graph_of() and read_trace() throw, and Error kUsage for a trace of another target than the one that is asked for.
 Json describe(const Contents& contents, const DescribeOptions& options);
 
 /// As text, on lines of their own down to the entries of lists. Always valid UTF-8.

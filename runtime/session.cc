@@ -419,6 +419,7 @@ void Session::trace(Trace* trace, const std::string& process) {
   state.exchanges.trace(nullptr);
   if (state.device != nullptr) state.device->trace(trace, process);
   if (trace == nullptr) return;
+  trace->shows(impl_->program);
   if (state.device != nullptr) state.tracks.push_back(&trace->add_track(process, "host"));
   for (int i = 0; i < state.team.threads() and state.device == nullptr; ++i) state.tracks.push_back(&trace->add_track(process, i == 0 ? "thread 0, which calls libraries" : fmt::format("thread {}", i)));
   if (state.exchanges.has_thread()) state.exchanges.trace(&trace->add_track(process, "exchanges"));

@@ -15,6 +15,7 @@ namespace hone {
 std::string traced_name(const std::string& name);
 
 namespace plan {
+struct Program;
 struct Step;
 }
 
@@ -59,6 +60,8 @@ class Trace {
 
   /// A new track, shown as a thread of that process; it lives as long as the trace. Any thread may ask.
   TraceTrack& add_track(std::string process, std::string thread);
+  /// Whose steps its spans are: their entries and the target are told with them. It outlives the trace's use.
+  void shows(const plan::Program& program) { programs_.push_back(&program); }
   std::int64_t now() const { return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start_).count(); }
 
   /// The trace in Chrome's format, while nobody adds to it: from the first step of training on of which no track has forgotten anything.
@@ -70,6 +73,7 @@ class Trace {
   const Clock::time_point start_;
   std::mutex mutex_;
   std::deque<TraceTrack> tracks_;
+  std::vector<const plan::Program*> programs_;
 };
 
 /// Puts what its scope does on a track, if there is one.

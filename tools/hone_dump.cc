@@ -84,7 +84,7 @@ Tool make_tool(Arguments& a) {
                          {"--memory-limit", "BYTES", "with --summary: the largest batch that fits into it, 2GiB for example", &a.memory_limit},
                          {"--as", "FORM", forms_text(), &a.as},
                          {"--stage", "STAGE", "which stage of a plan: imported, train_step, kernels, ...", &a.stage},
-                         {"--target", "T", "which program of a plan for several targets: cpu, cuda, ...; the first if not given", &a.target},
+                         {"--target", "T", "which program of a plan for several targets: cpu, cuda, ...; the first if not given, or with --trace the one that was traced", &a.target},
                          {"--trace", "FILE", "with json and html: what hone-run --trace measured, in place of estimated times", &a.trace},
                          {"--batch", "N", "samples of a step, for sizes in bytes and for memory; the recipe's batch if not given", &a.batch},
                          {"--dim", "NAME=N", "another symbolic size; may be given several times", &a.dim}},

@@ -91,5 +91,22 @@ TEST_F(DumpTarget, ThatIsNotThereIsRefused) {
   EXPECT_THAT(refusal("conv.onnx --target cpu"), HasSubstr("has no programs"));
 }
 
+/// README's --target cpu,cuda: what is traced is the second program.
+TEST_F(DumpTarget, IsThatOfTheTrace) {
+  run_well(folder_.path(), "hone-run train conv.hone --train x=x.npy,y=y.npy --valid x=x.npy,y=y.npy --device sim --steps 6 --quiet --out trained.onnx --trace sim.json");
+  run_well(folder_.path(), "hone-run bench conv.hone --device cpu --steps 3 --warmup 0 --trace cpu.json");
+  for (const std::string target : {"sim", "cpu"}) {
+    const json plan = described("--trace " + target + ".json");
+    EXPECT_EQ(plan["program"]["target"], target);
+    const json& steps = plan["program"]["entries"][0]["steps"];
+    for (const json& step : steps)
+      if (step["kind"] == "kernel" or step["kind"] == "library") EXPECT_EQ(step.value("runs", 0), target == "sim" ? 6 : 20) << target << " " << step["name"] << ": runs of train_step alone, not of eval_step, which has some of its kernels";
+  }
+  EXPECT_EQ(described("--trace sim.json --target sim"), described("--trace sim.json"));
+  const ToolRun other = run_tool(folder_.path(), "hone-dump conv.hone --as html --trace sim.json --target cpu");
+  EXPECT_EQ(other.exit, 2);
+  EXPECT_THAT(other.err, HasSubstr("is a trace of the program for sim"));
+}
+
 }  // namespace
 }  // namespace hone::test

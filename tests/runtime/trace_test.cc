@@ -46,6 +46,25 @@ TEST(Trace, OfAShortRunIsWhole) {
   EXPECT_EQ(names_of(trace), (std::vector<std::string>{"step 1", "validation"}));
 }
 
+/// Which program and which of its entries a span is of: kernels of several entries, and of a loop's body, may have one name.
+TEST(Trace, SaysOfWhichEntryAStepIs) {
+  const plan::Step kernel{.what = plan::KernelStep{.symbol = "add_1"}, .origin = ""};
+  const auto entry_of = [](const std::string& name, std::vector<plan::Step> steps) { return plan::Entry{.name = name, .feeds = {}, .results = {}, .buffers = {}, .steps = std::move(steps), .equations = {}}; };
+  plan::RegionStep loop{.bodies = {entry_of("body", {kernel})}};
+  const plan::Program program{.target = "sim", .code = {}, .persistents = {}, .entries = {entry_of("train_step", {kernel, {.what = loop, .origin = ""}}), entry_of("predict", {kernel})}};
+  Trace trace;
+  trace.shows(program);
+  TraceTrack& track = trace.add_track("device", "thread 0");
+  std::int64_t now = 0;
+  for (const plan::Step* step : {&program.entries[0].steps[0], &program.entries[1].steps[0], &std::get<plan::RegionStep>(program.entries[0].steps[1].what).bodies[0].steps[0], &kernel}) track.add({.begin = now, .end = ++now, .step = step});
+  const Json json = Json::parse(trace.to_json());
+  EXPECT_EQ(json.at("otherData").at("targets"), Json::array({"sim"}));
+  std::vector<std::string> entries;
+  for (const Json& event : json.at("traceEvents"))
+    if (event.at("ph") == "X") entries.push_back(event.at("args").value("entry", "none"));
+  EXPECT_EQ(entries, (std::vector<std::string>{"train_step", "predict", "train_step, in a body", "none"}));
+}
+
 TEST(Trace, HostileNamesAreText) {
   Trace trace;
   const std::string name = "\"},{\"ph\":\"X\x00\xff\n</script>";
