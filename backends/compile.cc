@@ -388,6 +388,7 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
   }
   plan.batch_symbol = batch_symbol_of(model.graph);
   plan.graphs["imported"] = print(model.graph);
+  if (wanted.front().name == plan::kTrainStep) plan.graphs["training"] = print(wanted.front().graph);
   compiled.warnings = recipe_warnings(model.graph, recipe);
   if (story) compiled.why = story->text();
   return compiled;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "backends/schedule.h"
 #include "backends/step_nodes.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -55,8 +56,25 @@ Contents checkpoint_contents(const std::string& path) {
 
 bool is_graph(const std::string& text) { return text.starts_with("graph "); }
 
-/// The same for all targets.
-constexpr const char* kImported = "imported";
+/// The same for all targets: they are of the model, and of the training step before any pass has looked at it.
+bool is_common(const std::string& stage) { return stage == "imported" or stage == "training"; }
+
+constexpr const char* kSchedule = "schedule";
+
+/// "": of all entries.
+std::string schedule_text(const plan::Program& program, const std::string& entry) {
+  std::string text;
+  for (const plan::Entry& one : program.entries)
+    if (entry.empty() or one.name == entry) text += print(one, program.persistents) + "\n";
+  return text;
+}
+
+/// Why a picture of it cannot be drawn, and what can.
+std::string why_no_graph(const std::string& stage) {
+  if (stage == "kernels") return "each kernel is a loop nest by itself, which is text; --stage schedule draws the steps that call them, and --as html shows each with its text";
+  if (stage == kSchedule or stage.ends_with(std::string(".") + kSchedule)) return "a schedule is steps over buffers; --as svg and dot draw it, --as json has it under program";
+  return "it is a list of numbers";
+}
 
 std::string graphs_among(const std::map<std::string, const std::string*>& stages) {
   std::vector<std::string> names;
@@ -86,9 +104,14 @@ Contents load_contents(const std::string& path) {
               {"give the file the ending of what is in it"});
 }
 
-std::string default_stage(const Contents& contents) {
-  if (not contents.plan) return "";
-  return contents.plan->graphs.contains(plan::kTrainStep) ? plan::kTrainStep : plan::kPredict;
+std::string default_stage(const Contents& contents) { return contents.plan ? default_stage(*contents.plan) : ""; }
+
+std::string default_stage(const plan::Plan& plan) { return plan.graphs.contains(plan::kTrainStep) ? plan::kTrainStep : plan::kPredict; }
+
+std::string scheduled_entry(const plan::Plan& plan, const std::string& stage) {
+  if (stage == kSchedule) return default_stage(plan);
+  const std::string suffix = std::string(".") + kSchedule;
+  return stage.ends_with(suffix) ? stage.substr(0, stage.size() - suffix.size()) : "";
 }
 
 const plan::Program& find_program(const plan::Plan& plan, const std::string& target) {
@@ -106,7 +129,7 @@ std::map<std::string, const std::string*> stages_of(const plan::Plan& plan, cons
   const bool is_first = program.target == plan.programs.at(0).target;
   for (const auto& [name, text] : plan.graphs) {
     const auto owner = std::ranges::find_if(plan.programs, [&](const plan::Program& one) { return name.ends_with(stage_for("", one.target)); });
-    if (owner == plan.programs.end() ? is_first or name == kImported : owner->target == program.target)
+    if (owner == plan.programs.end() ? is_first or is_common(name) : owner->target == program.target)
       stages.emplace(owner == plan.programs.end() ? name : name.substr(0, name.size() - stage_for("", owner->target).size()), &text);
   }
   return stages;
@@ -118,13 +141,14 @@ const std::string* find_stage(const plan::Plan& plan, const plan::Program& progr
   return found == stages.end() ? nullptr : found->second;
 }
 
-const std::string& stage_text(const plan::Plan& plan, const std::string& stage, const std::string& target) {
+std::string stage_text(const plan::Plan& plan, const std::string& stage, const std::string& target) {
   const plan::Program& program = find_program(plan, target);
   if (const std::string* text = find_stage(plan, program, stage)) return *text;
-  std::vector<std::string> names;
+  if (const std::string entry = scheduled_entry(plan, stage); stage == kSchedule or program.find(entry) != nullptr) return schedule_text(program, stage == kSchedule ? "" : entry);
+  std::vector<std::string> names = {kSchedule};
   for (const auto& [name, text] : stages_of(plan, program)) names.push_back(name);
   throw Error(Code::kUsage, fmt::format("--stage {}: the plan has no such stage for {}", quoted(stage), printable(program.target, 100)), {},
-              {did_you_mean(stage, names), "it has: " + quoted_list(names), names.size() > 1 ? "" : "older plans keep stages of their first program alone: compile the model again"});
+              {did_you_mean(stage, names), "it has: " + quoted_list(names), names.size() > 2 ? "" : "older plans keep stages of their first program alone: compile the model again"});
 }
 
 Graph graph_of(const Contents& contents, const std::string& stage, const std::string& target) {
@@ -133,10 +157,10 @@ Graph graph_of(const Contents& contents, const std::string& stage, const std::st
   if (not contents.plan)
     throw Error(Code::kUsage, fmt::format("{}: there is no graph in it, only tensors", quoted(contents.path)), {}, {"--as text and --as json list them"});
   const std::string name = stage.empty() ? default_stage(contents) : stage;
-  const std::string& text = stage_text(*contents.plan, name, target);
+  const std::string text = stage_text(*contents.plan, name, target);
   if (not is_graph(text))
     throw Error(Code::kUsage, fmt::format("--stage {}: this stage is no graph", quoted(name)), {},
-                {"graphs of the plan: " + graphs_among(stages_of(*contents.plan, find_program(*contents.plan, target))), "--as text shows any stage"});
+                {why_no_graph(name), "graphs of the plan: " + graphs_among(stages_of(*contents.plan, find_program(*contents.plan, target))), "--as text shows any stage"});
   return parse_graph(text, contents.path + ":" + name);
 }
 

@@ -57,8 +57,11 @@ const std::string* find_stage(const plan::Plan& plan, const plan::Program& progr
 
 /// The stage that is meant where none is named: the training step's graph, or else what the plan predicts with; "" for what has no stages.
 std::string default_stage(const Contents& contents);
+std::string default_stage(const plan::Plan& plan);
+/// The entry of which `stage` is the schedule: of "eval_step.schedule" eval_step, of "schedule" the one of default_stage(); "" for another stage. No plan keeps it: it is in its entries.
+std::string scheduled_entry(const plan::Plan& plan, const std::string& stage);
 /// The text of a stage of the plan's program for `target`. Throws Error kUsage, listing the stages, where it has none of that name.
-const std::string& stage_text(const plan::Plan& plan, const std::string& stage, const std::string& target = "");
+std::string stage_text(const plan::Plan& plan, const std::string& stage, const std::string& target = "");
 /// The graph of a model or a .hir file, or a stage of a plan ("": default_stage()). Throws Error kUsage where there is none: for tensors, for a stage that is no graph.
 Graph graph_of(const Contents& contents, const std::string& stage, const std::string& target = "");
 

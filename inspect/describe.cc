@@ -157,7 +157,7 @@ Json describe(const Contents& contents, const DescribeOptions& options) {
   const plan::Program* const program = contents.plan ? &shown_program(*contents.plan, options, stage, trace) : nullptr;
   if (program != nullptr) {
     description["batch_symbol"] = contents.plan->batch_symbol;
-    description["targets"] = Json::array(), description["stages"] = Json::array();
+    description["targets"] = Json::array(), description["stages"] = Json::array({{{"name", "schedule"}, {"graph", false}}});
     for (const plan::Program& one : contents.plan->programs) description["targets"].push_back(shown(one.target));
     for (const auto& [name, text] : stages_of(*contents.plan, *program)) description["stages"].push_back({{"name", name}, {"graph", text->starts_with("graph ")}});
     description["stage"] = stage;

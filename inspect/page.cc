@@ -32,10 +32,10 @@ Json scenes_of(const Json& description) {
   Json scenes = Json::object();
   const auto graph = description.find("graph");
   if (graph == description.end()) return scenes;
-  scenes["nodes"] = to_json(scene_of_graph(*graph));
+  scenes["nodes"] = to_json(build_scene(pieces_of_graph(*graph)));
   if (description.contains("program"))
     for (const Json& entry : description["program"]["entries"])
-      if (entry["name"] == description["stage"] and not entry["steps"].empty()) scenes["kernels"] = to_json(scene_of_schedule(entry, *graph));
+      if (entry["name"] == description["stage"] and not entry["steps"].empty()) scenes["kernels"] = to_json(build_scene(pieces_of_schedule(entry, *graph)));
   return scenes;
 }
 

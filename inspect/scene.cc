@@ -37,13 +37,12 @@ struct Tree {
 
 class SceneBuilder {
  public:
-  SceneBuilder(const std::vector<std::string>& lanes, const std::vector<SceneItem>& items, const std::vector<SceneEdge>& edges, const std::vector<SceneSource>& sources)
-      : items_(items), tree_of_item_(items.size()) {
-    for (const std::string& lane : lanes) lanes_.push_back(add({.kind = SceneBox::Kind::kLane, .lane = static_cast<std::uint32_t>(lanes_.size()), .title = lane}, -1));
-    for (std::uint32_t i = 0; i < items.size(); ++i) place_item(i);
+  explicit SceneBuilder(const ScenePieces& pieces) : items_(pieces.items), tree_of_item_(pieces.items.size()) {
+    for (const std::string& lane : pieces.lanes) lanes_.push_back(add({.kind = SceneBox::Kind::kLane, .lane = static_cast<std::uint32_t>(lanes_.size()), .title = lane}, -1));
+    for (std::uint32_t i = 0; i < items_.size(); ++i) place_item(i);
     for (const std::uint32_t lane : lanes_) simplify(lane);
-    for (const SceneEdge& edge : edges) connect(edge);
-    for (const SceneSource& source : sources) connect(source);
+    for (const SceneEdge& edge : pieces.edges) connect(edge);
+    for (const SceneSource& source : pieces.sources) connect(source);
   }
 
   Scene run() {
@@ -208,8 +207,6 @@ class SceneBuilder {
 
 }  // namespace
 
-Scene build_scene(const std::vector<std::string>& lanes, const std::vector<SceneItem>& items, const std::vector<SceneEdge>& edges, const std::vector<SceneSource>& sources) {
-  return SceneBuilder(lanes, items, edges, sources).run();
-}
+Scene build_scene(const ScenePieces& pieces) { return SceneBuilder(pieces).run(); }
 
 }  // namespace hone

@@ -28,6 +28,13 @@ struct SceneSource {
   std::uint32_t to = 0;  ///< the item that reads it
 };
 
+struct ScenePieces {
+  std::vector<std::string> lanes;  ///< their names, from the top
+  std::vector<SceneItem> items;
+  std::vector<SceneEdge> edges;
+  std::vector<SceneSource> sources;
+};
+
 struct SceneBox {
   enum class Kind : std::uint8_t {
     kLane,
@@ -53,14 +60,16 @@ struct Scene {
   std::vector<SceneCurve> curves;
 };
 
-/// `lanes`: their names, from the top; those without items are left out.
-Scene build_scene(const std::vector<std::string>& lanes, const std::vector<SceneItem>& items, const std::vector<SceneEdge>& edges, const std::vector<SceneSource>& sources);
+/// Lanes without items are left out.
+Scene build_scene(const ScenePieces& pieces);
 
 /// The nodes of a described graph, in lanes by part.
-Scene scene_of_graph(const Json& graph);
+ScenePieces pieces_of_graph(const Json& graph);
 /// The steps of a described entry, in lanes by part; `graph` is the one whose nodes they name.
-Scene scene_of_schedule(const Json& entry, const Json& graph);
+ScenePieces pieces_of_schedule(const Json& entry, const Json& graph);
 
+/// In the language of Graphviz: a box an item, a cluster a lane.
+std::string to_dot(const ScenePieces& pieces, std::string_view title);
 /// As a standalone SVG picture.
 std::string to_svg(const Scene& scene, std::string_view title);
 /// As the page reads it.

@@ -1,4 +1,4 @@
-// Scenes of what a description holds.
+// What scenes are made of, from a description.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ std::string type_of_result(const Json& node, const Json& values) { return node["
 
 }  // namespace
 
-Scene scene_of_graph(const Json& graph) {
+ScenePieces pieces_of_graph(const Json& graph) {
   const Json &values = graph["values"], &nodes = graph["nodes"];
   std::vector<SceneItem> items;
   std::vector<SceneEdge> edges;
@@ -65,7 +65,7 @@ Scene scene_of_graph(const Json& graph) {
       else if (not value.contains("number")) sources.push_back({clean_text(text_of(value, "input").empty() ? text_of(value, "role") : text_of(value, "input")), operand.get<std::uint32_t>(), i});
     }
   }
-  return build_scene(kLanes, items, edges, sources);
+  return {kLanes, std::move(items), std::move(edges), std::move(sources)};
 }
 
 namespace {
@@ -96,7 +96,7 @@ std::vector<std::string> path_of_step(const Json& step, const Json& nodes) {
 
 }  // namespace
 
-Scene scene_of_schedule(const Json& entry, const Json& graph) {
+ScenePieces pieces_of_schedule(const Json& entry, const Json& graph) {
   const Json &nodes = graph["nodes"], &buffers = entry["buffers"], &steps = entry["steps"];
   const auto root = [&](std::uint32_t buffer) {
     while (buffers[buffer].contains("of")) buffer = buffers[buffer]["of"].get<std::uint32_t>();
@@ -116,7 +116,7 @@ Scene scene_of_schedule(const Json& entry, const Json& graph) {
     }
     for (const Json& write : step["writes"]) written_by[root(write.get<std::uint32_t>())] = i;
   }
-  return build_scene(kLanes, items, edges, sources);
+  return {kLanes, std::move(items), std::move(edges), std::move(sources)};
 }
 
 }  // namespace hone

@@ -29,7 +29,7 @@ std::string overview(const plan::Plan& plan, const std::string& target) {
     text += fmt::format("  {} of weights, states and constants\n", human_bytes(bytes));
   }
   if (not plan.recipe_json.empty()) text += "recipe: " + plan.recipe_json + "\n";
-  std::vector<std::string> stages;
+  std::vector<std::string> stages = {"schedule"};
   for (const auto& [stage, unused] : stages_of(plan, find_program(plan, target))) stages.push_back(stage);
   return text + "stages to look at with --stage: " + join(stages, ", ") + "\n";
 }

@@ -59,7 +59,7 @@ void expect_names_reach_the_graph() {
 
 void expect_hir_holds() {
   for (const std::string stage : {"imported", "train_step", "predict"}) {
-    const std::string& text = stage_text(*hostile().plan.plan, stage);
+    const std::string text = stage_text(*hostile().plan.plan, stage);
     const Graph graph = parse_graph(text, "hostile.hir");
     EXPECT_EQ(print(graph), text) << stage;
     for (const std::string& name : hostile_names()) EXPECT_NE(graph.find_input(name), nullptr) << stage << " " << quoted(name);
@@ -113,6 +113,22 @@ void expect_svg_holds() {
     EXPECT_EQ(svg.select_nodes("//g[starts-with(@class, 'item')]").size(), graph_of(contents, "").node_count());
     for (const std::string& line : split(text, '\n')) EXPECT_EQ(clean_text(line), line);
   });
+}
+
+/// Pictures of schedules name weights, nodes and buffers.
+void expect_schedules_hold() {
+  const std::string dot = form("dot", hostile().plan, "schedule"), svg = form("svg", hostile().plan, "schedule");
+  const std::unique_ptr<Agraph_t, int (*)(Agraph_t*)> read(agmemread(dot.c_str()), agclose);
+  ASSERT_NE(read, nullptr);
+  int steps = 0;
+  for (Agnode_t* node = agfstnode(read.get()); node != nullptr; node = agnxtnode(read.get(), node)) steps += agnameof(node)[0] == 'i';
+  pugi::xml_document picture;
+  ASSERT_TRUE(picture.load_buffer(svg.data(), svg.size(), pugi::parse_full));
+  const std::size_t expected = hostile().plan.plan->programs[0].find(plan::kTrainStep)->steps.size();
+  EXPECT_EQ(steps, static_cast<int>(expected));
+  EXPECT_EQ(picture.select_nodes("//g[starts-with(@class, 'item')]").size(), expected);
+  for (const std::string& text : {dot, svg})
+    for (const std::string& line : split(text, '\n')) EXPECT_EQ(clean_text(line), line);
 }
 
 /// Scripts are the page's own three; what stands between their tags has no tag, and the first is the description.
@@ -183,6 +199,7 @@ TEST(HostileNames, CannotBreakAnyForm) {
   expect_json_holds();
   expect_dot_holds();
   expect_svg_holds();
+  expect_schedules_hold();
   expect_html_holds();
   expect_onnx_holds();
   expect_terminals_hold();

@@ -49,7 +49,7 @@ SceneItem item(const std::string& title, std::vector<std::string> path, std::uin
 
 TEST(Scene, PutsModulesIntoBoxes) {
   const std::vector<SceneItem> items = {item("a", {"m", "x"}, 0, 0), item("b", {"m", "x"}, 0, 1), item("c", {"m", "y"}, 0, 2), item("d", {"m", "y"}, 0, 3), item("e", {}, 1, 4)};
-  const Scene scene = build_scene({"one", "two"}, items, {{0, 1}, {1, 2}, {2, 3}, {3, 4}}, {});
+  const Scene scene = build_scene({{"one", "two"}, items, {{0, 1}, {1, 2}, {2, 3}, {3, 4}}, {}});
   expect_sound(scene, items);
   std::vector<std::string> groups;
   for (const SceneBox& box : scene.boxes)
@@ -59,7 +59,7 @@ TEST(Scene, PutsModulesIntoBoxes) {
 
 TEST(Scene, AModuleOfOneThingIsThat) {
   const std::vector<SceneItem> items = {item("a", {"m", "x", "y"}, 0, 0), item("b", {"n", "z"}, 0, 1), item("c", {"n", "z"}, 0, 2)};
-  const Scene scene = build_scene({"one"}, items, {}, {});
+  const Scene scene = build_scene({{"one"}, items, {}, {}});
   std::vector<std::string> titles;
   for (const SceneBox& box : scene.boxes)
     if (box.kind != Kind::kItem) titles.push_back(box.title);
@@ -69,7 +69,7 @@ TEST(Scene, AModuleOfOneThingIsThat) {
 /// The curve stands between the outermost boxes that hold one of the two; what the reader reads of elsewhere is named beside it.
 TEST(Scene, AnEdgeBetweenModulesIsACurveAndAStub) {
   const std::vector<SceneItem> items = {item("a", {"m"}, 0, 0), item("b", {"m"}, 0, 1), item("c", {"n"}, 0, 2), item("d", {"n"}, 0, 3)};
-  const Scene scene = build_scene({"one"}, items, {{0, 1}, {1, 2}, {1, 3}}, {});
+  const Scene scene = build_scene({{"one"}, items, {{0, 1}, {1, 2}, {1, 3}}, {}});
   expect_sound(scene, items);
   std::vector<std::string> curves, stubs;
   for (const SceneCurve& curve : scene.curves) curves.push_back(scene.boxes[static_cast<std::size_t>(curve.from)].title + ">" + scene.boxes[static_cast<std::size_t>(curve.to)].title);
@@ -87,18 +87,18 @@ TEST(Scene, ManyItemsWithoutModulesBecomeRuns) {
     items.push_back(item("node", {}, 0, i));
     if (i > 0) edges.push_back({i - 1, i});
   }
-  const Scene scene = build_scene({"one"}, items, edges, {});
+  const Scene scene = build_scene({{"one"}, items, edges, {}});
   expect_sound(scene, items);
   std::map<std::int32_t, int> children;
   for (const SceneBox& box : scene.boxes) children[box.parent] += box.kind == Kind::kItem or box.kind == Kind::kGroup;
   for (const auto& [parent, count] : children) EXPECT_LE(count, 28);
 }
 
-TEST(Scene, OfNothingIsEmpty) { EXPECT_TRUE(build_scene({"one"}, {}, {}, {}).boxes.empty()); }
+TEST(Scene, OfNothingIsEmpty) { EXPECT_TRUE(build_scene({{"one"}, {}, {}, {}}).boxes.empty()); }
 
 TEST(Scene, TakesCyclesOfModules) {
   const std::vector<SceneItem> items = {item("a", {"m"}, 0, 0), item("b", {"n"}, 0, 1), item("c", {"m"}, 0, 2), item("d", {"n"}, 0, 3)};
-  expect_sound(build_scene({"one"}, items, {{0, 1}, {1, 2}, {2, 3}}, {}), items);
+  expect_sound(build_scene({{"one"}, items, {{0, 1}, {1, 2}, {2, 3}}, {}}), items);
 }
 
 TEST(DumpSvg, IsXmlWithABoxForEachNode) {
