@@ -2,7 +2,7 @@
 file(READ ${PAGE}/page.html html)
 file(READ ${PAGE}/page.css style)
 set(script "'use strict';\n")
-foreach(part model camera graph timeline details tables main)  # each may use what stands before it
+foreach(part model camera folding graph timeline details tables main)  # each may use what stands before it
   file(READ ${PAGE}/${part}.js text)
   string(APPEND script "${text}")
 endforeach()

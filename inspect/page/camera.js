@@ -1,6 +1,6 @@
 // A canvas that is looked at through a camera: wheel and pinch zoom, dragging moves. Only what asks for it is drawn, once a frame.
 class Camera {
-  /// view: { draw(context, camera), at(x, y) -> thing or null, click(thing), hover(thing) -> text or null, horizontal: zoom along x alone }
+  /// view: { draw(context, camera), at(x, y) -> thing or null, click(thing, x, y), hover(thing, x, y) -> text or null, horizontal: zoom along x alone }
   constructor(box, view) {
     this.view = view;
     this.canvas = el('canvas', { tabindex: '0', 'aria-label': view.label || 'picture' });
@@ -45,6 +45,13 @@ class Camera {
 
   /// `left`: what is kept free beside it.
   setWorld(width, height, left = 0) { this.world = { width, height, left }; if (this.placed) this.fit(); }
+  /// What is seen changed its size; the world's place `from` is now `to`, and stays where it is on the screen.
+  worldMoved(width, height, left, from, to) {
+    this.world = { width, height, left };
+    this.fits = false;
+    this.x += to.x - from.x; this.y += to.y - from.y;
+    this.redraw(); this.changed();
+  }
   fit(animate = false) { this.show({ x: -this.world.left, y: 0, width: this.world.width + this.world.left, height: this.world.height }, animate, true); }
   /// Moves so that the rectangle fills the canvas.
   show(r, animate = true, fits = false) {
@@ -95,7 +102,7 @@ class Camera {
       this.canvas.classList.add('moving'); this.tip.hidden = true;
       return this.pan(dx, dy);
     }
-    const [x, y] = this.toWorld(e.offsetX, e.offsetY), thing = this.view.at(x, y, this), text = thing !== null && this.view.hover ? this.view.hover(thing) : null;
+    const [x, y] = this.toWorld(e.offsetX, e.offsetY), thing = this.view.at(x, y, this), text = thing !== null && this.view.hover ? this.view.hover(thing, x, y) : null;
     this.canvas.classList.toggle('over', thing !== null);
     this.tip.hidden = !text;
     if (!text) return;
@@ -108,8 +115,9 @@ class Camera {
     this.drag = null;
     this.canvas.classList.remove('moving');
     if (!click) return;
-    const thing = this.view.at(...this.toWorld(e.offsetX, e.offsetY), this);
-    this.view.click(thing);
+    this.tip.hidden = true;  // it may be something else that is there then
+    const [x, y] = this.toWorld(e.offsetX, e.offsetY);
+    this.view.click(this.view.at(x, y, this), x, y);
   }
   key(e) {
     const far = 80, keys = { ArrowLeft: () => this.pan(far, 0), ArrowRight: () => this.pan(-far, 0), ArrowUp: () => this.pan(0, far), ArrowDown: () => this.pan(0, -far), '+': () => this.zoom(1.3, this.width / 2, this.height / 2), '-': () => this.zoom(1 / 1.3, this.width / 2, this.height / 2), '0': () => this.fit() };

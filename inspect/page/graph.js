@@ -23,14 +23,17 @@ class GraphView {
   /// `what`: "node" or "step": what the items of the scene are.
   constructor(box, scene, what, select) {
     this.scene = readScene(scene);
+    this.folding = new Folding(this.scene);
     this.what = what;
-    this.selected = new Set(); this.related = new Set();
+    this.selected = new Set(); this.related = new Set(); this.holding = new Set();
     this.mostScale = 3;
     this.label = what === 'node' ? 'graph of nodes' : 'graph of kernels';
     this.select = select;
     this.camera = new Camera(box, this);
-    this.camera.setWorld(this.scene.width, this.scene.height, 0.1 * this.scene.width);
+    this.camera.setWorld(this.scene.width, this.scene.height, this.left);
   }
+  /// Room beside the lanes for their names.
+  get left() { return 0.1 * this.scene.width; }
   draw(context, camera) {
     const view = { left: camera.x, top: camera.y, right: camera.x + camera.width / camera.scale, bottom: camera.y + camera.height / camera.scale };
     context.lineJoin = 'round';
@@ -64,10 +67,10 @@ class GraphView {
     context.font = `${9.5 * s}px ${mono}`;
     context.fillText(box.subtitle, x + width / 2, y + 29 * s, width - 6 * s);
   }
-  /// A module whose parts cannot be told apart is a block with its name.
+  /// A module that is folded, or whose parts cannot be told apart, is a block with its name.
   isFolded(box, camera) {
     const s = camera.scale, width = box.width * s, height = box.height * s;
-    if (box.kind === kinds.lane) return false;
+    if (box.kind === kinds.lane || box.folded) return box.folded;
     return width < 46 || height < 24 || (s < 0.5 && (width < 150 || height < 56)) || (s < 0.16 && width * height < 40000);
   }
   drawGroup(context, camera, box, view, x, y, width, height) {
@@ -78,7 +81,8 @@ class GraphView {
     context.globalAlpha = lane || folded ? 1 : 0.72;
     context.fill();
     context.globalAlpha = 1;
-    if (!lane) { context.lineWidth = 1; context.strokeStyle = folded ? c.line : palette.line; context.stroke(); }
+    const holds = box.folded && this.holding.has(box);
+    if (!lane) { context.lineWidth = holds ? 2 : 1; context.strokeStyle = holds ? palette.accent : folded ? c.line : palette.line; context.stroke(); }
     if (folded) return this.drawName(context, box, c, x, y, width, height);
     if (s > 0.06) for (const curve of box.curves) this.drawCurve(context, camera, curve, s);
     for (const child of box.children) this.drawBox(context, camera, child, view);
@@ -87,7 +91,7 @@ class GraphView {
     if (room < 24 || y + 14 * s < 4) return;  // where one is stands above the picture
     context.font = `600 ${size}px ${sans}`;
     context.textAlign = 'left'; context.textBaseline = 'top';
-    const text = fitted(context, box.title, room), top = Math.max(y, 0) + Math.max(1, Math.min(5 * s, 6));
+    const text = fitted(context, '▾ ' + box.title, room), top = Math.max(y, 0) + Math.max(1, Math.min(5 * s, 6));
     if (11 * s < 9.5) { context.fillStyle = palette.panel; context.globalAlpha = 0.85; context.fillRect(left + 3, top, context.measureText(text).width + 6, size + 3); context.globalAlpha = 1; }
     context.fillStyle = palette.muted;
     context.fillText(text, left + 6, top + 1);
@@ -98,7 +102,7 @@ class GraphView {
     context.font = `${size > 9 ? 600 : 500} ${size}px ${sans}`;
     context.textAlign = 'center'; context.textBaseline = 'middle';
     context.fillStyle = c.ink;
-    context.fillText(fitted(context, box.title, width - 6), x + width / 2, y + height / 2 + 0.5);
+    context.fillText(fitted(context, (box.folded ? '▸ ' : '') + box.title, width - 6), x + width / 2, y + height / 2 + 0.5);
   }
   /// Beside the lane where there is room, else on it.
   drawLaneTitle(context, box, x, y, s) {
@@ -139,29 +143,46 @@ class GraphView {
       boxes = next.children;
     }
   }
-  click(box) {
+  /// Is the place in the line of the module's name, by which it is folded?
+  isHeader(box, y) { return y - box.y < Math.min(box.height / 3, Math.max(20, 17 / this.camera.scale)); }
+  click(box, x, y) {
     if (!box) return this.select(null);
+    if (box.kind === kinds.group && (box.folded || (!this.isFolded(box, this.camera) && this.isHeader(box, y)))) return this.fold([box], !box.folded);
     if (box.kind === kinds.group) return this.open(box);
     if (box.kind === kinds.source) return this.select({ kind: this.what === 'node' ? 'value' : 'buffer', id: box.id });
     this.select({ kind: this.what, id: box.id });
     if (box.kind === kinds.stub) this.reveal([box.id]);
   }
-  hover(box) {
-    if (box.kind === kinds.group) return this.pathOf(box).map(b => b.title).join(' / ') + '\nclick to look inside';
+  hover(box, x, y) {
+    if (box.kind === kinds.group) return this.pathOf(box).map(b => b.title).join(' / ') + (box.folded ? '\nclick to unfold' : !this.isFolded(box, this.camera) && this.isHeader(box, y) ? '\nclick to fold' : '\nclick to look inside');
     if (box.kind === kinds.item || box.kind === kinds.stub) return this.what === 'node' ? nodeTitle(box.id) : hoverOfStep(box.id);
     return box.title;
   }
   open(box) { this.camera.show(box); }
+  /// Folds or unfolds modules; the first one stays where it is on the screen.
+  fold(boxes, folded) {
+    if (boxes.length === 0) return;
+    const from = { x: boxes[0].x, y: boxes[0].y };
+    this.folding.set(boxes, folded);
+    this.camera.worldMoved(this.scene.width, this.scene.height, this.left, from, boxes[0]);
+  }
+  /// All outermost modules, or everything that is folded.
+  foldAll(folded) {
+    this.fold(this.scene.boxes.filter(b => folded ? b.kind === kinds.group && this.scene.boxes[b.parent].kind === kinds.lane : b.folded), folded);
+    this.camera.fit(true);
+  }
   pathOf(box) {
     const path = [];
     for (let b = box; b; b = this.scene.boxes[b.parent]) path.unshift(b);
     return path;
   }
   /// Marks items without moving.
-  mark(selected, related) { this.selected = new Set(selected); this.related = new Set(related); this.camera.redraw(); }
+  mark(selected, related) { this.selected = new Set(selected); this.related = new Set(related); this.holding = new Set(this.itemsOf(selected).flatMap(b => this.pathOf(b))); this.camera.redraw(); }
+  itemsOf(ids) { return [...ids].map(id => this.scene.items.get(id)).filter(Boolean); }
   reveal(ids) {
-    const boxes = ids.map(id => this.scene.items.get(id)).filter(Boolean);
+    const boxes = this.itemsOf(ids);
     if (boxes.length === 0) return;
+    this.fold([...new Set(boxes.flatMap(b => this.pathOf(b)).filter(b => b.folded))], false);
     const margin = 130, left = Math.min(...boxes.map(b => b.x)) - margin, top = Math.min(...boxes.map(b => b.y)) - margin;
     const right = Math.max(...boxes.map(b => b.x + b.width)) + margin, bottom = Math.max(...boxes.map(b => b.y + b.height)) + margin;
     this.camera.show({ x: left, y: top, width: Math.max(right - left, 700), height: Math.max(bottom - top, 420) });
@@ -174,6 +195,7 @@ class GraphView {
       const next = boxes.find(b => b.kind <= kinds.group && cx >= b.x && cx <= b.x + b.width && cy >= b.y && cy <= b.y + b.height && (b.width * camera.scale > camera.width * 0.45 || b.height * camera.scale > camera.height * 0.45));
       if (!next) break;
       path.push(next);
+      if (next.folded) break;
       boxes = next.children;
     }
     this.onmove(path);

@@ -39,7 +39,9 @@ class Page {
     return { box, ...(makers[id]() || {}) };
   }
   makeGraph(box) {
-    const crumbs = el('div', { class: 'crumbs' }), choose = el('div', { class: 'switch' }), bar = el('div', { class: 'bar' }, crumbs, el('div', { class: 'space' }), legend(), choose);
+    const crumbs = el('div', { class: 'crumbs' }), choose = el('div', { class: 'switch' });
+    const foldButton = (title, folded) => el('button', { type: 'button', class: 'link', id: folded ? 'foldall' : 'unfoldall', onclick: () => this.graph.foldAll(folded) }, title);
+    const bar = el('div', { class: 'bar' }, crumbs, el('div', { class: 'space' }), foldButton('Fold all', true), foldButton('Unfold all', false), legend(), choose);
     box.append(bar);
     const pictures = [], boxes = [];
     const show = which => {

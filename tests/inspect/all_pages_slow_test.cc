@@ -31,7 +31,7 @@ class AllPages : public ::testing::Test {
       for (const [id] of page.tabs) { page.open(id); await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))); }
       for (const [kind, list] of [['node', model.graph.nodes], ['step', model.steps], ['weight', model.weights]])
         for (const id of [0, list.length - 1]) if (list.length) page.select({ kind, id }, true);
-      page.open('graph');
+      page.open('graph'); page.graph.foldAll(true); page.graph.foldAll(false);
       await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
     })())");
     EXPECT_THAT(browser_->errors(), IsEmpty());
