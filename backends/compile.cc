@@ -86,14 +86,14 @@ std::vector<EntryGraph> wanted_entries(const Graph& imported, const Recipe& reci
 }
 
 /// The graphs of all entries, ready to be scheduled for the target.
-/// `first_log`, if given, hears what passes make of the first entry.
+/// `logs`, if given, hear what passes make of the entries: of the first one, or of each.
 std::vector<EntryGraph> prepared_entries(const std::vector<EntryGraph>& wanted, const Target& target, const Recipe& recipe, const PassChoice& passes, const TrainingReport& report,
-                                         PassLog* first_log = nullptr) {
+                                         std::span<PassLog> logs = {}) {
   std::vector<EntryGraph> entries(wanted.size());
   on_all_cores(entries.size(), [&](std::size_t i) {
     EntryGraph& entry = entries[i];
     entry = {wanted[i].name, wanted[i].graph.clone(), wanted[i].exchange};
-    PassLog* const log = i == 0 ? first_log : nullptr;
+    PassLog* const log = i < logs.size() ? &logs[i] : nullptr;
     const auto run = [&](std::string_view name, const auto& pass) {
       Changed changed = Changed::kNo;
       if (log != nullptr) log->run(name, entry.graph, [&] { changed = pass(); });
@@ -107,7 +107,7 @@ std::vector<EntryGraph> prepared_entries(const std::vector<EntryGraph>& wanted, 
     if (passes.runs("layout") and run("layout", [&] { return choose_layout(entry.graph); }) == Changed::kYes) optimize(entry.graph, passes, log);  // because transposes meet, and cancel, only now
     (void)run("widen", [&] { return widen_where_read(entry.graph, report.narrowed); });  // because equal nodes are merged no more
     if (passes.runs("library")) (void)run("library", [&] { return select_library(entry.graph, target); });
-    if (passes.runs("split")) (void)run("split", [&] { return split_reductions(entry.graph); });  // because what runs as kernels, and on which axes, is known by now
+    if (passes.runs("split")) (void)run("split", [&] { return split_reductions(entry.graph, log); });  // because what runs as kernels, and on which axes, is known by now
     derive_index_bounds(entry.graph);
     verify(entry.graph);
   });
@@ -347,6 +347,15 @@ plan::Program program_of(Scheduled& scheduled, const Backend& backend, const Tra
   return program;
 }
 
+/// `program` is what was scheduled.
+std::string explain_scheduled(const Scheduled& scheduled, const std::vector<EntryGraph>& graphs, const plan::Program& program) {
+  std::vector<std::string> updates;
+  for (const EntryGraph& graph : graphs)
+    if (const auto nodes = scheduled.nodes.find(graph.name); nodes != scheduled.nodes.end())
+      for (std::string& line : updates_of(*program.find(graph.name), program.persistents, graph.graph, nodes->second)) updates.push_back(std::move(line));
+  return explain_updates(updates) + explain_weights(scheduled.panels) + explain_epilogues(scheduled.epilogues) + explain_shares(scheduled.shares) + (scheduled.limited ? explain_limit(*scheduled.limited) : "");
+}
+
 void tell_entries(NodeStory& story, const std::vector<EntryGraph>& graphs, const Backend& backend, const plan::Program& program, const PassChoice& passes, const std::string& batch_symbol,
                   std::int64_t batch) {
   for (const EntryGraph& entry : graphs) {
@@ -369,14 +378,14 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
   const std::vector<EntryGraph> wanted = wanted_entries(model.graph, recipe, model.own, options, compiled.training);
   if (story) story->built(wanted.front(), backends.size() > 1);
   for (const Backend* backend : backends) {
-    const bool logs = story and backend == backends.front();
-    const std::vector<EntryGraph> graphs = prepared_entries(wanted, *backend, recipe, options.passes, compiled.training, logs ? &story->log() : nullptr);
+    std::vector<PassLog> logs(options.explain and not story ? wanted.size() : 0);
+    const std::span<PassLog> told = story and backend == backends.front() ? std::span(&story->log(), 1) : std::span(logs);
+    const std::vector<EntryGraph> graphs = prepared_entries(wanted, *backend, recipe, options.passes, compiled.training, told);
     Scheduled scheduled = schedule_all(model.graph, recipe, own_training, options, *backend, graphs);
     add_texts(plan.graphs, backend == backends.front() ? "" : std::string(backend->name()), graphs, scheduled);
     plan.programs.push_back(program_of(scheduled, *backend, compiled.training, options));
     if (story) tell_entries(*story, graphs, *backend, plan.programs.back(), options.passes, batch_symbol_of(model.graph), recipe.data.batch_size);
-    if (options.explain and not story) compiled.why += explain(*backend, graphs, recipe, options.passes) + explain_weights(scheduled.panels) + explain_epilogues(scheduled.epilogues) + explain_shares(scheduled.shares);
-    if (options.explain and not story and scheduled.limited) compiled.why += explain_limit(*scheduled.limited);
+    if (options.explain and not story) compiled.why += explain(*backend, graphs, logs, recipe, options.passes) + explain_scheduled(scheduled, graphs, plan.programs.back());
     if (backend == backends.front()) compiled.limited = std::move(scheduled.limited);
   }
   plan.model_name = model.name;

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 
+#include "backends/parts.h"
 #include "backends/recompute.h"
+#include "base/text.h"
 #include "ir/op.h"
 #include "ir/ops/ops.h"
 #include "ir/ops/window.h"
@@ -72,9 +76,10 @@ std::string runner_of(const Target& target, const Graph& graph, NodeId id) {
   return (other.empty() ? "generated kernel; " + choice.reason : other) + (node.attrs[kChannelsLast] ? ", channels last" : "");
 }
 
-std::string explain(const Target& target, const std::vector<EntryGraph>& entries, const Recipe& recipe, const PassChoice& passes) {
+std::string explain(const Target& target, const std::vector<EntryGraph>& entries, std::span<const PassLog> logs, const Recipe& recipe, const PassChoice& passes) {
   std::string text;
-  for (const EntryGraph& entry : entries) {
+  for (std::size_t number = 0; number < entries.size(); ++number) {
+    const EntryGraph& entry = entries[number];
     text += fmt::format("{} for {}:\n", entry.name, target.name());
     for (std::size_t i = 0; i < entry.graph.node_count(); ++i) {
       const Node& node = entry.graph.node(NodeId(i));
@@ -82,12 +87,29 @@ std::string explain(const Target& target, const std::vector<EntryGraph>& entries
     }
     for (const std::string& line : explain_precision(entry.graph, recipe)) text += fmt::format("  {}\n", line);
     for (const std::string& reason : explain_layout(entry.graph)) text += fmt::format("  {}\n", reason);
+    if (number < logs.size())
+      for (const std::string& line : logs[number].told()) text += fmt::format("  {}\n", line);
     text += explain_fusion(entry.graph, passes);
   }
   return text;
 }
 
 namespace {
+
+/// The step that gives the weight its new value; none where it lies elsewhere, or is not updated.
+std::optional<std::uint32_t> update_of(const plan::Entry& entry, std::uint32_t persistent) {
+  std::optional<std::uint32_t> last;
+  for (std::uint32_t i = 0; i < entry.steps.size(); ++i)
+    for_each_root(entry, entry.steps[i], [&](std::uint32_t root, bool, bool writes) {
+      const plan::Buffer& buffer = entry.buffers[root];
+      if (writes and buffer.storage == plan::Buffer::Storage::kPersistent and buffer.index == persistent) last = i;
+    });
+  return last;
+}
+
+bool has_part(const Graph& graph, const std::vector<NodeId>& nodes, Part part) {
+  return std::ranges::any_of(nodes, [&](NodeId node) { return graph.node(node).part == part; });
+}
 
 std::string listed(std::string_view heading, const std::vector<std::string>& lines) {
   std::string text = lines.empty() ? "" : fmt::format("{}:\n", heading);
@@ -96,6 +118,23 @@ std::string listed(std::string_view heading, const std::vector<std::string>& lin
 }
 
 }  // namespace
+
+std::vector<std::string> updates_of(const plan::Entry& entry, const std::vector<plan::Persistent>& persistents, const Graph& graph, const StepNodes& nodes) {
+  std::uint32_t end = 0;
+  for (std::uint32_t i = 0; i < nodes.size(); ++i)
+    if (has_part(graph, nodes[i], Part::kBackward)) end = i;
+  std::vector<std::string> lines;
+  for (std::uint32_t i = 0; i < persistents.size(); ++i) {
+    const auto step = persistents[i].role == plan::Persistent::Role::kWeight ? update_of(entry, i) : std::nullopt;
+    if (not step) continue;
+    const bool with_gradient = has_part(graph, nodes[*step], Part::kBackward) and has_part(graph, nodes[*step], Part::kUpdate);
+    const std::string_view how = with_gradient ? ", in the kernel that makes its gradient" : std::holds_alternative<plan::CopyStep>(entry.steps[*step].what) ? ", by a copy: something reads its old value until then" : "";
+    lines.push_back(fmt::format("{}: {} at step {} of {}{}; the backward pass ends with step {}", entry.name, printable(persistents[i].name, 200), *step, entry.steps.size(), how, end));
+  }
+  return lines;
+}
+
+std::string explain_updates(const std::vector<std::string>& lines) { return listed("when weights are updated", lines); }
 
 std::string explain_weights(const std::vector<std::string>& lines) { return listed("how weights lie", lines); }
 

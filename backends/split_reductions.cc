@@ -1,5 +1,8 @@
 #include "backends/split_reductions.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -30,6 +33,7 @@ std::optional<Split> split_of(const Graph& graph, const Node& node) {
 
 class Splitter {
  public:
+  explicit Splitter(PassLog* log) : log_(log) {}
   bool visit(Rewriter& rewriter, NodeId id) {
     const Node& node = rewriter.node(id);
     const std::optional<Split> split = split_of(rewriter.old(), node);
@@ -40,6 +44,7 @@ class Splitter {
     parts_[id] = first;
     const Val all = node.op->build({first}, {kAxes = split->of_parts, kKeepDims = true});
     rewriter.replace(node.results[0], reshape(all, rewriter.old().type(node.results[0]).shape));
+    if (log_ != nullptr) tell(rewriter.old(), node, *split);
     return true;
   }
 
@@ -75,14 +80,20 @@ class Splitter {
     return around_own + square(mean - rewriter.mapped(deviation.mean)) * n;
   }
 
+  void tell(const Graph& graph, const Node& node, const Split& split) {
+    log_->tell(fmt::format("{:<18} reduces {} to few results: part by part over axes [{}], which threads share, then over the parts, axes [{}]; {}", node.op->name, to_string(graph.type(node.operands[0])),
+                           fmt::join(split.parts, ","), fmt::join(split.of_parts, ","), to_string(node.loc)));
+  }
+
+  PassLog* log_;
   std::map<NodeId, Val> parts_;  ///< by reduction: what the first of the two gives
 };
 
 }  // namespace
 
-Changed split_reductions(Graph& graph) {
-  const Changed inside = Rewriter::in_bodies(graph, split_reductions);
-  Splitter splitter;
+Changed split_reductions(Graph& graph, PassLog* log) {
+  const Changed inside = Rewriter::in_bodies(graph, [log](Graph& body) { return split_reductions(body, log); });
+  Splitter splitter(log);
   return inside | Rewriter::rewrite(graph, [&](Rewriter& rewriter, NodeId id) { return splitter.visit(rewriter, id); });
 }
 

@@ -2,12 +2,14 @@
 #pragma once
 
 #include "ir/rewriter.h"
+#include "passes/pass_log.h"
 
 namespace hone {
 
 /// A sum or an extremum over several axes that leaves too few results to share becomes one over the inner of these axes, part by part, and one over the parts.
 /// Parts follow from extents alone, so results do not depend on the number of threads. (x - m)^2, where m is x's mean, is summed around the part's own mean, which
 /// need not wait for all others; what that leaves out depends on the part alone. axes_worth_leaving (backends/cost_model.h) decides.
-Changed split_reductions(Graph& graph);
+/// `log`, if given, is told of each.
+Changed split_reductions(Graph& graph, PassLog* log = nullptr);
 
 }  // namespace hone

@@ -27,6 +27,25 @@ void PassLog::fired(const Node& node, std::string_view rule) {
   if (node.loc.node == node_ and std::ranges::find(rules_, rule) == rules_.end()) rules_.emplace_back(rule);
 }
 
+/// Loops within loops are a matter of the loop's own body.
+std::vector<std::string> PassLog::nodes_in_loops(const Graph& graph) {
+  std::vector<std::string> nodes;
+  for (const Node& loop : graph.nodes())
+    for (const auto& body : loop.bodies)
+      for (const Node& node : body->nodes()) nodes.push_back(fmt::format("{:<18} {}", node.op->name, to_string(node.loc)));
+  return nodes;
+}
+
+void PassLog::keep_taken(std::string_view what, std::vector<std::string> before, std::vector<std::string> after) {
+  std::ranges::sort(before);
+  std::ranges::sort(after);
+  std::vector<std::string> taken;
+  std::ranges::set_difference(before, after, std::back_inserter(taken));
+  if (taken.empty()) return;
+  told_.push_back(fmt::format("of loops, {}:", what));
+  for (const std::string& node : taken) told_.push_back("  " + node);
+}
+
 /// What is on both sides is left out: each part as often as it is there.
 void PassLog::keep(std::string_view pass, std::vector<std::string> before, std::vector<std::string> after) {
   std::ranges::sort(before);

@@ -321,15 +321,16 @@ void clean(Graph& graph, const PassChoice& passes, PassLog* log) {
 }
 
 /// Takes out of loops what need not be done one iteration after the other.
-void rearrange_loops(Graph& graph, const PassChoice& passes) {
+void rearrange_loops(Graph& graph, const PassChoice& passes, PassLog* log) {
   if (std::none_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.op->region == Region::kScan; })) return;
-  Changed changed = prune_loops(graph);                // because a sum that something seems to read stays in its loop
-  changed |= hoist_invariants(graph);                  // because loops can be compared if what they share is an operand of both
-  changed |= eliminate_common_subexpressions(graph);   // because it must be the same one
-  changed |= reuse_iterations(graph);                  // because what it stacks may come from slices alone
-  changed |= hoist_from_loops(graph);                  // because what is known before a loop need not wait for its end
-  changed |= sink_from_loops(graph);                   // because the loops compute by now what they must
-  changed |= prune_loops(graph);                       // because nobody in them reads the operands of what moved
+  const auto run = [&](std::string_view what, Changed (*pass)(Graph&)) { return log == nullptr ? pass(graph) : log->run_over_loops(what, graph, pass); };
+  Changed changed = run("left out, because nobody needs it", prune_loops);                                                     // because a sum that something seems to read stays in its loop
+  changed |= run("computed once, before the loop", hoist_invariants);                                                          // because loops can be compared if what they share is an operand of both
+  changed |= eliminate_common_subexpressions(graph);                                                                           // because it must be the same one
+  changed |= run("read from what an earlier loop stacks of it, rather than computed again", reuse_iterations);                 // because what it stacks may come from slices alone
+  changed |= run("computed for all iterations at once, before the loop", hoist_from_loops);                                    // because what is known before a loop need not wait for its end
+  changed |= run("computed for all iterations at once, behind the loop", sink_from_loops);                                     // because the loops compute by now what they must
+  changed |= run("left out, because nobody needs it any more", prune_loops);                                                   // because nobody in them reads the operands of what moved
   if (changed == Changed::kNo) return;
   (void)Rewriter::in_bodies(graph, [&](Graph& body) { return clean(body, passes, nullptr), Changed::kYes; });  // because what is fed may be what was made there
   clean(graph, passes, nullptr);                       // because sums over iterations of products become one product
@@ -341,8 +342,8 @@ void optimize(Graph& graph, const PassChoice& passes, PassLog* log) {
   (void)Rewriter::in_bodies(graph, [&](Graph& body) { return optimize(body, passes), Changed::kYes; });
   clean(graph, passes, log);
   if (not passes.runs("loops")) return;
-  if (log != nullptr) log->run("loops", graph, [&] { rearrange_loops(graph, passes); });
-  else rearrange_loops(graph, passes);
+  if (log != nullptr) log->run("loops", graph, [&] { rearrange_loops(graph, passes, log); });
+  else rearrange_loops(graph, passes, nullptr);
 }
 
 }  // namespace hone

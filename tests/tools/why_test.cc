@@ -96,6 +96,35 @@ TEST_F(WhyTool, TellsWhichRulesFired) {
   EXPECT_THAT(product, ContainsRegex("  \\+ forward: matmul.*tb.* -> f32\\[N,3\\]"));
 }
 
+TEST_F(WhyTool, OfAllTellsWhatLeavesItsLoop) {
+  TestModel model;
+  model.input("series", {"T", "N", 3}).output("last").initializer("wx", wavy({1, 6, 3})).initializer("wh", wavy({1, 6, 2}));
+  model.node("GRU", {"series", "wx", "wh"}, {"", "last"}).named("loop").set("hidden_size", 2);
+  folder_.write("loop.onnx", model.proto.SerializeAsString());
+  const std::string train = "loop.onnx --set loss.kind=mse --set optimizer.kind=sgd --why", all = why(train);
+  EXPECT_THAT(all, ContainsRegex("of loops, read from what an earlier loop stacks of it, rather than computed again:\n    [a-z]+ +at node \"loop\""));
+  EXPECT_THAT(all, ContainsRegex("of loops, computed for all iterations at once, behind the loop:\n(    .*\n)*    matmul +gradient at node \"loop\""));
+  EXPECT_THAT(why(train + " --passes fold,simplify"), Not(HasSubstr("of loops"))) << "without the passes over loops nothing leaves them";
+}
+
+TEST_F(WhyTool, OfAllTellsWhatIsSummedInParts) {
+  TestModel model;
+  model.input("x", {"N", 32, 32, 16}).output("y");
+  model.node("ReduceSum", {"x", "axes"}, {"y"}).named("sum").set("keepdims", 0);
+  model.initializer("axes", ints({0, 1, 2}));
+  folder_.write("sum.onnx", model.proto.SerializeAsString());
+  EXPECT_THAT(why("sum.onnx --why"), ContainsRegex("reduce_sum +reduces f32\\[N,32,32,16\\] to few results: part by part over axes \\[1,2\\], which threads share, then over the parts, axes \\[0\\]; at node \"sum\""));
+  EXPECT_THAT(why("sum.onnx --why --passes fold,simplify"), Not(HasSubstr("part by part")));
+}
+
+TEST_F(WhyTool, OfAllTellsWhenWeightsAreUpdated) {
+  const std::string all = why("conv.onnx -r train.toml --why");
+  EXPECT_THAT(all, HasSubstr("when weights are updated:\n  train_step: "));
+  for (const char* weight : {"conv/kernel", "dense/kernel", "dense/bias"}) EXPECT_THAT(all, ContainsRegex(std::string("\n  train_step: ") + weight + " at step [0-9]+ of [0-9]+.*; the backward pass ends with step [0-9]+\n"));
+  EXPECT_THAT(all, HasSubstr(", in the kernel that makes its gradient"));
+  EXPECT_THAT(all, Not(HasSubstr("  predict: conv/kernel"))) << "which changes no weight";
+}
+
 TEST_F(WhyTool, WithoutANameTellsOfAll) {
   const std::string all = why("conv.onnx -r train.toml --why");
   EXPECT_THAT(all, StartsWith("train_step for cpu:\n"));
