@@ -27,7 +27,7 @@ StepNodes nodes_again(const StepNodes& nodes, std::span<const std::optional<std:
 /// them: a choice that is known to fall on the other operand. They may hold anything.
 inline constexpr const char* kUnreadConstant = "unread constant ";
 
-/// The name under which a plan's graphs have a stage of a program that is not its first: "train_step@sim". The first one's have their plain names.
+/// The name under which a plan's graphs have a stage of a program that is not its first: "train_step@cuda". The first one's have their plain names.
 std::string stage_for(std::string_view stage, std::string_view target);
 /// The stage of a plan that holds the step nodes of `entry`: "train_step.nodes".
 std::string step_nodes_stage(std::string_view entry);

@@ -151,6 +151,7 @@ endfunction()
 
 if(HONE_TESTS)
   find_package(GTest REQUIRED)
+  find_package(pugixml REQUIRED)
   include(GoogleTest)
 endif()
 function(hone_test name)

@@ -1,6 +1,6 @@
 // Modules fold in place: one that is folded is a small box with its name, and what lies around it moves together. Graphviz has placed everything when the page was made. Here only room is given back that
 // nobody needs: along each axis what lies beside folded modules alone shrinks, all else keeps its size, and nothing changes sides.
-const foldedHeight = 34, foldedLetter = 9, foldedMargin = 44, lanePadding = 20;
+const foldedHeight = 34, foldedLetter = 9, fewestLetters = 8, foldedMargin = 44, lanePadding = 20;
 
 /// `scene` as readScene() gives it.
 class Folding {
@@ -42,7 +42,7 @@ class Folding {
   }
   /// How large it is with what is folded in it; how its insides move.
   sizeOf(box) {
-    if (box.folded) return { width: Math.min(box.home.width, foldedLetter * box.title.length + foldedMargin), height: Math.min(box.home.height, foldedHeight) };
+    if (box.folded) return { width: Math.min(box.home.width, foldedLetter * Math.max(box.title.length, fewestLetters) + foldedMargin), height: Math.min(box.home.height, foldedHeight) };
     if (box.children.length === 0) return box.home;
     const sizes = box.children.map(child => this.sizeOf(child));
     box.mapX = squeezed(box.home.width, box.children.map((child, i) => ({ from: child.home.left, to: child.home.left + child.home.width, needs: sizes[i].width })));
