@@ -36,6 +36,7 @@
 #include "runtime/plan/plan.h"
 #include "runtime/session.h"
 #include "runtime/train/progress.h"
+#include "runtime/train/stop_signals.h"
 #include "runtime/train/trainer.h"
 
 namespace hone {

@@ -1,6 +1,6 @@
 // A small GPT that learns to write, letter by letter, from one text file; nanoGPT's settings for a CPU.
 //
-//   char_gpt TEXT [STEPS [RUN_DIR]]     writes char_gpt.onnx, and a sample to standard output; with RUN_DIR it goes on where it was stopped
+//   char_gpt TEXT [STEPS [RUN_DIR]]     writes char_gpt.onnx, and a sample to standard output; with RUN_DIR a run that is stopped (Ctrl-C) is saved, and goes on there
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -113,7 +113,8 @@ std::string write(Session& session, const Letters& letters, std::int64_t count) 
   return text;
 }
 
-void train(const std::string& path, std::int64_t steps, const std::string& run_dir) {
+/// The exit code.
+int train(const std::string& path, std::int64_t steps, const std::string& run_dir) {
   const std::string text = read_file(path);
   const Letters letters(text);
   const std::vector<std::int32_t> ids = letters.encode(text);
@@ -122,13 +123,20 @@ void train(const std::string& path, std::int64_t steps, const std::string& run_d
   build(model, static_cast<std::int64_t>(letters.letters.size()));
   save_model(model, "char_gpt.onnx");
   Trainer trainer(compile_model("char_gpt.onnx", read_recipe_text(kRecipe)));
-  trainer.fit(windows({ids.begin(), split}, kStepsOfEpoch, 1), {.valid = windows({split, ids.end()}, kValidationBatches, 2),
-                                                                .epochs = (steps + kStepsOfEpoch - 1) / kStepsOfEpoch,
-                                                                .steps = steps,
-                                                                .run_dir = run_dir,
-                                                                .resume = true});
+  const StopSignals signals;
+  const TrainResult result = trainer.fit(windows({ids.begin(), split}, kStepsOfEpoch, 1), {.valid = windows({split, ids.end()}, kValidationBatches, 2),
+                                                                                           .epochs = (steps + kStepsOfEpoch - 1) / kStepsOfEpoch,
+                                                                                           .steps = steps,
+                                                                                           .run_dir = run_dir,
+                                                                                           .resume = true,
+                                                                                           .stop_requested = [&] { return signals.came(); }});
+  if (result.end == TrainResult::End::kStopRequested) {
+    fmt::print(stderr, "Stopped after step {}{}\n", result.steps, run_dir.empty() ? "" : "; the same command goes on");
+    return run_dir.empty() ? kExitStopped : kExitStoppedSaved;
+  }
   trainer.save("char_gpt.onnx");
   fmt::print("{}\n", write(trainer.session(), letters, 500));
+  return 0;
 }
 
 }  // namespace
@@ -139,8 +147,7 @@ int main(int count, char** arguments) {
     return 2;
   }
   try {
-    train(arguments[1], count > 2 ? std::atoll(arguments[2]) : 2000, count > 3 ? arguments[3] : "");
-    return 0;
+    return train(arguments[1], count > 2 ? std::atoll(arguments[2]) : 2000, count > 3 ? arguments[3] : "");
   } catch (const Error& error) {
     fmt::print(stderr, "{}\n", error.what());
     return error.exit_code();

@@ -48,11 +48,6 @@ inline Run train(Trainer& trainer, const std::string& name, const Dataset& batch
   return run;
 }
 
-inline double value_of(const NamedNumbers& epoch, std::string_view name) {
-  const auto found = std::find_if(epoch.begin(), epoch.end(), [&](const auto& named) { return named.first == name; });
-  return found == epoch.end() ? 0 : found->second;
-}
-
 /// A row for each epoch, the columns of each run beside those of the others.
 inline void print_table(const std::vector<Run>& runs, const std::vector<std::string>& columns) {
   const auto cell = [](std::string_view text, const std::string& column) { return fmt::format("{:>{}}", text, std::max<std::size_t>(8, column.size()) + 2); };

@@ -24,6 +24,18 @@ std::vector<std::string> names_of(const Example& example) {
 
 }  // namespace
 
+Dataset Dataset::with(StagePointer stage) const {
+  Dataset same = *this;
+  same.stage_ = std::move(stage);
+  return same;
+}
+
+Dataset Dataset::then(StagePointer stage, const std::string& step) const {
+  Dataset next = with(std::move(stage));
+  next.order_ += ", " + step;
+  return next;
+}
+
 const Tensor& tensor_of(const Example& example, std::string_view name) {
   for (const auto& [own, tensor] : example)
     if (own == name) return tensor;
@@ -78,7 +90,9 @@ Dataset Dataset::shuffle(std::int64_t buffer, std::int64_t seed) const {
 
 Dataset Dataset::batch(std::int64_t size, bool drop_remainder) const {
   check_at_least(1, size, "batch: the size");
-  return then(batch_stage(stage_, size, drop_remainder), fmt::format("batch({}{})", size, drop_remainder ? ", whole ones" : ""));
+  Dataset batches = then(batch_stage(stage_, size, drop_remainder), fmt::format("batch({}{})", size, drop_remainder ? ", whole ones" : ""));
+  batches.batch_size_ = size;
+  return batches;
 }
 
 Dataset Dataset::repeat(std::optional<std::int64_t> count) const {
@@ -106,20 +120,22 @@ Dataset Dataset::cache(std::string path) const { return then(path.empty() ? memo
 
 Dataset Dataset::prefetch(std::optional<std::int64_t> examples) const {
   check_at_least(1, examples.value_or(1), "prefetch: the number of examples");
-  return {prefetch_stage(stage_, examples.value_or(kFewestPrefetched), examples.value_or(kMostPrefetched)), order_};  // the same examples
+  return with(prefetch_stage(stage_, examples.value_or(kFewestPrefetched), examples.value_or(kMostPrefetched)));
 }
 
 Dataset Dataset::in_parts(const PartOfBatch& part) const {
   StagePointer parts = stage_->in_parts(part);
-  return parts == nullptr ? *this : Dataset(std::move(parts), order_);
+  return parts == nullptr ? *this : with(std::move(parts));
 }
 
 Dataset Dataset::interleave(std::function<Dataset(const Example&)> open, std::int64_t cycle, std::int64_t block) const {
   check_at_least(1, cycle, "interleave: the number of data sets in a cycle");
   check_at_least(1, block, "interleave: the length of a block");
-  return then(interleave_stage(
-                  stage_, [open = std::move(open)](const Example& example) { return open(example).stage_; }, cycle, block),
-              fmt::format("interleave({}, {})", cycle, block));
+  Dataset opened = then(interleave_stage(
+                            stage_, [open = std::move(open)](const Example& example) { return open(example).stage_; }, cycle, block),
+                        fmt::format("interleave({}, {})", cycle, block));
+  opened.batch_size_.reset();
+  return opened;
 }
 
 ExampleIterator Dataset::iterate(std::int64_t epoch, std::int64_t first) const {

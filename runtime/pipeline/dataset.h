@@ -111,6 +111,8 @@ class Dataset {
 
   /// Examples of an epoch; nothing when that is not known, or when there is no end.
   std::optional<std::int64_t> length() const { return stage_->length(); }
+  /// What batch() was given, where that is known to be what examples are now; the last batch may be smaller.
+  std::optional<std::int64_t> batch_size() const { return batch_size_; }
   /// The steps that an epoch's examples follow from, in words: "60000 rows, shuffle(1000, seed 42), batch(32)". What functions and generators do is not in them.
   const std::string& order() const { return order_; }
   /// Goes through an epoch, from example `first` on.
@@ -119,11 +121,13 @@ class Dataset {
  private:
   Dataset(StagePointer stage, std::string order) : stage_(std::move(stage)), order_(std::move(order)) {}
   static Dataset rows_of(std::vector<std::pair<std::string, Array>> arrays);
-  /// This one with another step.
-  Dataset then(StagePointer stage, const std::string& step) const { return {std::move(stage), order_ + ", " + step}; }
+  /// This one with another step, or with one that gives the same.
+  Dataset then(StagePointer stage, const std::string& step) const;
+  Dataset with(StagePointer stage) const;
 
   StagePointer stage_;
   std::string order_;
+  std::optional<std::int64_t> batch_size_;
 };
 
 }  // namespace hone

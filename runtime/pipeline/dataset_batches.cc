@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/diag.h"
 
 namespace hone {
@@ -37,6 +39,8 @@ bool DatasetBatches::next() {
                 {fmt::format("make batches with batch({}, true), which drops what is left over", bound_->fixed_batch())});
   first_row_ += bound_->length();
   notes_ = bound_->notes();
+  if (say_ and not notes_.empty())
+    for (const auto say = std::exchange(say_, nullptr); const std::string& note : notes_) say(note);
   converted_.resize(bound_->columns().size());
   for (std::size_t i = 0; i < bound_->columns().size(); ++i) feed(i, bound_->columns()[i]);
   return true;

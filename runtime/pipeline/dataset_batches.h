@@ -1,6 +1,7 @@
 // A data set of batches, fed to an entry point of a plan.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ class DatasetBatches : public BatchSource {
   std::int64_t size() const override { return bound_ ? bound_->length() : 0; }
   /// Liberties that were taken with the last batch, such as another grouping of the axes: one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
+  /// Is called with each note of the first batch that has any: those of others say the same again.
+  void on_note(std::function<void(const std::string&)> say) { say_ = std::move(say); }
 
  private:
   void feed(std::size_t index, const BoundArrays::Column& column);
@@ -40,6 +43,7 @@ class DatasetBatches : public BatchSource {
   std::optional<BoundArrays> bound_;
   std::vector<std::vector<std::byte>> converted_;  // one a column
   std::vector<std::string> notes_;
+  std::function<void(const std::string&)> say_;  // empty when all is said
 };
 
 }  // namespace hone

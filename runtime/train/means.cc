@@ -59,6 +59,11 @@ namespace {
 
 }  // namespace
 
+double value_of(const NamedNumbers& values, std::string_view name) {
+  const auto found = std::ranges::find(values, name, &NamedNumbers::value_type::first);
+  return found == values.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+}
+
 Means::Means(const plan::Entry& entry, std::string_view prefix) {
   const std::string_view metric = plan::kMetricPrefix;
   const bool has_loss = std::any_of(entry.results.begin(), entry.results.end(), [](const plan::Result& result) { return result.name == plan::kLossSum; });

@@ -62,6 +62,9 @@ double scalar_result(StepRunner& runner, std::string_view name);
 
 using NamedNumbers = std::vector<std::pair<std::string, double>>;
 
+/// NaN where there is none of that name.
+double value_of(const NamedNumbers& values, std::string_view name);
+
 /// Loss and metrics over many batches: sums of what each batch's step gave, in double, and what follows from them. Metrics are not weighted: what classes and
 /// samples count in the loss is no matter to them.
 class Means {

@@ -87,12 +87,6 @@ void for_each_line(const std::string& path, const std::function<void(std::string
   }
 }
 
-double value_of(const EpochPoint& epoch, std::string_view name) {
-  for (const auto& [each, value] : epoch.values)
-    if (each == name) return value;
-  return std::numeric_limits<double>::quiet_NaN();
-}
-
 std::optional<BestEpoch> best_epoch(const RunHistory& history) {
   for (const char* name : {"val_loss", "loss"}) {
     std::optional<BestEpoch> best;

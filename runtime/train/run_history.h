@@ -55,7 +55,7 @@ bool is_before(std::string_view line, ResumePoint point);
 void for_each_line(const std::string& path, const std::function<void(std::string_view)>& use);
 
 /// The value of an epoch by name; NaN if it has none.
-double value_of(const EpochPoint& epoch, std::string_view name);
+inline double value_of(const EpochPoint& epoch, std::string_view name) { return value_of(epoch.values, name); }
 
 /// The epoch with the least val_loss, or the least loss where nothing was validated; epochs without a finite one do not count.
 struct BestEpoch {

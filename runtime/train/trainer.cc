@@ -8,6 +8,7 @@
 
 #include "base/diag.h"
 #include "base/text.h"
+#include "runtime/train/dry_run.h"
 #include "runtime/train/weights.h"
 
 namespace hone {
@@ -39,7 +40,24 @@ void check_options(const FitOptions& options) {
   check(options.log_every, 0, "log_every");
   check(options.save_steps, 0, "save_steps");
   check(options.keep, 1, "keep");
+  check(options.valid_limit, 0, "valid_limit");
   check(options.check_every, 0, "check_every");
+  if (options.dry_run and options.resume)
+    throw Error(Code::kUsage, "fit: a dry run leaves nothing and takes nothing from a run folder, so there is nothing to resume", {}, {"leave dry_run or resume out"});
+}
+
+/// To what a dry run does.
+void shorten(FitOptions& options, const Dataset& train) {
+  options.epochs = options.steps = options.valid_limit = 1;
+  if (not options.valid) options.valid = train;
+  options.run_dir.clear();
+}
+
+Recipe recipe_with(const Recipe& recipe, std::optional<std::int64_t> epochs) {
+  RecipeSource changes;
+  if (epochs) changes.values["train.epochs"] = {.kind = RecipeValue::Kind::kInt, .integer = *epochs};
+  changes.file = "the options of fit";
+  return change_at_run_time(recipe, changes);
 }
 
 /// While it lives, several processes stop together. Null: there is one.
@@ -71,7 +89,8 @@ Dataset without_target(const Dataset& data) {
 }  // namespace
 
 Trainer::Trainer(const plan::Plan& plan, SessionOptions options, ReplicaOptions replicas)
-    : batch_symbol_(plan.batch_symbol),
+    : model_name_(plan.model_name),
+      batch_symbol_(plan.batch_symbol),
       onnx_model_(plan.onnx_model),
       recipe_(plan.recipe_json.empty() ? Recipe{} : recipe_from_json(plan.recipe_json)),
       replicas_(plan, replicas, std::move(options)),
@@ -91,9 +110,9 @@ const plan::Entry& Trainer::entry(const char* name, const char* purpose) const {
   throw Error(Code::kPlanEntry, fmt::format("the plan was compiled without a recipe: it can predict, and not {}", purpose), {}, {"give compile_model() a recipe with a loss and an optimizer"});
 }
 
-DatasetBatches Trainer::batches(const plan::Entry& entry, const Dataset& data, const char* flag) const {
-  return DatasetBatches(entry, data, {.flag = flag, .batch_symbol = batch_symbol_, .pre_batched = false, .scale = recipe_.data.scale});
-}
+BindOptions Trainer::bound(const char* flag) const { return {.flag = flag, .batch_symbol = batch_symbol_, .pre_batched = false, .scale = recipe_.data.scale, .loss = recipe_.loss.kind}; }
+
+DatasetBatches Trainer::batches(const plan::Entry& entry, const Dataset& data, const char* flag) const { return DatasetBatches(entry, data, bound(flag)); }
 
 /// Of batches that are dealt out by samples, as ReplicaRunner does it.
 Dataset Trainer::own_part(const plan::Entry& entry, const Dataset& data) const {
@@ -104,25 +123,53 @@ Dataset Trainer::own_part(const plan::Entry& entry, const Dataset& data) const {
   return data.in_parts([this](std::int64_t samples) { return replicas_.part_here(samples, batch_symbol_.empty() ? samples : 1); });
 }
 
+TrainEntries Trainer::entries(const FitOptions& options) const {
+  const auto if_there = [&](const char* name) { return session_.has_entry(name) ? &session_.entry(name) : nullptr; };
+  return {.step = &entry(plan::kTrainStep, "train"),
+          .step_norms = options.log_grad_norms ? if_there(plan::kTrainStepNorms) : nullptr,
+          .accumulate = if_there(plan::kAccumulateStep),
+          .evaluate = &entry(plan::kEvalStep, "evaluate")};
+}
+
+ToldRun Trainer::told(const FitOptions& options, std::optional<std::int64_t> batch) const {
+  const std::int64_t replicas = replicas_.total();
+  return {.program = session_.program(),
+          .model_name = model_name_,
+          .batch_symbol = batch_symbol_,
+          .calls = {.replicas = replicas_.total(), .shares = replicas_.optimizer_shares(), .norms = options.log_grad_norms, .evaluates = options.valid.has_value()},
+          .batch_size = (batch.value_or(0) + replicas - 1) / replicas,
+          .run_dir = options.run_dir,
+          .all_weights = options.verbose};
+}
+
 TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   check_options(options);
-  const TrainEntries entries = {.step = &entry(plan::kTrainStep, "train"),
-                                .accumulate = session_.has_entry(plan::kAccumulateStep) ? &session_.entry(plan::kAccumulateStep) : nullptr,
-                                .evaluate = &entry(plan::kEvalStep, "evaluate")};
-  RecipeSource changes;
-  if (options.epochs) changes.values["train.epochs"] = {.kind = RecipeValue::Kind::kInt, .integer = *options.epochs};
-  changes.file = "the options of fit";
-  const Recipe recipe = change_at_run_time(recipe_, changes);
+  is_ended_ = false;
+  std::optional<DryRun> dry;
+  if (options.dry_run) {
+    dry.emplace(options.run_dir, replicas_);
+    shorten(options, train);
+  }
+  const TrainEntries entries = this->entries(options);
+  const Recipe recipe = recipe_with(recipe_, options.epochs);
   set_random_seed(session_, recipe.train.seed);
   forget_accumulated(session_);
-  DatasetBatches source = batches(*entries.step, own_part(*entries.step, train), "the data to train on");
-  std::optional<DatasetBatches> valid;
-  if (options.valid) valid.emplace(*entries.evaluate, own_part(*entries.evaluate, *options.valid), BindOptions{.flag = "the data to validate on", .batch_symbol = batch_symbol_, .pre_batched = false, .scale = recipe.data.scale});
   if (replicas_.process() != 0) {
     options.run_dir.clear();
     options.quiet = true;
   }
   Progress progress = Progress::to_standard_error(options.quiet);
+  const auto say_note = [&](const std::string& note) { progress.say("note: " + note); };
+  DatasetBatches source = batches(*entries.step, own_part(*entries.step, train), "the data to train on");
+  source.on_note(say_note);
+  std::optional<DatasetBatches> valid;
+  if (options.valid) {
+    valid.emplace(*entries.evaluate, own_part(*entries.evaluate, *options.valid), bound("the data to validate on"));
+    valid->on_note(say_note);
+  }
+  progress.set_batch_size(train.batch_size().value_or(0) * (entries.accumulate == nullptr ? 1 : recipe.train.gradient_accumulation_steps));
+  const ToldRun told = this->told(options, train.batch_size());
+  if (not options.quiet) say_summary(progress, told);
   std::optional<Checkpoints> checkpoints;
   std::optional<TrainState> from;
   if (not options.run_dir.empty()) {
@@ -131,11 +178,15 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   }
   TrainOptions how = {.steps = options.steps,
                       .limit = options.limit,
+                      .valid_limit = options.valid_limit,
                       .log_every = options.log_every,
+                      .log_grad_norms = options.log_grad_norms,
+                      .log_histograms = options.log_histograms,
                       .run_dir = options.run_dir,
                       .checkpoints = checkpoints ? &*checkpoints : nullptr,
                       .save_steps = options.save_steps,
                       .stop_requested = options.stop_requested,
+                      .end_requested = [this] { return is_ended_; },
                       .on_step = options.on_step,
                       .on_epoch = options.on_epoch};
   const bool has_peers = replicas_.processes() > 1;
@@ -146,7 +197,13 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   }
   const Agreement agreement(has_peers ? &*together_ : nullptr, options, recipe, how);
   const TrainResult result = TrainingLoop(runner(), entries, recipe, source, valid ? &*valid : nullptr, how, progress, from).run();
+  if (dry) {
+    dry->finish(recipe, onnx_model_, result.steps);
+    progress.say(DryRun::kDone);
+    return result;
+  }
   if (has_peers) together_->save({}, StepRunner::Kept::kModel);
+  if (not options.quiet) say_report(progress, told, result);
   if (result.not_restored) throw *result.not_restored;
   if (result.end == TrainResult::End::kStopRequested or result.wants_validated()) return result;
   replicas_.gather_states(true, plan::kEmaSuffix);

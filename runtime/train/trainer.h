@@ -16,6 +16,7 @@
 #include "runtime/plan/plan.h"
 #include "runtime/session.h"
 #include "runtime/train/replica_runner.h"
+#include "runtime/train/told_run.h"
 #include "runtime/train/training_loop.h"
 
 namespace hone {
@@ -25,14 +26,19 @@ struct FitOptions {
   std::optional<std::int64_t> epochs;  ///< nothing: as the recipe says
   std::int64_t steps = 0;              ///< stop after so many; 0: when the epochs are over
   std::int64_t limit = 0;              ///< batches of an epoch at most, as Keras's steps_per_epoch: what a data set without an end needs; 0: all
+  std::int64_t valid_limit = 0;        ///< batches of a validation at most, as Keras's validation_steps; 0: all
   std::int64_t log_every = 100;        ///< steps from line to line in metrics.jsonl
+  bool log_grad_norms = false;         ///< in them with the L2 norm of each weight's gradient
+  bool log_histograms = false;         ///< of each weight, for TensorBoard, after every epoch
   std::string run_dir;                 ///< checkpoints, metrics, curves; "": no files
   bool resume = false;                 ///< go on from the newest sound checkpoint in run_dir, if there is one
   std::int64_t save_steps = 0, keep = 3;
   bool keep_best = false;
   std::int64_t check_every = 100;  ///< replicas compare their weights every so many steps, before each save, and at the end; 0: only at the start
-  bool quiet = false;  ///< no progress on standard error
-  std::function<bool()> stop_requested = [] { return false; };
+  bool dry_run = false;            ///< one step, one evaluation (on the training data, if there are no others), one save and one resume; then weights, states and files are as before
+  bool verbose = false;            ///< the summary lists every weight of a large model
+  bool quiet = false;              ///< no summary, progress and report on standard error
+  std::function<bool()> stop_requested = [] { return false; };  ///< asked after every step: the run is interrupted, to be gone on with (StopSignals); for a run that should end see end_training()
   std::function<void(const StepRecord&)> on_step;
   std::function<void(const EpochRecord&)> on_epoch;
 };
@@ -52,9 +58,13 @@ class Trainer {
   Recipe& recipe() { return recipe_; }
 
   /// Trains on batches: tensors by input name, "x" for the only input, "y" for the target. An epoch is a pass over the data set, whose order follows from its own seeds.
+  /// Before it begins it says what is trained, and at the end what the run was like, as hone-run does.
   /// At the end the weights are moving averages where the recipe asks for them. What `stop_requested` says in one of several processes counts in all. After an error they are those of the last step, and it may be called again, unless several processes train together. Throws what TrainingLoop, Checkpoints and DatasetBatches throw; kCheckpoint when all is done, and train.early_stopping's best epoch could not be restored; kUsage for options that make no
   /// sense and a run_dir that holds another run's checkpoints.
   TrainResult fit(const Dataset& train, FitOptions options = {});
+  /// For on_step and on_epoch, as Keras's `model.stop_training = True`: the run ends after this step or epoch as if no more had been asked for, with its validation, its moving averages or its best
+  /// epoch's weights. Processes of one run all do it after the same step or epoch. A run that is gone on with trains what is left.
+  void end_training() { is_ended_ = true; }
 
   /// Loss and metrics over batches.
   NamedNumbers evaluate(const Dataset& data);
@@ -71,16 +81,20 @@ class Trainer {
   /// What steps run on.
   StepRunner& runner();
   const plan::Entry& entry(const char* name, const char* purpose) const;
+  TrainEntries entries(const FitOptions& options) const;
+  ToldRun told(const FitOptions& options, std::optional<std::int64_t> batch) const;
+  BindOptions bound(const char* flag) const;
   DatasetBatches batches(const plan::Entry& entry, const Dataset& data, const char* flag) const;
   Dataset own_part(const plan::Entry& entry, const Dataset& data) const;
 
-  std::string batch_symbol_;
+  std::string model_name_, batch_symbol_;
   std::vector<std::byte> onnx_model_;
   Recipe recipe_;
   Replicas replicas_;
   Session& session_;  // of the first one
   SessionRunner alone_;
   std::optional<ReplicaRunner> together_;
+  bool is_ended_ = false;
 };
 
 }  // namespace hone

@@ -270,7 +270,12 @@ void TrainingLoop::after_step() {
   progress_.step(steps_in(state_.batch), shown(means_.values()));
   if (options_.stop_requested()) result_.end = TrainResult::End::kStopRequested;
   else if (options_.out_of_time ? options_.out_of_time() : recipe_.train.max_seconds > 0 and seconds_since(begin_) >= recipe_.train.max_seconds) result_.end = TrainResult::End::kOutOfTime;
+  end_if_asked();
   if (options_.save_steps > 0 and state_.step % options_.save_steps == 0 and not is_epoch_over()) save();
+}
+
+void TrainingLoop::end_if_asked() {
+  if (result_.end == TrainResult::End::kDone and options_.end_requested()) result_.end = TrainResult::End::kEnded;
 }
 
 /// An epoch that was cut short is reported as far as it went; after an interruption nobody waits for a validation.
@@ -297,6 +302,7 @@ void TrainingLoop::record_epoch(bool whole, Clock::time_point begin) {
   const EpochRecord record = {.epoch = result_.epochs, .values = &result_.values, .learning_rate = rate_, .seconds = seconds_since(begin)};
   log_->epoch(record);
   if (options_.on_epoch) options_.on_epoch(record);
+  end_if_asked();
   if (not whole) return;  // a run that goes on does so with the next batch
   if (options_.log_histograms)
     for (const auto& [name, value] : runner_.weights()) log_->histogram(state_.step, "weights/" + name, value);

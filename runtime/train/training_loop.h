@@ -34,6 +34,7 @@ struct TrainOptions {
   std::int64_t save_steps = 0;                                  ///< and every so many steps; in all processes that train together, though only one has checkpoints
   std::function<bool()> stop_requested = [] { return false; };  ///< asked after every step
   std::function<bool()> out_of_time;                            ///< the same; without it this process's clock and train.max_seconds say so
+  std::function<bool()> end_requested = [] { return false; };   ///< asked after every step and every epoch, when on_step and on_epoch were called: the run then ends as if no more had been asked for
   std::function<void(const StepRecord&)> on_step;               ///< called after every step, if given
   std::function<void(const EpochRecord&)> on_epoch;             ///< called after every epoch and its validation, if given
   TraceTrack* trace = nullptr;                                  ///< where steps, validations and saves are written down; null: nowhere
@@ -53,6 +54,7 @@ struct TrainResult {
     kStopRequested,
     kOutOfTime,   ///< train.max_seconds are over
     kNoProgress,  ///< train.early_stopping
+    kEnded,       ///< by a callback
   };
   std::int64_t steps = 0;          ///< of the whole run
   std::int64_t earlier_steps = 0;  ///< of them before this run went on
@@ -103,6 +105,7 @@ class TrainingLoop {
   void end_epoch(bool whole, Clock::time_point begin);
   bool add_validation();
   void record_epoch(bool whole, Clock::time_point begin);
+  void end_if_asked();
   void judge_epoch(const EpochPoint& epoch);
   void restore_best();
   void check_best() const;

@@ -14,6 +14,7 @@
 
 #include "runtime/collective/thread_communicators.h"
 #include "runtime/train/replica_runner.h"
+#include "tests/api/small_fit.h"
 #include "tests/api/training_run.h"
 #include "tests/support/temp_folder.h"
 
@@ -21,33 +22,14 @@ namespace hone {
 namespace {
 
 using test::Batch;
+using test::kSamples;
+using test::one_thread;
+using test::plan_with_dropout;
+using test::samples;
+using test::shuffled;
+using test::weights;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-constexpr std::int64_t kSamples = 40;
-
-const plan::Plan& plan_with_dropout() {
-  static const plan::Plan plan = test::compiled(test::kLoss + "[optimizer]\nkind = \"adam\"\nlearning_rate = 0.02\n[metrics]\nlist = [\"accuracy\"]\n[train]\nepochs = 4\n", 0.2);
-  return plan;
-}
-
-Dataset samples(std::int64_t count = kSamples) {
-  const Batch all(0, count);
-  return Dataset::from_tensor_slices({{"x", all.x}, {"y", all.target}});
-}
-
-Dataset shuffled(std::int64_t seed = 3) { return samples().shuffle(16, seed).batch(8); }
-
-SessionOptions one_thread() { return {.device = "cpu", .threads = 1}; }
-
-std::map<std::string, std::vector<double>> weights(Trainer& trainer) {
-  std::map<std::string, std::vector<double>> all;
-  for (const plan::Persistent& persistent : trainer.session().program().persistents) {
-    const Tensor tensor = trainer.session().read(persistent.name);
-    for (std::int64_t i = 0; i < tensor.element_count(); ++i) all[persistent.name].push_back(tensor.at(i));
-  }
-  return all;
-}
 
 double loss_of(const NamedNumbers& numbers) {
   for (const auto& [name, value] : numbers)

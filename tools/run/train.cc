@@ -1,11 +1,9 @@
 #include "tools/run/train.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
 
 #include "base/diag.h"
@@ -17,11 +15,11 @@
 #include "runtime/collective/mpi_launch.h"
 #include "runtime/data/batches.h"
 #include "runtime/train/adapter_files.h"
+#include "runtime/train/dry_run.h"
 #include "runtime/train/json_line.h"
-#include "runtime/train/machine_load.h"
 #include "runtime/train/replica_runner.h"
-#include "runtime/train/report.h"
-#include "runtime/train/summary.h"
+#include "runtime/train/stop_signals.h"
+#include "runtime/train/told_run.h"
 #include "runtime/train/training_loop.h"
 #include "runtime/train/weights.h"
 #include "tools/command_line.h"
@@ -31,26 +29,10 @@ namespace hone {
 
 namespace {
 
-constexpr int kStoppedSaved = 75, kStopped = 130;
-
 /// Of a run that was told to stop.
 int stop_code(const Arguments& arguments) {
   const bool saves = not arguments.dry_run and (not arguments.out.empty() or not arguments.run_dir.empty());
-  return saves ? kStoppedSaved : kStopped;
-}
-
-volatile std::sig_atomic_t stop_signal = 0;  // the one thing that a signal handler may touch
-
-extern "C" void on_stop_signal(int number) {
-  if (number == SIGINT and stop_signal != 0) std::_Exit(kStopped);
-  stop_signal = number;
-}
-
-void catch_stop_signals() {
-  struct sigaction action = {};
-  action.sa_handler = on_stop_signal;
-  action.sa_flags = SA_RESTART;
-  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) sigaction(number, &action, nullptr);
+  return saves ? kExitStoppedSaved : kExitStopped;
 }
 
 std::chrono::milliseconds timeout_of(const std::string& text) {
@@ -82,56 +64,19 @@ void check_flags(const Arguments& a) {
   diags.throw_if_errors();
 }
 
-std::optional<PlannedMemory> planned_for(const Job& job, const Arguments& arguments, std::int64_t batch_size) {
-  return planned_memory(job.session.program(), job.plan.batch_symbol, batch_size, calls_of(job, arguments));
+ToldRun told(const Job& job, const Arguments& arguments, std::int64_t batch_size) {
+  return {.program = job.session.program(),
+          .model_name = job.plan.model_name,
+          .batch_symbol = job.plan.batch_symbol,
+          .calls = calls_of(job, arguments),
+          .batch_size = batch_size,
+          .run_dir = arguments.run_dir,
+          .all_weights = arguments.verbose,
+          .counts_samples = not arguments.pre_batched};
 }
 
-void say_summary(Progress& progress, const Job& job, const Arguments& arguments, std::int64_t batch_size) {
-  progress.say(model_summary(job.session.program(), {.model_name = job.plan.model_name,
-                                                     .batch_size = batch_size,
-                                                     .planned = planned_for(job, arguments, batch_size),
-                                                     .all_weights = arguments.verbose,
-                                                     .optimizer_shares = job.replicas.optimizer_shares(),
-                                                     .columns = progress.columns()}));
-}
-
-/// Saves and loads once, in a folder of its own beside where the files will go, and takes it away again.
-void try_saving(Job& job, const Recipe& recipe, const Arguments& arguments, const TrainResult& result) {
-  std::string beside = not arguments.out.empty() ? folder_of(arguments.out) : not arguments.run_dir.empty() ? arguments.run_dir : ".";
-  while (not file_exists(beside)) beside = folder_of(beside);  // a run makes its folder; a dry run leaves none
-  const std::string scratch = fmt::format("{}/.hone-dry-run-{}", beside, getpid());
-  struct Remover {
-    const std::string& folder;
-    ~Remover() {
-      try {
-        remove_tree(folder);
-      } catch (const Error& error) { print_message(error.what()); }
-    }
-  } remover{scratch};
-  make_folders(scratch);
-  job.replicas.gather_states(true);
-  write_checkpoint(scratch + "/checkpoint", job.session, {.step = result.steps});
-  (void)load_checkpoint(scratch + "/checkpoint", job.session);
-  save_trained(recipe, job.plan.onnx_model, job.session, scratch + (exports_adapters_alone(recipe) ? "/trained.safetensors" : "/trained.onnx"));
-}
-
-/// The run's best epoch, those included that an earlier run went through.
-std::optional<BestEpoch> best_of_run(const Arguments& arguments, const Progress& progress) {
-  if (arguments.run_dir.empty()) return progress.best();
-  RunHistory history;
-  for_each_line(arguments.run_dir + "/metrics.jsonl", [&](std::string_view line) { history.add_line(line); });
-  return best_epoch(history);
-}
-
-void say_report(Progress& progress, const Job& job, const Arguments& arguments, const TrainResult& result, std::int64_t batch_size) {
-  progress.say(training_report({.steps = result.steps - result.earlier_steps,
-                                .samples = arguments.pre_batched ? 0 : result.samples,
-                                .seconds = result.seconds,
-                                .best = best_of_run(arguments, progress),
-                                .peak_bytes = peak_memory_bytes(),
-                                .planned = planned_for(job, arguments, batch_size),
-                                .run_dir = arguments.run_dir}));
-}
+/// Where the files of a run will go.
+std::string folder_of_files(const Arguments& arguments) { return not arguments.out.empty() ? folder_of(arguments.out) : arguments.run_dir; }
 
 std::string ending_text(const Recipe& recipe, const Arguments& arguments, const TrainResult& result) {
   const std::string model = arguments.out.empty() ? "" : fmt::format("; the trained {} {}", exports_adapters_alone(recipe) ? "adapters are" : "model is", arguments.out);
@@ -174,10 +119,10 @@ Error said_where(const Error& error, const std::string& elsewhere, const Argumen
 }
 
 /// What is left to do and to say when the steps are over; the exit code.
-int finish_training(Job& job, const Recipe& recipe, const Arguments& arguments, const TrainResult& result, Progress& progress) {
-  if (arguments.dry_run) {
-    try_saving(job, recipe, arguments, result);
-    progress.say("Dry run: one step, one evaluation, one save and one resume went well; nothing is left of them");
+int finish_training(Job& job, const Recipe& recipe, const Arguments& arguments, const TrainResult& result, Progress& progress, std::optional<DryRun>& dry) {
+  if (dry) {
+    dry->finish(recipe, job.plan.onnx_model, result.steps);
+    progress.say(DryRun::kDone);
   } else {
     const bool takes_averages = result.end != TrainResult::End::kStopRequested and not result.wants_validated();
     if (takes_averages) job.replicas.gather_states(true, plan::kEmaSuffix);
@@ -255,7 +200,7 @@ void say_replicas(Progress& progress, const Job& job, const Arguments& arguments
 
 /// All processes stop after the same step.
 void stop_together(ReplicaRunner& runner, double max_seconds, TrainOptions& options) {
-  runner.ask([] { return stop_signal != 0; }, max_seconds);
+  runner.ask(options.stop_requested, max_seconds);
   options.stop_requested = [&runner] { return runner.agreed().stop; };
   options.out_of_time = [&runner] { return runner.agreed().out_of_time; };
 }
@@ -285,7 +230,7 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   progress.set_batch_size(arguments.pre_batched ? 0 : batch * (entries.accumulate == nullptr ? 1 : recipe.train.gradient_accumulation_steps));
   say_notes(progress, data);
   if (valid) say_notes(progress, *valid);
-  if (not arguments.quiet) say_summary(progress, job, arguments, recipe.data.batch_size);
+  if (not arguments.quiet) say_summary(progress, told(job, arguments, recipe.data.batch_size));
   if (not arguments.out.empty()) check_trained_file(recipe, arguments.out);
   for (const std::string& file : {arguments.out, arguments.trace})
     if (not file.empty()) AtomicFile writable(file);  // better refused now than after the last epoch
@@ -308,6 +253,7 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   }
   if (arguments.run_dir.empty() and arguments.out.empty() and job.is_first_process() and not arguments.dry_run and not arguments.quiet)
     progress.say("note: neither --out nor --run-dir is given, so nothing of this run will be kept");
+  const StopSignals signals;
   TrainOptions options = {.steps = arguments.dry_run ? 1 : arguments.steps,
                           .limit = arguments.limit,
                           .valid_limit = arguments.dry_run ? 1 : 0,
@@ -317,18 +263,19 @@ int train_here(const Arguments& arguments, Communicator* processes) {
                           .run_dir = has_folder ? arguments.run_dir : "",
                           .checkpoints = has_folder ? &checkpoints : nullptr,
                           .save_steps = arguments.save_steps,
-                          .stop_requested = [] { return stop_signal != 0; }};
+                          .stop_requested = [&] { return signals.came(); }};
   if (trace) {
     options.trace = &trace->add_track("training", "training loop");
     batches.trace(*trace);
     job.trace_replicas(*trace);
   }
   if (job.replicas.processes() > 1) stop_together(*runner, recipe.train.max_seconds, options);
-  catch_stop_signals();
+  std::optional<DryRun> dry;
+  if (arguments.dry_run) dry.emplace(folder_of_files(arguments), job.replicas);
   const TrainResult result = TrainingLoop(*job.runner, entries, recipe, batches, validation ? &*validation : nullptr, options, progress, from).run();
   if (trace) write_trace(*trace, arguments.trace);
-  const int exit_code = finish_training(job, recipe, arguments, result, progress);
-  if (not arguments.dry_run and not arguments.quiet) say_report(progress, job, arguments, result, recipe.data.batch_size);
+  const int exit_code = finish_training(job, recipe, arguments, result, progress, dry);
+  if (not arguments.dry_run and not arguments.quiet) say_report(progress, told(job, arguments, recipe.data.batch_size), result);
   if (result.not_restored) throw *result.not_restored;  // when everything is kept that there is
   return exit_code;
 }
@@ -353,7 +300,7 @@ int train(const Arguments& arguments) {
   if (processes->size() == 1) return train_here(arguments, nullptr);
   try {
     const int exit_code = train_here(processes->rank() == 0 ? arguments : of_other_process(arguments), processes.get());
-    return exit_code == kStopped ? stop_code(arguments) : exit_code;  // the first process has saved for all
+    return exit_code == kExitStopped ? stop_code(arguments) : exit_code;  // the first process has saved for all
   } catch (const Error& error) {
     processes->fail(error.diags().front().message.c_str());
     throw with_note(error, fmt::format("this is rank {} of {}", processes->rank(), processes->size()));

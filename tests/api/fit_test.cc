@@ -1,0 +1,196 @@
+// What fit() tells, writes and leaves beside learning, and how a run ends before its time.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <string>
+
+#include "base/files.h"
+#include "tests/api/small_fit.h"
+#include "tests/support/temp_folder.h"
+
+namespace hone {
+namespace {
+
+using test::one_thread;
+using test::plan_with_dropout;
+using test::samples;
+using test::shuffled;
+using test::weights;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+/// What it says on standard error.
+std::string said_by(const std::function<void()>& run) {
+  testing::internal::CaptureStderr();
+  run();
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(Fit, TellsWhatHoneRunTells) {
+  const test::TempFolder folder;
+  Trainer trainer(plan_with_dropout(), one_thread());
+  const std::string said = said_by([&] { trainer.fit(shuffled(), {.valid = samples().batch(16), .epochs = 2, .run_dir = folder / "run"}); });
+  EXPECT_THAT(said, ContainsRegex("^Model: model.onnx\n_+\nWeight +Shape +Params +Trained"));
+  EXPECT_THAT(said, AllOf(HasSubstr("Planned memory at batch 8: "), HasSubstr("Epoch 2/2\n5/5 [=====")));
+  EXPECT_THAT(said, ContainsRegex("Speed: [0-9.]+ steps/s, [0-9,]+ samples/s\nBest epoch: [12], val_loss: .*\nMemory: .* planned .*\nFiles: checkpoints, curves.svg, .* in "));
+  EXPECT_EQ(said_by([&] { trainer.fit(shuffled(), {.epochs = 1, .quiet = true}); }), "");
+  const Dataset of_others = samples(2).interleave([](const Example&) { return samples(8).batch(8); }, 2);
+  const std::string without = said_by([&] { trainer.fit(of_others, {.epochs = 1}); });
+  EXPECT_THAT(without, AllOf(HasSubstr("Model: model.onnx"), Not(HasSubstr("at batch")))) << "nobody knows how large its batches are";
+}
+
+TEST(Fit, ReplicasPlanForTheirPartOfABatch) {
+  Trainer trainer(plan_with_dropout(), one_thread(), {.local = 2, .shard_optimizer = true});
+  EXPECT_THAT(said_by([&] { trainer.fit(shuffled(), {.epochs = 1}); }), AllOf(HasSubstr("Planned memory at batch 4: "), HasSubstr("of it on each of 2 replicas")));
+}
+
+TEST(Fit, SaysOnceWhatWasDoneWithTheData) {
+  Trainer trainer(plan_with_dropout(), one_thread());
+  const Dataset nested = samples().map([](Example example) -> Example { return {{"x", example[0].second.reshaped({1, test::kInputs})}, {"y", example[1].second}}; });
+  const std::string said = said_by([&] { trainer.fit(nested.batch(8), {.valid = samples().batch(8), .epochs = 2}); });
+  const std::string note = "note: x of the data set is f32[8,1,5]; its rows are read as f32[5] for \"x\"\n";
+  ASSERT_THAT(said, HasSubstr(note));
+  EXPECT_THAT(said.substr(said.find(note) + 1), Not(HasSubstr("note: ")));
+}
+
+TEST(Fit, WritesGradientNormsAndHistograms) {
+  const test::TempFolder folder;
+  Trainer trainer(plan_with_dropout(), one_thread());
+  const auto files = [&](const std::string& run) {
+    std::string all = folder.read(run + "/metrics.jsonl");
+    for (const std::string& name : list_folder(folder / run + "/train")) all += folder.read(run + "/train/" + name);
+    return all;
+  };
+  trainer.fit(shuffled(), {.epochs = 1, .log_every = 1, .log_grad_norms = true, .log_histograms = true, .run_dir = folder / "more", .quiet = true});
+  trainer.fit(shuffled(), {.epochs = 1, .log_every = 1, .run_dir = folder / "less", .quiet = true});
+  EXPECT_THAT(files("more"), AllOf(ContainsRegex("\"grad_norms\":\\{\"dense/kernel\":[0-9]"), HasSubstr("weights/dense/kernel")));
+  EXPECT_THAT(files("less"), AllOf(Not(HasSubstr("grad_norms")), Not(HasSubstr("weights/dense"))));
+}
+
+TEST(Fit, ValidatesOnSoManyBatches) {
+  std::int64_t made = 0;
+  const Dataset counted = samples().map([&](Example example) { return ++made, example; });
+  Trainer trainer(plan_with_dropout(), one_thread());
+  trainer.fit(shuffled(), {.valid = counted.batch(8), .epochs = 3, .valid_limit = 2, .quiet = true});
+  EXPECT_EQ(made, 3 * 2 * 8);
+}
+
+/// The model's weights, which replicas do not hold in parts.
+std::map<std::string, std::vector<double>> learned(Trainer& trainer) {
+  std::map<std::string, std::vector<double>> all;
+  for (const auto& [name, tensor] : SessionRunner(trainer.session()).weights())
+    for (std::int64_t i = 0; i < tensor.element_count(); ++i) all[name].push_back(tensor.at(i));
+  return all;
+}
+
+TEST(Fit, ADryRunLeavesEverythingAsItWas) {
+  const test::TempFolder folder;
+  for (const int replicas : {1, 2}) {
+    Trainer dry(plan_with_dropout(), one_thread(), {.local = replicas, .shard_optimizer = replicas > 1}), plain(plan_with_dropout(), one_thread(), {.local = replicas, .shard_optimizer = replicas > 1});
+    for (Trainer* trainer : {&dry, &plain}) trainer->fit(shuffled(), {.epochs = 1, .quiet = true});
+    const auto before = learned(dry);
+    std::int64_t steps = 0;
+    const std::string said = said_by([&] {
+      EXPECT_EQ(dry.fit(shuffled(), {.run_dir = folder / "a/run", .dry_run = true, .on_step = [&](const StepRecord&) { ++steps; }}).steps, 1);
+    });
+    EXPECT_EQ(steps, 1);
+    EXPECT_THAT(said, AllOf(HasSubstr("val_loss"), HasSubstr("Dry run: one step, one evaluation, one save and one resume went well")));
+    EXPECT_THAT(folder.names(), IsEmpty());
+    EXPECT_EQ(learned(dry), before);
+    for (Trainer* trainer : {&dry, &plain}) trainer->fit(shuffled(), {.epochs = 1, .quiet = true});
+    EXPECT_EQ(learned(dry), learned(plain)) << "with the optimizer's states as they were";
+  }
+  Trainer trainer(plan_with_dropout(), one_thread());
+  test::expect_error(Code::kUsage, "nothing to resume", [&] { trainer.fit(shuffled(), {.run_dir = folder / "run", .resume = true, .dry_run = true}); });
+}
+
+TEST(Fit, ACallbackEndsTheRunAfterAnEpoch) {
+  const std::string recipe = test::kLoss + "[optimizer]\nkind = \"adam\"\n[train]\nepochs = 9\nema_decay = 0.9\n";
+  const plan::Plan plan = test::compiled(recipe);
+  Trainer ended(plan, one_thread()), whole(plan, one_thread());
+  const TrainResult result = ended.fit(shuffled(), {.valid = samples().batch(8), .quiet = true, .on_epoch = [&](const EpochRecord& epoch) {
+                                                      if (epoch.epoch == 2) ended.end_training();
+                                                    }});
+  EXPECT_EQ(result.end, TrainResult::End::kEnded);
+  EXPECT_EQ(result.steps, 10);
+  whole.fit(shuffled(), {.epochs = 2, .quiet = true});
+  EXPECT_EQ(weights(ended), weights(whole)) << "moving averages included";
+  EXPECT_EQ(ended.fit(shuffled(), {.epochs = 1, .quiet = true}).end, TrainResult::End::kDone);
+}
+
+/// What was trained of the epoch is validated, the best weights come back, and a run that is gone on with trains what is left.
+TEST(Fit, ACallbackEndsTheRunInTheMiddleOfAnEpoch) {
+  const test::TempFolder folder;
+  Trainer trainer(plan_with_dropout(), one_thread());
+  trainer.recipe().train.early_stopping_monitor = "loss";
+  trainer.recipe().train.early_stopping_restore_best = true;
+  std::int64_t epochs = 0;
+  const TrainResult result = trainer.fit(shuffled(), {.valid = samples().batch(8),
+                                                      .run_dir = folder / "run",
+                                                      .quiet = true,
+                                                      .on_step = [&](const StepRecord& step) {
+                                                        if (step.step == 7) trainer.end_training();
+                                                      },
+                                                      .on_epoch = [&](const EpochRecord&) { ++epochs; }});
+  EXPECT_EQ(result.end, TrainResult::End::kEnded);
+  EXPECT_EQ(result.steps, 7);
+  EXPECT_EQ(epochs, 2);
+  EXPECT_EQ(result.restored_epoch, 1);
+  EXPECT_EQ(result.values.back().first, "val_accuracy");
+  Trainer rest(plan_with_dropout(), one_thread()), whole(plan_with_dropout(), one_thread());
+  EXPECT_EQ(rest.fit(shuffled(), {.run_dir = folder / "run", .resume = true, .quiet = true}).earlier_steps, 7);
+  whole.fit(shuffled(), {.quiet = true});
+  EXPECT_EQ(weights(rest), weights(whole));
+}
+
+TEST(StopSignals, InterruptARunThatCanBeGoneOnWith) {
+  const test::TempFolder folder;
+  Trainer first(plan_with_dropout(), one_thread()), second(plan_with_dropout(), one_thread()), whole(plan_with_dropout(), one_thread());
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+    const StopSignals signals;
+    EXPECT_FALSE(signals.came()) << "that of an earlier one is forgotten";
+    const TrainResult result = first.fit(shuffled(), {.run_dir = folder / fmt::format("run-{}", signal), .quiet = true, .stop_requested = [&] { return signals.came(); }, .on_step = [&](const StepRecord& step) {
+                                                        if (step.step == 7) std::raise(signal);
+                                                      }});
+    EXPECT_EQ(result.end, TrainResult::End::kStopRequested) << signal;
+    EXPECT_EQ(result.steps, 7);
+    if (signal == SIGINT) second.fit(shuffled(), {.run_dir = folder / fmt::format("run-{}", signal), .resume = true, .quiet = true});
+  }
+  whole.fit(shuffled(), {.quiet = true});
+  EXPECT_EQ(weights(second), weights(whole));
+}
+
+TEST(StopSignals, DoAgainWhatTheyDidBefore) {
+  static int came = 0;
+  const auto before = std::signal(SIGUSR1, [](int) { ++came; });
+  {
+    const StopSignals signals;
+    test::expect_error(Code::kUsage, "signals come to a whole process", [] { const StopSignals another; });
+    std::raise(SIGUSR1);
+    EXPECT_TRUE(signals.came());
+    EXPECT_EQ(came, 0);
+  }
+  std::raise(SIGUSR1);
+  EXPECT_EQ(came, 1);
+  std::signal(SIGUSR1, before);
+}
+
+TEST(StopSignals, ASecondInterruptEndsTheProcess) {
+  const auto stopped = [](std::initializer_list<int> numbers) {
+    const StopSignals signals;
+    for (const int number : numbers) std::raise(number);
+    std::_Exit(signals.came() ? 0 : 1);
+  };
+  EXPECT_EXIT(stopped({SIGINT, SIGINT}), testing::ExitedWithCode(kExitStopped), "");
+  EXPECT_EXIT(stopped({SIGINT, SIGTERM, SIGUSR1}), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace hone
