@@ -28,6 +28,8 @@ class BatchSource {
 
   /// Batches of an epoch; nothing if that is not known before its end.
   virtual std::optional<std::int64_t> known_batch_count() const = 0;
+  /// Is there always another one?
+  virtual bool is_endless() const { return false; }
   /// What the batches of an epoch follow from, in words: "60000 samples in batches of 64, shuffled with seed 0". Where the words differ, the batches may.
   virtual std::string order() const = 0;
   /// Goes to the beginning of `epoch`, or to its batch `first_batch`. Whatever reading throws.

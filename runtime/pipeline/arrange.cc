@@ -1,5 +1,6 @@
 // Which examples come, and in which order: shuffle, slices of a pass, repetition, interleaving.
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -111,7 +112,7 @@ class SliceStage : public Stage {
 class RepeatStream : public ExampleStream {
  public:
   RepeatStream(const Stage& from, std::optional<std::int64_t> count, std::uint64_t pass)
-      : from_(from), count_(count), first_(count ? pass * static_cast<std::uint64_t>(*count) : pass << 32) {}
+      : from_(from), count_(count), length_(from.length().value_or(0)), first_(count ? pass * static_cast<std::uint64_t>(*count) : pass << 32) {}
   bool next(Example* example) override {
     while (open()) {
       if (now_->next(example)) return any_ = true;
@@ -120,12 +121,15 @@ class RepeatStream : public ExampleStream {
     return false;
   }
   std::int64_t skip(std::int64_t count) override {
-    std::int64_t done = 0;
+    std::int64_t done = now_ ? 0 : skip_passes(count);
     while (done < count and open()) {
       const std::int64_t now = now_->skip(count - done);
       any_ = any_ or now > 0;
       done += now;
-      if (done < count) end_pass();
+      if (done < count) {
+        end_pass();
+        done += skip_passes(count - done);
+      }
     }
     return done;
   }
@@ -136,6 +140,13 @@ class RepeatStream : public ExampleStream {
     if (not now_) now_ = from_.open(first_ + static_cast<std::uint64_t>(number_)), any_ = false;
     return true;
   }
+  /// Whole ones, as many as there are in `count` examples, where that is known. How many examples they have.
+  std::int64_t skip_passes(std::int64_t count) {
+    if (length_ == 0 or ended_) return 0;
+    const std::int64_t passes = std::min(count / length_, count_ ? *count_ - number_ : std::numeric_limits<std::int64_t>::max());
+    number_ += passes;
+    return passes * length_;
+  }
   /// What is empty once is empty always: it would be repeated for ever.
   void end_pass() {
     ended_ = not any_;
@@ -145,6 +156,7 @@ class RepeatStream : public ExampleStream {
 
   const Stage& from_;
   std::optional<std::int64_t> count_;
+  std::int64_t length_;  // of a pass; 0: not known
   std::uint64_t first_;
   std::int64_t number_ = 0;
   std::unique_ptr<ExampleStream> now_;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "base/check.h"
@@ -78,12 +79,9 @@ class BatchStream : public ExampleStream {
     return true;
   }
   std::int64_t skip(std::int64_t count) override {
-    std::int64_t done = 0;
-    for (std::int64_t skipped = size_; done < count and skipped == size_; number_ += skipped) {
-      skipped = from_->skip(size_);
-      done += skipped == size_ or (skipped > 0 and not drop_remainder_) ? 1 : 0;
-    }
-    return done;
+    const std::int64_t skipped = from_->skip(std::min(count, std::numeric_limits<std::int64_t>::max() / size_) * size_);
+    number_ += skipped;
+    return skipped / size_ + (skipped % size_ != 0 and not drop_remainder_ ? 1 : 0);
   }
 
  private:

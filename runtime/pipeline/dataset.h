@@ -112,6 +112,8 @@ class Dataset {
   /// Examples of an epoch; nothing when that is not known, or when there is no end.
   std::optional<std::int64_t> length() const { return stage_->length(); }
   /// What batch() was given, where that is known to be what examples are now; the last batch may be smaller.
+  /// Is there always another one, because of a repeat() without a number?
+  bool is_endless() const { return is_endless_; }
   std::optional<std::int64_t> batch_size() const { return batch_size_; }
   /// The steps that an epoch's examples follow from, in words: "60000 rows, shuffle(1000, seed 42), batch(32)". What functions and generators do is not in them.
   const std::string& order() const { return order_; }
@@ -129,5 +131,6 @@ class Dataset {
   std::string order_;
   std::optional<std::int64_t> batch_size_;
 };
+  bool is_endless_ = false;
 
 }  // namespace hone

@@ -20,6 +20,7 @@ class DatasetBatches : public BatchSource {
   DatasetBatches(const plan::Entry& entry, Dataset batches, BindOptions options);
 
   std::optional<std::int64_t> known_batch_count() const override { return batches_.length(); }
+  bool is_endless() const override { return batches_.is_endless(); }
   std::string order() const override { return batches_.order(); }
   void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0) override;
   /// Throws what BoundArrays throws, naming a row by its number in the epoch, and what the data set's functions throw.

@@ -16,6 +16,7 @@ struct TrainState {
   std::int64_t step = 0;      ///< updates made
   std::int64_t epoch = 0;     ///< epochs that are over, their validation included
   std::int64_t batch = 0;     ///< batches of the next epoch that were used
+  std::int64_t batches = 0;   ///< used in the whole run: where data without an end are gone on with
   std::string order;          ///< BatchSource::order()
   double seconds = 0;         ///< of training so far
   std::vector<double> means;  ///< Means::state() of the epoch that has begun

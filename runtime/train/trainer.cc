@@ -46,6 +46,10 @@ void check_options(const FitOptions& options) {
     throw Error(Code::kUsage, "fit: a dry run leaves nothing and takes nothing from a run folder, so there is nothing to resume", {}, {"leave dry_run or resume out"});
 }
 
+void check_end(const Dataset& data, const char* what) {
+  if (data.is_endless()) throw Error(Code::kUsage, fmt::format("{} have no end", what), {}, {"take(n) takes so many batches of them, and repeat(n) goes through them so often"});
+}
+
 /// To what a dry run does.
 void shorten(FitOptions& options, const Dataset& train) {
   options.epochs = options.steps = options.valid_limit = 1;
@@ -164,6 +168,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   source.on_note(say_note);
   std::optional<DatasetBatches> valid;
   if (options.valid) {
+    if (options.valid_limit == 0) check_end(*options.valid, "the data to validate on");
     valid.emplace(*entries.evaluate, own_part(*entries.evaluate, *options.valid), bound("the data to validate on"));
     valid->on_note(say_note);
   }
@@ -213,12 +218,14 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
 
 NamedNumbers Trainer::evaluate(const Dataset& data) {
   const plan::Entry& called = entry(plan::kEvalStep, "evaluate");
+  check_end(data, "the data to evaluate on");
   DatasetBatches source = batches(called, own_part(called, data), "the data to evaluate on");
   return hone::evaluate(runner(), called, source).value();  // nobody asks it to stop
 }
 
 NamedTensors Trainer::predict(const Dataset& data) {
   const plan::Entry& called = session_.entry(plan::kPredict);
+  check_end(data, "the data to predict on");
   DatasetBatches source = batches(called, without_target(data), "the data to predict on");
   std::vector<std::vector<Tensor>> parts(called.results.size());
   source.start_epoch(0);

@@ -25,7 +25,7 @@ struct FitOptions {
   std::optional<Dataset> valid;        ///< batches to evaluate after each epoch
   std::optional<std::int64_t> epochs;  ///< nothing: as the recipe says
   std::int64_t steps = 0;              ///< stop after so many; 0: when the epochs are over
-  std::int64_t limit = 0;              ///< batches of an epoch at most, as Keras's steps_per_epoch: what a data set without an end needs; 0: all
+  std::int64_t limit = 0;              ///< batches of an epoch at most, as Keras's steps_per_epoch; 0: all. What a data set without an end needs (repeat()): each epoch goes on where the one before ended; others begin anew
   std::int64_t valid_limit = 0;        ///< batches of a validation at most, as Keras's validation_steps; 0: all
   std::int64_t log_every = 100;        ///< steps from line to line in metrics.jsonl
   bool log_grad_norms = false;         ///< in them with the L2 norm of each weight's gradient
@@ -66,7 +66,7 @@ class Trainer {
   /// epoch's weights. Processes of one run all do it after the same step or epoch. A run that is gone on with trains what is left.
   void end_training() { is_ended_ = true; }
 
-  /// Loss and metrics over batches.
+  /// Loss and metrics over batches. Throws kUsage for a data set without an end, as predict() does, and fit() for one to validate on without valid_limit.
   NamedNumbers evaluate(const Dataset& data);
 
   /// The outputs for all samples, by ONNX name, in order; a target among the tensors is left out. Throws kPlanMismatch for an output that has no sample axis,

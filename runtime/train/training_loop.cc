@@ -169,7 +169,7 @@ void TrainingLoop::run_epoch() {
   if (state_.batch == 0) means_.reset();
   const std::int64_t steps = run_.steps == kNoEnd ? run_.steps_per_epoch : std::min(run_.steps_per_epoch, steps_in(state_.batch) + run_.steps - state_.step);
   progress_.start_epoch(result_.epochs, recipe_.train.epochs, steps);
-  train_.start_epoch(state_.epoch, state_.batch);
+  start_data();
   bool more = true;
   while (not is_over() and not is_epoch_over() and (more = next_batch())) {
     run_step();
@@ -188,6 +188,12 @@ bool TrainingLoop::next_batch() {
 void TrainingLoop::run_step() {
   const TraceScope scope(options_.trace, Trace::kStep, state_.step + 1);
   const bool logged = options_.log_every > 0 and (state_.step + 1) % options_.log_every == 0;
+void TrainingLoop::start_data() {
+  if (not train_.is_endless()) return train_.start_epoch(state_.epoch, state_.batch);
+  if (not has_begun_) train_.start_epoch(0, state_.batches);
+  has_begun_ = true;
+}
+
   const bool with_norms = logged and options_.log_grad_norms;
   rate_ = learning_rate_at(recipe_, state_.step, run_) * (plateau_ ? plateau_->factor() : 1);
   double loss_sum = 0, targets = 0;
@@ -243,6 +249,7 @@ void TrainingLoop::log_step(double loss, bool with_norms) {
   for (std::size_t i = 0; with_norms and i < norm_results_.size(); ++i) grad_norms_[i].second = scalar_result(runner_, norm_results_[i]);
   const double seconds = std::max(seconds_since(last_log_), 1e-9);
   const StepRecord record = {.epoch = result_.epochs,
+  ++state_.batches;
                              .step = state_.step,
                              .loss = loss,
                              .learning_rate = rate_,

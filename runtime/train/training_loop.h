@@ -24,7 +24,7 @@ namespace hone {
 
 struct TrainOptions {
   std::int64_t steps = 0;        ///< stop after so many, wherever that is in an epoch; 0: when the epochs are over
-  std::int64_t limit = 0;        ///< batches of an epoch at most; 0: all
+  std::int64_t limit = 0;        ///< batches of an epoch at most; 0: all. Of data without an end each epoch is what comes next
   std::int64_t valid_limit = 0;  ///< batches of a validation at most; 0: all
   std::int64_t log_every = 100;  ///< every so many steps a line in metrics.jsonl
   bool log_grad_norms = false;   ///< with the L2 norm of each weight's gradient; needs the entry train_step_norms
@@ -91,6 +91,7 @@ class TrainingLoop {
   using Clock = std::chrono::steady_clock;
 
   void run_epoch();
+  void start_data();
   void run_step();
   double run_batch(const plan::Entry& entry);
   std::int64_t steps_with(std::int64_t epochs) const;
@@ -137,6 +138,7 @@ class TrainingLoop {
   NamedTensors best_weights_;  // where there are no checkpoints to keep them
   TrainResult result_;
   double rate_ = 0;  // the learning rate of the last step, and as it is fed
+  bool has_begun_ = false;  // to go through data without an end
   bool feeds_rate_ = false;
   NamedViews feeds_without_rate_;  // of an entry that makes no update
   NamedNumbers grad_norms_;

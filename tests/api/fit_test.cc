@@ -150,6 +150,35 @@ TEST(Fit, ACallbackEndsTheRunInTheMiddleOfAnEpoch) {
   EXPECT_EQ(weights(rest), weights(whole));
 }
 
+/// As Keras's steps_per_epoch does it.
+TEST(Fit, EpochsOfDataWithoutAnEndGoOn) {
+  const test::Batch all(0, test::kSamples);
+  std::vector<double> seen, expected;
+  const Dataset noted = samples().map([&](Example example) { return seen.push_back(tensor_of(example, "x").at(0)), example; });
+  Trainer trainer(plan_with_dropout(), one_thread());
+  const TrainResult result = trainer.fit(noted.repeat().batch(8), {.valid = shuffled().repeat(), .epochs = 3, .limit = 2, .valid_limit = 1, .quiet = true});
+  EXPECT_EQ(result.steps, 6);
+  for (std::int64_t i = 0; i < 6 * 8; ++i) expected.push_back(all.x.at(i % test::kSamples * test::kInputs));
+  EXPECT_EQ(seen, expected);
+  for (const auto& endless : {std::function([&] { trainer.evaluate(noted.repeat().batch(8)); }), std::function([&] { trainer.predict(noted.repeat().batch(8)); }),
+                              std::function([&] { trainer.fit(shuffled(), {.valid = noted.batch(8).repeat(), .quiet = true}); })})
+    test::expect_error(Code::kUsage, "have no end", endless);
+}
+
+TEST(Fit, GoesOnInDataWithoutAnEnd) {
+  const Dataset endless = samples().shuffle(16, 3).repeat().batch(8);
+  Trainer whole(plan_with_dropout(), one_thread());
+  whole.fit(endless, {.limit = 3, .quiet = true});
+  for (const std::int64_t stopped_after : {2, 3, 7, 11}) {
+    const test::TempFolder folder;
+    Trainer first(plan_with_dropout(), one_thread()), second(plan_with_dropout(), one_thread());
+    std::int64_t steps = 0;
+    first.fit(endless, {.limit = 3, .run_dir = folder / "run", .quiet = true, .stop_requested = [&] { return ++steps == stopped_after; }});
+    EXPECT_EQ(second.fit(endless, {.limit = 3, .run_dir = folder / "run", .resume = true, .quiet = true}).earlier_steps, stopped_after);
+    EXPECT_EQ(weights(second), weights(whole)) << stopped_after;
+  }
+}
+
 TEST(StopSignals, InterruptARunThatCanBeGoneOnWith) {
   const test::TempFolder folder;
   Trainer first(plan_with_dropout(), one_thread()), second(plan_with_dropout(), one_thread()), whole(plan_with_dropout(), one_thread());

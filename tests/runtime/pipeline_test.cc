@@ -181,6 +181,35 @@ TEST(Dataset, ShuffleIsAFunctionOfSeedAndEpoch) {
 
 TEST(Dataset, OrderStaysTheSameFromVersionToVersion) { EXPECT_EQ(numbers(counted(8).shuffle(3, 1), 2), (Numbers{2, 3, 1, 4, 5, 0, 6, 7})); }
 
+TEST(Dataset, RepeatsPassOverWholePassesAtOnce) {
+  const Dataset pass = counted(100).shuffle(10, 1);
+  constexpr std::int64_t kPasses = 1'000'000'000;  // nobody could draw them one by one
+  for (const Dataset& all : {pass.repeat(), pass.repeat(kPasses + 3)}) {
+    ExampleIterator examples = all.batch(25).iterate(0, 4 * kPasses + 3);
+    Example batch;
+    ASSERT_TRUE(examples.next(&batch));
+    const Numbers last = numbers(pass, kPasses, 75);
+    for (std::int64_t i = 0; i < 25; ++i) EXPECT_EQ(tensor_of(batch, "i").int_at(i), last[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(examples.skip(5), 5);
+  }
+  EXPECT_EQ(pass.repeat(kPasses).iterate().skip(101 * kPasses), 100 * kPasses);
+  EXPECT_EQ(pass.repeat(3).batch(7).iterate().skip(100), 43);
+  EXPECT_EQ(pass.repeat(3).batch(7, true).iterate().skip(100), 42);
+}
+
+TEST(Dataset, KnowsItsBatchesAndWhetherItEnds) {
+  const Dataset endless = counted(10).repeat().batch(4).prefetch();
+  EXPECT_EQ(endless.batch_size(), 4);
+  EXPECT_TRUE(endless.is_endless());
+  EXPECT_FALSE(endless.take(3).is_endless());
+  EXPECT_EQ(endless.take(3).skip(1).batch_size(), 4);
+  EXPECT_FALSE(counted(10).repeat(3).is_endless());
+  EXPECT_EQ(counted(10).batch_size(), std::nullopt);
+  const Dataset others = endless.interleave([](const Example&) { return counted(2); }, 1);
+  EXPECT_EQ(others.batch_size(), std::nullopt);
+  EXPECT_FALSE(others.is_endless());
+}
+
 TEST(Dataset, BatchStacksAndMayDropTheRemainder) {
   Example batch;
   ExampleIterator batches = counted(5).batch(2).iterate();
