@@ -36,6 +36,7 @@ struct ScheduleKind {
   std::string_view name;
   double (*fraction)(const Recipe::Schedule& schedule, Position at);
   bool needs_length = false;  ///< it depends on how long the run is
+  bool counts_epochs = false;  ///< it depends on how long an epoch is
 };
 
 constexpr ScheduleKind kSchedules[] = {
@@ -44,10 +45,10 @@ constexpr ScheduleKind kSchedules[] = {
     {"cosine",
      [](const Recipe::Schedule& s, Position at) { return s.final_fraction + (1 - s.final_fraction) * (1 + std::cos(std::numbers::pi * at.share)) / 2; }, true},
     {"polynomial", [](const Recipe::Schedule& s, Position at) { return s.final_fraction + (1 - s.final_fraction) * std::pow(1 - at.share, s.power); }, true},
-    {"exponential", [](const Recipe::Schedule& s, Position at) { return std::max(s.final_fraction, std::pow(s.factor, at.drops)); }},
+    {"exponential", [](const Recipe::Schedule& s, Position at) { return std::max(s.final_fraction, std::pow(s.factor, at.drops)); }, false, true},
     {"one_cycle", one_cycle, true},
     {"plateau", [](const Recipe::Schedule&, Position) { return 1.0; }},
-    {"step", [](const Recipe::Schedule& s, Position at) { return std::max(s.final_fraction, std::pow(s.factor, std::floor(at.drops))); }},
+    {"step", [](const Recipe::Schedule& s, Position at) { return std::max(s.final_fraction, std::pow(s.factor, std::floor(at.drops))); }, false, true},
 };
 
 }  // namespace
@@ -63,6 +64,10 @@ double learning_rate_at(const Recipe& recipe, std::int64_t step, RunLength run) 
   for (const ScheduleKind& kind : kSchedules)
     if (kind.name == schedule.kind) return rate * kind.fraction(schedule, {std::min(1.0, after / length), after / every, after, length - 1});
   internal_error(__FILE__, __LINE__, "resolve() let a schedule through that does not exist: " + schedule.kind);
+}
+
+bool counts_epochs(std::string_view name) {
+  return std::any_of(std::begin(kSchedules), std::end(kSchedules), [&](const ScheduleKind& kind) { return kind.name == name and kind.counts_epochs; });
 }
 
 bool needs_length(std::string_view name) {

@@ -33,6 +33,8 @@ double learning_rate_at(const Recipe& recipe, std::int64_t step, RunLength run);
 
 /// Does a kind of schedule depend on the run's length?
 bool needs_length(std::string_view kind);
+/// Does it go by epochs, so that their length must be known?
+bool counts_epochs(std::string_view kind);
 
 /// schedule.kind = "plateau", told of the monitored value (schedule.monitor) after every epoch; its factor multiplies learning_rate_at().
 /// In PyTorch's convention it is ReduceLROnPlateau: a value is better if it is by the share min_delta of the best one, and the rate drops when more than `patience`

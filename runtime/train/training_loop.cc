@@ -72,8 +72,7 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
       progress_(progress),
       means_(*entries.step, ""),
       state_(from.value_or(TrainState{})) {
-  limit_ = train.known_batch_count().value_or(0);
-  if (options_.limit > 0) limit_ = limit_ > 0 ? std::min(limit_, options_.limit) : options_.limit;
+  limit_ = batches_of_epoch();
   if (entries_.accumulate != nullptr) group_ = recipe.train.gradient_accumulation_steps;
   run_.steps_per_epoch = steps_in(limit_);
   run_.steps = limit_ > 0 ? steps_with(recipe.train.epochs) : kNoEnd;
@@ -108,6 +107,12 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
   log_.emplace(options_.run_dir, recipe, resume_point(from, is_done()));
 }
 
+/// 0: nobody knows.
+std::int64_t TrainingLoop::batches_of_epoch() const {
+  const std::int64_t known = train_.known_batch_count().value_or(0);
+  return options_.limit > 0 and (known == 0 or options_.limit < known) ? options_.limit : known;
+}
+
 /// Those that were done and those that are left: epochs before may have had another number, of other data.
 std::int64_t TrainingLoop::steps_with(std::int64_t epochs) const {
   const std::int64_t left = product_or_no_end(std::max<std::int64_t>(epochs - state_.epoch, 0), run_.steps_per_epoch);
@@ -119,6 +124,9 @@ void TrainingLoop::check_length() const {
   if (run_.steps == kNoEnd and recipe_.schedule.total_steps == 0 and needs_length(recipe_.schedule.kind))
     throw Error(Code::kRecipeValue, fmt::format("schedule.kind = \"{}\" must know how long the run is, and the data do not tell", recipe_.schedule.kind), {},
                 {"set schedule.total_steps, or a number of steps (--steps)"});
+  if (limit_ == 0 and counts_epochs(recipe_.schedule.kind))
+    throw Error(Code::kRecipeValue, fmt::format("schedule.kind = \"{}\" goes by epochs, and the data do not tell how many batches one has", recipe_.schedule.kind), {},
+                {"say how many with --limit, or let the data set end after a number of batches (take)"});
   if (limit_ == 0 and group_ > 1)
     throw Error(Code::kRecipeValue, "gradients are accumulated, and the data do not tell how many batches an epoch has", {},
                 {"say how many with --limit, or let the data set end after a number of batches (take)"});
@@ -167,7 +175,8 @@ void TrainingLoop::run_epoch() {
   const auto begin = Clock::now();
   result_.epochs = state_.epoch + 1;
   if (state_.batch == 0) means_.reset();
-  const std::int64_t steps = run_.steps == kNoEnd ? run_.steps_per_epoch : std::min(run_.steps_per_epoch, steps_in(state_.batch) + run_.steps - state_.step);
+  const std::int64_t all = steps_in(batches_of_epoch());  // a data set that is cached may know by now; schedules go by what was known at the beginning, as they do when a run goes on
+  const std::int64_t steps = run_.steps == kNoEnd ? all : std::min(all, steps_in(state_.batch) + run_.steps - state_.step);
   progress_.start_epoch(result_.epochs, recipe_.train.epochs, steps);
   start_data();
   bool more = true;
@@ -179,6 +188,12 @@ void TrainingLoop::run_epoch() {
   end_epoch(is_epoch_over() or not more, begin);
 }
 
+void TrainingLoop::start_data() {
+  if (not train_.is_endless()) return train_.start_epoch(state_.epoch, state_.batch);
+  if (not has_begun_) train_.start_epoch(0, state_.batches);
+  has_begun_ = true;
+}
+
 bool TrainingLoop::next_batch() {
   const TraceScope scope(options_.trace, "next batch");
   return train_.next();
@@ -188,12 +203,6 @@ bool TrainingLoop::next_batch() {
 void TrainingLoop::run_step() {
   const TraceScope scope(options_.trace, Trace::kStep, state_.step + 1);
   const bool logged = options_.log_every > 0 and (state_.step + 1) % options_.log_every == 0;
-void TrainingLoop::start_data() {
-  if (not train_.is_endless()) return train_.start_epoch(state_.epoch, state_.batch);
-  if (not has_begun_) train_.start_epoch(0, state_.batches);
-  has_begun_ = true;
-}
-
   const bool with_norms = logged and options_.log_grad_norms;
   rate_ = learning_rate_at(recipe_, state_.step, run_) * (plateau_ ? plateau_->factor() : 1);
   double loss_sum = 0, targets = 0;
@@ -240,6 +249,7 @@ double TrainingLoop::run_batch(const plan::Entry& entry) {
   means_.add(runner_);
   ++in_group_;
   ++state_.batch;
+  ++state_.batches;
   result_.samples += train_.size();
   samples_since_log_ += train_.size();
   return loss_sum;
@@ -249,7 +259,6 @@ void TrainingLoop::log_step(double loss, bool with_norms) {
   for (std::size_t i = 0; with_norms and i < norm_results_.size(); ++i) grad_norms_[i].second = scalar_result(runner_, norm_results_[i]);
   const double seconds = std::max(seconds_since(last_log_), 1e-9);
   const StepRecord record = {.epoch = result_.epochs,
-  ++state_.batches;
                              .step = state_.step,
                              .loss = loss,
                              .learning_rate = rate_,

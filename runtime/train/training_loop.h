@@ -94,6 +94,7 @@ class TrainingLoop {
   void start_data();
   void run_step();
   double run_batch(const plan::Entry& entry);
+  std::int64_t batches_of_epoch() const;
   std::int64_t steps_with(std::int64_t epochs) const;
   void check_length() const;
   void check_position() const;
@@ -137,8 +138,8 @@ class TrainingLoop {
   std::optional<EarlyStopping> early_stopping_;
   NamedTensors best_weights_;  // where there are no checkpoints to keep them
   TrainResult result_;
-  double rate_ = 0;  // the learning rate of the last step, and as it is fed
   bool has_begun_ = false;  // to go through data without an end
+  double rate_ = 0;  // the learning rate of the last step, and as it is fed
   bool feeds_rate_ = false;
   NamedViews feeds_without_rate_;  // of an entry that makes no update
   NamedNumbers grad_norms_;

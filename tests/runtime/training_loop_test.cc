@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "runtime/pipeline/dataset_batches.h"
@@ -226,6 +228,25 @@ TEST(TrainingLoop, AccumulationMustKnowWhereAnEpochEnds) {
   fit.recipe.train.gradient_accumulation_steps = 1;
   fit.recipe.schedule.kind = "cosine";
   expect_error(Code::kRecipeValue, "must know how long the run is", [&] { TrainingLoop(fit.runner, {.step = &fit.step}, fit.recipe, batches, nullptr, {}, progress); });
+  for (const char* kind : {"step", "exponential"}) {
+    fit.recipe.schedule.kind = kind;
+    expect_error(Code::kRecipeValue, "goes by epochs, and the data do not tell", [&] { TrainingLoop(fit.runner, {.step = &fit.step}, fit.recipe, batches, nullptr, {.steps = 9}, progress); });
+    TrainingLoop(fit.runner, {.step = &fit.step}, fit.recipe, batches, nullptr, {.limit = 3}, progress);
+  }
+}
+
+TEST(TrainingLoop, KnowsTheLengthOfACachedDataSetAfterAnEpoch) {
+  Fit fit;
+  fit.recipe.train.epochs = 2;
+  const std::vector<float> xs = {1, 2, 3, 4, 5};
+  const Dataset all = Dataset::from_tensor_slices({{"x", Tensor::of<float>({5}, std::span(xs))}, {"y", Tensor::of<float>({5}, std::span(xs))}});
+  const auto slowly = [](Example batch) { return std::this_thread::sleep_for(std::chrono::milliseconds(60)), batch; };  // so that every step is drawn
+  DatasetBatches batches(fit.step, all.filter([](const Example&) { return true; }).cache().batch(2).map(slowly), {.flag = "the data", .batch_symbol = "N"});
+  Progress progress(ProgressMode::kBar, [&](std::string_view text) { fit.said += text; });
+  EXPECT_EQ(TrainingLoop(fit.runner, {.step = &fit.step}, fit.recipe, batches, nullptr, {}, progress).run().steps, 6);
+  const std::size_t second = fit.said.find("Epoch 2/2");
+  EXPECT_THAT(fit.said.substr(0, second), HasSubstr("2/Unknown - "));
+  EXPECT_THAT(fit.said.substr(second), testing::AllOf(HasSubstr("2/3 [=="), Not(HasSubstr("Unknown"))));
 }
 
 TEST(TrainingLoop, DropsTheLearningRateOnAPlateau) {
