@@ -1,6 +1,8 @@
 // What the newswire programs share: the net, and texts of Reuters-21578 R8 as ids.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -65,7 +67,8 @@ inline Dataset encoded(const Dataset& lines, const Vocabulary& words, const std:
       std::copy(ids.bytes().begin(), ids.bytes().end(), bytes.begin() + sizeof start);
     });
     const auto found = topics.find(topic);
-    return Example{{"x", pad_sequence(begun, kWords)}, {"y", Tensor::scalar(found == topics.end() ? std::int32_t{0} : found->second)}};
+    if (found == topics.end()) throw Error(Code::kDataRange, fmt::format("no text to train on has the topic \"{}\"", topic), {}, {"a net can tell only topics that it has seen: leave such texts out"});
+    return Example{{"x", pad_sequence(begun, kWords)}, {"y", Tensor::scalar(found->second)}};
   });
 }
 

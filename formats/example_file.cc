@@ -15,8 +15,8 @@ namespace hone {
 namespace {
 
 constexpr std::string_view kExampleMagic = "HONEXMPL";
-constexpr std::uint32_t kExampleVersion = 1, kEnd = 0xffffffff;
-constexpr std::uint64_t kHeaderBytes = 12, kFooterBytes = 12;
+constexpr std::uint32_t kExampleVersion = 2, kEnd = 0xffffffff;
+constexpr std::uint64_t kHeaderBytes = 16, kFooterBytes = 12;
 constexpr std::size_t kExampleBlockBytes = 256 * 1024;
 
 template <typename T>
@@ -26,9 +26,11 @@ void put(AtomicFile& file, T number) {
 
 }  // namespace
 
-ExampleFileWriter::ExampleFileWriter(const std::string& path) : file_(path) {
+ExampleFileWriter::ExampleFileWriter(const std::string& path, std::string_view of) : file_(path) {
   file_.write(kExampleMagic);
   put(file_, kExampleVersion);
+  put(file_, static_cast<std::uint32_t>(of.size()));
+  file_.write(of);
 }
 
 void ExampleFileWriter::add(const std::vector<std::pair<std::string, Tensor>>& example) {
@@ -59,8 +61,12 @@ ExampleFileReader::ExampleFileReader(const std::string& path) : file_(path) {
   at_ = end_ - kFooterBytes;
   if (number<std::uint32_t>() != kEnd) damaged();
   count_ = number<std::uint64_t>();
-  at_ = kHeaderBytes;
+  at_ = kHeaderBytes - sizeof(std::uint32_t);
   end_ -= kFooterBytes;
+  const auto bytes = number<std::uint32_t>();
+  if (bytes > left()) damaged();
+  of_.resize(bytes);
+  take_into(std::as_writable_bytes(std::span(of_)));
 }
 
 void ExampleFileReader::damaged() const {

@@ -1,11 +1,12 @@
 // Files of examples, one after the other, each a list of named tensors: what a data set keeps in a cache file. Hone's own format; nobody else reads it.
 //
-//   "HONEXMPL", u32 version, then per example u32 tensors, per tensor u32 bytes of the name, the name, u8 dtype, u8 rank, i64 extents, the elements;
-//   at the end u32 0xffffffff and u64 examples. All little-endian.
+//   "HONEXMPL", u32 version, u32 bytes of what the examples are of, that text; per example u32 tensors, per tensor u32 bytes of the
+//   name, the name, u8 dtype, u8 rank, i64 extents, the elements; at the end u32 0xffffffff and u64 examples. All little-endian.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,8 +18,8 @@ namespace hone {
 
 class ExampleFileWriter {
  public:
-  /// Throws kFileOpen, kFileWrite.
-  explicit ExampleFileWriter(const std::string& path);
+  /// `of` is what the examples are of, in words, so that nobody takes them for others. Throws kFileOpen, kFileWrite.
+  ExampleFileWriter(const std::string& path, std::string_view of);
   void add(const std::vector<std::pair<std::string, Tensor>>& example);
   /// Makes the file visible, whole.
   void commit();
@@ -34,6 +35,7 @@ class ExampleFileReader {
   /// Throws kFileOpen, kFileRead, kDataFormat (no such file, or of another version).
   explicit ExampleFileReader(const std::string& path);
   std::uint64_t count() const { return count_; }
+  const std::string& of() const { return of_; }
   /// False at the end. Throws kDataFormat for a damaged file, before memory is asked for.
   bool next(std::vector<std::pair<std::string, Tensor>>* example);
   /// Passes over `count` examples; how many there were.
@@ -51,6 +53,7 @@ class ExampleFileReader {
   std::uint32_t tensor_count();
 
   StreamedFile file_;
+  std::string of_;
   std::uint64_t at_ = 0, end_ = 0;  // where it is, and where the examples end
   std::uint64_t count_ = 0, done_ = 0;
   std::vector<std::byte> block_;

@@ -1,9 +1,13 @@
 // The examples of one whole pass, kept in memory or in a file.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/diag.h"
+#include "base/text.h"
 #include "formats/example_file.h"
 #include "runtime/pipeline/stages.h"
 
@@ -93,7 +97,7 @@ class MemoryCacheStage : public Stage {
 
 class FileStream : public ExampleStream {
  public:
-  explicit FileStream(const std::string& path) : reader_(path) {}
+  explicit FileStream(ExampleFileReader reader) : reader_(std::move(reader)) {}
   bool next(Example* example) override { return reader_.next(example); }
   std::int64_t skip(std::int64_t count) override { return static_cast<std::int64_t>(reader_.skip(static_cast<std::uint64_t>(count))); }
 
@@ -103,7 +107,7 @@ class FileStream : public ExampleStream {
 
 class WritingStream : public ExampleStream {
  public:
-  WritingStream(std::unique_ptr<ExampleStream> from, const std::string& path) : from_(std::move(from)), writer_(path) {}
+  WritingStream(std::unique_ptr<ExampleStream> from, const std::string& path, std::string_view of) : from_(std::move(from)), writer_(path, of) {}
   bool next(Example* example) override {
     if (ended_) return false;
     if (from_->next(example)) return writer_.add(*example), true;
@@ -120,24 +124,29 @@ class WritingStream : public ExampleStream {
 
 class FileCacheStage : public Stage {
  public:
-  FileCacheStage(StagePointer from, std::string path) : from_(std::move(from)), path_(std::move(path)) {}
+  FileCacheStage(StagePointer from, std::string path, std::string of) : from_(std::move(from)), path_(std::move(path)), of_(std::move(of)) {}
   std::unique_ptr<ExampleStream> open(std::uint64_t) const override {
-    if (file_exists(path_)) return std::make_unique<FileStream>(path_);
-    return std::make_unique<WritingStream>(from_->open(kKeptPass), path_);
+    if (file_exists(path_)) return std::make_unique<FileStream>(reader());
+    return std::make_unique<WritingStream>(from_->open(kKeptPass), path_, of_);
   }
-  std::optional<std::int64_t> length() const override {
-    return file_exists(path_) ? static_cast<std::int64_t>(ExampleFileReader(path_).count()) : from_->length();
-  }
+  std::optional<std::int64_t> length() const override { return file_exists(path_) ? static_cast<std::int64_t>(reader().count()) : from_->length(); }
 
  private:
+  ExampleFileReader reader() const {
+    ExampleFileReader reader(path_);
+    if (reader.of() == of_) return reader;
+    throw Error(Code::kDataFormat, fmt::format("{} holds the examples of another data set", printable(path_, 1000)), {},
+                {"they are of " + printable(reader.of(), 500), "this one is " + printable(of_, 500), "give it a path of its own, or remove the file, and it is made again"});
+  }
+
   StagePointer from_;
-  std::string path_;
+  std::string path_, of_;
 };
 
 }  // namespace
 
 StagePointer memory_cache_stage(StagePointer from) { return std::make_shared<MemoryCacheStage>(std::move(from)); }
 
-StagePointer file_cache_stage(StagePointer from, std::string path) { return std::make_shared<FileCacheStage>(std::move(from), std::move(path)); }
+StagePointer file_cache_stage(StagePointer from, std::string path, std::string of) { return std::make_shared<FileCacheStage>(std::move(from), std::move(path), std::move(of)); }
 
 }  // namespace hone

@@ -120,7 +120,7 @@ Dataset Dataset::shard(std::int64_t index, std::int64_t of) const {
   return then(slice_stage(stage_, index, of, std::nullopt), fmt::format("shard({} of {})", index, of));
 }
 
-Dataset Dataset::cache(std::string path) const { return then(path.empty() ? memory_cache_stage(stage_) : file_cache_stage(stage_, std::move(path)), "cache"); }
+Dataset Dataset::cache(std::string path) const { return then(path.empty() ? memory_cache_stage(stage_) : file_cache_stage(stage_, std::move(path), order_), "cache"); }
 
 Dataset Dataset::prefetch(std::optional<std::int64_t> examples) const {
   check_at_least(1, examples.value_or(1), "prefetch: the number of examples");

@@ -98,7 +98,8 @@ class Dataset {
   /// Example i of every `of`: what worker i of several gets.
   Dataset shard(std::int64_t index, std::int64_t of) const;
   /// Keeps the examples of the first whole pass in memory, or in a file, which later runs find again. What lies before is then as it is in epoch 0, in every
-  /// epoch: shuffle behind it. Throws kFileWrite, kDataFormat for a file that is no such cache.
+  /// epoch: shuffle behind it. Throws kFileWrite, kDataFormat for a file that is no such cache, or one of
+  /// a data set with other steps (order()); what functions and files were behind them nobody checks.
   Dataset cache(std::string path = "") const;
   /// Makes up to `examples` before they are asked for, on a thread of its own. Without a number: two, and twice as many (up to 32) whenever they ran out.
   Dataset prefetch(std::optional<std::int64_t> examples = std::nullopt) const;
@@ -111,9 +112,9 @@ class Dataset {
 
   /// Examples of an epoch; nothing when that is not known, or when there is no end.
   std::optional<std::int64_t> length() const { return stage_->length(); }
-  /// What batch() was given, where that is known to be what examples are now; the last batch may be smaller.
   /// Is there always another one, because of a repeat() without a number?
   bool is_endless() const { return is_endless_; }
+  /// What batch() was given, where that is known to be what examples are now; the last batch may be smaller.
   std::optional<std::int64_t> batch_size() const { return batch_size_; }
   /// The steps that an epoch's examples follow from, in words: "60000 rows, shuffle(1000, seed 42), batch(32)". What functions and generators do is not in them.
   const std::string& order() const { return order_; }
@@ -130,7 +131,7 @@ class Dataset {
   StagePointer stage_;
   std::string order_;
   std::optional<std::int64_t> batch_size_;
-};
   bool is_endless_ = false;
+};
 
 }  // namespace hone

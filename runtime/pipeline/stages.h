@@ -22,7 +22,8 @@ StagePointer repeat_stage(StagePointer from, std::optional<std::int64_t> count);
 /// Examples first, first + step, first + 2 step, ..., `count` of them at most.
 StagePointer slice_stage(StagePointer from, std::int64_t first, std::int64_t step, std::optional<std::int64_t> count);
 StagePointer memory_cache_stage(StagePointer from);
-StagePointer file_cache_stage(StagePointer from, std::string path);
+/// `of`: what the examples are of, in words (Dataset::order()).
+StagePointer file_cache_stage(StagePointer from, std::string path, std::string of);
 StagePointer prefetch_stage(StagePointer from, std::int64_t examples, std::int64_t most_examples);
 StagePointer interleave_stage(StagePointer from, std::function<StagePointer(const Example&)> open, std::int64_t cycle, std::int64_t block);
 

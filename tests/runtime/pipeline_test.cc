@@ -339,6 +339,16 @@ TEST(Dataset, CacheInAFileIsFoundAgain) {
   EXPECT_EQ(tensor_of(example, "flag").int_at(0), 1);
 }
 
+TEST(Dataset, CacheFileOfOtherStepsIsRefused) {
+  const TempFolder folder;
+  const auto cached = [&](const Dataset& data) { return data.cache(folder / "c"); };
+  numbers(cached(counted(5).map(plus(1))));
+  EXPECT_EQ(numbers(cached(counted(5).map(plus(2)))), (Numbers{1, 2, 3, 4, 5})) << "nobody can tell functions apart";
+  expect_error(Code::kDataFormat, "they are of 5 rows, map", [&] { numbers(cached(counted(6).map(plus(1)))); });
+  expect_error(Code::kDataFormat, "this one is 5 rows, map, batch(2)", [&] { numbers(cached(counted(5).map(plus(1)).batch(2))); });
+  expect_error(Code::kDataFormat, "holds the examples of another data set", [&] { (void)cached(counted(6)).length(); });
+}
+
 TEST(Dataset, DamagedCacheFileIsRefused) {
   const TempFolder folder;
   const Dataset data = counted(5).cache(folder / "c");
