@@ -9,6 +9,7 @@
 
 #include "backends/cost_model.h"
 #include "backends/readers.h"
+#include "backends/split_reductions.h"
 #include "ir/op.h"
 #include "ir/ops/ops.h"
 #include "ir/rewriter.h"
@@ -173,6 +174,7 @@ Fusion fuse_and_recompute(const Graph& graph, const PassChoice& passes, Exchange
   Graph wanted = graph.clone();
   if (exchange == Exchange::kNone and drop_all_reduce(wanted) == Changed::kYes) {  // because an update can only be one kernel with the gradient if nothing stands between them
     if (passes.runs("simplify")) (void)simplify(wanted);                            // because a mean over one replica is what it has
+    if (passes.runs("split")) (void)split_reductions(wanted);                       // because a sum of a sum became one sum
     if (passes.runs("dce")) (void)eliminate_dead_code(wanted);
   }
   if (not passes.runs("fuse")) return fuse(wanted, FusionMode::kUnfused);

@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "backends/fuse.h"
+#include "backends/recompute.h"
 #include "base/tensor.h"
 #include "ir/kernel/interpret.h"
 #include "ir/op.h"
+#include "ir/ops/ops.h"
 #include "ir/parse.h"
 #include "ir/verify.h"
 
@@ -43,7 +46,17 @@ TEST(SplitReductions, FewResultsOfManyElementsAreTakenInParts) {
   EXPECT_EQ(reductions(graph_of("f32[N,4,32,32]", sum_over("0,2,3", "f32[4]"))), "2,3 0") << "few channels, first";
   EXPECT_EQ(reductions(graph_of("f32[N,296,64]", sum_over("0,1", "f32[64]"))), "1 0") << "rows";
   EXPECT_EQ(reductions(graph_of("f32[N,64,512,16]", sum_over("0,1,2", "f32[16]"))), "2 0,1") << "images whose rows are long enough";
+  EXPECT_EQ(reductions(graph_of("f32[784,512]", sum_over("0,1", "f32[]"))), "1 0") << "a gradient's norm";
   EXPECT_EQ(reductions(graph_of("f32[2,64,128,128]", sum_over("0,1,2,3", "f32[]"))), "2,3 0,1") << "all elements; the first axis alone would give two parts";
+}
+
+TEST(SplitReductions, StayInPartsWhenAReplicaIsAlone) {
+  Graph graph = graph_of("f32[N,32,32,16]", "%1: f32[16] = reduce_sum(%x) {axes=[0,1,2]}\n// all_reduce\n%2: f32[16] = all_reduce(%1) {bucket=0}\noutput \"y\" %2\n");
+  ASSERT_EQ(reductions(graph.clone()), "1,2 0");
+  (void)split_reductions(graph);
+  const Fusion fusion = fuse_and_recompute(graph, {}, Exchange::kNone);
+  const auto is_sum = [](const Node& node) { return *node.op == op::reduce_sum; };
+  EXPECT_EQ(std::ranges::count_if(fusion.graph.nodes(), is_sum), 2) << "what is simplified without exchanges would make one sum of the two";
 }
 
 TEST(SplitReductions, OthersAreLeft) {
