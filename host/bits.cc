@@ -8,7 +8,7 @@ namespace hone::host {
 namespace {
 
 /// Interpreted in double, f32 lies in memory as f64: there the bits are those of the number rounded to f32.
-void run_bit_cast(const HostAttributes&, std::span<const HostTensor> operands, std::span<const HostTensor> results) {
+void run_bit_cast(const HostAttributes&, std::span<const HostTensor> operands, std::span<const HostTensor> results, HostScratch&) {
   const HostTensor &x = operands[0], &y = results[0];
   const auto count = static_cast<std::size_t>(x.element_count());
   const std::size_t from = size_of(x.dtype), to = size_of(y.dtype);

@@ -1,9 +1,9 @@
 // Determinants and cofactors of square matrices, by Gaussian elimination with full pivoting in double.
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <numeric>
 #include <utility>
-#include <vector>
 
 #include "base/by_dtype.h"
 #include "host/rules.h"
@@ -12,28 +12,28 @@ namespace hone::host {
 
 namespace {
 
-/// A row-major n x n matrix.
+/// A row-major n x n matrix in memory that others keep.
 struct Matrix {
   std::size_t n;
-  std::vector<double> elements;
-  explicit Matrix(std::size_t extent) : n(extent), elements(extent * extent) {}
-  double& operator()(std::size_t i, std::size_t j) { return elements[i * n + j]; }
-  double operator()(std::size_t i, std::size_t j) const { return elements[i * n + j]; }
+  std::span<double> elements;
+  Matrix(std::size_t extent, HostScratch& scratch) : n(extent), elements(scratch.take<double>(extent * extent)) {}
+  double& operator()(std::size_t i, std::size_t j) const { return elements[i * n + j]; }
 };
 
 /// a with row i taken from rows[i] and column j from columns[j] is L U: U on and above the diagonal, L (ones on it) below.
 struct Factors {
   Matrix lu;
-  std::vector<std::size_t> rows, columns;
+  std::span<std::size_t> rows, columns;
   double sign = 1;  ///< of both permutations together
+  Factors(std::size_t n, HostScratch& scratch) : lu(n, scratch), rows(scratch.take<std::size_t>(n)), columns(scratch.take<std::size_t>(n)) {}
 };
 
-Factors factorize(Matrix a) {
-  const std::size_t n = a.n;
-  Factors f{std::move(a), std::vector<std::size_t>(n), std::vector<std::size_t>(n)};
-  Matrix& lu = f.lu;
-  std::iota(f.rows.begin(), f.rows.end(), 0);
-  f.columns = f.rows;
+/// Of the matrix that lies in f.lu.
+void factorize(Factors& f) {
+  const Matrix& lu = f.lu;
+  const std::size_t n = lu.n;
+  f.sign = 1;
+  for (const std::span<std::size_t> order : {f.rows, f.columns}) std::iota(order.begin(), order.end(), 0);
   for (std::size_t k = 0; k < n; ++k) {
     std::size_t row = k, column = k;
     for (std::size_t i = k; i < n; ++i)
@@ -55,7 +55,6 @@ Factors factorize(Matrix a) {
       for (std::size_t j = k + 1; j < n; ++j) lu(i, j) -= lu(i, k) * lu(k, j);
     }
   }
-  return f;
 }
 
 double determinant(const Factors& f) {
@@ -66,12 +65,12 @@ double determinant(const Factors& f) {
 
 /// The adjugate of U: with U = [V u; 0 m], it is [m adj(V), -adj(V) u; 0, det(V)], and adj(V) = det(V) V^-1: no division by m, which is 0 for a
 /// singular matrix. V has no inverse either when the rank is below n - 1: then all is 0.
-Matrix adjugate_of_upper(const Matrix& lu) {
+void adjugate_of_upper(const Matrix& lu, const Matrix& adjugate) {
   const std::size_t n = lu.n, last = n - 1;
   double det_v = 1;
   for (std::size_t k = 0; k < last; ++k) det_v *= lu(k, k);
-  Matrix adjugate(n);
-  if (det_v == 0) return adjugate;
+  std::ranges::fill(adjugate.elements, 0);
+  if (det_v == 0) return;
   for (std::size_t j = 0; j < n; ++j) {  // column j of V^-1, by substitution; of -V^-1 u for the last
     for (std::size_t i = last; i-- > 0;) {
       double rest = j == last ? -lu(i, last) : i == j ? 1 : 0;
@@ -82,48 +81,49 @@ Matrix adjugate_of_upper(const Matrix& lu) {
   for (std::size_t i = 0; i < last; ++i)
     for (std::size_t j = 0; j < n; ++j) adjugate(i, j) *= j == last ? det_v : det_v * lu(last, last);
   adjugate(last, last) = det_v;
-  return adjugate;
 }
 
-/// With A = P^T L U Q^T: adj(A) = adj(Q^T) adj(U) adj(L) adj(P^T) = sign Q adj(U) L^-1 P; the cofactors are its transpose.
-Matrix cofactors_of(const Factors& f) {
+/// With A = P^T L U Q^T: adj(A) = adj(Q^T) adj(U) adj(L) adj(P^T) = sign Q adj(U) L^-1 P; the cofactors are its transpose. `right` is room for work.
+void cofactors_of(const Factors& f, const Matrix& right, const Matrix& cofactor) {
   const std::size_t n = f.lu.n;
-  Matrix right = adjugate_of_upper(f.lu), cofactor(n);
+  adjugate_of_upper(f.lu, right);
   for (std::size_t j = n; j-- > 0;)  // right L^-1: from the last column to the first
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t k = j + 1; k < n; ++k) right(i, j) -= right(i, k) * f.lu(k, j);
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j < n; ++j) cofactor(f.rows[j], f.columns[i]) = f.sign * right(i, j);
-  return cofactor;
 }
 
 /// Calls `use(number of the matrix, its factors)` for each matrix of `x`.
 template <typename T, typename Use>
-void for_each_matrix(const HostTensor& x, Use use) {
+void for_each_matrix(const HostTensor& x, HostScratch& scratch, Use use) {
   const auto n = static_cast<std::size_t>(x.shape.back()), size = n * n;
   std::size_t count = 1;
   for (std::size_t i = 0; i + 2 < x.shape.size(); ++i) count *= static_cast<std::size_t>(x.shape[i]);
   const T* from = x.elements<T>().data();
+  Factors f(n, scratch);
   for (std::size_t i = 0; i < count; ++i) {
-    Matrix a(n);
-    for (std::size_t k = 0; k < size; ++k) a.elements[k] = static_cast<double>(from[i * size + k]);
-    use(i, factorize(std::move(a)));
+    for (std::size_t k = 0; k < size; ++k) f.lu.elements[k] = static_cast<double>(from[i * size + k]);
+    factorize(f);
+    use(i, f);
   }
 }
 
-void run_det(const HostAttributes&, std::span<const HostTensor> operands, std::span<const HostTensor> results) {
+void run_det(const HostAttributes&, std::span<const HostTensor> operands, std::span<const HostTensor> results, HostScratch& scratch) {
   by_dtype(operands[0].dtype, [&]<typename T>() {
     T* y = results[0].elements<T>().data();
-    for_each_matrix<T>(operands[0], [&](std::size_t i, const Factors& f) { y[i] = static_cast<T>(determinant(f)); });
+    for_each_matrix<T>(operands[0], scratch, [&](std::size_t i, const Factors& f) { y[i] = static_cast<T>(determinant(f)); });
   });
 }
 
-void run_cofactors(const HostAttributes&, std::span<const HostTensor> operands, std::span<const HostTensor> results) {
+void run_cofactors(const HostAttributes&, std::span<const HostTensor> operands, std::span<const HostTensor> results, HostScratch& scratch) {
+  const auto n = static_cast<std::size_t>(operands[0].shape.back());
+  const Matrix right(n, scratch), cofactor(n, scratch);
   by_dtype(operands[0].dtype, [&]<typename T>() {
     T* y = results[0].elements<T>().data();
-    for_each_matrix<T>(operands[0], [&](std::size_t i, const Factors& f) {
+    for_each_matrix<T>(operands[0], scratch, [&](std::size_t i, const Factors& f) {
       if (f.lu.n == 0) return;
-      const Matrix cofactor = cofactors_of(f);
+      cofactors_of(f, right, cofactor);
       for (std::size_t k = 0; k < cofactor.elements.size(); ++k) y[i * cofactor.elements.size() + k] = static_cast<T>(cofactor.elements[k]);
     });
   });

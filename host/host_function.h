@@ -1,6 +1,7 @@
 // HostFunction: a plain C++ function over whole tensors, which a HostStep of a plan names.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -50,11 +51,35 @@ class HostAttributes {
   Lists lists_;
 };
 
+/// Memory for a function's work. Its caller keeps it, so that only the first call for some sizes allocates.
+class HostScratch {
+ public:
+  /// So many elements, which hold anything; apart from all that was taken since clear().
+  template <typename T>
+  std::span<T> take(std::size_t count) {
+    if (taken_ == blocks_.size()) blocks_.emplace_back();
+    std::vector<std::byte>& block = blocks_[taken_++];
+    if (block.size() < count * sizeof(T)) block = std::vector<std::byte>(count * sizeof(T));  // aligned for any element
+    return {reinterpret_cast<T*>(block.data()), count};
+  }
+  void clear() { taken_ = 0; }
+
+ private:
+  std::vector<std::vector<std::byte>> blocks_;  // each stays where it is
+  std::size_t taken_ = 0;
+};
+
 struct HostFunction {
   std::string_view name;
   std::string_view doc;
-  /// Writes all elements of all `results`. May allocate. Runs on one thread.
-  void (*run)(const HostAttributes& attributes, std::span<const HostTensor> operands, std::span<const HostTensor> results);
+  /// Writes all elements of all `results`. What it needs of memory is taken from `scratch`. Runs on one thread.
+  void (*run)(const HostAttributes& attributes, std::span<const HostTensor> operands, std::span<const HostTensor> results, HostScratch& scratch);
+
+  /// run(), with all of `scratch`.
+  void call(const HostAttributes& attributes, std::span<const HostTensor> operands, std::span<const HostTensor> results, HostScratch& scratch) const {
+    scratch.clear();
+    run(attributes, operands, results, scratch);
+  }
 };
 
 /// Null if there is none.

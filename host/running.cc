@@ -9,7 +9,7 @@ namespace hone::host {
 
 namespace {
 
-void run_linear_recurrence(const HostAttributes& attributes, std::span<const HostTensor> operands, std::span<const HostTensor> results) {
+void run_linear_recurrence(const HostAttributes& attributes, std::span<const HostTensor> operands, std::span<const HostTensor> results, HostScratch&) {
   const Rows rows(operands[0].shape, attributes.integer("axis"));
   const bool has_factor = operands.size() > 1 and operands[1].data != nullptr;
   const bool reverse = attributes.flag("reverse");

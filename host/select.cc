@@ -10,17 +10,31 @@ namespace hone::host {
 
 namespace {
 
-void run_nonzero_positions(const HostAttributes&, std::span<const HostTensor> operands, std::span<const HostTensor> results) {
-  std::vector<std::int64_t> positions;
+/// The positions, then 0s, and their number, as far as they are wanted. `out`: as many as there can be; none where nobody reads them.
+struct Positions {
+  std::span<std::int64_t> out;
+  std::size_t count = 0;
+
+  explicit Positions(const HostTensor& result) : out(result.data == nullptr ? std::span<std::int64_t>() : result.elements<std::int64_t>()) {}
+  void add(std::int64_t position) {
+    if (not out.empty()) out[count] = position;
+    ++count;
+  }
+  /// A position is so many numbers.
+  void finish(const HostTensor& number, std::size_t numbers = 1) {
+    if (number.data != nullptr) number.elements<std::int64_t>()[0] = static_cast<std::int64_t>(count / numbers);
+    if (not out.empty()) std::ranges::fill(out.subspan(count), 0);
+  }
+};
+
+void run_nonzero_positions(const HostAttributes&, std::span<const HostTensor> operands, std::span<const HostTensor> results, HostScratch&) {
+  Positions positions(results[0]);
   by_dtype(operands[0].dtype, [&]<typename T>() {
     const std::span<T> x = operands[0].elements<T>();
     for (std::size_t i = 0; i < x.size(); ++i)
-      if (x[i] != T(0)) positions.push_back(static_cast<std::int64_t>(i));
+      if (x[i] != T(0)) positions.add(static_cast<std::int64_t>(i));
   });
-  if (results[1].data != nullptr) results[1].elements<std::int64_t>()[0] = static_cast<std::int64_t>(positions.size());
-  if (results[0].data == nullptr) return;
-  const std::span<std::int64_t> out = results[0].elements<std::int64_t>();
-  std::fill(std::copy(positions.begin(), positions.end(), out.begin()), out.end(), 0);
+  positions.finish(results[1]);
 }
 
 /// A rectangle by its lower and upper corner.
@@ -47,18 +61,17 @@ struct Suppression {
   T overlap = 0, score = 0;
   bool has_score = false;
 
-  /// The boxes of one class that stay.
-  std::vector<std::int64_t> chosen(const std::vector<Box<T>>& boxes, std::span<const T> scores) const {
-    std::vector<std::int64_t> order, kept;
+  /// The boxes of one class that stay, in `order`, which has room for all.
+  std::span<const std::size_t> chosen(std::span<const Box<T>> boxes, std::span<const T> scores, std::span<std::size_t> order) const {
+    std::size_t candidates = 0, kept = 0;
     for (std::size_t i = 0; i < scores.size(); ++i)
-      if (has_score ? scores[i] > score : not std::isnan(scores[i])) order.push_back(static_cast<std::int64_t>(i));
-    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)]; });
-    for (const std::int64_t i : order) {
-      if (static_cast<std::int64_t>(kept.size()) >= most) break;
-      const Box<T>& box = boxes[static_cast<std::size_t>(i)];
-      if (std::none_of(kept.begin(), kept.end(), [&](std::int64_t k) { return box.overlap(boxes[static_cast<std::size_t>(k)]) > overlap; })) kept.push_back(i);
+      if (has_score ? scores[i] > score : not std::isnan(scores[i])) order[candidates++] = i;
+    std::ranges::sort(order.first(candidates), [&](std::size_t a, std::size_t b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; });
+    for (std::size_t i = 0; i < candidates and static_cast<std::int64_t>(kept) < most; ++i) {  // what stays takes a place that was looked at
+      const Box<T>& box = boxes[order[i]];
+      if (std::ranges::none_of(order.first(kept), [&](std::size_t k) { return box.overlap(boxes[k]) > overlap; })) order[kept++] = order[i];
     }
-    return kept;
+    return order.first(kept);
   }
 };
 
@@ -73,28 +86,27 @@ Suppression<T> suppression_of(std::span<const HostTensor> operands) {
   return made;
 }
 
-void run_non_max_suppression(const HostAttributes& attributes, std::span<const HostTensor> operands, std::span<const HostTensor> results) {
-  std::vector<std::int64_t> found;  // (batch, class, box), one after another
+void run_non_max_suppression(const HostAttributes& attributes, std::span<const HostTensor> operands, std::span<const HostTensor> results, HostScratch& scratch) {
+  Positions found(results[0]);  // (batch, class, box)
   const auto find = [&]<typename T>(T) {
     const Suppression<T> suppression = suppression_of<T>(operands);
     const std::int64_t classes = operands[1].shape[1];
     const auto count = static_cast<std::size_t>(operands[1].shape[2]);
+    const std::span<Box<T>> boxes = scratch.take<Box<T>>(count);
+    const std::span<std::size_t> order = scratch.take<std::size_t>(count);
     for (std::int64_t batch = 0; batch < operands[1].shape[0]; ++batch) {
-      std::vector<Box<T>> boxes;
-      for (const T* box = operands[0].elements<T>().subspan(static_cast<std::size_t>(batch) * count * 4).data(); boxes.size() < count; box += 4)
-        boxes.push_back(Box<T>::of(box, attributes.flag("center_box")));
+      const std::span<const T> corners = operands[0].elements<T>().subspan(static_cast<std::size_t>(batch) * count * 4, count * 4);
+      for (std::size_t i = 0; i < count; ++i) boxes[i] = Box<T>::of(&corners[4 * i], attributes.flag("center_box"));
       for (std::int64_t kind = 0; kind < classes; ++kind) {
         const auto row = static_cast<std::size_t>(batch * classes + kind);
-        for (const std::int64_t box : suppression.chosen(boxes, operands[1].elements<T>().subspan(row * count, count))) found.insert(found.end(), {batch, kind, box});
+        for (const std::size_t box : suppression.chosen(boxes, operands[1].elements<T>().subspan(row * count, count), order))
+          for (const std::int64_t number : {batch, kind, static_cast<std::int64_t>(box)}) found.add(number);
       }
     }
   };
   if (operands[0].dtype == DType::kF64) find(double());
   else find(float());
-  if (results[1].data != nullptr) results[1].elements<std::int64_t>()[0] = static_cast<std::int64_t>(found.size() / 3);
-  if (results[0].data == nullptr) return;
-  const std::span<std::int64_t> out = results[0].elements<std::int64_t>();
-  std::fill(std::copy(found.begin(), found.end(), out.begin()), out.end(), 0);
+  found.finish(results[1], 3);
 }
 
 std::string fits_non_max_suppression(const HostAttributes&, HostTypes operands, HostTypes results) {

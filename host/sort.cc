@@ -21,14 +21,14 @@ bool is_larger(T a, T b) {
   return a > b;
 }
 
-void run_arg_top_k(const HostAttributes& attributes, std::span<const HostTensor> operands, std::span<const HostTensor> results) {
+void run_arg_top_k(const HostAttributes& attributes, std::span<const HostTensor> operands, std::span<const HostTensor> results, HostScratch& scratch) {
   const Rows from(operands[0].shape, attributes.integer("axis")), to(results[0].shape, attributes.integer("axis"));
   const bool largest = not attributes.flag("smallest");
   if (to.length > from.length) throw Error(Code::kDataRange, "arg_top_k: " + std::to_string(to.length) + " elements are asked of an axis of " + std::to_string(from.length));
   by_dtype(operands[0].dtype, [&]<typename T>() {
     const std::span<T> x = operands[0].elements<T>();
     const std::span<std::int64_t> positions = results[0].elements<std::int64_t>();
-    std::vector<std::int64_t> order(static_cast<std::size_t>(from.length));
+    const std::span<std::int64_t> order = scratch.take<std::int64_t>(static_cast<std::size_t>(from.length));
     for (std::int64_t row = 0; row < from.count; ++row) {
       const auto at = [&](std::int64_t j) { return x[static_cast<std::size_t>(from.start(row) + j * from.stride)]; };
       std::iota(order.begin(), order.end(), 0);
@@ -44,49 +44,49 @@ void run_arg_top_k(const HostAttributes& attributes, std::span<const HostTensor>
 
 /// The groups of equal slices along an axis.
 struct Groups {
-  std::vector<std::int64_t> order;   ///< all slices, ascending; equal ones as they come
-  std::vector<std::size_t> starts;   ///< where each group begins in `order`
+  std::span<std::int64_t> order;   ///< all slices, ascending; equal ones as they come
+  std::span<std::size_t> starts;   ///< where each group begins in `order`
 };
 
 /// Slices are compared element by element, row-major; NaN equals NaN and counts as the largest.
 template <typename T>
-Groups groups_of(std::span<const T> x, const Rows& rows) {
-  const auto is_before = [&](std::int64_t a, std::int64_t b) {
+Groups groups_of(std::span<const T> x, const Rows& rows, HostScratch& scratch) {
+  const auto is_before = [&](std::int64_t a, std::int64_t b, bool if_equal) {
     for (std::int64_t row = 0; row < rows.count; ++row) {
       const T left = x[static_cast<std::size_t>(rows.start(row) + a * rows.stride)], right = x[static_cast<std::size_t>(rows.start(row) + b * rows.stride)];
       if (is_larger(left, right)) return false;
       if (is_larger(right, left)) return true;
     }
-    return false;
+    return if_equal;
   };
-  Groups groups;
-  groups.order.resize(static_cast<std::size_t>(rows.length));
-  std::iota(groups.order.begin(), groups.order.end(), 0);
-  std::stable_sort(groups.order.begin(), groups.order.end(), is_before);
-  for (std::size_t i = 0; i < groups.order.size(); ++i)
-    if (i == 0 or is_before(groups.order[i - 1], groups.order[i])) groups.starts.push_back(i);
-  return groups;
+  const auto length = static_cast<std::size_t>(rows.length);
+  const Groups room{.order = scratch.take<std::int64_t>(length), .starts = scratch.take<std::size_t>(length)};
+  std::iota(room.order.begin(), room.order.end(), 0);
+  std::sort(room.order.begin(), room.order.end(), [&](std::int64_t a, std::int64_t b) { return is_before(a, b, a < b); });
+  std::size_t groups = 0;
+  for (std::size_t i = 0; i < length; ++i)
+    if (i == 0 or is_before(room.order[i - 1], room.order[i], false)) room.starts[groups++] = i;
+  return {room.order, room.starts.first(groups)};
 }
 
-void run_unique_positions(const HostAttributes& attributes, std::span<const HostTensor> operands, std::span<const HostTensor> results) {
+void run_unique_positions(const HostAttributes& attributes, std::span<const HostTensor> operands, std::span<const HostTensor> results, HostScratch& scratch) {
   Groups groups;
   const Rows rows(operands[0].shape, attributes.integer("axis"));
-  by_dtype(operands[0].dtype, [&]<typename T>() { groups = groups_of<T>(operands[0].elements<T>(), rows); });
-  std::vector<std::size_t> shown(groups.starts.size());
+  by_dtype(operands[0].dtype, [&]<typename T>() { groups = groups_of<T>(operands[0].elements<T>(), rows, scratch); });
+  const std::span<std::size_t> shown = scratch.take<std::size_t>(groups.starts.size());
   std::iota(shown.begin(), shown.end(), 0);
   const auto first = [&](std::size_t group) { return groups.order[groups.starts[group]]; };
   if (not attributes.flag("sorted")) std::sort(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) { return first(a) < first(b); });
-  std::vector<std::int64_t> firsts(groups.order.size()), inverse(groups.order.size()), counts(groups.order.size());
+  const auto wanted = [&](std::size_t i) { return i < results.size() and results[i].data != nullptr ? results[i].elements<std::int64_t>() : std::span<std::int64_t>(); };
+  const std::span<std::int64_t> firsts = wanted(0), inverse = wanted(1), counts = wanted(2), count = wanted(3);
+  if (not count.empty()) count[0] = static_cast<std::int64_t>(shown.size());
+  for (const std::span<std::int64_t> of_groups : {firsts, counts}) std::ranges::fill(of_groups, 0);  // behind the last one
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const std::size_t begin = groups.starts[shown[i]], end = shown[i] + 1 < groups.starts.size() ? groups.starts[shown[i] + 1] : groups.order.size();
-    firsts[i] = first(shown[i]);
-    counts[i] = static_cast<std::int64_t>(end - begin);
-    for (std::size_t k = begin; k < end; ++k) inverse[static_cast<std::size_t>(groups.order[k])] = static_cast<std::int64_t>(i);
+    if (not firsts.empty()) firsts[i] = first(shown[i]);
+    if (not counts.empty()) counts[i] = static_cast<std::int64_t>(end - begin);
+    for (std::size_t k = begin; k < end and not inverse.empty(); ++k) inverse[static_cast<std::size_t>(groups.order[k])] = static_cast<std::int64_t>(i);
   }
-  const std::vector<std::int64_t> count = {static_cast<std::int64_t>(shown.size())};
-  const std::vector<std::int64_t>* const made[] = {&firsts, &inverse, &counts, &count};
-  for (std::size_t i = 0; i < results.size(); ++i)
-    if (results[i].data != nullptr) std::copy(made[i]->begin(), made[i]->end(), results[i].elements<std::int64_t>().begin());
 }
 
 std::string fits_top_k(const HostAttributes& attributes, HostTypes operands, HostTypes results) {

@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "base/tensor.h"
 #include "base/text.h"
+#include "runtime/data/convert.h"
 
 namespace hone {
 namespace {
@@ -29,6 +30,7 @@ Executor::Executor(const plan::Entry& entry, HostState& state, WorkMemory* arena
       state_(state),
       segments_(segments_of(entry)),
       bindings_(segments_.size()),
+      read_sizes_(segments_.size()),
       own_arenas_(segments_.size()),
       shared_arena_(arena),
       matched_(entry.feeds.size()),
@@ -84,7 +86,10 @@ BoundSegment& Executor::bind_feeds(NamedFeeds feeds) {
 BoundSegment& Executor::bind(std::size_t segment, const DimBindings& sizes) {
   auto& bindings = bindings_[segment];
   const auto known = std::find_if(bindings.begin(), bindings.end(), [&](const auto& bound) { return bound->sizes == sizes; });
-  if (known == bindings.end()) return keep(segment, prepare(entry_, segments_[segment], state_.kernels, sizes, worker()));
+  if (known == bindings.end()) {
+    if (segment > 0) check_equations(entry_, sizes);  // of the first one they are checked where sizes are solved for
+    return keep(segment, prepare(entry_, segments_[segment], state_.kernels, sizes, worker()));
+  }
   std::rotate(bindings.begin(), known, known + 1);
   return *bindings[0];
 }
@@ -120,7 +125,7 @@ void Executor::run_segments(BoundSegment& first) {
       for (BoundStep& step : bound->steps) std::visit([this](auto& what) { execute(what); }, step);
     end_exchanges();
     if (segment + 1 == segments_.size()) return;
-    bound = &bind(segment + 1, read_sizes(std::get<plan::ReadSizesStep>(entry_.steps[segments_[segment].end - 1].what), *bound));
+    bound = &bind(segment + 1, read_sizes(segment, *bound));
   }
 }
 
@@ -146,14 +151,14 @@ void Executor::start(std::size_t segment, BoundSegment& bound) {
     else if (auto* library = std::get_if<BoundLibrary>(&step)) give_arguments(library->kernels);
 }
 
-/// The sizes so far and those that the step reads. Throws Error kDataShape when they contradict what the model takes to be equal.
-DimBindings Executor::read_sizes(const plan::ReadSizesStep& step, const BoundSegment& bound) const {
-  DimBindings sizes = bound.sizes;
+/// The sizes so far and those that the step reads behind the segment. Their names are always the same ones, so the map is kept.
+const DimBindings& Executor::read_sizes(std::size_t segment, const BoundSegment& bound) {
+  const auto& step = std::get<plan::ReadSizesStep>(entry_.steps[segments_[segment].end - 1].what);
+  DimBindings& sizes = read_sizes_[segment];
+  for (const auto& [name, value] : bound.sizes) sizes[name] = value;
   std::vector<std::byte> content;
-  const TensorView view = state_.device != nullptr ? read_from_device(bound, step.buffer, content)
-                                                   : TensorView{bound.buffers[step.buffer].type.dtype, bound.buffers[step.buffer].type.shape, pointers_[step.buffer]};
-  for (std::size_t i = 0; i < step.symbols.size(); ++i) sizes[step.symbols[i]] = integer_at(view, i);
-  check_equations(entry_, sizes);
+  const auto* const numbers = static_cast<const std::byte*>(state_.device != nullptr ? read_from_device(bound, step.buffer, content).data : pointers_[step.buffer]);
+  for (std::size_t i = 0; i < step.symbols.size(); ++i) sizes[step.symbols[i]] = integer_at(bound.buffers[step.buffer].type.dtype, numbers, i);
   return sizes;
 }
 
@@ -241,7 +246,7 @@ void Executor::execute(BoundHost& step) {
   const auto pointer = [this](std::int64_t buffer) { return buffer < 0 ? nullptr : pointers_[static_cast<std::size_t>(buffer)]; };
   for (std::size_t i = 0; i < step.operands.size(); ++i) step.operands[i].data = pointer(step.operand_buffers[i]);
   for (std::size_t i = 0; i < step.results.size(); ++i) step.results[i].data = pointer(step.result_buffers[i]);
-  step.function->run(step.attributes, step.operands, step.results);
+  step.function->call(step.attributes, step.operands, step.results, step.scratch);
 }
 
 void Executor::execute(BoundExchange& step) {

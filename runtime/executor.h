@@ -77,7 +77,7 @@ class Executor {
   void run_segments(BoundSegment& first);
   void start(std::size_t segment, BoundSegment& bound);
   void find_direct_results();
-  DimBindings read_sizes(const plan::ReadSizesStep& step, const BoundSegment& bound) const;
+  const DimBindings& read_sizes(std::size_t segment, const BoundSegment& bound);
   void execute_measured(BoundSegment& bound);
   void execute_traced(BoundSegment& bound);
   void execute_watched(BoundSegment& bound);
@@ -132,6 +132,7 @@ class Executor {
   HostState& state_;
   std::vector<Segment> segments_;
   std::vector<std::vector<std::unique_ptr<BoundSegment>>> bindings_;  // by segment; the last used first
+  std::vector<DimBindings> read_sizes_;                               // by segment: those of the next one, as they were read last
   std::vector<WorkMemory> own_arenas_;                                // by segment; the first one's may be shared
   WorkMemory* shared_arena_;
   std::vector<std::vector<std::unique_ptr<Executor>>> bodies_;  // by number of the region

@@ -104,7 +104,7 @@ void Executor::execute_on_device(BoundHost& step) {
     contents.emplace_back(buffer < 0 ? 0 : bytes_of(buffer));
     step.results[i].data = buffer < 0 ? nullptr : contents.back().data();
   }
-  step.function->run(step.attributes, step.operands, step.results);
+  step.function->call(step.attributes, step.operands, step.results, step.scratch);
   for (std::size_t i = 0; i < step.results.size(); ++i)
     if (step.result_buffers[i] >= 0) device.write(pointer(step.result_buffers[i]), contents[step.operands.size() + i].data(), contents[step.operands.size() + i].size());
 }

@@ -179,11 +179,6 @@ void check_equations(const plan::Entry& entry, const DimBindings& sizes) {
   }
 }
 
-std::int64_t integer_at(const TensorView& tensor, std::size_t i) {
-  HONE_CHECK(is_integer(tensor.dtype), "sizes read from what is no integer");  // plan::check
-  return by_dtype(tensor.dtype, [&]<typename T>() { return static_cast<std::int64_t>(static_cast<const T*>(tensor.data)[i]); });
-}
-
 DimBindings bind_sizes(const plan::Entry& entry, NamedFeeds feeds) {
   std::vector<const TensorView*> matched(entry.feeds.size());
   match_feeds(entry, feeds, matched);

@@ -18,9 +18,6 @@ using NamedFeeds = std::span<const std::pair<std::string, TensorView>>;
 /// Throws Error kDataName (missing, unknown, given twice) or kDataType.
 void match_feeds(const plan::Entry& entry, NamedFeeds feeds, std::span<const TensorView*> matched);
 
-/// Element `i` of an integer tensor.
-std::int64_t integer_at(const TensorView& tensor, std::size_t i);
-
 /// Throws Error kDataShape for an equation of the entry whose sizes are all in `sizes`, and which does not hold.
 void check_equations(const plan::Entry& entry, const DimBindings& sizes);
 

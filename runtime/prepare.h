@@ -51,6 +51,7 @@ struct BoundHost {
   HostAttributes attributes;
   std::vector<std::int64_t> operand_buffers, result_buffers;  ///< -1: absent
   std::vector<HostTensor> operands, results;
+  HostScratch scratch;  ///< kept from call to call
 };
 
 /// A loop or a branch; the executor has an Executor for each body.

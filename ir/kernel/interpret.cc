@@ -197,7 +197,8 @@ std::vector<Tensor> Interpreter::run_host(const Node& node, std::span<const Tens
   }
   HostAttributes::Lists attributes;
   for (const auto& [name, dims] : attribute_lists(node.attrs)) attributes[name] = evaluate(dims, bindings);
-  node.op->host->run(HostAttributes(std::move(attributes)), given, made);
+  HostScratch scratch;
+  node.op->host->call(HostAttributes(std::move(attributes)), given, made, scratch);
   return results;
 }
 
