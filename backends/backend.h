@@ -24,8 +24,8 @@ using TargetCode = std::vector<std::pair<std::string, std::vector<std::byte>>>;
 class Backend : public Target {
  public:
   virtual TargetCode emit(std::span<const Kernel* const> kernels, const CodeLevels& levels) const = 0;
-  /// What it makes of the kernels, to be read: "llvm", "asm", "ptx"; "" if it has no such thing.
-  virtual std::string text(std::span<const Kernel* const> kernels, std::string_view kind) const = 0;
+  /// What it makes of the kernels for each level, to be read: "llvm", "asm", "ptx"; "" if it has no such thing.
+  virtual std::string text(std::span<const Kernel* const> kernels, std::string_view kind, const CodeLevels& levels) const = 0;
   /// Do its kernels gain from weights in panels (backends/panels.h)?
   virtual bool wants_panels() const = 0;
 };

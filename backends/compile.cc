@@ -446,8 +446,8 @@ struct StageContext {
     return prepared_entries(wanted, backend, recipe, options.passes, report);
   }
   Scheduled scheduled() { return schedule_all(imported, recipe, compiled_training(recipe, own, options), options, backend, prepared()); }
-  /// What the backend makes of the kernels.
-  std::string code(std::string_view kind) { return backend.text(scheduled().kernel_pointers(), kind); }
+  /// What the backend makes of the kernels, level by level.
+  std::string code(std::string_view kind) { return backend.text(scheduled().kernel_pointers(), kind, {.cpu = options.cpu_levels, .gpu = options.gpu_levels}); }
 };
 
 struct Stage {

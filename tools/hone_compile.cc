@@ -237,7 +237,7 @@ Tool make_tool(Arguments& a) {
       {"--tolerance", "SHARE", "with --precision-report: how far the losses may be apart", &a.compared.tolerance},
       {"--pre-batched", "", "with --precision-report: the first axis of the data is the batch's number", &a.compared.pre_batched},
       {"--why", "[NODE]", "which kernel each node got, and why not a faster one; what was fused, and what not and why. With the name of a node: its whole story, from the file to the step that runs it", &a.why},
-      {"--emit", "STAGE[:FILE]", "print a stage: " + join(stage_names(), ", "), &a.emit},
+      {"--emit", "STAGE[:FILE]", "print a stage: " + join(stage_names(), ", ") + "; the last three are of each kind of processor that --levels names", &a.emit},
       {"--passes", "a,b,c", "run just these: of the passes that make the plan, or, with --emit hir, over the imported graph, which is printed", &a.passes},
       {"--no-training-info", "", "leave aside what the model says of its own training (TrainingInfoProto)", &a.no_training_info},
       {"--memory-limit", "BYTES", "what training may take, 2GiB for example: activations that do not fit are made again in the backward pass", &a.memory_limit},

@@ -91,17 +91,15 @@ constexpr TargetRow kCpuRows[] = {
 RowChoice CpuTarget::choose_row(const Graph& graph, NodeId node) const { return choose_among(kCpuRows, graph, node, better_as_kernel); }
 
 TargetCode CpuTarget::emit(std::span<const Kernel* const> kernels, const CodeLevels& levels) const {
-  std::vector<EmitOptions> processors;
-  for (const std::string& level : levels.cpu) processors.push_back({.cpu = level});
+  const std::vector<EmitOptions> processors = options_for(levels.cpu);
   std::vector<std::vector<std::byte>> objects = compile_shared_objects(kernels, processors);
   TargetCode code;
   for (std::size_t i = 0; i < objects.size(); ++i) code.emplace_back(levels.cpu[i], std::move(objects[i]));
   return code;
 }
 
-std::string CpuTarget::text(std::span<const Kernel* const> kernels, std::string_view kind) const {
-  if (kind == "llvm") return emit_llvm(kernels, {}, IrStage::kOptimized);
-  return kind == "asm" ? emit_assembly(kernels, {}) : "";
+std::string CpuTarget::text(std::span<const Kernel* const> kernels, std::string_view kind, const CodeLevels& levels) const {
+  return kind == "llvm" or kind == "asm" ? emit_texts(kernels, options_for(levels.cpu), kind) : "";
 }
 
 }  // namespace hone

@@ -10,7 +10,7 @@ class CpuTarget final : public Backend {
   std::string_view name() const override { return "cpu"; }
   RowChoice choose_row(const Graph& graph, NodeId node) const override;
   TargetCode emit(std::span<const Kernel* const> kernels, const CodeLevels& levels) const override;
-  std::string text(std::span<const Kernel* const> kernels, std::string_view kind) const override;
+  std::string text(std::span<const Kernel* const> kernels, std::string_view kind, const CodeLevels& levels) const override;
   bool wants_panels() const override { return true; }
 };
 

@@ -17,6 +17,7 @@ namespace {
 
 /// What a simulation's kernels are compiled for: they are run for what they compute, so one level does, and LLVM need not try hard.
 constexpr int kSimLevel = 1;
+EmitOptions sim_options(const CodeLevels& levels) { return {.cpu = levels.cpu.front(), .opt_level = kSimLevel, .form = KernelForm::kBlocks}; }
 
 std::vector<std::byte> bytes_of(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
@@ -82,20 +83,15 @@ TargetCode CudaTarget::emit(std::span<const Kernel* const> kernels, const CodeLe
   return code;
 }
 
-std::string CudaTarget::text(std::span<const Kernel* const> kernels, std::string_view kind) const {
-  if (kind == "llvm") return emit_llvm(kernels, {.cpu = "sm_80"}, IrStage::kOptimized);
-  return kind == "ptx" or kind == "asm" ? compile_ptx(kernels, {.cpu = "sm_80"}) : "";
-}
+std::string CudaTarget::text(std::span<const Kernel* const> kernels, std::string_view kind, const CodeLevels& levels) const { return emit_texts(kernels, options_for(levels.gpu), kind); }
 
 TargetCode SimTarget::emit(std::span<const Kernel* const> kernels, const CodeLevels& levels) const {
-  const std::string lowest = levels.cpu.front();
-  return {{lowest, compile_shared_object(kernels, {.cpu = lowest, .opt_level = kSimLevel, .form = KernelForm::kBlocks})}};
+  return {{levels.cpu.front(), compile_shared_object(kernels, sim_options(levels))}};
 }
 
-std::string SimTarget::text(std::span<const Kernel* const> kernels, std::string_view kind) const {
-  const EmitOptions options = {.opt_level = kSimLevel, .form = KernelForm::kBlocks};
-  if (kind == "llvm") return emit_llvm(kernels, options, IrStage::kOptimized);
-  return kind == "asm" ? emit_assembly(kernels, options) : "";
+std::string SimTarget::text(std::span<const Kernel* const> kernels, std::string_view kind, const CodeLevels& levels) const {
+  const EmitOptions options = sim_options(levels);
+  return kind == "llvm" or kind == "asm" ? emit_texts(kernels, {&options, 1}, kind) : "";
 }
 
 }  // namespace hone

@@ -13,7 +13,7 @@ class CudaTarget : public Backend {
   bool has_own_memory() const override { return true; }
   /// PTX for each level, named "sm_90"; and where ptxas is at hand machine code for just that GPU, "sm_90.cubin".
   TargetCode emit(std::span<const Kernel* const> kernels, const CodeLevels& levels) const override;
-  std::string text(std::span<const Kernel* const> kernels, std::string_view kind) const override;
+  std::string text(std::span<const Kernel* const> kernels, std::string_view kind, const CodeLevels& levels) const override;
   bool wants_panels() const override { return false; }  // they are the shape of a processor's tiles
 };
 
@@ -22,7 +22,7 @@ class SimTarget final : public CudaTarget {
  public:
   std::string_view name() const override { return "sim"; }
   TargetCode emit(std::span<const Kernel* const> kernels, const CodeLevels& levels) const override;
-  std::string text(std::span<const Kernel* const> kernels, std::string_view kind) const override;
+  std::string text(std::span<const Kernel* const> kernels, std::string_view kind, const CodeLevels& levels) const override;
 };
 
 }  // namespace hone

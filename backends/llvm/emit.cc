@@ -161,6 +161,24 @@ std::string emit_assembly(std::span<const Kernel* const> kernels, const EmitOpti
   return code.generate(llvm::CodeGenFileType::AssemblyFile);
 }
 
+std::vector<EmitOptions> options_for(std::span<const std::string> processors) {
+  std::vector<EmitOptions> options;
+  for (const std::string& processor : processors) options.push_back({.cpu = processor});
+  return options;
+}
+
+std::string emit_texts(std::span<const Kernel* const> kernels, std::span<const EmitOptions> processors, std::string_view kind) {
+  const bool is_llvm = kind == "llvm";
+  std::vector<std::string> texts(processors.size());
+  on_all_cores(texts.size(), [&](std::size_t i) {
+    const std::string comment = is_llvm ? ";" : is_gpu(processors[i]) ? "//" : "#";
+    texts[i] = comment + " code for " + processors[i].cpu + "\n" + (is_llvm ? emit_llvm(kernels, processors[i], IrStage::kOptimized) : emit_assembly(kernels, processors[i]));
+  });
+  std::string all;
+  for (const std::string& text : texts) all += text;
+  return all;
+}
+
 std::string compile_ptx(std::span<const Kernel* const> kernels, const EmitOptions& options) {
   HONE_CHECK(is_gpu(options), "PTX is for GPUs, not for " + options.cpu);
   return emit_assembly(kernels, options);

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/kernel/kernel.h"
@@ -30,14 +31,20 @@ struct EmitOptions {
   KernelForm form = KernelForm::kRange;
 };
 
+/// Each processor, named as LLVM does, with everything else as usual.
+std::vector<EmitOptions> options_for(std::span<const std::string> processors);
+
 /// Is emitted text the IR as written down by the emitter, or what LLVM's passes made of it?
 enum class IrStage : std::uint8_t { kEmitted, kOptimized };
 
-/// The LLVM IR of the kernels as text (--emit llvm).
+/// The LLVM IR of the kernels as text.
 std::string emit_llvm(std::span<const Kernel* const> kernels, const EmitOptions& options, IrStage stage);
 
-/// Their assembly (--emit asm); for a GPU it is PTX, which its driver compiles.
+/// Their assembly; for a GPU it is PTX, which its driver compiles.
 std::string emit_assembly(std::span<const Kernel* const> kernels, const EmitOptions& options);
+
+/// What --emit llvm, asm and ptx print: the optimized IR (kind "llvm") or else the assembly for each processor, behind a comment with its name.
+std::string emit_texts(std::span<const Kernel* const> kernels, std::span<const EmitOptions> processors, std::string_view kind);
 
 /// The bytes of an ELF shared object that exports each kernel under its name. Undefined symbols are those of libc and libm
 /// (expf is not among them, powf is), which dlopen finds in the process. Names must be distinct. May be called from any thread.

@@ -116,6 +116,15 @@ TEST_F(Emit, LlvmDefinesAFunctionForEachKernel) {
   EXPECT_GT(count, 10u);
 }
 
+TEST_F(Emit, CodeIsThatOfTheLevelsThatAreNamed) {
+  const std::string both = stage("asm --levels x86-64-v3,x86-64-v4"), wide = stage("asm --levels x86-64-v4"), narrow = stage("llvm --levels x86-64-v3");
+  EXPECT_THAT(both, AllOf(HasSubstr("# code for x86-64-v3\n"), HasSubstr("# code for x86-64-v4\n")));
+  EXPECT_THAT(wide, AllOf(HasSubstr("# code for x86-64-v4\n"), HasSubstr("%zmm"), Not(HasSubstr("x86-64-v3"))));
+  EXPECT_TRUE(both.ends_with(wide)) << "one behind the other, in the order of --levels";
+  EXPECT_THAT(narrow, AllOf(HasSubstr("; code for x86-64-v3\n"), HasSubstr("\"target-cpu\"=\"x86-64-v3\""), Not(HasSubstr("x86-64-v4"))));
+  EXPECT_THAT(stage("ptx --levels sm_90"), AllOf(HasSubstr("// code for sm_90\n"), HasSubstr(".target sm_90"), Not(HasSubstr("sm_80"))));
+}
+
 TEST_F(Emit, GoesIntoAFileWhenToldSo) {
   EXPECT_EQ(run_well(folder_.path(), "hone-compile conv.onnx --emit imported:imported.hir").out, "");
   EXPECT_EQ(folder_.read("imported.hir"), stage("imported"));
