@@ -48,6 +48,12 @@ std::string place_text(const ValueRange& range) {
   return fmt::format("row {} of it (element {} of the row)", range.first / row, range.first % row);
 }
 
+/// The origin names one node, and what makes the number may be another one that the kernel computes with it.
+std::string origin_of(const plan::Step& step) {
+  constexpr std::size_t kMostCharacters = 300;
+  return step.nodes.empty() ? step.origin : fmt::format("{}; its nodes: {}", step.origin, printable(join(step.nodes, ", "), kMostCharacters));
+}
+
 void add_step(std::vector<std::string>* notes, const NotFiniteStep& step, const char* word) {
   notes->push_back(fmt::format("the first {} is made by {}{}, which gives {}", word, step.what, step.origin.empty() ? "" : " (" + step.origin + ")", range_text(step.result)));
   for (std::size_t i = 0; i < std::min(step.operands.size(), kListedOperands); ++i) notes->push_back("it reads " + range_text(step.operands[i]));
@@ -82,7 +88,7 @@ void NotFiniteFinder::after(const WatchedStep& step) {
   for (const auto& [name, tensor] : step.results) {
     const auto range = range_of(name, tensor);
     if (not range or range->is_finite()) continue;
-    const NotFiniteStep found = {.what = name_of(*step.step), .origin = step.step->origin, .operands = operands_, .result = *range};
+    const NotFiniteStep found = {.what = name_of(*step.step), .origin = origin_of(*step.step), .operands = operands_, .result = *range};
     if (range->nans > 0 and not report.first_nan) report.first_nan = found;
     if (range->infinities > 0 and not report.first_infinity) report.first_infinity = found;
   }

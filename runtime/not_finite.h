@@ -42,7 +42,8 @@ class StepWatcher {
 
 /// A step that made something that is not finite.
 struct NotFiniteStep {
-  std::string what, origin;  ///< as in StepTime
+  std::string what;    ///< as in StepTime
+  std::string origin;  ///< likewise, with the names of all nodes that the step computes
   std::vector<ValueRange> operands;
   ValueRange result;
 };
