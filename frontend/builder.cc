@@ -7,6 +7,7 @@
 #include "ir/ops/formulas.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
+#include "ir/ops/random.h"
 
 namespace hone::nn {
 
@@ -163,6 +164,24 @@ Value permute(Value x, std::vector<std::int64_t> axes) {
   Layer layer(x, "permute");
   axes.insert(axes.begin(), 0);
   return layer.done(hone::transpose(x.val(), std::move(axes)));
+}
+
+Value concat(const std::vector<Value>& values, std::int64_t axis) {
+  if (values.empty()) throw Error(Code::kUsage, "concat: there are no values", {}, {"give it one or more"});
+  Layer layer(values[0], "concat");
+  const auto rank = static_cast<std::int64_t>(values[0].shape().size());
+  const std::int64_t from_front = axis < 0 ? axis + rank : axis;
+  if (from_front < 1 or from_front >= rank)
+    layer.fail(fmt::format("its input [{}] has no axis {} beside that of the samples", to_string(values[0].shape()), axis), "axes count from 1, behind the samples, or from the end: -1 is the last");
+  std::vector<Val> operands;
+  for (const Value& value : values) operands.push_back(layer.operand(value));
+  return layer.done(op::concat.build(operands, {kAxis = from_front}));
+}
+
+Value dropout(Value x, double rate) {
+  Layer layer(x, "dropout");
+  if (not(rate >= 0 and rate < 1)) layer.fail(fmt::format("the rate is {}", rate), "it is the share of elements that are dropped: 0 or more, and less than 1");
+  return layer.done(op::dropout(x.val(), layer.model.builder().scalar(rate, x.val().dtype()), {kStream = next_stream(layer.model.graph())}));
 }
 
 Value relu(Value x) { return activation(x, op::relu, "relu"); }

@@ -137,12 +137,27 @@ struct LstmOptions {
 /// x[N,T,in] step by step (Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al. 2000): [N,units]. Weights as in Keras: kernel [in,4 units],
 /// recurrent_kernel [units,4 units], bias [4 units], the gates in the order input, forget, cell, output.
 Value lstm(Value x, std::int64_t units, const LstmOptions& options = {});
+
+struct GruOptions {
+  bool return_sequences = false;  ///< the state after every step [N,T,units] instead of after the last one
+  bool use_bias = true;
+  bool reset_after = true;  ///< the reset gate takes part of what the state's product gives, not of the state before it
+  Initializer bias_initializer = Initializer::zeros();
+};
+/// x[N,T,in] step by step (Cho et al. 2014): [N,units]. Weights as in Keras: kernel [in,3 units], recurrent_kernel [units,3 units], the gates in the order update, reset, candidate; bias
+/// [2,3 units], one for the input and one for the state, or with reset_after = false [3 units].
+Value gru(Value x, std::int64_t units, const GruOptions& options = {});
 /// x[N,...] -> [N, product of the rest]
 Value flatten(Value x);
 /// x[N,...] -> [N, sample...]
 Value reshape(Value x, Shape sample);
 /// x[N, a, b, ...] with its sample axes reordered: permute(x, {2, 1}) is [N, b, a]. Axes count from 1.
 Value permute(Value x, std::vector<std::int64_t> axes);
+/// One behind the other along an axis, which counts from 1, or from the end: -1 is the last. All other extents are the same.
+Value concat(const std::vector<Value>& values, std::int64_t axis = -1);
+/// Where the model is trained, each element is 0 with probability `rate`, else x / (1 - rate); elsewhere x. The file that the model becomes has a Dropout node in training mode, as PyTorch's exports
+/// for training have: other programs that run it drop, too.
+Value dropout(Value x, double rate);
 
 Value relu(Value x);
 Value sigmoid(Value x);

@@ -19,6 +19,22 @@ Val features(Val x, std::int64_t first, std::int64_t count) {
   return op::slice(x, {kStarts = starts, kSizes = sizes, kSteps = Ints(x.rank(), 1)});
 }
 
+/// Row `number` of a matrix.
+Val row(Val x, std::int64_t number) {
+  return hone::reshape(op::slice(x, {kStarts = Shape{number, 0}, kSizes = Shape{1, x.shape()[1]}, kSteps = Ints(2, 1)}), {x.shape()[1]});
+}
+
+/// The steps of x[N,T,in], which come first so that each reads a block, times the layer's kernel: what does not depend on the step before is one product for all of them.
+Val products_of_steps(Layer& layer, Value x, std::int64_t units, std::int64_t width) {
+  if (x.shape().size() != 3) layer.fail(fmt::format("its input [{}] must have three axes: samples, steps, features", to_string(x.shape())));
+  layer.at_least(1, units, "the number of units");
+  return op::matmul(hone::transpose(x.val(), {1, 0, 2}), layer.weight("kernel", {layer.extent(x, 2), width}, Initializer::glorot_uniform()));
+}
+
+Val last_or_all(const onnx::StepResults& results, bool return_sequences) {
+  return return_sequences ? hone::transpose(results.stacked[0], {1, 0, 2}) : results.states[0];
+}
+
 /// x[N,T,C] as [N,heads,T,C/heads].
 Val by_head(Val x, std::int64_t heads) {
   const Shape shape = x.shape();
@@ -93,14 +109,10 @@ Value self_attention(Value x, std::int64_t heads, const AttentionOptions& option
 
 Value lstm(Value x, std::int64_t units, const LstmOptions& options) {
   Layer layer(x, "lstm");
-  if (x.shape().size() != 3) layer.fail(fmt::format("its input [{}] must have three axes: samples, steps, features", to_string(x.shape())));
-  layer.at_least(1, units, "the number of units");
-  const std::int64_t in = layer.extent(x, 2);
-  Builder& builder = layer.model.builder();
-  // What does not depend on the step before is one product for all steps; steps come first, so that each reads a block.
-  Val products = op::matmul(hone::transpose(x.val(), {1, 0, 2}), layer.weight("kernel", {in, 4 * units}, Initializer::glorot_uniform()));
+  Val products = products_of_steps(layer, x, units, 4 * units);
   const Val recurrent = layer.weight("recurrent_kernel", {units, 4 * units}, Initializer::orthogonal());
   if (options.use_bias) products = products + layer.model.weight(layer.name + "/bias", lstm_bias(units, options.unit_forget_bias)).val();
+  Builder& builder = layer.model.builder();
   const Val zeros = full(builder, 0, DType::kF32, {x.shape()[0], units});
   const onnx::Recurrence loop{.steps = x.shape()[1], .states = {zeros, zeros}, .scanned = {products}, .whole = {recurrent}};
   const onnx::StepResults results = onnx::write_recurrence(builder, loop, [&](Builder&, const onnx::Step& step) {
@@ -110,7 +122,36 @@ Value lstm(Value x, std::int64_t units, const LstmOptions& options) {
     const Val hidden = op::sigmoid(gate(3)) * op::tanh(cell);
     return onnx::StepResults{{hidden, cell}, options.return_sequences ? std::vector<Val>{hidden} : std::vector<Val>{}};
   });
-  return layer.done(options.return_sequences ? hone::transpose(results.stacked[0], {1, 0, 2}) : results.states[0]);
+  return layer.done(last_or_all(results, options.return_sequences));
+}
+
+Value gru(Value x, std::int64_t units, const GruOptions& options) {
+  Layer layer(x, "gru");
+  const std::int64_t width = 3 * units;
+  Val products = products_of_steps(layer, x, units, width);
+  const Val recurrent = layer.weight("recurrent_kernel", {units, width}, Initializer::orthogonal());
+  std::vector<Val> whole = options.reset_after ? std::vector<Val>{recurrent} : std::vector<Val>{features(recurrent, 0, 2 * units), features(recurrent, 2 * units, units)};
+  if (options.use_bias and options.reset_after) {
+    const Val biases = layer.weight("bias", {2, width}, options.bias_initializer);
+    products = products + row(biases, 0);
+    whole.push_back(row(biases, 1));
+  } else if (options.use_bias) {
+    products = products + layer.weight("bias", {width}, options.bias_initializer);
+  }
+  Builder& builder = layer.model.builder();
+  const onnx::Recurrence loop{.steps = x.shape()[1], .states = {full(builder, 0, DType::kF32, {x.shape()[0], units})}, .scanned = {products}, .whole = whole};
+  const onnx::StepResults results = onnx::write_recurrence(builder, loop, [&](Builder&, const onnx::Step& step) {
+    const Val before = step.states[0], of_input = step.slices[0];
+    Val of_state = op::matmul(before, step.whole[0]);
+    if (options.use_bias and options.reset_after) of_state = of_state + step.whole[1];
+    const auto gate = [&](std::int64_t i) { return op::sigmoid(features(of_input, i * units, units) + features(of_state, i * units, units)); };
+    const Val update = gate(0), reset = gate(1);
+    const Val remembered = options.reset_after ? reset * features(of_state, 2 * units, units) : op::matmul(reset * before, step.whole[1]);
+    const Val candidate = op::tanh(features(of_input, 2 * units, units) + remembered);
+    const Val hidden = update * before + (1 - update) * candidate;
+    return onnx::StepResults{{hidden}, options.return_sequences ? std::vector<Val>{hidden} : std::vector<Val>{}};
+  });
+  return layer.done(last_or_all(results, options.return_sequences));
 }
 
 }  // namespace hone::nn

@@ -179,6 +179,80 @@ TEST(Builder, LstmTakesAnyBatch) {
   EXPECT_NEAR(both[3], second[7], 2e-6);
 }
 
+/// The states after every step of one sample x[steps,in].
+Numbers gru_by_hand(const nn::Model& model, const Numbers& x, std::size_t in, std::size_t units, bool reset_after) {
+  const Numbers inputs = product(x, weight(model, "gru/kernel"), in), recurrent = weight(model, "gru/recurrent_kernel"), bias = weight(model, "gru/bias");
+  const std::size_t width = 3 * units;
+  const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+  Numbers hidden(units), all;
+  for (std::size_t step = 0; step < x.size() / in; ++step) {
+    const Numbers from_state = product(hidden, recurrent, units);
+    const auto of_input = [&](std::size_t gate, std::size_t i) { return inputs[step * width + gate * units + i] + bias[gate * units + i]; };
+    const auto of_state = [&](std::size_t gate, std::size_t i) { return from_state[gate * units + i] + (reset_after ? bias[width + gate * units + i] : 0); };
+    Numbers update(units), reset(units), partly(units), next(units);
+    for (std::size_t i = 0; i < units; ++i) {
+      update[i] = sigmoid(of_input(0, i) + of_state(0, i));
+      reset[i] = sigmoid(of_input(1, i) + of_state(1, i));
+      partly[i] = reset[i] * hidden[i];
+    }
+    const Numbers from_part = product(partly, recurrent, units);
+    for (std::size_t i = 0; i < units; ++i) {
+      const double remembered = reset_after ? reset[i] * of_state(2, i) : from_part[2 * units + i];
+      next[i] = update[i] * hidden[i] + (1 - update[i]) * std::tanh(of_input(2, i) + remembered);
+    }
+    hidden = next;
+    all.insert(all.end(), hidden.begin(), hidden.end());
+  }
+  return all;
+}
+
+TEST(Builder, GruFollowsTheFormula) {
+  for (const bool reset_after : {true, false})
+    for (const bool return_sequences : {false, true}) {
+      nn::Model model("gru");
+      model.output("y", nn::gru(model.input("x", {4, 3}), 2, {.return_sequences = return_sequences, .reset_after = reset_after, .bias_initializer = nn::Initializer::uniform(1)}));
+      const Tensor x = wavy({1, 4, 3});
+      Numbers expected = gru_by_hand(model, values_of(x), 3, 2, reset_after);
+      if (not return_sequences) expected.erase(expected.begin(), expected.end() - 2);
+      expect_near(result_of(model, x), expected);
+    }
+  nn::Model without("gru");
+  without.output("y", nn::gru(without.input("x", {4, 3}), 2, {.use_bias = false}));
+  EXPECT_EQ(without.graph().find_input("gru/bias"), nullptr);
+  EXPECT_EQ(result_of(without, wavy({2, 4, 3})).shape(), (std::vector<std::int64_t>{2, 2}));
+}
+
+TEST(Builder, ConcatPutsOneBehindTheOther) {
+  for (const std::int64_t axis : {-1, 2, 1}) {
+    nn::Model model("concat");
+    const nn::Value x = model.input("x", {1, 2});
+    model.output("y", nn::concat({x, nn::relu(x), x}, axis));
+    const Tensor y = result_of(model, f32({1, 1, 2}, {-3, 4}));
+    EXPECT_EQ(y.shape(), axis == 1 ? (std::vector<std::int64_t>{1, 3, 2}) : (std::vector<std::int64_t>{1, 1, 6}));
+    expect_near(y, {-3, 4, 0, 4, -3, 4});
+  }
+}
+
+TEST(Builder, DropoutKeepsItsShareInTrainingAndAllElsewhere) {
+  constexpr std::int64_t kElements = 10'000;
+  nn::Model model("dropout");
+  model.output("y", nn::dropout(model.input("x", {kElements}), 0.25));
+  const std::vector<float> ones(kElements, 1);
+  const Tensor x = Tensor::of<float>({1, kElements}, std::span<const float>(ones));
+  const Numbers y = values_of(result_of(model, x));
+  const auto kept = std::ranges::count_if(y, [](double value) { return std::fabs(value - 1 / 0.75) < 1e-6; });
+  EXPECT_EQ(std::ranges::count(y, 0.0) + kept, kElements);
+  EXPECT_NEAR(static_cast<double>(kept), 0.75 * kElements, 200);
+  Graph predicting = model.graph().clone();
+  (void)remove_dropout(predicting);
+  EXPECT_EQ(values_of(result_of(predicting, {{"x", x}})), values_of(x));
+
+  nn::Model twice("dropout");
+  const nn::Value in = twice.input("x", {kElements});
+  twice.output("y", nn::dropout(in, 0.5) - nn::dropout(in, 0.5));
+  EXPECT_GT(std::ranges::count(values_of(result_of(twice, x)), 2.0), kElements / 5) << "each draws for itself";
+}
+
 TEST(Builder, OneValueMayBeSeveralOutputs) {
   nn::Model model("twice");
   const nn::Value x = model.input("x", {2}), y = nn::relu(x);
@@ -240,6 +314,12 @@ TEST(Builder, SaysWhatDoesNotFit) {
     nn::self_attention(any, 2, {.is_causal = true});
   });
   refused(Code::kShape, "lstm: its input [N,30] must have three axes", [&] { nn::lstm(nn::flatten(x), 2); });
+  refused(Code::kShape, "gru: its input [N,30] must have three axes", [&] { nn::gru(nn::flatten(x), 2); });
+  refused(Code::kShape, "concat: its input [N,5,6] has no axis 3 beside that of the samples", [&] { nn::concat({x, x}, 3); });
+  refused(Code::kShape, "has no axis 0 beside", [&] { nn::concat({x, x}, 0); });
+  refused(Code::kShape, "concat", [&] { nn::concat({x, model.input("longer", {7, 6})}); });
+  refused(Code::kUsage, "concat: there are no values", [&] { nn::concat({}); });
+  refused(Code::kShape, "dropout: the rate is 1", [&] { nn::dropout(x, 1); });
   refused(Code::kShape, "its table [N,5,6] must have two axes", [&] { nn::embedding(ids, x); });
   refused(Code::kShape, "an orthogonal weight is a matrix, not one of 3 axes", [&] { model.weight("cube", {2, 2, 2}, nn::Initializer::orthogonal()); });
   refused(Code::kType, "weight \"whole\" is i64, and must be f32", [&] { model.weight("whole", i64({1}, {1})); });
