@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "base/file_system.h"
@@ -140,8 +141,17 @@ TEST(Checkpoint, OneRunAtATimeHasTheFolder) {
   EXPECT_TRUE(file_exists(shop.folder / "run/.checkpoint-000001.half"));
 }
 
-/// Each call into the file system fails in turn while step 2 is saved: what can be loaded afterwards is step 1 or step 2, whole.
-void expect_sound_after(Shop& shop, FaultyFileSystem& files, const std::string& fault) {
+/// A disk that takes one byte of the Nth write, and leaves the rest to be written again.
+struct OneShortWrite : FileSystem {
+  explicit OneShortWrite(int which) : nth(which) {}
+  std::size_t shortened(std::size_t count) { return ++writes == nth ? std::min<std::size_t>(count, 1) : count; }
+  ssize_t write(int file, const void* bytes, std::size_t count) override { return FileSystem::write(file, bytes, shortened(count)); }
+  ssize_t write_at(int file, const void* bytes, std::size_t count, std::uint64_t offset) override { return FileSystem::write_at(file, bytes, shortened(count), offset); }
+  int nth, writes = 0;
+};
+
+/// A call into the file system fails with `problem`, or with none (0), while step 2 is saved: what can be loaded afterwards is step 1 or step 2, whole.
+void expect_sound_after(Shop& shop, FileSystem& files, const std::string& fault, int problem) {
   SCOPED_TRACE(fault);
   bool failed = false;
   shop.mark(2);
@@ -152,7 +162,9 @@ void expect_sound_after(Shop& shop, FaultyFileSystem& files, const std::string& 
   } catch (const Error& error) {
     failed = true;
     EXPECT_EQ(error.exit_code(), 7) << error.what();
+    EXPECT_THAT(error.what(), AllOf(HasSubstr(shop.folder / "run"), HasSubstr(std::strerror(problem)), HasSubstr("note: ")));
   }
+  EXPECT_TRUE(problem != 0 or not failed);
   shop.mark(99);
   std::vector<std::string> notes;
   const auto state = shop.open().restore(&notes);
@@ -168,22 +180,29 @@ TEST(Checkpoint, FailingDisksLoseNothing) {
   Shop shop;
   shop.save(1);
   FaultyFileSystem healthy;
-  expect_sound_after(shop, healthy, "no fault");
+  expect_sound_after(shop, healthy, "no fault", 0);
   ASSERT_GT(healthy.calls(), 30);
   for (int nth = 1; nth <= healthy.calls(); ++nth)
     for (const int error : {ENOSPC, EIO}) {
       FaultyFileSystem files;
       files.fail_any(nth, error);
-      expect_sound_after(shop, files, fmt::format("call {} fails with {}", nth, error));
+      expect_sound_after(shop, files, fmt::format("call {} fails with {}", nth, error), error);
     }
   for (std::uint64_t space = 0; space < 20000; space += 97) {
     FaultyFileSystem files;
     files.set_disk_space(space);
-    expect_sound_after(shop, files, fmt::format("{} bytes free", space));
+    expect_sound_after(shop, files, fmt::format("{} bytes free", space), ENOSPC);
   }
   FaultyFileSystem slow;
   slow.set_longest_transfer(13);
-  expect_sound_after(shop, slow, "short writes");
+  expect_sound_after(shop, slow, "short writes", 0);
+  OneShortWrite counting(0);
+  expect_sound_after(shop, counting, "none is short", 0);
+  ASSERT_GE(counting.writes, 4) << "one for each file";
+  for (int nth = 1; nth <= counting.writes; ++nth) {
+    OneShortWrite files(nth);
+    expect_sound_after(shop, files, fmt::format("write {} is short", nth), 0);
+  }
 }
 
 /// The same step is saved again, as after a validation: there is always one of the two, wherever renaming stops to work for good, and what is left is put in order later.

@@ -9,6 +9,7 @@
 #include "formats/npy.h"
 #include "formats/npz.h"
 #include "formats/onnx_file.h"
+#include "formats/safetensors.h"
 #include "tests/frontend/test_model.h"
 #include "tests/support/tools/run_tool.h"
 #include "tests/support/tools/small_files.h"
@@ -193,6 +194,35 @@ TEST_F(Tools, FrozenWeightsStayAsTheyAre) {
     if (name.starts_with("conv/") or name.ends_with("/kernel")) EXPECT_TRUE(same) << name;
     if (name == "dense/bias" or name == "batch_norm/gamma") EXPECT_FALSE(same) << name;
   }
+}
+
+TEST_F(Tools, TrainedModelHasTheMovingAverages) {
+  run("hone-compile conv.onnx -r train.toml -o ema.hone --set train.ema_decay=0.9");
+  const ToolRun training = run("hone-run train ema.hone --train x=x.npy,y=y.npy --epochs 2 --out trained.onnx --run-dir run");
+  EXPECT_THAT(training.err, HasSubstr("Its weights are the moving averages"));
+  const std::string checkpoint = folder_ / "run/checkpoint-000026/";
+  const Tensor average = read_safetensors(checkpoint + "optimizer.safetensors", "dense/kernel/ema"), last = read_safetensors(checkpoint + "model.safetensors", "dense/kernel");
+  const onnx::ModelProto trained = model("trained.onnx");
+  for (const onnx::TensorProto& proto : trained.graph().initializer()) {
+    if (proto.name() != "dense/kernel") continue;
+    const Tensor written = tensor_of(proto, ".", {});
+    EXPECT_THAT(values_of(written), testing::ContainerEq(values_of(average)));
+    EXPECT_THAT(values_of(written), Not(testing::ContainerEq(values_of(last))));
+    return;
+  }
+  FAIL() << "no dense/kernel";
+}
+
+TEST_F(Tools, HistogramsAreWrittenWhenAskedFor) {
+  const auto events = [&](const std::string& name, const std::string& more) {
+    run(kTrain + " --epochs 1 --run-dir " + name + more);
+    std::string all;
+    for (const std::string& file : list_folder(folder_ / name + "/train")) all += folder_.read(name + "/train/" + file);
+    return all;
+  };
+  const std::string with = events("with", " --log-histograms");
+  for (const char* weight : {"weights/conv/kernel", "weights/batch_norm/gamma", "weights/dense/bias"}) EXPECT_THAT(with, HasSubstr(weight));
+  EXPECT_THAT(events("without", ""), Not(HasSubstr("weights/")));
 }
 
 TEST_F(Tools, TrainingGoesOnFromATrainedModel) {
