@@ -119,11 +119,8 @@ constexpr AttributeRule kCountPads = {.name = "count_pads", .least = 0, .most = 
 
 }  // namespace
 
-constinit const CallRules kMatmul = {
-    .operands = {matrix("a", kOnOneDnn), matrix("b", kOnOneDnn, 0), {.name = "bias", .types = kOnOneDnn, .optional = true}}, .results = {matrix("y", kOnOneDnn, 0, true)}, .attributes = {kTa, kTb, kTf32}};
-constinit const CallRules kConv = {.operands = {spatial("x", kOnOneDnn), spatial("w", kOnOneDnn, 0), {.name = "bias", .types = kOnOneDnn, .least_rank = 1, .most_rank = 1, .optional = true}},
-                                   .results = {spatial("y", kOnOneDnn, 0, true)},
-                                   .attributes = {kStrides, kDilations, kPadsBegin, kGroups, kChannelsLast, kTf32}};
+constinit const CallRules kMatmul = {.operands = {matrix("a", kOnOneDnn), matrix("b", kOnOneDnn, 0)}, .results = {matrix("y", kOnOneDnn, 0, true)}, .attributes = {kTa, kTb, kTf32}};
+constinit const CallRules kConv = conv_rules("x", "w", "y", kOnOneDnn);
 constinit const CallRules kConvInputGrad = conv_rules("dy", "w", "dx", kOnOneDnn);
 constinit const CallRules kConvWeightGrad = conv_rules("x", "dy", "dw", kOnOneDnn);
 constinit const CallRules kMaxPool = with_workspace(pool_rules("x", "y", kChannelsLast), {spatial("x", kOnF32)}, {spatial("y", kOnF32, 0), workspace(true)});
@@ -141,12 +138,7 @@ constinit const CallRules kDeviceConv = conv_rules("x", "w", "y", kOnDevice);
 constinit const CallRules kDeviceConvInputGrad = conv_rules("dy", "w", "dx", kOnDevice);
 constinit const CallRules kDeviceConvWeightGrad = conv_rules("x", "dy", "dw", kOnDevice);
 
-std::string matmul(const LibrarySpec& spec) {
-  if (std::string why = product(spec); not why.empty()) return why;
-  if (spec.operands.size() < 3 or not spec.operands[2]) return "";
-  if (spec.operands[2]->dtype != spec.results[0].dtype) return "a bias of another type than the result";
-  return why_no_broadcast("bias", spec.operands[2]->shape, spec.results[0].shape, 0);
-}
+std::string matmul(const LibrarySpec& spec) { return product(spec); }
 
 std::string matmul_bias(const LibrarySpec& spec) {
   if (std::string why = product(spec); not why.empty()) return why;
@@ -163,12 +155,7 @@ std::string matmul_bias_grad(const LibrarySpec& spec) {
   return count == summed[1] ? "" : fmt::format("a bias of {} elements for {} columns", count, summed[1]);
 }
 
-std::string conv(const LibrarySpec& spec) {
-  if (std::string why = convolution(spec, *spec.operands[0], *spec.operands[1], spec.results[0]); not why.empty()) return why;
-  if (spec.operands.size() < 3 or not spec.operands[2]) return "";
-  const std::int64_t count = count_of(*spec.operands[2]), channels = spec.operands[1]->shape[0];
-  return count == channels ? "" : fmt::format("a bias of {} elements for {} channels", count, channels);
-}
+std::string conv(const LibrarySpec& spec) { return convolution(spec, *spec.operands[0], *spec.operands[1], spec.results[0]); }
 std::string conv_input_grad(const LibrarySpec& spec) { return convolution(spec, spec.results[0], *spec.operands[1], *spec.operands[0]); }
 std::string conv_weight_grad(const LibrarySpec& spec) { return convolution(spec, *spec.operands[0], spec.results[0], *spec.operands[1]); }
 std::string pool(const LibrarySpec& spec) { return pooling(spec, *spec.operands[0], spec.results[0]); }

@@ -127,15 +127,11 @@ ConvProblem with_operands_type(ConvProblem problem) {
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 
 /// Backward convolutions must be told of their forward one.
-dnnl::convolution_forward::primitive_desc forward(const ConvProblem& problem, const Desc* bias = nullptr) {
+dnnl::convolution_forward::primitive_desc forward(const ConvProblem& problem) {
   const Window& window = problem.window;
   const Layouts layouts(with_operands_type(problem));
-  constexpr auto kKind = dnnl::prop_kind::forward_training;
-  const dnnl::convolution_forward::desc desc = bias != nullptr
-                                                   ? dnnl::convolution_forward::desc(kKind, kAlgorithm, layouts.x, layouts.weight, *bias, layouts.y,
-                                                                                     window.strides, window.dilations, window.pads_begin, window.pads_end)
-                                                   : dnnl::convolution_forward::desc(kKind, kAlgorithm, layouts.x, layouts.weight, layouts.y, window.strides,
-                                                                                     window.dilations, window.pads_begin, window.pads_end);
+  const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_training, kAlgorithm, layouts.x, layouts.weight, layouts.y, window.strides, window.dilations, window.pads_begin,
+                                             window.pads_end);
   return {desc, attributes(), engine()};
 }
 
@@ -143,15 +139,12 @@ dnnl::convolution_forward::primitive_desc forward(const ConvProblem& problem, co
 
 std::unique_ptr<LibraryCall> create_conv(const LibrarySpec& spec) {
   const ConvProblem problem = problem_of(ConvProblem::Pass::kForward, spec, *spec.operands[0], *spec.operands[1], spec.results[0]);
-  const bool has_bias = spec.operands.size() > 2 and spec.operands[2].has_value();
-  const Desc bias = has_bias ? plain(spec.operands[2]->shape, spec.operands[2]->dtype) : Desc();
-  const auto primitive_desc = forward(problem, has_bias ? &bias : nullptr);
+  const auto primitive_desc = forward(problem);
   auto chain = std::make_unique<Chain>(1);
-  std::vector<std::pair<int, MemoryId>> arguments = {
+  const std::pair<int, MemoryId> arguments[] = {
       {DNNL_ARG_SRC, chain->operand(0, problem.given_x, primitive_desc.src_desc())},
       {DNNL_ARG_WEIGHTS, chain->operand(1, plain(problem.weight, problem.weight_type), primitive_desc.weights_desc())},
       {DNNL_ARG_DST, chain->result(0, problem.given_y, primitive_desc.dst_desc())}};
-  if (has_bias) arguments.emplace_back(DNNL_ARG_BIAS, chain->operand(2, bias));
   chain->add(dnnl::convolution_forward(primitive_desc), arguments, primitive_desc.scratchpad_desc());
   return chain;
 }

@@ -10,10 +10,10 @@ namespace {
 
 using Dims = dnnl::memory::dims;
 
-/// The product with all its axes, batch axes first: a[..,m,k], b[..,k,n], bias and y[..,m,n], each batch axis of a, b and bias as y's or 1.
+/// The product with all its axes, batch axes first: a[..,m,k], b[..,k,n] and y[..,m,n], each batch axis of a and b as y's or 1.
 struct MatmulProblem {
-  Dims a, b, y, bias;
-  bool transposed_a = false, transposed_b = false, has_bias = false;
+  Dims a, b, y;
+  bool transposed_a = false, transposed_b = false;
 };
 
 /// With ones in front, up to `rank` axes.
@@ -27,13 +27,11 @@ Dims padded(const std::vector<std::int64_t>& shape, std::size_t rank) {
 MatmulProblem problem_of(const LibrarySpec& spec) {
   const std::size_t rank = spec.results[0].shape.size();
   HONE_CHECK(rank >= 2 and spec.operands[0]->shape.size() >= 2 and spec.operands[1]->shape.size() >= 2, "a matrix product of vectors");
-  MatmulProblem problem{.a = padded(spec.operands[0]->shape, rank), .b = padded(spec.operands[1]->shape, rank), .y = spec.results[0].shape, .bias = {}};
+  MatmulProblem problem{.a = padded(spec.operands[0]->shape, rank), .b = padded(spec.operands[1]->shape, rank), .y = spec.results[0].shape};
   problem.transposed_a = attribute_or(spec, "ta", 0) != 0;
   problem.transposed_b = attribute_or(spec, "tb", 0) != 0;
   if (problem.transposed_a) std::swap(problem.a[rank - 2], problem.a[rank - 1]);
   if (problem.transposed_b) std::swap(problem.b[rank - 2], problem.b[rank - 1]);
-  problem.has_bias = spec.operands.size() > 2 and spec.operands[2].has_value();
-  if (problem.has_bias) problem.bias = padded(spec.operands[2]->shape, rank);
   return problem;
 }
 
@@ -56,21 +54,18 @@ void merge_batches(MatmulProblem& problem) {
   const std::size_t rank = problem.y.size(), batches = rank - 2;
   if (batches == 0) return;
   const bool one_b = product(problem.b, 0, batches) == 1;
-  const bool bias_per_column = not problem.has_bias or product(problem.bias, 0, rank - 1) == 1;
   const bool whole_a = std::equal(problem.a.begin(), problem.a.begin() + static_cast<std::ptrdiff_t>(batches), problem.y.begin());
-  if (one_b and whole_a and not problem.transposed_a and bias_per_column) {  // rows of all batches are rows of one matrix
+  if (one_b and whole_a and not problem.transposed_a) {  // rows of all batches are rows of one matrix
     problem.a = merged(problem.a, 0, rank - 1);
     problem.y = merged(problem.y, 0, rank - 1);
     problem.b = {problem.b[rank - 2], problem.b[rank - 1]};
-    if (problem.has_bias) problem.bias = {1, problem.bias[rank - 1]};
     return;
   }
   const auto like_y_or_one = [&](const Dims& dims) {
     return product(dims, 0, batches) == 1 or std::equal(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(batches), problem.y.begin());
   };
-  if (not like_y_or_one(problem.a) or not like_y_or_one(problem.b) or (problem.has_bias and not like_y_or_one(problem.bias))) return;
+  if (not like_y_or_one(problem.a) or not like_y_or_one(problem.b)) return;
   for (Dims* dims : {&problem.a, &problem.b, &problem.y}) *dims = merged(*dims, 0, batches);
-  if (problem.has_bias) problem.bias = merged(problem.bias, 0, batches);
 }
 
 /// Of logical extents `dims` whose last two axes may lie swapped in memory.
@@ -101,15 +96,12 @@ std::unique_ptr<LibraryCall> create_matmul(const LibrarySpec& spec) {
   const auto operand_a = [&](DType dtype) { return operand_desc(problem.a, dtype, problem.transposed_a); };
   const auto operand_b = [&](DType dtype) { return operand_desc(problem.b, dtype, problem.transposed_b); };
   const dnnl::memory::desc a = operand_a(computed_type(a_type)), b = operand_b(computed_type(b_type)), y = plain(problem.y, computed_type(y_type));
-  const dnnl::memory::desc bias = problem.has_bias ? plain(problem.bias, spec.operands[2]->dtype) : dnnl::memory::desc();
   const dnnl::memory::desc packed_b = should_pack_b(problem, size_of(b_type)) ? any(problem.b, computed_type(b_type)) : b;
-  const dnnl::matmul::desc desc = problem.has_bias ? dnnl::matmul::desc(a, packed_b, bias, y) : dnnl::matmul::desc(a, packed_b, y);
-  const dnnl::matmul::primitive_desc primitive_desc(desc, attributes(), engine());
+  const dnnl::matmul::primitive_desc primitive_desc(dnnl::matmul::desc(a, packed_b, y), attributes(), engine());
   auto chain = std::make_unique<Chain>(1);
-  std::vector<std::pair<int, MemoryId>> arguments = {{DNNL_ARG_SRC, chain->operand(0, operand_a(a_type), a)},
-                                                     {DNNL_ARG_WEIGHTS, chain->operand(1, operand_b(b_type), primitive_desc.weights_desc())},
-                                                     {DNNL_ARG_DST, chain->result(0, plain(problem.y, y_type), y)}};
-  if (problem.has_bias) arguments.emplace_back(DNNL_ARG_BIAS, chain->operand(2, bias));
+  const std::pair<int, MemoryId> arguments[] = {{DNNL_ARG_SRC, chain->operand(0, operand_a(a_type), a)},
+                                                {DNNL_ARG_WEIGHTS, chain->operand(1, operand_b(b_type), primitive_desc.weights_desc())},
+                                                {DNNL_ARG_DST, chain->result(0, plain(problem.y, y_type), y)}};
   chain->add(dnnl::matmul(primitive_desc), arguments, primitive_desc.scratchpad_desc());
   return chain;
 }

@@ -46,16 +46,15 @@ double pool_operations(const LibrarySpec& spec) {
 // last window reaches follows from the tensors' extents, so pads_end is for readers only. With int channels_last activations are [N,..,C].
 constinit const LibraryRow kRows[] = {
     {.name = "onednn.matmul",
-     .doc = "y[..,m,n] = sum over k of a[..,m,k] * b[..,k,n] + bias. Ints ta, tb: the operand is stored with its last two axes swapped. Each batch axis of a, "
-            "b and bias is y's, "
-            "1, or missing in front; bias is broadcast to y",
+     .doc = "y[..,m,n] = sum over k of a[..,m,k] * b[..,k,n]. Ints ta, tb: the operand is stored with its last two axes swapped. Each batch axis of a and b is y's, "
+            "1, or missing in front",
      .rules = &fits::kMatmul,
      .fits = fits::matmul,
      .thread_sums = "over long columns of a transposed operand (ta): weights' gradients",
      .operations = matmul_operations,
      .create = onednn::create_matmul},
     {.name = "onednn.conv",
-     .doc = "y[N,O,..] = x[N,C,..] correlated with w[O,C/groups,k..], + bias[O]. Int groups (default 1), and a window",
+     .doc = "y[N,O,..] = x[N,C,..] correlated with w[O,C/groups,k..]. Int groups (default 1), and a window",
      .rules = &fits::kConv,
      .fits = fits::conv,
      .operations = [](const LibrarySpec& spec) { return conv_operations(spec.results[0], *spec.operands[1]); },
@@ -104,7 +103,7 @@ constinit const LibraryRow kRows[] = {
     // Of devices' libraries. Operands are f32, bf16 or f16, all of one type, and sums f32; a product may be f32 where operands are narrower.
     {.name = "cublaslt.matmul",
      .device_library = "cuBLASLt",
-     .doc = "as onednn.matmul, without a bias",
+     .doc = "as onednn.matmul",
      .rules = &fits::kDeviceMatmul,
      .fits = fits::matmul,
      .operations = matmul_operations,
@@ -125,7 +124,7 @@ constinit const LibraryRow kRows[] = {
      .create = create_matmul_with_bias_gradient},
     {.name = "cudnn.conv",
      .device_library = "cuDNN",
-     .doc = "as onednn.conv, without a bias",
+     .doc = "as onednn.conv",
      .rules = &fits::kDeviceConv,
      .fits = fits::conv,
      .operations = [](const LibrarySpec& spec) { return conv_operations(spec.results[0], *spec.operands[1]); },

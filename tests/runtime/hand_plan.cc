@@ -122,7 +122,7 @@ plan::Plan regression_plan() {
   const std::uint32_t w = train.persistent(0, DType::kF32, {3, 1});
   const std::uint32_t y = train.arena(DType::kF32, {n, 1}), flat_y = train.view(y, {n}), difference = train.arena(DType::kF32, {n});
   const std::uint32_t column = train.view(difference, {n, 1}), loss = train.arena(DType::kF32, {}), dw = train.arena(DType::kF32, {3, 1});
-  train.library({"onednn.matmul", {{"ta", {0}}, {"tb", {0}}}, {x, w, -1}, {y}});
+  train.library({"onednn.matmul", {{"ta", {0}}, {"tb", {0}}}, {x, w}, {y}});
   train.kernel("subtract", {flat_y, target, difference}, {}, n, n);
   train.kernel("sum_of_squares", {difference, loss}, {n}, 1, n);
   train.library({"onednn.matmul", {{"ta", {1}}, {"tb", {0}}}, {x, column}, {dw}});
