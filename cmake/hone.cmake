@@ -36,7 +36,6 @@ set(CMAKE_CXX_FLAGS_ASAN "-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,und
 set(CMAKE_EXE_LINKER_FLAGS_ASAN "-Wl,-u,__lsan_default_suppressions")  # base/known_leaks.cc, of which nothing else asks for anything
 set(CMAKE_CXX_FLAGS_TSAN "-O1 -g1 -fno-omit-frame-pointer -fsanitize=thread")
 option(HONE_OPENMP "Run kernels on OpenMP's pool; OFF: on std::thread, for ThreadSanitizer" ON)
-option(HONE_BENCHMARKS "Build benchmarks/" OFF)
 # Half of what is compiled is the parsing of headers. Files of a folder share one namespace then, the unnamed ones included.
 option(HONE_UNITY "Compile several files of a library or test as one" ${PROJECT_IS_TOP_LEVEL})
 set(CMAKE_UNITY_BUILD ${HONE_UNITY})

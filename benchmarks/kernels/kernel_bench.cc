@@ -178,6 +178,19 @@ std::vector<Case> cases() {
   for (const ConvSizes& sizes : kConvolutions)
     for (const std::string op : {"conv", "conv_input_grad", "conv_weight_grad"})
       for (const bool channels_last : {false, true}) list.push_back(convolution(op, sizes, channels_last));
+  // 1x1 convolutions of a ResNet-50, a mobile and a small net: what the library makes of them beside the matrix products that they are.
+  const ConvSizes kPointwise[] = {
+      {"1x1_resnet50_1", 8, 64, 256, 56, 56, 1, 1, 0, 1},  {"1x1_resnet50_2", 8, 512, 128, 28, 28, 1, 1, 0, 1},  {"1x1_resnet50_3", 8, 256, 1024, 14, 14, 1, 1, 0, 1},
+      {"1x1_resnet50_4", 8, 2048, 512, 7, 7, 1, 1, 0, 1},  {"1x1_mobile_1", 32, 16, 64, 16, 16, 1, 1, 0, 1},   {"1x1_mobile_2", 32, 72, 24, 8, 8, 1, 1, 0, 1},
+      {"1x1_small_1", 64, 16, 16, 32, 32, 1, 1, 0, 1},     {"1x1_small_2", 64, 64, 64, 8, 8, 1, 1, 0, 1},
+  };
+  for (const ConvSizes& s : kPointwise) {
+    for (const std::string op : {"conv", "conv_input_grad", "conv_weight_grad"}) list.push_back(convolution(op, s, true));
+    const std::int64_t rows = s.batch * s.height * s.width;
+    list.push_back(matmul("", 1, rows, s.inputs, s.outputs, "tb", 'm'));
+    list.push_back(matmul("", 1, rows, s.outputs, s.inputs, "", 'm'));
+    list.push_back(matmul("", 1, s.outputs, rows, s.inputs, "ta", 'k'));
+  }
   return list;
 }
 
