@@ -14,8 +14,8 @@
 #include "backends/own_parts.h"
 #include "backends/panels.h"
 #include "backends/parts.h"
+#include "backends/prepare_graph.h"
 #include "backends/schedule.h"
-#include "backends/split_reductions.h"
 #include "backends/step_nodes.h"
 #include "backends/targets.h"
 #include "base/parallel.h"
@@ -23,7 +23,6 @@
 #include "ir/ops/ops.h"
 #include "ir/ops/window.h"
 #include "ir/print.h"
-#include "ir/verify.h"
 #include "passes/precision.h"
 #include "runtime/library/arena.h"
 #include "runtime/plan/adapters.h"
@@ -94,22 +93,8 @@ std::vector<EntryGraph> prepared_entries(const std::vector<EntryGraph>& wanted, 
     EntryGraph& entry = entries[i];
     entry = {wanted[i].name, wanted[i].graph.clone(), wanted[i].exchange};
     PassLog* const log = i < logs.size() ? &logs[i] : nullptr;
-    const auto run = [&](std::string_view name, const auto& pass) {
-      Changed changed = Changed::kNo;
-      if (log != nullptr) log->run(name, entry.graph, [&] { changed = pass(); });
-      else changed = pass();
-      return changed;
-    };
-    verify(entry.graph);  // cheap next to code generation, and a wrong graph must not become a plan
-    optimize(entry.graph, passes, log);
-    if (run("precision", [&] { return lower_precision(entry.graph, recipe, &target); }) == Changed::kYes)
-      optimize(entry.graph, passes, log);  // because a weight is rounded once for all who read it, before loops and not in them
-    if (passes.runs("layout") and run("layout", [&] { return choose_layout(entry.graph); }) == Changed::kYes) optimize(entry.graph, passes, log);  // because transposes meet, and cancel, only now
-    (void)run("widen", [&] { return widen_where_read(entry.graph, report.narrowed); });  // because equal nodes are merged no more
-    if (passes.runs("library")) (void)run("library", [&] { return select_library(entry.graph, target); });
-    if (passes.runs("split")) (void)run("split", [&] { return split_reductions(entry.graph, log); });  // because what runs as kernels, and on which axes, is known by now
+    prepare_graph(entry.graph, target, recipe, passes, report.narrowed, log);
     derive_index_bounds(entry.graph);
-    verify(entry.graph);
   });
   require_narrow(entries.front().graph, recipe);
   return entries;

@@ -18,6 +18,10 @@ const DimBindings& drawn_sizes() { return case_sizes(); }
 namespace {
 
 constexpr double kTame = 1e3;  // larger results are not drawn on: a few more ops and they overflow
+constexpr std::int64_t kWide = 4096;  // elements in a row of what is worth a second thread
+
+/// The fewest with which a weight is large enough for panels (backends/panels.h).
+std::int64_t columns_of_panels(std::int64_t rows) { return std::max<std::int64_t>(64, (8192 / rows + 32) / 32 * 32); }
 
 /// Where the shapes of a graph's values cannot be evaluated, it is not for a session.
 bool has_other_symbols(const Shape& shape) {
@@ -41,7 +45,7 @@ class Drawer {
   DrawnGraph draw() {
     graph_.name = fmt::format("s{}", seed_);
     // One graph in eight has tensors that are worth a second thread.
-    const std::int64_t width = choice_.one_in(8) ? 4096 : choice_.between(1, 9);
+    const std::int64_t width = choice_.one_in(8) ? kWide : choice_.between(1, 9);
     add_input(Role::kInput, f32({kN, width}), 0);
     if (choice_.one_in(2)) add_input(Role::kInput, f32({kN, choice_.between(1, 4), choice_.between(2, 7)}), 1);
     add_input(Role::kWeight, f32({width}), 2);
@@ -213,14 +217,20 @@ class Drawer {
     const Val x = any();
     if (x.dtype() != DType::kF32 or x.rank() < 2 or not x.shape().back().is_constant() or x.shape().back().value() < 1) return false;
     const bool transposed = choice_.one_in(2);
-    const Dim in = x.shape().back(), out = choice_.between(1, 9);
+    const Dim in = x.shape().back(), out = choice_.one_in(3) and in.value() < kWide ? columns_of_panels(in.value()) : choice_.between(1, 9);
     const Val weight = add_input(Role::kWeight, f32(transposed ? Shape{out, in} : Shape{in, out}, -1, 1), graph_.inputs().size());
     return not try_add(op::matmul, {x, weight}, {kTransB = transposed}).empty();
   }
 
-  /// A case of any op, its float operands made of values of the pool.
+  /// A case of any op, more often of one with a body, its float operands made of values of the pool.
   bool add_case() {
-    const OpCase& drawn = op_cases()[static_cast<std::size_t>(choice_.between(0, static_cast<std::int64_t>(op_cases().size()) - 1))];
+    static const std::vector<const OpCase*> cases = [] {
+      std::vector<const OpCase*> list;
+      for (const OpCase& each : op_cases())
+        for (int times = each.op->region == Region::kNone ? 1 : 10; times > 0; --times) list.push_back(&each);
+      return list;
+    }();
+    const OpCase& drawn = *choice_.of(cases);
     if (drawn.op->binds or *drawn.op == op::gradient) return false;  // sizes that data say, and what needs the graph before it
     if (std::any_of(drawn.operands.begin(), drawn.operands.end(), [](const Operand& operand) { return has_other_symbols(operand.type.shape); })) return false;
     std::vector<Val> operands;

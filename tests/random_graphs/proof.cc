@@ -81,13 +81,17 @@ std::optional<Finding> try_passes(const Graph& graph, std::span<Reference> refer
   });
 }
 
-std::optional<Finding> try_compiled(CompiledGraphs& compiled, std::span<Reference> references) {
+std::optional<Finding> try_compiled(CompiledGraphs& compiled, const Making& making, std::span<Reference> references) {
   for (Reference& reference : references) {
     const Feeds& feeds = reference.feeds();
-    for (const Way& way : ways()) {
+    for (const Way& way : making.ways) {
+      if (not compiled.has(reference.graph(), way)) continue;
+      std::optional<Reference> narrow;
+      if (way.is_narrow()) narrow.emplace(reference.graph(), feeds, Products::kNarrow);
+      Reference& wanted = narrow ? *narrow : reference;
       const std::vector<NamedTensor> one = compiled.run(reference.graph(), way, 1, feeds), two = compiled.run(reference.graph(), way, 2, feeds);
-      if (std::string what = difference(reference, one); not what.empty()) return Finding{"compiled, " + way.name, what, feeds};
-      if (std::string what = difference(reference, two); not what.empty()) return Finding{"compiled, on two threads, " + way.name, what, feeds};
+      if (std::string what = difference(wanted, one); not what.empty()) return Finding{"compiled, " + way.name, what, feeds};
+      if (std::string what = difference(wanted, two); not what.empty()) return Finding{"compiled, on two threads, " + way.name, what, feeds};
       if (not way.has_library and not are_same_bits(one, two))
         return Finding{"compiled, " + way.name, "results on one and on two threads are not the same bits", feeds};
       if (not are_same_bits(one, compiled.run(reference.graph(), way, 1, feeds, Values::kMadeAgain)))
@@ -97,18 +101,18 @@ std::optional<Finding> try_compiled(CompiledGraphs& compiled, std::span<Referenc
   return std::nullopt;
 }
 
-std::optional<Finding> try_all(const Graph& graph, const Feeds& feeds) {
+std::optional<Finding> try_all(const Graph& graph, const Feeds& feeds, const Making& making) {
   std::string stage = "passes";
   try {
     const Graph plain = expanded(graph);
     Reference reference(plain, feeds);
     if (auto finding = try_passes(graph, std::span(&reference, 1))) return finding;
     stage = "compiling";
-    CompiledGraphs compiled;
-    compiled.add(plain);
-    compiled.compile(0);
+    CompiledGraphs compiled(making.code);
+    for (const Way& way : making.ways) compiled.add(plain, way);
+    compiled.compile();
     stage = "running";
-    return try_compiled(compiled, std::span(&reference, 1));
+    return try_compiled(compiled, making, std::span(&reference, 1));
   } catch (const std::exception& error) { return Finding{stage + " throws", error.what(), feeds}; }
 }
 

@@ -50,8 +50,29 @@ std::vector<bool> rounded_values(const Graph& graph) {
   return rounded;
 }
 
-Tensor shaken(const Tensor& tensor, RandomChoice& choice) {
-  const double error = error_of(tensor.dtype());
+bool is_among(const OpDef& op, std::initializer_list<const OpDef*> list) {
+  return std::ranges::any_of(list, [&](const OpDef* one) { return *one == op; });
+}
+
+/// By value: what mixed precision may round: factors and results of products, where they come from and where they go as long as they are moved or added up.
+std::vector<bool> narrow_values(const Graph& graph) {
+  std::vector<bool> narrow(graph.value_count());
+  const auto moves = [](const Node& node) { return is_among(*node.op, {&op::reshape, &op::transpose, &op::broadcast_to, &op::concat, &op::slice}); };
+  const auto any = [&](const std::vector<ValueId>& values) { return std::ranges::any_of(values, [&](ValueId value) { return value.valid() and narrow[value.index]; }); };
+  const auto mark = [&](const std::vector<ValueId>& values) {
+    for (const ValueId value : values)
+      if (value.valid() and graph.type(value).dtype == DType::kF32) narrow[value.index] = true;
+  };
+  for (const Node& node : graph.nodes())
+    if (is_among(*node.op, {&op::matmul, &op::conv, &op::conv_input_grad, &op::conv_weight_grad})) mark(node.operands), mark(node.results);
+  for (std::size_t i = graph.node_count(); i-- > 0;)
+    if (const Node& node = graph.node(NodeId(i)); moves(node) and any(node.results)) mark(node.operands);
+  for (const Node& node : graph.nodes())
+    if ((moves(node) or *node.op == op::add) and any(node.operands)) mark(node.results);
+  return narrow;
+}
+
+Tensor shaken(const Tensor& tensor, double error, RandomChoice& choice) {
   if (error == 0) return tensor;
   std::vector<double> values(static_cast<std::size_t>(tensor.element_count()));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = tensor.at(static_cast<std::int64_t>(i)) * (1 + error * choice.signed_unit());
@@ -71,7 +92,14 @@ Tensor flushed(const Tensor& tensor) {
 
 }  // namespace
 
-Reference::Reference(const Graph& graph, const Feeds& feeds) : graph_(graph), feeds_(feeds), interpreter_(graph, Precision::kFloat), results_(interpreter_.run(feeds, {})) {
+Reference::Reference(const Graph& graph, const Feeds& feeds, Products products)
+    : graph_(graph), feeds_(feeds), rounded_(rounded_values(graph)), interpreter_(graph, Precision::kFloat), results_(interpreter_.run(feeds, {})) {
+  for (std::uint32_t i = 0; i < graph.value_count(); ++i) errors_.push_back(error_of(graph.type(ValueId(i)).dtype));
+  if (products == Products::kNarrow) {
+    const std::vector<bool> narrow = narrow_values(graph);
+    for (std::size_t i = 0; i < narrow.size(); ++i)
+      if (narrow[i]) rounded_[i] = true, errors_[i] = error_of(DType::kBF16);
+  }
   for (const auto* list : {&results_.outputs, &results_.states})
     for (const NamedTensor& result : *list) {
       const auto count = static_cast<std::size_t>(result.value.element_count());
@@ -93,7 +121,6 @@ void Reference::widen(Range& range, const Tensor& values, bool numbers_only) con
 void Reference::shake(int runs) {
   // In every second run a value is off by the same wherever it is read, as it is in memory: what is equal stays equal. In the others each reader sees another
   // value, as where a product is not rounded before it is added; but no number that is there becomes NaN by that.
-  const std::vector<bool> rounded = rounded_values(graph_);
   for (int run = 0; run < runs; ++run) {
     const bool by_reader = runs_ % 2 == 1, flushes = runs_ % 4 >= 2;
     RandomChoice choice(runs_++);
@@ -108,13 +135,16 @@ void Reference::shake(int runs) {
       const bool sums = node.op->scalar == nullptr and rounds(*node.op);  // where partial sums are rounded, whatever the terms are
       for (const ValueId operand : node.operands)
         operands.push_back(not operand.valid()                              ? Tensor()
-                           : sums or (by_reader and rounded[operand.index]) ? shaken(values[operand.index], choice)
+                           : sums or (by_reader and rounded_[operand.index]) ? shaken(values[operand.index], errors_[operand.index], choice)
                                                                             : values[operand.index]);
       if (flushes)
         for (Tensor& operand : operands) operand = flushed(operand);
       std::vector<Tensor> results = interpreter_.run_node(NodeId(i), operands, results_.bindings);
-      for (std::size_t k = 0; k < results.size(); ++k)
-        values[node.results[k].index] = not by_reader and rounds(*node.op) ? shaken(results[k], choice) : std::move(results[k]);
+      for (std::size_t k = 0; k < results.size(); ++k) {
+        const std::size_t value = node.results[k].index;
+        const bool is_off = rounds(*node.op) or errors_[value] > error_of(results[k].dtype());  // what is narrow is rounded where it is moved, too
+        values[value] = not by_reader and is_off ? shaken(results[k], errors_[value], choice) : std::move(results[k]);
+      }
     }
     std::size_t next = 0;
     for (const Output& output : graph_.outputs()) widen(ranges_[next++].second, values[output.value.index], by_reader);

@@ -11,10 +11,13 @@
 
 namespace hone::test {
 
+/// Are matrix products and convolutions done in f32, or as mixed precision does them: are their factors and results, and what moves or adds those, off by what bf16 loses?
+enum class Products : std::uint8_t { kFull, kNarrow };
+
 class Reference {
  public:
   /// `graph`: expanded, and stays there.
-  Reference(const Graph& graph, const Feeds& feeds);
+  Reference(const Graph& graph, const Feeds& feeds, Products products = Products::kFull);
 
   /// Says where `found` (an output, or what a step leaves in a state) differs by more than rounding explains; "" nowhere.
   std::string difference(const NamedTensor& found);
@@ -33,6 +36,8 @@ class Reference {
 
   const Graph& graph_;
   Feeds feeds_;
+  std::vector<bool> rounded_;   // by value: may it be off at all?
+  std::vector<double> errors_;  // by value: by how much, relatively
   Interpreter interpreter_;
   GraphResults results_;
   std::vector<std::pair<std::string, Range>> ranges_;  // outputs, then states

@@ -67,7 +67,7 @@ Smaller reduced(const Graph& graph, const Feeds& feeds, const std::vector<Tensor
 
 class Shrinker {
  public:
-  Shrinker(const Graph& graph, const Feeds& feeds, std::string stage) : now_{graph.clone(), feeds}, stage_(std::move(stage)) {}
+  Shrinker(const Graph& graph, const Feeds& feeds, const Making& making, std::string stage) : now_{graph.clone(), feeds}, making_(making), stage_(std::move(stage)) {}
 
   Smaller run() {
     while (tries_ > 0 and (drop_results() or cut_nodes())) {}
@@ -77,7 +77,7 @@ class Shrinker {
  private:
   bool still_fails(Smaller candidate) {
     if (tries_-- <= 0) return false;
-    const auto finding = try_all(candidate.graph, candidate.feeds);
+    const auto finding = try_all(candidate.graph, candidate.feeds, making_);
     if (not finding or finding->stage != stage_) return false;
     now_ = std::move(candidate);
     return true;
@@ -116,18 +116,19 @@ class Shrinker {
   }
 
   Smaller now_;
+  const Making& making_;
   std::string stage_;
   int tries_ = 400;
 };
 
 }  // namespace
 
-std::string report(const Graph& graph, const Feeds& feeds) {
+std::string report(const Graph& graph, const Feeds& feeds, const Making& making) {
   const Graph plain = expanded(graph);
-  const auto again = try_all(plain, feeds);
+  const auto again = try_all(plain, feeds, making);
   if (not again) return "it does not happen to the graph alone, expanded first:\n" + print(graph);
-  const Smaller small = Shrinker(plain, feeds, again->stage).run();
-  const auto last = try_all(small.graph, small.feeds);
+  const Smaller small = Shrinker(plain, feeds, making, again->stage).run();
+  const auto last = try_all(small.graph, small.feeds, making);
   std::string text = fmt::format("made smaller: {}: {}\n{}", last ? last->stage : "", last ? last->what : "it does not happen any more", print(small.graph));
   for (const auto& [name, tensor] : small.feeds) {
     text += fmt::format("fed {}:", name);

@@ -1,0 +1,28 @@
+#include "backends/prepare_graph.h"
+
+#include "backends/split_reductions.h"
+#include "ir/verify.h"
+#include "passes/pipeline.h"
+#include "passes/precision.h"
+
+namespace hone {
+
+void prepare_graph(Graph& graph, const Target& target, const Recipe& recipe, const PassChoice& passes, const std::vector<NarrowedWeight>& narrowed, PassLog* log) {
+  const auto run = [&](std::string_view name, const auto& pass) {
+    Changed changed = Changed::kNo;
+    if (log != nullptr) log->run(name, graph, [&] { changed = pass(); });
+    else changed = pass();
+    return changed;
+  };
+  verify(graph);  // cheap next to code generation, and a wrong graph must not become a plan
+  optimize(graph, passes, log);
+  if (run("precision", [&] { return lower_precision(graph, recipe, &target); }) == Changed::kYes)
+    optimize(graph, passes, log);  // because a weight is rounded once for all who read it, before loops and not in them
+  if (passes.runs("layout") and run("layout", [&] { return choose_layout(graph); }) == Changed::kYes) optimize(graph, passes, log);  // because transposes meet, and cancel, only now
+  (void)run("widen", [&] { return widen_where_read(graph, narrowed); });  // because equal nodes are merged no more
+  if (passes.runs("library")) (void)run("library", [&] { return select_library(graph, target); });
+  if (passes.runs("split")) (void)run("split", [&] { return split_reductions(graph, log); });  // because what runs as kernels, and on which axes, is known by now
+  verify(graph);
+}
+
+}  // namespace hone
