@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -81,7 +82,8 @@ class Run {
     recipe.model.sync_batch_norm = setting.sync_batch_norm;
     recipe.train.precision = setting.precision;
     recipe.train.keep_f32 = setting.keep_f32;
-    const onnx::Imported model = onnx::import_model(folder_ + "model.onnx", {.mend = onnx::mend_options(recipe)});
+    onnx::Imported model = onnx::import_model(folder_ + "model.onnx", {.mend = onnx::mend_options(recipe)});
+    if (setting.memory_limit > 0) model = onnx::import_model(folder_ + "model.onnx", {.dims = sizes_but_batch(model.graph), .mend = onnx::mend_options(recipe)});
     CompileOptions options = {.targets = {setting.target}, .cpu_levels = {host_level()}, .passes = setting.passes};
     if (setting.memory_limit > 0) options.memory_limit = MemoryLimit{.bytes = setting.memory_limit, .batch = batches_.front().second.shape()[1]};
     const plan::Plan plan = compile({model.graph, model.model, name}, recipe, options).plan;
@@ -178,6 +180,18 @@ class Run {
   }
 
  private:
+  /// Of the recorded batches: what a limit must know.
+  std::map<std::string, std::int64_t> sizes_but_batch(const Graph& graph) const {
+    std::map<std::string, std::int64_t> sizes;
+    for (const Input& input : graph.inputs()) {
+      const Shape& shape = graph.type(input.value).shape;
+      const std::vector<std::int64_t> recorded = shape_of_first(input.name);
+      for (std::size_t axis = 1; axis < shape.size() and axis < recorded.size(); ++axis)
+        if (shape[axis].is_symbol()) sizes[shape[axis].text()] = recorded[axis];
+    }
+    return sizes;
+  }
+
   std::vector<std::int64_t> shape_of_first(const std::string& feed) const {
     for (const auto& [name, tensor] : batch(0))
       if (name == feed) return tensor.shape();

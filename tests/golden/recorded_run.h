@@ -41,7 +41,7 @@ struct Setting {
   std::string target = "cpu";  ///< what it is compiled for, and the device that it runs on
   double moved = 0;                ///< begins with trained weights that are moved by this share of their values, up and down in turn
   bool sync_batch_norm = false;  ///< without it, replicas see other batch statistics than the recorded run
-  std::int64_t memory_limit = 0;  ///< bytes, at the recorded batch; 0: none
+  std::int64_t memory_limit = 0;  ///< bytes, at the recorded batch and its other sizes, which are fixed for it; 0: none
 };
 
 /// Compiles the model and trains it on the recorded batches. Holds the losses of all steps and of a smaller batch at the end, the first gradients' norms,
