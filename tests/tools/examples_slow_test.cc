@@ -1,6 +1,7 @@
 // The examples, as examples/README.md calls them, on the data that are shared with other projects: each reaches what Keras and PyTorch reach there.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <csignal>
@@ -31,12 +32,31 @@ std::vector<double> values_in(const std::string& text, const std::string& name) 
   return values;
 }
 
+/// Keeps this process, and those that it starts, on the core that it is on: threads that wait for each other at every kernel take many times as long where others want the cores, too.
+class OnOneCore {
+ public:
+  OnOneCore() {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(std::max(0, sched_getcpu())), &one);
+    sched_getaffinity(0, sizeof before_, &before_);
+    sched_setaffinity(0, sizeof one, &one);
+  }
+  ~OnOneCore() { sched_setaffinity(0, sizeof before_, &before_); }
+  OnOneCore(const OnOneCore&) = delete;
+  OnOneCore& operator=(const OnOneCore&) = delete;
+
+ private:
+  cpu_set_t before_ = {};
+};
+
 class Examples : public ::testing::Test {
  protected:
   void SetUp() override {
     if (not file_exists(kShared + "/data") or not file_exists(kShared + "/models")) GTEST_SKIP() << "the shared data sets are not here";
   }
   ToolRun run(const std::string& command) const { return run_well(folder_.path(), command); }
+  OnOneCore core_;
   TempFolder folder_;
 };
 
