@@ -5,12 +5,11 @@
 
 #include "inspect/clean_text.h"
 #include "inspect/scene.h"
+#include "ir/dot.h"
 
 namespace hone {
 
 namespace {
-
-constexpr std::string_view kFills[] = {"#dbeafe", "#fde68a", "#fbcfe8", "#ddd6fe", "#bbf7d0"};  // by lane, as ir/dot.h has them by part
 
 /// A DOT string: only quotes and backslashes mean something in it, and what is clean is one line.
 std::string dot_quoted(std::string_view text) {
@@ -21,7 +20,7 @@ std::string dot_quoted(std::string_view text) {
 
 std::string item_line(const SceneItem& item, std::size_t number) {
   const std::string subtitle = item.subtitle.empty() ? "" : "\\n" + dot_quoted(item.subtitle);
-  return fmt::format("    i{} [fillcolor=\"{}\", label=\"{}{}\"];\n", number, kFills[item.lane % std::size(kFills)], dot_quoted(item.title), subtitle);
+  return fmt::format("    i{} [fillcolor=\"{}\", label=\"{}{}\"];\n", number, kPartColours[item.lane % std::size(kPartColours)], dot_quoted(item.title), subtitle);
 }
 
 }  // namespace

@@ -18,8 +18,6 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
-constexpr std::string_view kColours[] = {"#dbeafe", "#fde68a", "#fbcfe8", "#ddd6fe", "#bbf7d0"};  // by Part
-
 std::string input_box(const Graph& graph, const Input& input) {
   return fmt::format("  v{} [shape=box, style=\"rounded,filled\", fillcolor=\"{}\", label=\"{}\\n{}\"];\n", input.value.index, input.role == Role::kInput ? "#ffffff" : "#e5e7eb",
                      escaped(input.name.empty() ? to_string(input.role) : input.name), escaped(to_string(graph.type(input.value))));
@@ -39,7 +37,7 @@ std::string to_dot(const Graph& graph) {
       if (operand.valid() and is_number(operand)) label += fmt::format(" {}", *graph.scalar_constant(operand));
     if (not node.attrs.empty()) label += "\\n" + escaped(node.attrs.text());
     if (not node.loc.empty()) label += "\\n" + escaped(to_string(node.loc));
-    text += fmt::format("  n{} [shape=box, style=filled, fillcolor=\"{}\", label=\"{}\"];\n", i, kColours[static_cast<int>(node.part)], label);
+    text += fmt::format("  n{} [shape=box, style=filled, fillcolor=\"{}\", label=\"{}\"];\n", i, kPartColours[static_cast<int>(node.part)], label);
     for (const ValueId operand : node.operands) {
       if (not operand.valid() or is_number(operand)) continue;
       const Value& value = graph.value(operand);
