@@ -58,10 +58,8 @@ std::vector<std::string> targets_of(const json& trace) {
 
 /// Does what ran as `traced` do the steps of `entry`, with exchanges or norms besides, or for a part of the batch?
 bool has_steps_of(std::string_view entry, std::string_view traced) {
-  constexpr std::string_view kSharded = "sharded_", kNorms = "_norms";
-  if (traced.starts_with(kSharded)) traced.remove_prefix(kSharded.size());
-  if (traced.ends_with(kNorms)) traced.remove_suffix(kNorms.size());
-  return traced == entry or traced == plan::replica_entry(entry) or (entry == plan::kTrainStep and traced == plan::kShardStep);
+  const auto is = [traced](std::string_view one) { return traced == one or traced == plan::replica_entry(one) or traced == plan::sharded_entry(plan::replica_entry(one)); };
+  return is(entry) or (entry == plan::kTrainStep and (is(plan::kTrainStepNorms) or traced == plan::kShardStep));
 }
 
 /// The steps of one track: each event is the next step of its name and origin; where there is none behind the last one, the entry begins again.
