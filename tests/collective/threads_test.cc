@@ -75,12 +75,32 @@ TEST(NestedCommunicators, RefusesANumberWhoseSumIsNoPartOfTheTree) {
   expect_error(Code::kUsage, "several processes of 3 replicas each", [&] { NestedCommunicators(between.of(0), 3); });
 }
 
+/// Of sizes so far apart that another order of sums gives other bits.
+float element_of(std::size_t term, std::size_t batch, std::size_t i) { return static_cast<float>((term * 7919 + batch * 31 + i * 104'729) % 9973) * (term % 3 == 0 ? 1e-4f : 10.f); }
+
+std::vector<std::vector<float>> terms_of(std::size_t count, std::size_t elements) {
+  std::vector<std::vector<float>> terms(count, std::vector<float>(elements));
+  for (std::size_t t = 0; t < count; ++t)
+    for (std::size_t i = 0; i < elements; ++i) terms[t][i] = element_of(t, 0, i);
+  return terms;
+}
+
+/// Each of them in memory of its own.
+std::vector<float> sum_of(std::span<const std::vector<float>> terms) {
+  std::vector<const void*> pointers;
+  for (const std::vector<float>& term : terms) pointers.push_back(term.data());
+  std::vector<float> result(terms.front().size());
+  void* const to = result.data();
+  sum_in_tree(DType::kF32, pointers, {0, static_cast<std::int64_t>(result.size())}, {&to, 1});
+  return result;
+}
+
 /// Batches leave the last shards without samples.
 TEST(ShardSums, OfSeveralBatchesDoNotDependOnHowShardsAreSpread) {
   constexpr std::size_t kElements = 1500, kShards = 8, kBatches = 3;
   const auto term = [](std::size_t shard, std::size_t batch) {
     std::vector<float> values(kElements);
-    for (std::size_t i = 0; i < kElements; ++i) values[i] = static_cast<float>((shard * 7919 + batch * 31 + i * 104'729) % 9973) * (shard % 3 == 0 ? 1e-4f : 10.f);
+    for (std::size_t i = 0; i < kElements; ++i) values[i] = element_of(shard, batch, i);
     return values;
   };
   const auto sum = [&](std::size_t each) {
@@ -96,12 +116,7 @@ TEST(ShardSums, OfSeveralBatchesDoNotDependOnHowShardsAreSpread) {
       const ExchangedTensor to = {DType::kF32, kElements, devices.emplace_back(kElements, 1.f).data()};
       sums.take(each, {&to, 1});
     }
-    std::vector<const void*> terms;
-    for (const auto& device : devices) terms.push_back(device.data());
-    std::vector<float> result(kElements);
-    void* const to = result.data();
-    sum_in_tree(DType::kF32, terms, {0, kElements}, {&to, 1});
-    return result;
+    return sum_of(devices);
   };
   const std::vector<float> want = sum(1);
   for (const std::size_t each : {2, 4, 8}) EXPECT_EQ(sum(each), want) << each << " on a device";
@@ -129,17 +144,7 @@ TEST(TreeSum, IsCutForAnyNumberOfDevices) {
 TEST(TreeSum, OfUnequalSharesIsThatOfAllTerms) {
   constexpr std::size_t kElements = 300;
   for (int count = 1; count <= 17; ++count) {
-    std::vector<std::vector<float>> terms(static_cast<std::size_t>(count), std::vector<float>(kElements));
-    for (std::size_t t = 0; t < terms.size(); ++t)
-      for (std::size_t i = 0; i < kElements; ++i) terms[t][i] = static_cast<float>((t * 7919 + i * 104'729) % 9973) * (t % 3 == 0 ? 1e-4f : 10.f);
-    const auto sum_of = [](std::span<const std::vector<float>> each) {
-      std::vector<const void*> pointers;
-      for (const std::vector<float>& term : each) pointers.push_back(term.data());
-      std::vector<float> result(kElements);
-      void* const to = result.data();
-      sum_in_tree(DType::kF32, pointers, {0, kElements}, {&to, 1});
-      return result;
-    };
+    const std::vector<std::vector<float>> terms = terms_of(static_cast<std::size_t>(count), kElements);
     for (int devices = 1; devices <= count; ++devices) {
       const std::optional<std::vector<int>> shares = cut_tree(count, devices);
       if (not shares) continue;
@@ -159,12 +164,10 @@ TEST(TreeSum, OfUnequalSharesIsThatOfAllTerms) {
 TEST(TreeSum, DoesNotDependOnHowTermsAreSpread) {
   constexpr std::size_t kElements = 1500;
   for (const std::size_t count : {1, 2, 3, 6, 7, 8, 12, 16, 24}) {
-    std::vector<std::vector<float>> terms(count, std::vector<float>(kElements));
-    for (std::size_t t = 0; t < count; ++t)
-      for (std::size_t i = 0; i < kElements; ++i) terms[t][i] = static_cast<float>((t * 7919 + i * 104'729) % 9973) * (t % 3 == 0 ? 1e-4f : 10.f);
+    const std::vector<std::vector<float>> terms = terms_of(count, kElements);
     const auto sum = [&](std::size_t each) {  // so many neighbours on a device
       auto copy = terms;
-      std::vector<const void*> devices;
+      std::vector<std::vector<float>> devices;
       for (std::size_t first = 0; first < count; first += each) {
         TreeSum on_device;
         for (std::size_t t = first; t < first + each; ++t) {
@@ -173,12 +176,9 @@ TEST(TreeSum, DoesNotDependOnHowTermsAreSpread) {
         }
         const ExchangedTensor sum = {DType::kF32, kElements, copy[first].data()};
         on_device.take(each, {&sum, 1});
-        devices.push_back(sum.data);
+        devices.push_back(copy[first]);
       }
-      std::vector<float> result(kElements);
-      void* const to = result.data();
-      sum_in_tree(DType::kF32, devices, {0, kElements}, {&to, 1});
-      return result;
+      return sum_of(devices);
     };
     const std::vector<float> want = sum(1);
     EXPECT_EQ(sum(count), want) << count << " on one device";
