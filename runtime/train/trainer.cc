@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/text.h"
 #include "runtime/train/dry_run.h"
+#include "runtime/train/stop_together.h"
 #include "runtime/train/weights.h"
 
 namespace hone {
@@ -63,25 +64,6 @@ Recipe recipe_with(const Recipe& recipe, std::optional<std::int64_t> epochs) {
   changes.file = "the options of fit";
   return change_at_run_time(recipe, changes);
 }
-
-/// While it lives, several processes stop together. Null: there is one.
-class Agreement {
- public:
-  Agreement(ReplicaRunner* processes, const FitOptions& asked, const Recipe& recipe, TrainOptions& options) : processes_(processes) {
-    if (processes == nullptr) return;
-    processes->ask(asked.stop_requested, recipe.train.max_seconds);
-    options.stop_requested = [processes] { return processes->agreed().stop; };
-    options.out_of_time = [processes] { return processes->agreed().out_of_time; };
-  }
-  ~Agreement() {
-    if (processes_ != nullptr) processes_->ask({}, 0);
-  }
-  Agreement(const Agreement&) = delete;
-  Agreement& operator=(const Agreement&) = delete;
-
- private:
-  ReplicaRunner* processes_;
-};
 
 Dataset without_target(const Dataset& data) {
   return data.map([](Example example) {
@@ -200,7 +182,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
     together_->set_step(from ? from->step : 0);
     together_->compare_every(options.check_every);
   }
-  const Agreement agreement(has_peers ? &*together_ : nullptr, options, recipe, how);
+  const StopTogether stops(has_peers ? &*together_ : nullptr, recipe.train.max_seconds, how);
   const TrainResult result = TrainingLoop(runner(), entries, recipe, source, valid ? &*valid : nullptr, how, progress, from).run();
   if (dry) {
     dry->finish(recipe, onnx_model_, result.steps);

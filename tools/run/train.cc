@@ -19,6 +19,7 @@
 #include "runtime/train/json_line.h"
 #include "runtime/train/replica_runner.h"
 #include "runtime/train/stop_signals.h"
+#include "runtime/train/stop_together.h"
 #include "runtime/train/told_run.h"
 #include "runtime/train/training_loop.h"
 #include "runtime/train/weights.h"
@@ -198,13 +199,6 @@ void say_replicas(Progress& progress, const Job& job, const Arguments& arguments
   else progress.say(fmt::format("{} replicas in {}: {} samples a step, {} for each", replicas, where, batch, batch % replicas == 0 ? std::to_string(batch / replicas) : fmt::format("{} or {}", batch / replicas, batch / replicas + 1)));
 }
 
-/// All processes stop after the same step.
-void stop_together(ReplicaRunner& runner, double max_seconds, TrainOptions& options) {
-  runner.ask(options.stop_requested, max_seconds);
-  options.stop_requested = [&runner] { return runner.agreed().stop; };
-  options.out_of_time = [&runner] { return runner.agreed().out_of_time; };
-}
-
 int train_here(const Arguments& arguments, Communicator* processes) {
   std::optional<Trace> trace;  // outlives all that writes to it
   if (not arguments.trace.empty()) trace.emplace();
@@ -269,7 +263,7 @@ int train_here(const Arguments& arguments, Communicator* processes) {
     batches.trace(*trace);
     job.trace_replicas(*trace);
   }
-  if (job.replicas.processes() > 1) stop_together(*runner, recipe.train.max_seconds, options);
+  const StopTogether stops(job.replicas.processes() > 1 ? runner : nullptr, recipe.train.max_seconds, options);
   std::optional<DryRun> dry;
   if (arguments.dry_run) dry.emplace(folder_of_files(arguments), job.replicas);
   const TrainResult result = TrainingLoop(*job.runner, entries, recipe, batches, validation ? &*validation : nullptr, options, progress, from).run();
