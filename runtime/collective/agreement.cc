@@ -34,12 +34,10 @@ std::string who_has(std::string_view who, const std::vector<std::string>& others
 }  // namespace
 
 void require_same(Communicator& all, std::span<const std::pair<std::string, std::uint64_t>> hashes) {
-  HONE_CHECK(hashes.size() <= 8, "more hashes at a time than all_gather deals out one by one");
   const std::size_t size = static_cast<std::size_t>(all.size()), count = hashes.size();
-  std::vector<std::uint64_t> gathered(size * count), of_ranks(size);
-  for (std::size_t i = 0; i < count; ++i) gathered[static_cast<std::size_t>(all.rank()) * count + i] = hashes[i].second;
-  const ExchangedTensor tensor = {DType::kI64, static_cast<std::int64_t>(gathered.size()), gathered.data()};
-  all.all_gather({&tensor, 1});
+  std::vector<std::uint64_t> own, of_ranks(size);
+  for (const auto& [what, hash] : hashes) own.push_back(hash);
+  const std::vector<std::uint64_t> gathered = numbers_of_all(all, own);
   for (std::size_t i = 0; i < count; ++i) {
     for (std::size_t rank = 0; rank < size; ++rank) of_ranks[rank] = gathered[rank * count + i];
     const std::vector<std::string> others = others_than_most(of_ranks);
@@ -60,9 +58,10 @@ void require_same_here(std::span<const std::uint64_t> hashes, std::string_view w
               {"memory that was written from elsewhere, or that is faulty: all replicas make the same updates", "a run folder's checkpoints are sound: start again with --resume"});
 }
 
-std::vector<std::uint64_t> numbers_of_all(Communicator& all, std::uint64_t own) {
-  std::vector<std::uint64_t> numbers(static_cast<std::size_t>(all.size()));
-  numbers[static_cast<std::size_t>(all.rank())] = own;
+std::vector<std::uint64_t> numbers_of_all(Communicator& all, std::span<const std::uint64_t> own) {
+  HONE_CHECK(own.size() <= 8, "more numbers at a time than all_gather deals out one by one");
+  std::vector<std::uint64_t> numbers(static_cast<std::size_t>(all.size()) * own.size());
+  std::ranges::copy(own, numbers.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(all.rank()) * own.size()));
   const ExchangedTensor tensor = {DType::kI64, static_cast<std::int64_t>(numbers.size()), numbers.data()};
   all.all_gather({&tensor, 1});
   return numbers;

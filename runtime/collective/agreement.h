@@ -19,8 +19,8 @@ void require_same(Communicator& all, std::span<const std::pair<std::string, std:
 /// Throws kPeer if one of the replicas of this process has another hash of `what` than most.
 void require_same_here(std::span<const std::uint64_t> hashes, std::string_view what);
 
-/// One number of each process, by rank.
-std::vector<std::uint64_t> numbers_of_all(Communicator& all, std::uint64_t own);
+/// The numbers of each process, one process's behind the other's, by rank. All give as many, 8 at most.
+std::vector<std::uint64_t> numbers_of_all(Communicator& all, std::span<const std::uint64_t> own);
 
 /// The text that the first one has.
 std::string text_of_first(Communicator& all, std::string text);

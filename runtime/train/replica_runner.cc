@@ -268,8 +268,9 @@ void ReplicaRunner::do_in_step(std::int64_t step, Job job) {
 }
 
 void ReplicaRunner::compare_weights(const Hashes& kept) {
-  std::vector<std::uint64_t> hashes;
-  for (int local = 0; local < replicas_.local(); ++local) hashes.push_back(hash_of_weights(local, local == 0 ? kept : Hashes{}));
+  if (replicas_.total() == 1) return;
+  std::vector<std::uint64_t> hashes = {hash_of_weights(0, kept)};
+  for (int local = 1; local < replicas_.local(); ++local) hashes.push_back(hash_of_weights(local));
   constexpr const char* kWhat = "other weights";
   require_same_here(hashes, kWhat);
   if (replicas_.processes() > 1) require_same(*replicas_.between_processes(), std::array{std::pair<std::string, std::uint64_t>(kWhat, hashes.front())});

@@ -72,7 +72,7 @@ class ReplicaRunner : public StepRunner {
   /// By name, of what has been read to be kept.
   using Hashes = std::map<std::string, std::uint64_t>;
   void compare_weights(const Hashes& kept = {});
-  std::uint64_t hash_of_weights(int local, const Hashes& kept);
+  std::uint64_t hash_of_weights(int local, const Hashes& kept = {});
   std::string entry_for(const std::string& replica_entry) const;
   void list_sums(const plan::Entry& entry);
   void add_up();

@@ -63,7 +63,8 @@ void set_budget_on_device(MemoryBudget& budget, const Job& job, const Arguments&
 /// Of all processes, those whose replicas take the memory of this machine, too.
 std::int64_t processes_here(const Job& job) {
   Communicator* all = job.replicas.between_processes();
-  return all == nullptr ? 1 : std::ranges::count(numbers_of_all(*all, machine_number()), machine_number());
+  const std::uint64_t machine = machine_number();
+  return all == nullptr ? 1 : std::ranges::count(numbers_of_all(*all, {&machine, 1}), machine);
 }
 
 /// What each replica may take: --memory-limit, or its share of its device's memory, or of most of what the machine has left.
@@ -171,8 +172,10 @@ void settle_batch(Recipe& recipe, const Job& job, const Arguments& arguments, st
   if (arguments.pre_batched or arguments.global_batch)
     throw Error(Code::kUsage, "--batch auto is the batch of each replica, of samples that come one by one", {}, {"leave --pre-batched and --global-batch out"});
   recipe.data.batch_size = largest_batch(program, job.plan.batch_symbol, budget, std::max<std::int64_t>(most / replicas, 1));
-  if (Communicator* all = job.replicas.between_processes())  // each has seen what was left at another moment, or on another machine
-    recipe.data.batch_size = static_cast<std::int64_t>(std::ranges::min(numbers_of_all(*all, static_cast<std::uint64_t>(recipe.data.batch_size))));
+  if (Communicator* all = job.replicas.between_processes()) {  // each has seen what was left at another moment, or on another machine
+    const auto own = static_cast<std::uint64_t>(recipe.data.batch_size);
+    recipe.data.batch_size = static_cast<std::int64_t>(std::ranges::min(numbers_of_all(*all, {&own, 1})));
+  }
 }
 
 Recipe recipe_for(const plan::Plan& plan, const Arguments& arguments, BatchFlag flag) {
