@@ -15,12 +15,29 @@ namespace {
 
 using plan::Panels;
 
-constexpr std::int64_t kWidth = 32;         ///< columns of a tile of every vector unit are 32, or divide it
+constexpr std::int64_t kWidth = 32;          ///< columns of a tile of every vector unit are 32, or divide it
+constexpr std::int64_t kWideWidth = 64;      ///< of four vectors: flatter tiles, which load less for each product, and go over the columns' factor more often
+constexpr std::int64_t kManyRows = 1024;     ///< with which that is the better choice
 constexpr std::int64_t kFewElements = 8192;  ///< a matrix that fits the first level cache is read as fast with a stride
 
 bool contains(const std::vector<std::uint32_t>& list, std::uint32_t item) { return std::ranges::find(list, item) != list.end(); }
 
 ExprId index_of(ExprPool& pool, std::uint32_t axis) { return pool.add({.op = ScalarOp::kIndex, .dtype = DType::kI64, .slot = axis}); }
+
+/// Of the product's result: all outer points but those along the columns.
+bool has_many_rows(const Kernel& kernel, std::uint32_t columns) {
+  constexpr std::int64_t kTypicalExtent = 64;
+  Dim rows = 1;
+  for (std::uint32_t axis = 0; axis < kernel.outer_count; ++axis)
+    if (axis != columns) rows *= kernel.axes[axis].extent;
+  return rows.guess(kTypicalExtent) >= kManyRows;
+}
+
+/// Of panels of so many columns; 0: they would be no whole panels, or a single one.
+std::int64_t width_along(std::int64_t columns, bool many_rows) {
+  const auto cuts = [columns](std::int64_t width) { return columns % width == 0 and columns > width; };
+  return many_rows and cuts(kWideWidth) ? kWideWidth : cuts(kWidth) ? kWidth : 0;
+}
 
 class Cutter {
  public:
@@ -157,8 +174,11 @@ std::optional<Panels> panels_for(const Kernel& kernel, std::uint32_t buffer) {
         };
         bool summed = false;
         for (std::size_t axis = 0; axis < shape.size(); ++axis) summed = summed or walks(axis, false);
-        for (std::size_t axis = shape.size(); summed and axis-- > 0;)
-          if (walks(axis, true) and shape[axis].value() % kWidth == 0 and shape[axis].value() > kWidth) return Panels{static_cast<std::uint32_t>(axis), kWidth};
+        for (std::size_t axis = shape.size(); summed and axis-- > 0;) {
+          if (not walks(axis, true)) continue;
+          const std::int64_t width = width_along(shape[axis].value(), has_many_rows(kernel, kernel.exprs[index[axis]].slot));
+          if (width > 0) return Panels{static_cast<std::uint32_t>(axis), width};
+        }
       }
     }
   return std::nullopt;
