@@ -17,6 +17,7 @@
 #include "frontend/onnx/training_info.h"
 #include "frontend/onnx/values.h"
 #include "frontend/onnx/versions.h"
+#include "frontend/onnx/written_norms.h"
 
 namespace hone::onnx {
 
@@ -333,6 +334,8 @@ Imported import_parts(ModelProto given, const std::string& file_name, const std:
       Diags again;  // with nothing new in it
       if (differ_in_sizes(imported.graph, *imported.own_training.step)) imported.graph = import.run(model.graph(), initializers, roles, {}, again);
     }
+    // PyTorch's exporters keep batch normalization whole: what is written out there is frozen on purpose.
+    if (not diags.has_errors() and not own_training and given.producer_name() != "pytorch") restore_batch_norm(imported.graph, file, diags);
     if (not diags.has_errors()) embed_constants(given, imported.graph, folder, file);
     symbols.check_fixed(diags);
     for (const auto& [symbol, value] : symbols.determined())
