@@ -7,6 +7,7 @@ consumer=$source/tests/install/consumer
 
 # Trains, and shows where the library came from.
 try() {
+  rm -rf "${work:?}/$case/run"  # else it would have to be gone on with
   "$1" "$work/$case"
   ldd "$1" | grep libhone
 }
