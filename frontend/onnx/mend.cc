@@ -213,9 +213,34 @@ bool is_mask(const MendModel& m, const std::string& name) {
   return has_zero and masking < 0;
 }
 
+/// Does a convolution add up windows with it, channel by channel, as jax2onnx writes average pooling? No weights are all 1.
+bool is_window_of_ones(const MendModel& m, const std::string& name) {
+  constexpr int kWeight = 1, kBias = 2;
+  const auto adds_up = [&](const Reader& reader) {
+    if (reader.node < 0 or reader.operand != kWeight) return false;
+    const NodeProto& node = m.graph().node(reader.node);
+    return node.op_type() == "Conv" and (node.input_size() <= kBias or node.input(kBias).empty());
+  };
+  const std::vector<Reader>& readers = m.readers(name);
+  if (readers.empty() or not std::all_of(readers.begin(), readers.end(), adds_up)) return false;
+  const auto values = m.values(name);
+  return values and values->shape().size() > 2 and values->shape()[1] == 1 and all_elements_equal(*values) and values->at(0) == 1;
+}
+
+/// Initializers that are no weights by what they hold and who reads them, where the exporter tells nothing.
+struct Look {
+  bool (*fits)(const MendModel&, const std::string&);
+  std::string_view of_one, of_several;  ///< what is said of them, by name
+};
+constexpr Look kLooks[] = {
+    {is_first_state, "recurrent layers begin with {}, which is zero", "recurrent layers begin with {}, which are zero"},
+    {is_mask, "{} has infinite elements, or 0 and one large negative number, as masks have", "{} have infinite elements, or 0 and one large negative number, as masks have"},
+    {is_window_of_ones, "{} is all ones, and a convolution adds up each window with it, as average pooling does", "{} are all ones, and convolutions add up each window with them, as average pooling does"},
+};
+
 Roles told_roles(const MendModel& m) {
   Roles roles;
-  std::vector<std::string> constants, scalars, first_states, masks;
+  std::vector<std::string> constants, scalars, found[std::size(kLooks)];
   const bool from_torchscript = m.is_from_torchscript();
   const std::set<std::string_view> learned = learned_places(m.graph());  // weights as they are
   for (const TensorProto& tensor : m.graph().initializer()) {
@@ -228,13 +253,10 @@ Roles told_roles(const MendModel& m) {
       roles.of.emplace(name, Role::kWeight);
       scalars.push_back(name);
     }
-    if (origin == Origin::kUnknown and looks_like_weight(tensor) and not m.is_trained_by_name(name) and is_first_state(m, name)) {
+    for (std::size_t i = 0; i < std::size(kLooks) and origin == Origin::kUnknown and looks_like_weight(tensor) and not m.is_trained_by_name(name); ++i) {
+      if (not kLooks[i].fits(m, name)) continue;
       roles.of.emplace(name, Role::kConstant);
-      first_states.push_back(name);
-    }
-    if (origin == Origin::kUnknown and looks_like_weight(tensor) and not m.is_trained_by_name(name) and is_mask(m, name)) {
-      roles.of.emplace(name, Role::kConstant);
-      masks.push_back(name);
+      found[i].push_back(name);
     }
     if (not m.is_trained_by_name(name) and is_setting(m, name)) roles.of.emplace(name, Role::kConstant);
     if (origin != Origin::kConstant or statistic or m.is_trained_by_name(name) or not looks_like_weight(tensor)) continue;
@@ -245,12 +267,9 @@ Roles told_roles(const MendModel& m) {
     m.warn(fmt::format("taken for {} of one number, as {} keeps temperatures and gates, and trained: {}", scalars.size() == 1 ? "a parameter" : "parameters",
                        m.is_from_keras() ? "Keras" : "PyTorch", list_of(scalars)),
            {"if it is a buffer, say so: model.freeze"});
-  if (not first_states.empty())
-    m.warn(fmt::format("recurrent layers begin with {}, which {} zero; not trained", list_of(first_states), first_states.size() == 1 ? "is" : "are"),
-           {"model.train_only may name what is to be learned all the same"});
-  if (not masks.empty())
-    m.warn(fmt::format("{} {} infinite elements, or 0 and one large negative number, as masks have: not trained", list_of(masks), masks.size() == 1 ? "has" : "have"),
-           {"model.train_only may name what is to be learned all the same"});
+  for (std::size_t i = 0; i < std::size(kLooks); ++i)
+    if (not found[i].empty())
+      m.warn(fmt::format(fmt::runtime(found[i].size() == 1 ? kLooks[i].of_one : kLooks[i].of_several), list_of(found[i])) + "; not trained", {"model.train_only may name what is to be learned all the same"});
   if (not constants.empty())
     m.warn(fmt::format("by the exporter's account {} no parameter{} of the model: {}; not trained", constants.size() == 1 ? "this is" : "these are", constants.size() == 1 ? "" : "s",
                        list_of(constants)),

@@ -11,6 +11,7 @@
 namespace hone::test {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -363,8 +364,30 @@ TEST(Masks, ThatAreAddedAreNoWeights) {
   for (const float low : {-infinity, least, -1e9F, -10000.0F, -100.0F}) {
     const onnx::Imported imported = with_mask({0, low, 0, low}).import();
     EXPECT_THAT(weights_of(imported), ElementsAre("w")) << low;
-    EXPECT_THAT(warnings_of(imported), HasSubstr("\"mask\" has infinite elements, or 0 and one large negative number, as masks have: not trained")) << low;
+    EXPECT_THAT(warnings_of(imported), HasSubstr("\"mask\" has infinite elements, or 0 and one large negative number, as masks have; not trained")) << low;
   }
+}
+
+/// A convolution of one channel.
+TestModel with_window(std::vector<float> window, bool with_bias = false) {
+  TestModel model;
+  const auto extent = static_cast<std::int64_t>(window.size());
+  model.input("x", {"N", 1, 8}).initializer("window", f32({1, 1, extent}, std::move(window))).output("y");
+  if (with_bias) model.initializer("b", f32({1}, {0}));
+  model.node("Conv", with_bias ? std::vector<std::string>{"x", "window", "b"} : std::vector<std::string>{"x", "window"}, {"y"});
+  return model;
+}
+
+TEST(WindowsOfOnes, AreNoWeights) {
+  const onnx::Imported imported = with_window({1, 1, 1}).import();
+  EXPECT_THAT(weights_of(imported), IsEmpty());
+  EXPECT_THAT(warnings_of(imported), HasSubstr("\"window\" is all ones, and a convolution adds up each window with it, as average pooling does; not trained"));
+}
+
+TEST(WindowsOfOnes, AreNotWhatMayBeLearned) {
+  EXPECT_THAT(weights_of(with_window({1, 0.5F, 1}).import()), ElementsAre("window"));
+  EXPECT_THAT(weights_of(with_window({0.25F, 0.25F, 0.25F}).import()), ElementsAre("window"));
+  EXPECT_THAT(weights_of(with_window({1, 1, 1}, true).import()), Contains("window"));
 }
 
 TEST(Masks, AreNotWhatMayBeLearned) {
