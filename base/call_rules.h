@@ -39,7 +39,7 @@ struct AttributeRule {
 
 /// Attributes without a rule are nobody's, and taken as they are.
 struct CallRules {
-  FixedList<TensorRule, 5> operands, results;
+  FixedList<TensorRule, 7> operands, results;
   FixedList<AttributeRule, 8> attributes = {};
 };
 

@@ -109,7 +109,7 @@ const DeviceKernel* SimDevice::find(const std::string& kernel) {
 /// What it overwrites of its scratch is all of it, with NaNs: nobody may count on what was there.
 class SimDevice::Call final : public DeviceCall {
  public:
-  Call(SimDevice& device, const LibraryRow& row, const LibrarySpec& spec, std::chrono::microseconds delay = {}) : device_(device), name_(row.name), scratch_bytes_(device_scratch(spec)), delay_(delay) {
+  Call(SimDevice& device, const LibraryRow& row, const LibrarySpec& spec, std::chrono::microseconds delay = {}) : device_(device), name_(row.name), scratch_bytes_(device_scratch(row, spec)), delay_(delay) {
     const LibraryOnOneThread one_thread;
     call_ = row.make(spec);
     own_scratch_ = HostMemory(call_->description().scratch_bytes, "a simulated library's scratch");

@@ -17,6 +17,7 @@ using Sizes = std::vector<std::int64_t>;
 constexpr DTypes kOnF32 = {DType::kF32};
 constexpr DTypes kOnOneDnn = {DType::kF32, DType::kBF16};
 constexpr DTypes kOnDevice = {DType::kF32, DType::kBF16, DType::kF16};
+constexpr DTypes kHalves = {DType::kBF16, DType::kF16};
 constexpr std::size_t kMostAxes = 12;  // of a tensor of oneDNN's
 
 // oneDNN keeps numbers of windows in ints, adds and multiplies them there, and walks all of a window, wherever it lies.
@@ -31,6 +32,8 @@ constexpr AttributeRule kChannelsLast = {.name = "channels_last", .least = 0, .m
 constexpr AttributeRule kTf32 = {.name = "tf32", .least = 0, .most = 1};
 constexpr AttributeRule kTa = {.name = "ta", .least = 0, .most = 1};
 constexpr AttributeRule kTb = {.name = "tb", .least = 0, .most = 1};
+constexpr AttributeRule kCausal = {.name = "causal", .least = 0, .most = 1};
+constexpr AttributeRule kScaleBits = {.name = "scale_bits", .least = 0, .most = UINT32_MAX, .required = true};
 
 constexpr TensorRule matrix(std::string_view name, const DTypes& types, int like = -1, bool or_f32 = false) {
   return {.name = name, .types = types, .like = like, .or_f32 = or_f32, .least_rank = 2, .most_rank = kMostAxes};
@@ -38,6 +41,10 @@ constexpr TensorRule matrix(std::string_view name, const DTypes& types, int like
 /// An activation, or a weight, of a convolution or pooling.
 constexpr TensorRule spatial(std::string_view name, const DTypes& types, int like = -1, bool or_f32 = false) {
   return {.name = name, .types = types, .like = like, .or_f32 = or_f32, .least_rank = 3, .most_rank = 5, .rank_like = like};
+}
+/// [batches,heads,positions,..]
+constexpr TensorRule of_heads(std::string_view name, const DTypes& types, int like = -1, bool optional = false) {
+  return {.name = name, .types = types, .like = like, .least_rank = 4, .most_rank = 4, .optional = optional};
 }
 constexpr TensorRule workspace(bool optional) { return {.name = "workspace", .optional = optional}; }
 
@@ -66,6 +73,18 @@ std::string product(const LibrarySpec& spec) {
   if (at(b, tb, 1) != at(y, false, 1)) return fmt::format("b has {} columns, and the result {}", at(b, tb, 1), at(y, false, 1));
   if (std::string why = why_no_broadcast("a", a, y, 2); not why.empty()) return why;
   return why_no_broadcast("b", b, y, 2);
+}
+
+/// Query, key and value first, the bias last, if there is one.
+std::string attended(const LibrarySpec& spec, std::size_t bias, const Sizes& y, const Sizes& statistics) {
+  const Sizes &query = spec.operands[0]->shape, &key = spec.operands[1]->shape, &value = spec.operands[2]->shape;
+  const auto differ = [](std::string_view what, const Sizes& found, const Sizes& wanted) { return found == wanted ? "" : fmt::format("{} of {}, and not {}", what, shape_text(found), shape_text(wanted)); };
+  if (std::string why = differ("keys", key, {query[0], query[1], key[2], query[3]}); not why.empty()) return why;
+  if (std::string why = differ("values", value, {query[0], query[1], key[2], value[3]}); not why.empty()) return why;
+  if (std::string why = differ("a result", y, {query[0], query[1], query[2], value[3]}); not why.empty()) return why;
+  if (std::string why = differ("statistics", statistics, {query[0], query[1], query[2], 1}); not why.empty()) return why;
+  if (spec.operands.size() <= bias or not spec.operands[bias]) return "";
+  return why_no_broadcast("the bias", spec.operands[bias]->shape, {query[0], query[1], query[2], key[2]}, 0);
 }
 
 /// Windows of `kernel` over `input`, the attributes' way, that give `output`.
@@ -109,7 +128,7 @@ constexpr CallRules pool_rules(std::string_view operand, std::string_view result
   return {.operands = {spatial(operand, kOnF32)}, .results = {spatial(result, kOnF32, 0)}, .attributes = {kKernel, kStrides, kDilations, kPadsBegin, kChannelsLast, last}};
 }
 
-constexpr CallRules with_workspace(CallRules rules, FixedList<TensorRule, 5> operands, FixedList<TensorRule, 5> results) {
+constexpr CallRules with_workspace(CallRules rules, FixedList<TensorRule, 7> operands, FixedList<TensorRule, 7> results) {
   rules.operands = operands;
   rules.results = results;
   return rules;
@@ -138,6 +157,14 @@ constinit const CallRules kDeviceConv = conv_rules("x", "w", "y", kOnDevice);
 constinit const CallRules kDeviceConvInputGrad = conv_rules("dy", "w", "dx", kOnDevice);
 constinit const CallRules kDeviceConvWeightGrad = conv_rules("x", "dy", "dw", kOnDevice);
 
+constinit const CallRules kAttention = {.operands = {of_heads("query", kHalves), of_heads("key", kHalves, 0), of_heads("value", kHalves, 0), of_heads("bias", kOnF32, -1, true)},
+                                        .results = {of_heads("y", kHalves, 0), of_heads("statistics", kOnF32)},
+                                        .attributes = {kCausal, kScaleBits}};
+constinit const CallRules kAttentionGrad = {.operands = {of_heads("query", kHalves), of_heads("key", kHalves, 0), of_heads("value", kHalves, 0), of_heads("y", kHalves, 0), of_heads("dy", kHalves, 0),
+                                                         of_heads("statistics", kOnF32), of_heads("bias", kOnF32, -1, true)},
+                                            .results = {of_heads("dquery", kHalves, 0), of_heads("dkey", kHalves, 0), of_heads("dvalue", kHalves, 0)},
+                                            .attributes = {kCausal, kScaleBits}};
+
 std::string matmul(const LibrarySpec& spec) { return product(spec); }
 
 std::string matmul_bias(const LibrarySpec& spec) {
@@ -158,6 +185,13 @@ std::string matmul_bias_grad(const LibrarySpec& spec) {
 std::string conv(const LibrarySpec& spec) { return convolution(spec, *spec.operands[0], *spec.operands[1], spec.results[0]); }
 std::string conv_input_grad(const LibrarySpec& spec) { return convolution(spec, spec.results[0], *spec.operands[1], *spec.operands[0]); }
 std::string conv_weight_grad(const LibrarySpec& spec) { return convolution(spec, *spec.operands[0], spec.results[0], *spec.operands[1]); }
+std::string attention(const LibrarySpec& spec) { return attended(spec, 3, spec.results[0].shape, spec.results[1].shape); }
+std::string attention_grad(const LibrarySpec& spec) {
+  for (std::size_t i = 0; i < spec.results.size(); ++i)
+    if (spec.results[i].shape != spec.operands[i]->shape) return fmt::format("a gradient of {} for {}", shape_text(spec.results[i].shape), shape_text(spec.operands[i]->shape));
+  if (spec.operands[3]->shape != spec.operands[4]->shape) return fmt::format("dy of {} for y of {}", shape_text(spec.operands[4]->shape), shape_text(spec.operands[3]->shape));
+  return attended(spec, 6, spec.operands[3]->shape, spec.operands[5]->shape);
+}
 std::string pool(const LibrarySpec& spec) { return pooling(spec, *spec.operands[0], spec.results[0]); }
 std::string pool_grad(const LibrarySpec& spec) { return pooling(spec, spec.results[0], *spec.operands[0]); }
 

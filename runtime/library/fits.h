@@ -9,7 +9,7 @@
 namespace hone::fits {
 
 extern const CallRules kMatmul, kConv, kConvInputGrad, kConvWeightGrad, kMaxPool, kMaxPoolGrad, kAvgPool, kAvgPoolGrad;
-extern const CallRules kDeviceMatmul, kMatmulBias, kMatmulBiasGrad, kDeviceConv, kDeviceConvInputGrad, kDeviceConvWeightGrad;
+extern const CallRules kDeviceMatmul, kMatmulBias, kMatmulBiasGrad, kDeviceConv, kDeviceConvInputGrad, kDeviceConvWeightGrad, kAttention, kAttentionGrad;
 
 // For calls that the rules allow: "", or which sizes do not go together.
 std::string matmul(const LibrarySpec& spec);
@@ -18,6 +18,8 @@ std::string matmul_bias_grad(const LibrarySpec& spec);
 std::string conv(const LibrarySpec& spec);
 std::string conv_input_grad(const LibrarySpec& spec);
 std::string conv_weight_grad(const LibrarySpec& spec);
+std::string attention(const LibrarySpec& spec);
+std::string attention_grad(const LibrarySpec& spec);
 std::string pool(const LibrarySpec& spec);
 std::string pool_grad(const LibrarySpec& spec);
 

@@ -12,6 +12,7 @@
 #include "base/diag.h"
 #include "base/tensor.h"
 #include "base/text.h"
+#include "runtime/library/attention.h"
 #include "runtime/library/call_text.h"
 #include "runtime/library/fits.h"
 #include "runtime/library/onednn.h"
@@ -32,6 +33,12 @@ double matmul_operations(const LibrarySpec& spec) {
 /// Each element of y, or of dy, takes all weights of its channel. `weight`: [O,..].
 double conv_operations(const TensorType& y, const TensorType& weight) {
   return 2 * elements_of(y) * elements_of(weight) / static_cast<double>(std::max<std::int64_t>(1, weight.shape[0]));
+}
+
+/// So many products of queries and keys, or of like size.
+template <int Products>
+double attention_operations(const LibrarySpec& spec) {
+  return 2 * Products * elements_of(spec, 0) * static_cast<double>(spec.operands[1]->shape[2]);
 }
 
 /// Each element is looked at in some windows.
@@ -143,6 +150,22 @@ constinit const LibraryRow kRows[] = {
      .fits = fits::conv_weight_grad,
      .operations = [](const LibrarySpec& spec) { return conv_operations(*spec.operands[1], spec.results[0]); },
      .create = create_widened<onednn::create_conv_weight_grad>},
+    // Heads of queries [N,H,S,D], keys [N,H,T,D] and values [N,H,T,E], all bf16 or all f16. Int scale_bits: the bits of an f32. Int causal: a query sees the keys up to its own position.
+    {.name = "cudnn.attention",
+     .device_library = "cuDNN",
+     .doc = "y = weights * value, weights = softmax(scale * query * key^T + bias) over keys, and statistics[N,H,S,1] in f32: the logarithm of the sum of the exponentials. The bias, in f32, broadcasts to the scores",
+     .rules = &fits::kAttention,
+     .fits = fits::attention,
+     .operations = attention_operations<2>,
+     .create = create_attention},
+    {.name = "cudnn.attention_grad",
+     .device_library = "cuDNN",
+     .doc = "dquery, dkey and dvalue from query, key, value, y, dy, the statistics of cudnn.attention with the same attributes, and its bias",
+     .rules = &fits::kAttentionGrad,
+     .fits = fits::attention_grad,
+     .operations = attention_operations<5>,
+     .least_scratch = [](const LibrarySpec& spec) { return gradient_scratch(one_head(attention_of(spec))); },
+     .create = create_attention_gradient},
 };
 
 std::string text_of(const TensorType& type) { return fmt::format("{}{}", to_string(type.dtype), shape_text(type.shape)); }
@@ -165,7 +188,7 @@ class EmptyCall : public LibraryCall {
       description_.result_bytes.push_back(static_cast<std::size_t>(checked_element_count(result.shape)) * size_of(result.dtype));
     if (opaque_result >= 0 and static_cast<std::size_t>(opaque_result) < spec.results.size())
       description_.result_bytes[static_cast<std::size_t>(opaque_result)] = 0;
-    if (spec.operands.size() < 3 or not spec.operands[2] or is_empty(spec.results[0])) return;
+    if (spec.operands.size() < 3 or not spec.operands[2] or spec.results.size() > 1 or is_empty(spec.results[0])) return;
     y_ = spec.results[0];
     bias_ = *spec.operands[2];
     HONE_CHECK(bias_.dtype == y_.dtype and bias_.shape.size() <= y_.shape.size(), "a bias that cannot be broadcast to the result");
@@ -236,6 +259,8 @@ std::size_t device_scratch(const LibrarySpec& spec) {
   for (const TensorType& result : spec.results) add(result);
   return std::clamp(kTimes * bytes, kLeast, kMost);
 }
+
+std::size_t device_scratch(const LibraryRow& row, const LibrarySpec& spec) { return std::max(device_scratch(spec), row.least_scratch == nullptr ? 0 : row.least_scratch(spec)); }
 
 std::string LibraryRow::why_not(const LibrarySpec& spec) const {
   std::string why = hone::why_not(*rules, types_of(spec));

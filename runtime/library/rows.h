@@ -73,6 +73,8 @@ struct LibraryRow {
   std::string_view thread_sums = {};            ///< which of its sums have as many parts as there are threads, so that last bits differ; empty: none
   /// Multiplications and additions of a call, roughly.
   double (*operations)(const LibrarySpec& spec);
+  /// Scratch without which the device's library does not even a piece of the call, where that is more than device_scratch() gives for its tensors' sizes.
+  std::size_t (*least_scratch)(const LibrarySpec& spec) = nullptr;
   /// For OpenMP's current number of threads, of a call of which why_not() says nothing.
   std::unique_ptr<LibraryCall> (*create)(const LibrarySpec& spec);
 
@@ -86,6 +88,7 @@ struct LibraryRow {
 
 /// What a call of a device's library may take of scratch. A library that asks for more is not called: so the peak is known when compiling, wherever the plan will run.
 std::size_t device_scratch(const LibrarySpec& spec);
+std::size_t device_scratch(const LibraryRow& row, const LibrarySpec& spec);  ///< that, or what the row needs at least
 /// Is an operand or a result without elements?
 bool has_empty_tensor(const LibraryRow& row, const LibrarySpec& spec);
 

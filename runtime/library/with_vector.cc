@@ -1,35 +1,16 @@
 #include "runtime/library/with_vector.h"
 
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "base/check.h"
-#include "base/float_format.h"
-#include "base/tensor.h"
+#include "runtime/library/elements.h"
 #include "runtime/library/onednn.h"
 #include "runtime/library/widened.h"
 
 namespace hone {
 
 namespace {
-
-std::size_t count_of(const TensorType& type) { return static_cast<std::size_t>(checked_element_count(type.shape)); }
-
-double read(DType dtype, const void* data, std::size_t at) {
-  const auto* const element = static_cast<const std::byte*>(data) + at * size_of(dtype);
-  if (dtype != DType::kF32) return read_storage(dtype, element);
-  float value = 0;
-  std::memcpy(&value, element, sizeof(value));
-  return static_cast<double>(value);
-}
-
-void write(DType dtype, void* data, std::size_t at, double value) {
-  auto* const element = static_cast<std::byte*>(data) + at * size_of(dtype);
-  if (dtype != DType::kF32) return write_storage(dtype, element, value);
-  const auto rounded = static_cast<float>(value);
-  std::memcpy(element, &rounded, sizeof(rounded));
-}
 
 /// The product alone, its result in f32.
 LibrarySpec product_in_f32(const LibrarySpec& spec) {
@@ -43,19 +24,19 @@ LibrarySpec product_in_f32(const LibrarySpec& spec) {
 class MatmulWithBias final : public LibraryCall {
  public:
   explicit MatmulWithBias(const LibrarySpec& spec)
-      : product_(widened(onednn::create_matmul, product_in_f32(spec))), result_(spec.results[0]), bias_(*spec.operands[2]), relu_(attribute_or(spec, "relu", 0) != 0), sums_(count_of(result_)) {
-    HONE_CHECK(static_cast<std::int64_t>(count_of(bias_)) == result_.shape.back(), "a bias that is not of the product's columns");
+      : product_(widened(onednn::create_matmul, product_in_f32(spec))), result_(spec.results[0]), bias_(*spec.operands[2]), relu_(attribute_or(spec, "relu", 0) != 0), sums_(element_count_of(result_)) {
+    HONE_CHECK(static_cast<std::int64_t>(element_count_of(bias_)) == result_.shape.back(), "a bias that is not of the product's columns");
     description_.scratch_bytes = product_->description().scratch_bytes;
-    description_.result_bytes = {count_of(result_) * size_of(result_.dtype)};
+    description_.result_bytes = {element_count_of(result_) * size_of(result_.dtype)};
   }
 
   void execute(std::span<const void* const> operands, std::span<void* const> results, void* scratch) override {
     void* const sums[] = {sums_.data()};
     product_->execute(operands.first(2), sums, scratch);
-    const std::size_t columns = count_of(bias_);
+    const std::size_t columns = element_count_of(bias_);
     for (std::size_t i = 0; i < sums_.size(); ++i) {
-      const float sum = sums_[i] + static_cast<float>(read(bias_.dtype, operands[2], i % columns));
-      write(result_.dtype, results[0], i, static_cast<double>(relu_ and sum <= 0 ? 0.0F : sum));
+      const float sum = sums_[i] + static_cast<float>(read_element(bias_.dtype, operands[2], i % columns));
+      write_element(result_.dtype, results[0], i, static_cast<double>(relu_ and sum <= 0 ? 0.0F : sum));
     }
   }
 
@@ -75,9 +56,9 @@ class MatmulWithBiasGradient final : public LibraryCall {
     product.results.resize(1);
     product_ = widened(onednn::create_matmul, product);
     HONE_CHECK(summed_.shape.size() == 2 and attribute_or(spec, of_ == 0 ? "ta" : "tb", 0) == (of_ == 0 ? 1 : 0), "columns of an operand that is stored another way");
-    HONE_CHECK(static_cast<std::int64_t>(count_of(vector_)) == summed_.shape[1], "a bias that is not of the operand's columns");
+    HONE_CHECK(static_cast<std::int64_t>(element_count_of(vector_)) == summed_.shape[1], "a bias that is not of the operand's columns");
     description_ = product_->description();
-    description_.result_bytes.push_back(count_of(vector_) * size_of(vector_.dtype));
+    description_.result_bytes.push_back(element_count_of(vector_) * size_of(vector_.dtype));
   }
 
   void execute(std::span<const void* const> operands, std::span<void* const> results, void* scratch) override {
@@ -85,8 +66,8 @@ class MatmulWithBiasGradient final : public LibraryCall {
     const auto rows = static_cast<std::size_t>(summed_.shape[0]), columns = static_cast<std::size_t>(summed_.shape[1]);
     std::vector<double> sums(columns);
     for (std::size_t row = 0; row < rows; ++row)
-      for (std::size_t column = 0; column < columns; ++column) sums[column] += read(summed_.dtype, operands[of_], row * columns + column);
-    for (std::size_t column = 0; column < columns; ++column) write(vector_.dtype, results[1], column, sums[column]);
+      for (std::size_t column = 0; column < columns; ++column) sums[column] += read_element(summed_.dtype, operands[of_], row * columns + column);
+    for (std::size_t column = 0; column < columns; ++column) write_element(vector_.dtype, results[1], column, sums[column]);
   }
 
  private:

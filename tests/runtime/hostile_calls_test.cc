@@ -50,6 +50,8 @@ Attributes with(Attributes attributes, const Attributes& more) {
 std::vector<Call> sound_calls() {
   const Attributes product = {{"ta", {0}}, {"tb", {1}}}, conv = with(kWindow, {{"groups", {2}}}), last = with(conv, {{"channels_last", {1}}}), pool = with(kWindow, {{"kernel", {3, 2}}});
   const std::pair<DType, Shape> a{kF, {2, 3, 4}}, b{kF, {5, 4}}, y{kF, {2, 3, 5}}, x{kF, {2, 4, 5, 6}}, w{kF, {6, 2, 3, 2}}, z{kF, {2, 6, 3, 5}}, pooled{kF, {2, 4, 3, 5}};
+  const Attributes attention = {{"causal", {1}}, {"scale_bits", {0x3f000000}}};
+  const std::pair<DType, Shape> query{DType::kBF16, {2, 2, 3, 4}}, key{DType::kBF16, {2, 2, 5, 4}}, statistics{kF, {2, 2, 3, 1}};
   std::vector<Call> calls = {
       {true, "onednn.matmul", product, {a, b}, {y}},
       {true, "onednn.matmul", product, {{kF, {0, 3, 4}}, b}, {{kF, {0, 3, 5}}}},
@@ -77,6 +79,8 @@ std::vector<Call> sound_calls() {
       {true, "cudnn.conv", conv, {x, w}, {z}},
       {true, "cudnn.conv_input_grad", conv, {z, w}, {x}},
       {true, "cudnn.conv_weight_grad", conv, {x, z}, {w}},
+      {true, "cudnn.attention", attention, {query, key, key, {kF, {2, 1, 1, 5}}}, {query, statistics}},
+      {true, "cudnn.attention_grad", attention, {query, key, key, query, query, statistics, {kF, {1, 1, 3, 5}}}, {query, key, key}},
   };
   calls.insert(calls.end(), of_devices.begin(), of_devices.end());
   return calls;
