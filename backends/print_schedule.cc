@@ -37,6 +37,7 @@ struct StepPrinter {
   std::string operator()(const plan::HostStep& step) const { return fmt::format("host {}({}) -> {}", step.function, names_of(entry, step.operands), names_of(entry, step.results)); }
   std::string operator()(const plan::ReadSizesStep& step) const { return fmt::format("read {} from {}", fmt::join(step.symbols, ", "), name_of(entry, step.buffer)); }
   std::string operator()(const plan::RegionStep& step) const {
+    if (step.kind == plan::RegionStep::Kind::kCall) return fmt::format("call {}({}) -> {}, or its body", step.row, names_of(entry, step.operands), names_of(entry, step.results));
     constexpr std::string_view kKinds[] = {"scan", "while", "branch"};
     std::string text = fmt::format("{}({}) -> {}", kKinds[static_cast<int>(step.kind)], names_of(entry, step.operands), names_of(entry, step.results));
     if (step.kind != plan::RegionStep::Kind::kBranch) text += fmt::format(", {}{} times", step.reverse ? "backwards, " : "", step.trips.text());

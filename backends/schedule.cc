@@ -141,7 +141,7 @@ class Scheduler {
     const Node& node = graph_.node(id);
     placed_ = {id};
     if (*node.op == op::reshape) return;  // a view, made where it is read; between members of a group there is none
-    if (not node.attrs[kRow].empty()) return place_library_call(id);
+    if (not node.attrs[kRow].empty() and node.op->region == Region::kNone) return place_library_call(id);
     if (node.op->host != nullptr) return place_host_call(id);
     if (node.op->binds) return place_read(node);
     if (node.op->collective) return place_all_reduce(node);
@@ -258,20 +258,33 @@ class Scheduler {
   void place_region(const Node& node) {
     using Kind = plan::RegionStep::Kind;
     plan::RegionStep step;
-    step.kind = node.op->region == Region::kScan ? Kind::kScan : node.op->region == Region::kWhile ? Kind::kWhile : Kind::kBranch;
+    const bool is_call = node.op->region == Region::kCall;
+    step.kind = is_call ? Kind::kCall : node.op->region == Region::kScan ? Kind::kScan : node.op->region == Region::kWhile ? Kind::kWhile : Kind::kBranch;
+    if (is_call) step.row = node.attrs[kRow], step.attributes = attribute_lists(node.attrs), step.trips = 1;
     if (not node.attrs[kTrips].empty()) step.trips = node.attrs[kTrips][0];
     step.reverse = node.attrs[kReverse];
     step.states = static_cast<std::uint32_t>(node.attrs[kStates]);
     step.scanned = static_cast<std::uint32_t>(node.attrs[kScanned]);
     for (const ValueId operand : node.operands) step.operands.push_back(buffer_of(operand));
-    for (const ValueId result : node.results) step.results.push_back(uses_[result.index] > 0 ? static_cast<std::int64_t>(buffer_of(result)) : -1);
+    for (const ValueId result : node.results) step.results.push_back(is_call or uses_[result.index] > 0 ? static_cast<std::int64_t>(buffer_of(result)) : -1);
     const auto describe = [](const Graph& body, const Input& input) {
       return plan::Feed{.name = input.name, .dtype = body.type(input.value).dtype, .shape = body.type(input.value).shape};
     };
     for (const auto& body : node.bodies)
       step.bodies.push_back(Scheduler(fuse_and_recompute(*body, passes_), kernels_, persistents_, passes_, describe, step.kind == Kind::kScan).run().entry);  // the verifier limits the depth
     if (step.kind == Kind::kScan and passes_.runs("panels")) panels_for_all_iterations(step, node);
-    add_step(std::move(step), node);
+    const KernelCost cost = is_call ? cost_of_call(step) : KernelCost{};
+    add_step(std::move(step), node, cost);
+  }
+
+  /// The arithmetic of its body, and what goes in and out.
+  KernelCost cost_of_call(const plan::RegionStep& step) const {
+    KernelCost cost;
+    for (const plan::Step& inner : step.bodies[0].steps) cost.flops = cost.flops + inner.flops;
+    const auto add = [&](std::int64_t buffer) { cost.bytes = cost.bytes + element_count(entry_.buffers[static_cast<std::size_t>(buffer)].shape) * static_cast<std::int64_t>(size_of(entry_.buffers[static_cast<std::size_t>(buffer)].dtype)); };
+    std::ranges::for_each(step.operands, add);
+    std::ranges::for_each(step.results, add);
+    return cost;
   }
 
   /// What products read in every iteration is laid out for them once.

@@ -113,6 +113,7 @@ inline constexpr AttrKey<bool> kColumnMajor("column_major");
 inline constexpr AttrKey<std::int64_t> kOffsetGroups("offset_groups");
 inline constexpr AttrKey<double> kEpsilon("epsilon");
 inline constexpr AttrKey<double> kScale("scale");
+inline constexpr AttrKey<bool> kCausal("causal");         ///< a query attends to the keys up to its own position
 inline constexpr AttrKey<double> kSoftcap("softcap");      ///< scores become softcap * tanh(score / softcap); 0: they do not
 inline constexpr AttrKey<DType> kSoftmaxType("softmax_type");  ///< what the softmax is computed in; absent: the operands' type
 inline constexpr AttrKey<double> kMomentum("momentum");
@@ -150,6 +151,7 @@ inline constexpr AttrKey<Shape> kTrips("trips");           ///< number of iterat
 inline constexpr AttrKey<bool> kReverse("reverse");        ///< from the last slice or element to the first
 inline constexpr AttrKey<std::int64_t> kStates("states");  ///< how many operands are loop states
 inline constexpr AttrKey<std::int64_t> kScanned("scanned");  ///< how many operands are read slice by slice
+inline constexpr AttrKey<std::int64_t> kScaleBits("scale_bits");  ///< kScale as the bits of an f32: rows are given whole numbers
 inline constexpr AttrKey<std::string> kRow("row");         ///< the library row that a target chose for the node
 
 }  // namespace hone

@@ -111,7 +111,7 @@ consteval Gradient no_gradient(std::string_view reason) {
 }
 
 /// What a region op does with its bodies.
-enum class Region : std::uint8_t { kNone, kScan, kWhile, kBranch };
+enum class Region : std::uint8_t { kNone, kScan, kWhile, kBranch, kCall };
 
 struct OpDef {
   std::string_view name;
@@ -131,6 +131,7 @@ struct OpDef {
   bool collective = false;      ///< exchanged between replicas; the identity for one replica
   std::string_view onnx = {};   ///< the ONNX operator, where the mapping is one to one
   bool keep = false;            ///< a `lower` op that stays whole through autodiff (it has a grad of its own)
+  bool whole = false;           ///< a `lower` op that stays whole until rows are chosen: made for targets that have one for it (passes/fuse_attention.h)
 
   /// Builds a node: `matmul(a, b)`, `transpose(x, {kPerm = perm})`. Returns the first result.
   template <typename... Vals>

@@ -97,6 +97,8 @@ BoundSegment& Executor::bind(std::size_t segment, const DimBindings& sizes) {
 /// Puts a new binding in front. What the team's threads allocate when they begin, they allocate now.
 BoundSegment& Executor::keep(std::size_t segment, std::unique_ptr<BoundSegment> bound) {
   state_.team.run([](const Team::Member&) {});
+  for (BoundStep& step : bound->steps)
+    if (auto* region = std::get_if<BoundRegion>(&step); region != nullptr and region->body != nullptr) (void)bodies_[region->number][0]->keep(0, std::move(region->body));
   auto& bindings = bindings_[segment];
   if (arguments_.size() < bound->most_pointers) arguments_.resize(bound->most_pointers);
   bindings.insert(bindings.begin(), std::move(bound));
@@ -129,13 +131,19 @@ void Executor::run_segments(BoundSegment& first) {
   }
 }
 
+std::byte* Executor::memory_of(std::size_t segment, const BoundSegment& bound) {
+  if (given_memory_ != nullptr) return given_memory_;
+  WorkMemory& arena = segment == 0 and shared_arena_ != nullptr ? *shared_arena_ : own_arenas_[segment];
+  reserve_arena(arena, bound.memory_bytes, state_.device.get());
+  return arena.data();
+}
+
 /// Gives the segment its memory, every buffer that it uses its place, and its kernels their arguments.
 void Executor::start(std::size_t segment, BoundSegment& bound) {
   current_ = &bound;
-  WorkMemory& arena = segment == 0 and shared_arena_ != nullptr ? *shared_arena_ : own_arenas_[segment];
-  reserve_arena(arena, bound.memory_bytes, state_.device.get());
-  scratch_ = arena.data() + bound.scratch_offset;
-  for (const auto& [buffer, offset] : bound.placed) pointers_[buffer] = arena.data() + offset;
+  std::byte* const memory = memory_of(segment, bound);
+  scratch_ = memory + bound.scratch_offset;
+  for (const auto& [buffer, offset] : bound.placed) pointers_[buffer] = memory + offset;
   if (segment == 0)
     for (const auto& [buffer, feed] : fed_) pointers_[buffer] = const_cast<void*>(feeds_[feed]);  // plan::check: nothing writes to it
   for (std::size_t k = 0; k < wanted_.size(); ++k)
@@ -146,7 +154,7 @@ void Executor::start(std::size_t segment, BoundSegment& bound) {
       for (std::size_t i = 0; i < kernel.buffers.size(); ++i) kernel.arguments[i] = pointers_[kernel.buffers[i]];
   };
   for (BoundStep& step : bound.steps)
-    if (auto* region = std::get_if<BoundRegion>(&step)) region->states = arena.data() + region->states_offset;
+    if (auto* region = std::get_if<BoundRegion>(&step)) region->states = memory + region->states_offset;
     else if (auto* run = std::get_if<KernelRun>(&step)) give_arguments(run->kernels);
     else if (auto* library = std::get_if<BoundLibrary>(&step)) give_arguments(library->kernels);
 }
@@ -275,7 +283,8 @@ MemoryReport Executor::memory() const {
   for (const auto& bindings : bindings_)
     if (not bindings.empty()) add(bindings.front()->report);
   for (const auto& bodies : bodies_)
-    for (const auto& body : bodies) add(body->memory());
+    for (const auto& body : bodies)
+      if (body->given_memory_ == nullptr) add(body->memory());
   return report;
 }
 

@@ -55,8 +55,8 @@ class Executor {
   /// As a body: makes it ready for the sizes. The binding holds until another is asked for.
   BoundSegment& bind_body(const DimBindings& sizes) { return bind(0, sizes); }
   /// As a body: the feeds in the entry's order, of the types that the binding gives them. Result k is left at results[k] unless that is null; nothing
-  /// that is fed lies there.
-  void run_body(BoundSegment& bound, std::span<const void* const> feeds, std::span<void* const> results);
+  /// that is fed lies there. `memory`: where its arena lies; null: it has one of its own.
+  void run_body(BoundSegment& bound, std::span<const void* const> feeds, std::span<void* const> results, std::byte* memory = nullptr);
   /// The entry's result number `index`, of the last run; valid until any entry runs again.
   TensorView result(std::size_t index) const;
   /// Of the last bindings, bodies included, without persistents; zeros before the first.
@@ -76,6 +76,7 @@ class Executor {
   bool is_bound_to_matched(const BoundSegment& bound) const;
   void run_segments(BoundSegment& first);
   void start(std::size_t segment, BoundSegment& bound);
+  std::byte* memory_of(std::size_t segment, const BoundSegment& bound);
   void find_direct_results();
   const DimBindings& read_sizes(std::size_t segment, const BoundSegment& bound);
   void execute_measured(BoundSegment& bound);
@@ -101,6 +102,7 @@ class Executor {
   void run_scan(BoundRegion& step);
   void run_while(BoundRegion& step);
   void run_branch(BoundRegion& step);
+  void run_call(BoundRegion& step);
   Worker worker() const {
     return {.threads = state_.team.threads(),
             .replica = state_.replica,
@@ -143,6 +145,7 @@ class Executor {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> fed_;    // buffers that are feeds, and which
   std::vector<void*> arguments_;                                // of one library call
   std::span<void* const> wanted_;                               // as a body: where the results are wanted
+  std::byte* given_memory_ = nullptr;                           // as a body: its arena, where that is not its own
   std::vector<std::optional<std::uint32_t>> direct_;            // as a body: the buffer that can lie where that result is wanted
   std::byte* scratch_ = nullptr;                                // of the current segment's library calls
   struct Measured {

@@ -1,7 +1,8 @@
-// How an executor runs loops and branches. A body leaves its results where they are wanted: in the next iteration's states, in its slice of what is
+// How an executor runs loops, branches, and bodies in place of calls. A body leaves its results where they are wanted: in the next iteration's states, in its slice of what is
 // stacked, in the loop's results. So an iteration copies only what a body passes on without computing it, or gives twice.
 #include <cstring>
 
+#include "base/check.h"
 #include "runtime/executor.h"
 
 namespace hone {
@@ -55,9 +56,10 @@ void Executor::find_direct_results() {
   }
 }
 
-void Executor::run_body(BoundSegment& bound, std::span<const void* const> feeds, std::span<void* const> results) {
+void Executor::run_body(BoundSegment& bound, std::span<const void* const> feeds, std::span<void* const> results, std::byte* memory) {
   std::copy(feeds.begin(), feeds.end(), feeds_.begin());
   wanted_ = results;
+  given_memory_ = memory;
   run_segments(bound);
   wanted_ = {};
   for (std::size_t k = 0; k < results.size(); ++k) {
@@ -71,6 +73,7 @@ void Executor::execute(BoundRegion& step) {
     case plan::RegionStep::Kind::kScan: return run_scan(step);
     case plan::RegionStep::Kind::kWhile: return run_while(step);
     case plan::RegionStep::Kind::kBranch: return run_branch(step);
+    case plan::RegionStep::Kind::kCall: return run_call(step);
   }
 }
 
@@ -141,6 +144,17 @@ void Executor::run_branch(BoundRegion& step) {
   for (std::size_t k = 1; k < region.operands.size(); ++k) step.feeds[k - 1] = pointer(region.operands[k]);
   for (std::size_t k = 0; k < region.results.size(); ++k) step.results[k] = region.results[k] < 0 ? nullptr : pointer(region.results[k]);
   body.run_body(bound, step.feeds, step.results);
+}
+
+/// In the caller's memory.
+void Executor::run_call(BoundRegion& step) {
+  const plan::RegionStep& region = *step.region;
+  Executor& body = *bodies_[step.number][0];
+  BoundSegment& bound = body.bind_body(current_->sizes);
+  HONE_CHECK(bound.memory_bytes <= step.states_bytes, "the body of a call needs more memory than it was given");
+  for (std::size_t k = 0; k < region.operands.size(); ++k) step.feeds[k] = pointer(region.operands[k]);
+  for (std::size_t k = 0; k < region.results.size(); ++k) step.results[k] = pointer(region.results[k]);
+  body.run_body(bound, step.feeds, step.results, step.states);
 }
 
 }  // namespace hone

@@ -49,7 +49,7 @@ void copy_bytes(void* const* buffers, const std::int64_t*, std::int64_t begin, s
 
 std::size_t aligned(std::size_t bytes, std::string_view what) { return round_up(bytes, kTensorAlignment, what); }
 
-/// Is there a step for which a device must wait for the host? How often a loop runs is known before, whether a branch or another iteration is taken is not.
+/// Is there a step for which a device must wait for the host? How often a loop runs is known before, and whether a call is made; whether a branch or another iteration is taken is not.
 bool needs_host(std::span<const plan::Step> steps, const Worker& worker) {
   return std::ranges::any_of(steps, [&](const plan::Step& step) {
     const auto* region = std::get_if<plan::RegionStep>(&step.what);
@@ -57,7 +57,8 @@ bool needs_host(std::span<const plan::Step> steps, const Worker& worker) {
     const bool is_work = std::holds_alternative<plan::KernelStep>(step.what) or std::holds_alternative<plan::LibraryStep>(step.what) or std::holds_alternative<plan::CopyStep>(step.what);
     if (exchange != nullptr) return exchange->collects or not worker.captured_exchanges;
     if (region == nullptr) return not is_work;
-    return region->kind != plan::RegionStep::Kind::kScan or std::ranges::any_of(region->bodies, [&](const plan::Entry& body) { return needs_host(body.steps, worker); });  // plan::check limits the depth
+    const bool is_known = region->kind == plan::RegionStep::Kind::kScan or region->kind == plan::RegionStep::Kind::kCall;
+    return not is_known or std::ranges::any_of(region->bodies, [&](const plan::Entry& body) { return needs_host(body.steps, worker); });  // plan::check limits the depth
   });
 }
 
@@ -368,6 +369,7 @@ class Preparer {
   void add_step(const plan::ReadSizesStep&, const std::string&) {}  // the executor's, between two segments
 
   void add_step(const plan::RegionStep& step, const std::string& origin) {
+    if (step.kind == plan::RegionStep::Kind::kCall) return add_call_or_body(step, origin);
     BoundRegion region{.region = &step, .number = number_of_region_, .trips = step.trips.evaluate(sizes_)};
     if (region.trips < 0) throw Error(Code::kDataShape, fmt::format("{} would run {} times", quoted(origin), region.trips));
     const bool is_scan = step.kind == plan::RegionStep::Kind::kScan;
@@ -396,6 +398,22 @@ class Preparer {
     bound_->steps.emplace_back(std::move(region));
   }
 
+  /// The body's memory is a piece of this segment's.
+  void add_call_or_body(const plan::RegionStep& step, const std::string& origin) {
+    const plan::LibraryStep call = plan::library_call(step);
+    const LibrarySpec spec = spec_of(call, origin);
+    const LibraryRow& row = *find_library_row(call.row);
+    if (worker_.device != nullptr and can_be_called(row, call, spec))
+      if (auto made = worker_.device->make_call(row, spec)) return add_call({.on_device = std::move(made), .operands = call.operands, .results = call.results});
+    Worker inside = worker_;
+    inside.in_body = true;
+    BoundRegion region{.region = &step, .number = number_of_region_, .body = hone::prepare(step.bodies[0], segments_of(step.bodies[0]).front(), kernels_, sizes_, inside)};
+    region.states_bytes = checked_add(region.body->memory_bytes, static_cast<std::size_t>(kDeviceScratchAlignment), "a call's memory");
+    region.feeds.resize(step.bodies[0].feeds.size());
+    region.results.resize(step.bodies[0].results.size());
+    bound_->steps.emplace_back(std::move(region));
+  }
+
   void place() {
     std::vector<plan::Interval> intervals;
     std::vector<std::uint32_t> numbers;
@@ -415,7 +433,10 @@ class Preparer {
     }
     const plan::Placement placement = plan::place_buffers(intervals);
     for (std::size_t i = 0; i < numbers.size(); ++i) bound_->placed.emplace_back(numbers[i], static_cast<std::size_t>(placement.offsets[i]));
-    for (std::size_t i = 0; i < loops.size(); ++i) loops[i]->states_offset = static_cast<std::size_t>(placement.offsets[numbers.size() + i]);
+    for (std::size_t i = 0; i < loops.size(); ++i) {
+      const auto offset = static_cast<std::size_t>(placement.offsets[numbers.size() + i]);
+      loops[i]->states_offset = loops[i]->body == nullptr ? offset : round_up(offset, static_cast<std::size_t>(kDeviceScratchAlignment), "a call's memory");
+    }
     const std::int64_t gap = worker_.device == nullptr or scratch_bytes_ == 0 ? 0 : (kDeviceScratchAlignment - placement.total % kDeviceScratchAlignment) % kDeviceScratchAlignment;
     const std::int64_t scratch = checked_add(gap, checked_cast<std::int64_t>(aligned(scratch_bytes_, "library scratch"), "library scratch"), "library scratch");
     bound_->scratch_offset = static_cast<std::size_t>(placement.total + gap);
@@ -511,6 +532,7 @@ void check_entry(const plan::Entry& entry, const LoadedCode& code, Device* devic
       if (find_host_function(host->function) == nullptr) missing("host function", host->function, step);
       check_host_call(entry, *host, step.origin);
     } else if (const auto* region = std::get_if<plan::RegionStep>(&step.what)) {
+      if (region->kind == plan::RegionStep::Kind::kCall and find_library_row(region->row)->device_library.empty()) missing("library row", region->row, step);
       for (const plan::Entry& body : region->bodies) check_entry(body, code, device, kernels);  // plan::check limits the depth
     }
   }

@@ -54,17 +54,20 @@ struct BoundHost {
   HostScratch scratch;  ///< kept from call to call
 };
 
-/// A loop or a branch; the executor has an Executor for each body.
+struct BoundSegment;
+
+/// A loop, a branch, or a call that cannot be made; the executor has an Executor for each body.
 struct BoundRegion {
   const plan::RegionStep* region = nullptr;
   std::size_t number = 0;  ///< among the entry's regions
   std::int64_t trips = 0;
   std::vector<std::size_t> state_bytes, state_offsets;    ///< of each, and where it lies in either half of `states`
   std::vector<std::size_t> scanned_bytes, stacked_bytes;  ///< of a slice
-  std::size_t states_bytes = 0, states_offset = 0;        ///< twice all states, what an iteration reads and what it leaves; where in the arena
+  std::size_t states_bytes = 0, states_offset = 0;        ///< twice all states, what an iteration reads and what it leaves; or the arena of a call's body; where in the arena
   std::byte* states = nullptr;                            ///< there
   std::vector<const void*> feeds;                         ///< of a body, filled in for each run
   std::vector<void*> results;                             ///< of a body: where they are wanted
+  std::unique_ptr<BoundSegment> body = {};                ///< of a call, until its Executor has it
 };
 
 /// What replicas exchange. It may go on until a step comes that uses one of the buffers.

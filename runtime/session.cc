@@ -99,7 +99,8 @@ bool touches_parts(const plan::Program& program, const plan::Entry& entry) {
 void count_calls(std::span<const plan::Step> steps, std::map<std::string, std::size_t>& calls) {
   for (const plan::Step& step : steps) {
     if (const auto* library = std::get_if<plan::LibraryStep>(&step.what)) ++calls[library->row];
-    else if (const auto* region = std::get_if<plan::RegionStep>(&step.what))
+    else if (const auto* region = std::get_if<plan::RegionStep>(&step.what); region != nullptr and region->kind == plan::RegionStep::Kind::kCall) ++calls[region->row];
+    else if (region != nullptr)
       for (const plan::Entry& body : region->bodies) count_calls(body.steps, calls);  // plan::check limits the depth
   }
 }

@@ -1,6 +1,7 @@
 // What an executor measures of its steps.
 #include "runtime/step_times.h"
 
+#include <algorithm>
 #include <chrono>
 #include <variant>
 
@@ -77,6 +78,8 @@ std::vector<StepTime> Executor::step_times() const {
       for (const StepTime& one : inner) times[at].inner_seconds += one.seconds - one.inner_seconds;
       times.insert(times.end(), inner.begin(), inner.end());
     }
+    const bool is_call = std::get<plan::RegionStep>(step.what).kind == plan::RegionStep::Kind::kCall;
+    if (is_call and std::all_of(times.begin() + static_cast<std::ptrdiff_t>(at) + 1, times.end(), [](const StepTime& one) { return one.runs == 0; })) times[at].kind = StepTime::Kind::kLibrary;
   }
   return times;
 }

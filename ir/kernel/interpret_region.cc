@@ -77,6 +77,7 @@ std::vector<Tensor> interpret_region(const Node& node, std::span<const Tensor> o
     case Region::kScan: return interpret_scan(node, operands, trips, result_types, run);
     case Region::kWhile: return interpret_while(node, operands, trips, run);
     case Region::kBranch: return run(operands[0].int_at(0) != 0 ? 0 : 1, operands.subspan(1));
+    case Region::kCall: return run(0, operands);
     case Region::kNone: break;
   }
   internal_error(__FILE__, __LINE__, "interpret_region() of an op without bodies");

@@ -40,7 +40,7 @@
   /* attention.cc */                                                                                                                                  \
   X(attention)                                                                                                                                 \
   /* regions.cc: control flow */                                                                                                                      \
-  X(read_sizes) X(scan) X(while_trips) X(branch)                                                                                                      \
+  X(read_sizes) X(scan) X(while_trips) X(branch) X(library_call)                                                                                      \
   /* losses.cc: each gives the sum over the targets and the number of targets that count */                                                           \
   X(softmax_cross_entropy) X(cross_entropy) X(nll) X(mse) X(mae) X(huber) X(bce) X(bce_with_logits) X(hinge) X(kl_divergence) X(cosine) X(given_loss) \
   /* metrics, also in losses.cc: sums over the targets */                                                                                             \

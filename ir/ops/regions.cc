@@ -301,4 +301,24 @@ constinit const OpDef branch = {
     .region = Region::kBranch,
 };
 
+constinit const OpDef library_call = {
+    .name = "library_call",
+    .doc = "the body's results for the operands: what the library row `row` does in one call. The body runs where the device cannot make that call. The other attributes are the row's",
+    .inputs = {"operands..."},
+    .results = {"results..."},
+    .attrs = {kScaleBits, kCausal},
+    .infer =
+        [](Infer& infer) {
+          require_bodies(infer, 1);
+          infer.require(not infer.attrs[kRow].empty(), Code::kBadAttribute, "it names no row");
+          std::vector<Type> given, results;
+          for (std::size_t i = 0; i < infer.count(); ++i) given.push_back(infer.type(i));
+          require_takes(infer, 0, given);
+          for (std::size_t i = 0; i < infer.body(0).outputs().size(); ++i) results.push_back(output_type(infer.body(0), i));
+          return results;
+        },
+    .grad = no_gradient("rows are chosen when gradients are there"),
+    .region = Region::kCall,
+};
+
 }  // namespace hone::op

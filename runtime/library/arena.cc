@@ -61,8 +61,9 @@ class Measure {
     }
   }
 
-  /// A loop's states, twice, live during its step; its body has an arena of its own.
+  /// A loop's states, twice, live during its step; its body has an arena of its own. That of a call takes nothing where the call is made.
   bool add_region(const plan::RegionStep& step, std::uint32_t number) {
+    if (step.kind == plan::RegionStep::Kind::kCall) return true;
     const std::size_t first = step.kind == plan::RegionStep::Kind::kScan ? 0 : 1;
     std::int64_t states = 0;
     for (std::size_t i = 0; i < step.states; ++i) states += placed_bytes(needs_.buffers[static_cast<std::size_t>(step.operands[first + i])]);
@@ -105,12 +106,16 @@ std::optional<ArenaSize> arena_size(const plan::Entry& entry, const DimBindings&
 std::int64_t library_scratch(const plan::Entry& entry, const DimBindings& sizes) {
   std::int64_t bytes = 0, bodies = 0;
   for (const plan::Step& step : entry.steps) {
-    if (const auto* region = std::get_if<plan::RegionStep>(&step.what))
+    const auto* region = std::get_if<plan::RegionStep>(&step.what);
+    if (region != nullptr and region->kind == plan::RegionStep::Kind::kCall)
+      bytes = std::max(bytes, placed_bytes(checked_cast<std::int64_t>(device_scratch(row_of_plan(region->row, step.origin), spec_of(entry, plan::library_call(*region), sizes)), "library scratch") + kDeviceScratchAlignment));
+    else if (region != nullptr)
       for (const plan::Entry& body : region->bodies) bodies = checked_add(bodies, library_scratch(body, sizes), "library scratch");  // plan::check limits the depth
     if (const auto* library = std::get_if<plan::LibraryStep>(&step.what)) {
-      const bool on_device = not row_of_plan(library->row, step.origin).device_library.empty();
-      const std::size_t both = library->epilogue ? device_scratch(spec_of(entry, *library->epilogue, sizes)) : 0;
-      const std::size_t scratch = on_device ? std::max(both, device_scratch(spec_of(entry, *library, sizes))) + kDeviceScratchAlignment : describe(entry, *library, sizes).scratch_bytes;
+      const LibraryRow& row = row_of_plan(library->row, step.origin);
+      const bool on_device = not row.device_library.empty();
+      const std::size_t both = library->epilogue ? device_scratch(row_of_plan(library->epilogue->row, step.origin), spec_of(entry, *library->epilogue, sizes)) : 0;
+      const std::size_t scratch = on_device ? std::max(both, device_scratch(row, spec_of(entry, *library, sizes))) + kDeviceScratchAlignment : describe(entry, *library, sizes).scratch_bytes;
       bytes = std::max(bytes, placed_bytes(checked_cast<std::int64_t>(scratch, "library scratch")));
     }
   }

@@ -22,7 +22,7 @@ struct ArenaSize {
 struct ArenaNeeds {
   std::vector<std::int64_t> buffers;  ///< bytes of each of the entry's buffers, wherever it lies
   std::vector<std::int64_t> steps;    ///< bytes that each step takes besides: a loop's states
-  ArenaSize bodies;                   ///< those of loops and branches have arenas of their own
+  ArenaSize bodies;                   ///< those of loops and branches have arenas of their own; those of calls are left out, as the calls are made
 };
 
 /// With those sizes, on this machine and with OpenMP's current number of threads, as library calls decide how large their workspaces are. Nothing where the

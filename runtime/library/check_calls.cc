@@ -43,6 +43,7 @@ void check_calls(const plan::Entry& entry) {
       check_types(entry, *library, step.origin);
       if (library->epilogue) check_types(entry, *library->epilogue, step.origin);
     } else if (const auto* region = std::get_if<plan::RegionStep>(&step.what)) {
+      if (region->kind == plan::RegionStep::Kind::kCall) check_types(entry, plan::library_call(*region), step.origin);
       for (const plan::Entry& body : region->bodies) check_calls(body);  // plan::check limits the depth
     }
   }

@@ -143,6 +143,8 @@ void write_what(const RegionStep& step, proto::Step* message) {
   region.mutable_operands()->Assign(step.operands.begin(), step.operands.end());
   region.mutable_results()->Assign(step.results.begin(), step.results.end());
   for (const Entry& body : step.bodies) *region.add_bodies() = write_entry(body);
+  region.set_row(step.row);
+  write_attributes(step.attributes, region.mutable_attributes());
 }
 
 proto::Entry write_entry(const Entry& entry) {
@@ -288,14 +290,16 @@ LibraryStep read_library(const proto::Library& message) {
 Entry read_entry(const proto::Entry& message);
 
 RegionStep read_region(const proto::Region& message) {
-  RegionStep step{.kind = read_enum(message.kind(), RegionStep::Kind::kBranch, "a region's kind"),
+  RegionStep step{.kind = read_enum(message.kind(), RegionStep::Kind::kCall, "a region's kind"),
                   .trips = read_dim(message.trips()),
                   .reverse = message.reverse(),
                   .states = message.states(),
                   .scanned = message.scanned(),
                   .operands = {message.operands().begin(), message.operands().end()},
                   .results = {message.results().begin(), message.results().end()},
-                  .bodies = {}};
+                  .bodies = {},
+                  .row = message.row(),
+                  .attributes = read_attributes(message.attributes())};
   for (const proto::Entry& body : message.bodies()) step.bodies.push_back(read_entry(body));
   return step;
 }

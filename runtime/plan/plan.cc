@@ -229,20 +229,23 @@ class EntryChecker {
   void check_step(const RegionStep& step) const {
     if (depth_ >= limits::kBodyDepth) fail(fmt::format("bodies nested more than {} deep", limits::kBodyDepth));
     check_dim(step.trips, "a loop");
-    const bool is_branch = step.kind == RegionStep::Kind::kBranch, is_scan = step.kind == RegionStep::Kind::kScan;
-    const std::size_t first = is_scan ? 0 : 1;  // the condition is not the body's
+    const bool is_branch = step.kind == RegionStep::Kind::kBranch, is_scan = step.kind == RegionStep::Kind::kScan, is_call = step.kind == RegionStep::Kind::kCall;
+    const bool has_condition = not is_scan and not is_call, repeats = not is_branch and not is_call;
+    const std::size_t first = has_condition ? 1 : 0;  // the condition is not the body's
     const auto region = [&](bool holds, const std::string& what) {
       if (not holds) fail(fmt::format("the region at step {} {}", step_, what));
     };
     region(step.bodies.size() == (is_branch ? 2 : 1), "has the wrong number of bodies");
-    region(step.operands.size() >= first + step.states + step.scanned and (is_scan or step.scanned == 0) and (not is_branch or step.states == 0), "has too few operands");
+    region(step.operands.size() >= first + step.states + step.scanned and (is_scan or step.scanned == 0) and (repeats or step.states == 0), "has too few operands");
+    region(is_call != step.row.empty(), "has a library row without being a call, or none");
+    if (is_call) check_call(step);
     for (const std::int64_t operand : step.operands) region(operand >= 0, "lacks an operand");
     const auto is_one = [&](const Buffer& buffer, DType dtype) { return buffer.dtype == dtype and buffer.shape.empty(); };
-    if (not is_scan) region(is_one(buffer(step.operands[0]), DType::kBool), "has a condition that is not bool[]");
+    if (has_condition) region(is_one(buffer(step.operands[0]), DType::kBool), "has a condition that is not bool[]");
     for (const Entry& body : step.bodies) {
       EntryChecker(program_, body, symbols_, depth_ + 1).check();
       std::vector<Buffer> given;
-      if (not is_branch) given.push_back({.name = "i", .dtype = DType::kI64});
+      if (repeats) given.push_back({.name = "i", .dtype = DType::kI64});
       for (std::size_t i = first; i < step.operands.size(); ++i) {
         given.push_back(buffer(step.operands[i]));
         const std::size_t state_or_slice = i - first;
@@ -262,6 +265,16 @@ class EntryChecker {
       }
       check_body_results(step, body);
     }
+  }
+
+  /// Either way all results are written, and nothing is found out on the way.
+  void check_call(const RegionStep& step) const {
+    check_attributes(step.attributes);
+    check_apart(step);
+    const bool writes_all = std::ranges::none_of(step.results, [](std::int64_t result) { return result < 0; });
+    const auto reads_sizes = [](const Step& inner) { return std::holds_alternative<ReadSizesStep>(inner.what); };
+    if (not writes_all or std::ranges::any_of(step.bodies, [&](const Entry& body) { return std::ranges::any_of(body.steps, reads_sizes); }))
+      fail(fmt::format("the call at step {} lacks a result, or reads sizes", step_));
   }
 
   const Buffer& buffer(std::int64_t number) const { return entry_.buffers[static_cast<std::size_t>(number)]; }
@@ -342,6 +355,12 @@ const Entry* find(std::span<const Entry> entries, std::string_view name) {
 std::string_view to_string(AllReduceStep::Operation operation) {
   constexpr std::string_view kNames[] = {"all_reduce", "reduce_scatter", "all_gather"};
   return kNames[static_cast<std::size_t>(operation)];
+}
+
+LibraryStep library_call(const RegionStep& step) {
+  LibraryStep call{.row = step.row, .attributes = step.attributes, .operands = step.operands, .results = {}};
+  for (const std::int64_t result : step.results) call.results.push_back(static_cast<std::uint32_t>(result));
+  return call;
 }
 
 std::uint32_t root_of(const Entry& entry, std::uint64_t buffer) {

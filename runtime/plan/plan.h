@@ -127,27 +127,32 @@ struct ReadSizesStep {
 
 struct Entry;
 
-/// A loop or a branch. A body is an entry of its own, whose feeds stand for what the step gives it: for kScan the iteration's number (i64[]), the states, a slice of
-/// each scanned operand, the other operands whole; for kWhile the same without scanned ones; for kBranch the operands behind the condition.
+/// A loop, a branch, or a call of a library with what does the same beside it. A body is an entry of its own, whose feeds stand for what the step gives it: for kScan the iteration's number (i64[]), the states, a
+/// slice of each scanned operand, the other operands whole; for kWhile the same without scanned ones; for kBranch the operands behind the condition; for kCall all operands.
 struct RegionStep {
   enum class Kind : std::uint8_t {
     kScan,    ///< body: new states, slices to stack. Results: final states, every state as each iteration found it, the stacked slices
     kWhile,   ///< operand 0 is the first condition. Body: condition, new states. Result: number of iterations, i64[]
     kBranch,  ///< operand 0 is the condition. Bodies: where it holds, where not. Results: the body's
+    kCall,    ///< of a device's library. Body: the same in several steps, for where the call cannot be made; only there does it take memory. Results: the body's, each of them
   };
   Kind kind = Kind::kScan;
-  Dim trips;  ///< of kScan; the most of kWhile
+  Dim trips;  ///< of kScan; the most of kWhile; 1 of kCall
   bool reverse = false;
   std::uint32_t states = 0, scanned = 0;
   std::vector<std::int64_t> operands, results;  ///< Entry::buffers; -1 for a result that nobody reads
   std::vector<Entry> bodies;
+  std::string row = {};  ///< of kCall, and its attributes
+  std::map<std::string, std::vector<Dim>> attributes = {};
 };
+/// The call of a kCall.
+LibraryStep library_call(const RegionStep& step);
 
 struct Step {
   std::variant<KernelStep, LibraryStep, HostStep, CopyStep, AllReduceStep, ReadSizesStep, RegionStep> what;
   std::string origin;  ///< "backward of conv1/Conv": for traces, errors and the dump
   std::vector<std::string> nodes = {};  ///< the nodes of the model, as the user knows them, whose work it does: several, where they are one kernel
-  /// What it takes, as far as is known when compiling, for people: no step runs another way for it. Of a region nothing, as its bodies' steps have theirs.
+  /// What it takes, as far as is known when compiling, for people: no step runs another way for it. Of a loop or a branch nothing, as its bodies' steps have theirs.
   Dim flops = 0;  ///< of values, not of indices; a multiplication and the addition of its product are two, a function is one
   Dim bytes = 0;  ///< elements that it reads or writes, each once
 };

@@ -34,12 +34,13 @@ constexpr std::uint64_t kSectionAlignment = 64;
 constexpr std::uint32_t kFeaturesSection = 0, kMetadataSection = 1, kFirstBlob = 2;
 
 /// What a plan may ask of its reader. A plan names what it uses, and a reader refuses what is not in this list.
-constexpr std::string_view kFeatures[] = {"kernel", "library", "host", "copy", "all_reduce", "read_sizes", "region", "panels", "own_parts", "narrowed_weights", "epilogues"};
+constexpr std::string_view kFeatures[] = {"kernel", "library", "host", "copy", "all_reduce", "read_sizes", "region", "panels", "own_parts", "narrowed_weights", "epilogues", "calls"};
 constexpr std::size_t kPanelsFeature = std::variant_size_v<decltype(Step::what)>;  // before it, the kinds of steps
 constexpr std::size_t kOwnPartsFeature = kPanelsFeature + 1;
 constexpr std::size_t kNarrowedFeature = kOwnPartsFeature + 1;
 constexpr std::size_t kEpiloguesFeature = kNarrowedFeature + 1;
-static_assert(kEpiloguesFeature + 1 == std::size(kFeatures));
+constexpr std::size_t kCallsFeature = kEpiloguesFeature + 1;
+static_assert(kCallsFeature + 1 == std::size(kFeatures));
 
 /// plan::check limits the depth.
 bool has_epilogues(const Entry& entry) {
@@ -47,6 +48,14 @@ bool has_epilogues(const Entry& entry) {
     if (const auto* region = std::get_if<RegionStep>(&step.what)) return std::ranges::any_of(region->bodies, has_epilogues);
     const auto* library = std::get_if<LibraryStep>(&step.what);
     return library != nullptr and library->epilogue.has_value();
+  });
+}
+
+/// Library calls with a body beside them. plan::check limits the depth.
+bool has_calls(const Entry& entry) {
+  return std::ranges::any_of(entry.steps, [](const Step& step) {
+    const auto* region = std::get_if<RegionStep>(&step.what);
+    return region != nullptr and (region->kind == RegionStep::Kind::kCall or std::ranges::any_of(region->bodies, has_calls));
   });
 }
 
@@ -87,6 +96,7 @@ std::string features_of(const Plan& plan) {
     for (const Entry& entry : program.entries)
       if (is_sharded(entry.name)) used.insert(kOwnPartsFeature);
     if (std::ranges::any_of(program.entries, has_epilogues)) used.insert(kEpiloguesFeature);
+    if (std::ranges::any_of(program.entries, has_calls)) used.insert(kCallsFeature);
     for (const Persistent& persistent : program.persistents)
       if (persistent.panels) used.insert(kPanelsFeature);
     for (const Persistent& persistent : program.persistents)

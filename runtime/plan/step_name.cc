@@ -13,6 +13,7 @@ struct Namer {
   std::string operator()(const plan::ReadSizesStep&) const { return "read_sizes"; }
   std::string operator()(const plan::RegionStep& step) const {
     using Kind = plan::RegionStep::Kind;
+    if (step.kind == Kind::kCall) return step.row;
     return step.kind == Kind::kScan ? "scan" : step.kind == Kind::kWhile ? "while" : "branch";
   }
 };

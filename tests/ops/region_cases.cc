@@ -31,6 +31,14 @@ constexpr std::string_view kHalve = R"(graph halve(input %i: i64[], input %x: f3
   output y %y
 })";
 
+/// In f32 whatever the precision: what the row multiplies is said by its operands.
+constexpr std::string_view kProduct = R"(graph product(input %a: f32[N,4], input %b: f32[4,2]) {
+  %rows = reshape(%a) {shape=[N,4,1]}
+  %products = mul(%rows, %b)
+  %y = reduce_sum(%products) {axes=[1]}
+  output y %y
+})";
+
 }  // namespace
 
 void add_region_cases(Cases& cases) {
@@ -56,6 +64,9 @@ void add_region_cases(Cases& cases) {
     cases.with_body(body("graph product(input %x: f32[N,2], input %w: f32[2]) {\n  %y = mul(%x, %w)\n  output y %y\n}"));
     cases.with_body(body("graph sine(input %x: f32[N,2], input %w: f32[2]) {\n  %y = tanh(%x)\n  output y %y\n}"));
   }
+
+  cases.add(op::library_call, "a product", {f32({kN, 4}), f32({4, 2})}, {kRow = "cublaslt.matmul"}).gives({kN, 2});
+  cases.with_body(body(kProduct));
 
   cases.add(op::read_sizes, "two numbers", {given(DType::kI64, {2}, {3, -1})}, {kSizes = Shape{Dim::symbol("rows"), Dim::value_symbol("start")}}).equals({3, -1});
 }

@@ -65,6 +65,41 @@ TEST_F(RegionPlan, RoundTrips) {
   EXPECT_EQ(loop.bodies[0].steps.size(), 1);
 }
 
+/// The loop's place taken by a call, which does what its body does.
+Plan plan_with_call() {
+  Plan plan = plan_with_regions();
+  Entry& entry = plan.programs[0].entries[0];
+  RegionStep call = std::get<RegionStep>(entry.steps[1].what);
+  call.kind = RegionStep::Kind::kCall;
+  call.trips = 1;
+  call.reverse = false;
+  call.states = call.scanned = 0;
+  call.row = "cublaslt.matmul";
+  call.attributes = {{"ta", {1}}};
+  call.bodies[0].feeds = {entry.feeds[0], {.name = "x", .shape = {Dim::symbol("T"), kExtent}}};
+  call.bodies[0].buffers = {{.name = "start", .shape = {kExtent}, .storage = Buffer::Storage::kFeed, .index = 0}, {.name = "x", .shape = {Dim::symbol("T"), kExtent}, .storage = Buffer::Storage::kFeed, .index = 1}, {.name = "sum", .shape = {kExtent}}};
+  call.bodies[0].results = {{"final", 2}};
+  call.results = {3};
+  entry.buffers.pop_back();
+  entry.results.pop_back();
+  entry.steps[1].what = call;
+  return plan;
+}
+
+TEST_F(RegionPlan, CallsRoundTrip) {
+  save(plan_with_call(), path());
+  const Plan loaded = load(path());
+  const auto& call = std::get<RegionStep>(loaded.programs[0].entries[0].steps[1].what);
+  EXPECT_EQ(call.kind, RegionStep::Kind::kCall);
+  EXPECT_EQ(call.row, "cublaslt.matmul");
+  EXPECT_THAT(call.attributes.at("ta"), testing::ElementsAre(1));
+  EXPECT_EQ(call.bodies.size(), 1U);
+  const LibraryStep same = library_call(call);
+  EXPECT_EQ(same.row, call.row);
+  EXPECT_THAT(same.operands, testing::ElementsAre(0, 1));
+  EXPECT_THAT(same.results, testing::ElementsAre(3));
+}
+
 RegionStep& loop_of(Entry& entry) { return std::get<RegionStep>(entry.steps[1].what); }
 
 TEST_F(RegionPlan, DamageIsRefused) {
@@ -91,6 +126,32 @@ TEST_F(RegionPlan, DamageIsRefused) {
   };
   for (const auto& [message, damage] : cases) {
     Plan plan = plan_with_regions();
+    damage(plan.programs[0].entries[0]);
+    try {
+      check(plan);
+      ADD_FAILURE() << "accepted, but expected: " << message;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.diags().front().code, Code::kPlanFormat);
+      EXPECT_THAT(error.what(), testing::HasSubstr(message));
+    }
+  }
+}
+
+TEST_F(RegionPlan, DamagedCallsAreRefused) {
+  using Damage = void (*)(Entry&);
+  const std::pair<const char*, Damage> cases[] = {
+      {"has a library row without being a call, or none", [](Entry& e) { loop_of(e).row.clear(); }},
+      {"has a library row without being a call, or none", [](Entry& e) { loop_of(e).kind = RegionStep::Kind::kScan; }},
+      {"wrong number of bodies", [](Entry& e) { loop_of(e).bodies.clear(); }},
+      {"lacks a result", [](Entry& e) { loop_of(e).results[0] = -1; }},
+      {"too few operands", [](Entry& e) { loop_of(e).states = 1; }},
+      {"writes a result where it reads", [](Entry& e) { loop_of(e).operands[0] = 3; }},
+      {"gives its body another number of inputs", [](Entry& e) { loop_of(e).operands.pop_back(); }},
+      {"reads sizes", [](Entry& e) { loop_of(e).bodies[0].steps.push_back({ReadSizesStep{1, {"more"}}, "how many"}); }},
+      {"attribute \"ta\" depends on the size", [](Entry& e) { loop_of(e).attributes["ta"] = {Dim::symbol("nobody")}; }},
+  };
+  for (const auto& [message, damage] : cases) {
+    Plan plan = plan_with_call();
     damage(plan.programs[0].entries[0]);
     try {
       check(plan);
