@@ -76,9 +76,9 @@ const OwnTraining* compiled_training(const Recipe& recipe, const OwnTraining* ow
   return options.gradients or recipe.can_train() or own == nullptr or not own->step ? nullptr : own;
 }
 
-std::vector<EntryGraph> wanted_entries(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const CompileOptions& options, TrainingReport& report) {
+std::vector<EntryGraph> wanted_entries(const Graph& imported, const Recipe& recipe, const OwnTraining* own, const CompileOptions& options, const Target& target, TrainingReport& report) {
   check_keep_f32(imported, recipe);
-  if (not options.gradients) return build_entries(imported, recipe, report, own);
+  if (not options.gradients) return build_entries(imported, recipe, report, own, options.passes.runs("library") ? &target : nullptr);
   std::vector<EntryGraph> entries;
   entries.push_back({"predict", build_gradient_function(imported, recipe, *options.gradients)});
   return entries;
@@ -360,9 +360,12 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
   if (not options.explain_node.empty()) story.emplace(options.explain_node, model.proto, model.graph);
   plan::Plan& plan = compiled.plan;
   const OwnTraining* const own_training = compiled_training(recipe, model.own, options);
-  const std::vector<EntryGraph> wanted = wanted_entries(model.graph, recipe, model.own, options, compiled.training);
-  if (story) story->built(wanted.front(), backends.size() > 1);
   for (const Backend* backend : backends) {
+    const std::vector<EntryGraph> wanted = wanted_entries(model.graph, recipe, model.own, options, *backend, compiled.training);
+    if (backend == backends.front()) {
+      if (story) story->built(wanted.front(), backends.size() > 1);
+      if (wanted.front().name == plan::kTrainStep) plan.graphs["training"] = print(wanted.front().graph);
+    }
     std::vector<PassLog> logs(options.explain and not story ? wanted.size() : 0);
     const std::span<PassLog> told = story and backend == backends.front() ? std::span(&story->log(), 1) : std::span(logs);
     const std::vector<EntryGraph> graphs = prepared_entries(wanted, *backend, recipe, options.passes, compiled.training, told);
@@ -370,7 +373,7 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
     add_texts(plan.graphs, backend == backends.front() ? "" : std::string(backend->name()), graphs, scheduled);
     plan.programs.push_back(program_of(scheduled, *backend, compiled.training, options));
     if (story) tell_entries(*story, graphs, *backend, plan.programs.back(), options.passes, batch_symbol_of(model.graph), recipe.data.batch_size);
-    if (options.explain and not story) compiled.why += explain(*backend, graphs, logs, recipe, options.passes) + explain_scheduled(scheduled, graphs, plan.programs.back());
+    if (options.explain and not story) compiled.why += explain(*backend, graphs, logs, recipe, options.passes) + explain_attention(compiled.training.attention) + explain_scheduled(scheduled, graphs, plan.programs.back());
     if (backend == backends.front()) compiled.limited = std::move(scheduled.limited);
   }
   plan.model_name = model.name;
@@ -382,7 +385,6 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
   }
   plan.batch_symbol = batch_symbol_of(model.graph);
   plan.graphs["imported"] = print(model.graph);
-  if (wanted.front().name == plan::kTrainStep) plan.graphs["training"] = print(wanted.front().graph);
   compiled.warnings = recipe_warnings(model.graph, recipe);
   if (story) compiled.why = story->text();
   return compiled;
@@ -406,7 +408,10 @@ std::string summary(const Compiled& compiled, const std::string& path, std::int6
       ++others;
       continue;
     }
-    const auto calls = std::count_if(entry.steps.begin(), entry.steps.end(), [](const plan::Step& step) { return std::holds_alternative<plan::LibraryStep>(step.what); });
+    const auto calls = std::count_if(entry.steps.begin(), entry.steps.end(), [](const plan::Step& step) {
+      const auto* region = std::get_if<plan::RegionStep>(&step.what);
+      return std::holds_alternative<plan::LibraryStep>(step.what) or (region != nullptr and region->kind == plan::RegionStep::Kind::kCall);
+    });
     text += fmt::format("\n  {:<16} {} steps, {} of them library calls{}", entry.name, entry.steps.size(), calls,
                         arena_text(entry, compiled.plan.batch_symbol, batch));
   }
@@ -425,7 +430,7 @@ struct StageContext {
   const Backend& backend;
   TrainingReport report = {};
 
-  std::vector<EntryGraph> raw() { return wanted_entries(imported, recipe, own, options, report); }
+  std::vector<EntryGraph> raw() { return wanted_entries(imported, recipe, own, options, backend, report); }
   std::vector<EntryGraph> prepared() {
     const std::vector<EntryGraph> wanted = raw();  // which fills the report
     return prepared_entries(wanted, backend, recipe, options.passes, report);

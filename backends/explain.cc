@@ -61,6 +61,7 @@ std::string explain_fusion(const Graph& graph, const PassChoice& passes) {
 std::string other_than_kernel(const Target& target, const Node& node, const std::string& row) {
   if (*node.op == op::reshape) return "a view, no work";
   if (not row.empty()) return "calls " + row;
+  if (*node.op == op::library_call) return fmt::format("calls {}, or runs its body", node.attrs[kRow]);
   if (node.op->host != nullptr) return target.has_own_memory() ? "host function, between copies from the device and back" : "host function";
   if (node.op->binds) return "the host reads sizes";
   if (node.op->collective) return "an exchange between replicas, where there are several";
@@ -139,6 +140,8 @@ std::string explain_updates(const std::vector<std::string>& lines) { return list
 std::string explain_weights(const std::vector<std::string>& lines) { return listed("how weights lie", lines); }
 
 std::string explain_epilogues(const std::vector<std::string>& lines) { return listed("calls that may do the next kernel's work as well, where a timing on the device says so", lines); }
+
+std::string explain_attention(const std::vector<std::string>& lines) { return listed("attention", lines); }
 
 std::string explain_shares(const std::vector<std::string>& lines) { return listed("what --shard-optimizer can spare", lines); }
 

@@ -28,6 +28,9 @@ std::string explain_updates(const std::vector<std::string>& lines);
 /// A line for each pair of steps that a device may make one (backends/epilogues.h).
 std::string explain_epilogues(const std::vector<std::string>& lines);
 
+/// What became of each attention (passes/fuse_attention.h).
+std::string explain_attention(const std::vector<std::string>& lines);
+
 /// How weights lie in memory: a line for each that products read.
 std::string explain_weights(const std::vector<std::string>& lines);
 

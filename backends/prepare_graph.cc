@@ -20,7 +20,7 @@ void prepare_graph(Graph& graph, const Target& target, const Recipe& recipe, con
     optimize(graph, passes, log);  // because a weight is rounded once for all who read it, before loops and not in them
   if (passes.runs("layout") and run("layout", [&] { return choose_layout(graph); }) == Changed::kYes) optimize(graph, passes, log);  // because transposes meet, and cancel, only now
   (void)run("widen", [&] { return widen_where_read(graph, narrowed); });  // because equal nodes are merged no more
-  if (passes.runs("library")) (void)run("library", [&] { return select_library(graph, target); });
+  (void)run("library", [&] { return passes.runs("library") ? select_library(graph, target) : expand(graph); });  // because rows were what some nodes waited for
   if (passes.runs("split")) (void)run("split", [&] { return split_reductions(graph, log); });  // because what runs as kernels, and on which axes, is known by now
   verify(graph);
 }

@@ -112,6 +112,7 @@ onnx::ModelProto model_of_stage(const Contents& contents, const plan::Program& p
   if (entry == nullptr) return onnx::export_step(std::move(graph));
   add_defaults(graph, *entry, plan.recipe_json.empty() ? Recipe{} : recipe_from_json(plan.recipe_json));
   add_loss(graph);
+  if (inline_calls(graph) == Changed::kYes) return onnx::export_step(std::move(graph));  // steps no longer say which nodes are one
   return onnx::export_step(std::move(graph), groups_of(plan, program, *entry));
 }
 

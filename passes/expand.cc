@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ir/ops/ops.h"
 #include "passes/passes.h"
 
@@ -59,6 +61,13 @@ Changed expand_for_gradients(Graph& graph) {
     any |= again = expand_gradient_nodes(graph);
   } while (again == Changed::kYes);
   return any;
+}
+
+Changed expand_unclaimed(Graph& graph) {
+  const auto is_whole = [](const Node& node) { return node.op->whole; };
+  if (std::ranges::none_of(graph.nodes(), is_whole)) return expand(graph);
+  const auto expand_others = [](Rewriter& rewriter, NodeId id) { return not rewriter.node(id).op->whole and expand_node(rewriter, id); };
+  return Rewriter::in_bodies(graph, expand) | to_fixpoint(graph, expand_others);
 }
 
 Changed expand(Graph& graph) {

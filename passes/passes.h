@@ -15,7 +15,9 @@ namespace hone {
 
 /// Replaces ops of meaning `lower` by what they lower to, until none is left.
 Changed expand(Graph& graph);
-/// The same, but those that have a gradient of their own (OpDef::keep) stay: what runs before differentiate().
+/// The same, but those that wait for a target's rows (OpDef::whole) stay.
+Changed expand_unclaimed(Graph& graph);
+/// As expand(), but those that have a gradient of their own (OpDef::keep) stay: what runs before differentiate().
 Changed expand_for_gradients(Graph& graph);
 /// The same, but `gradient` nodes stay: what remains has a form in other formats.
 Changed expand_for_export(Graph& graph);
@@ -41,8 +43,11 @@ Changed hoist_from_loops(Graph& graph);
 Changed sink_from_loops(Graph& graph);
 
 class Target;
-/// Gives each node for which the target has a library row that row (attribute kRow).
+/// Gives each node for which the target has a library row that row (attribute kRow); those that wait for one (OpDef::whole) become a library_call, or what they lower to.
 Changed select_library(Graph& graph, const Target& target);
+
+/// Each library_call becomes what its body says.
+Changed inline_calls(Graph& graph);
 
 /// Activations that convolution and pooling read and write lie channels last where that moves fewer elements (passes/layout.cc).
 Changed choose_layout(Graph& graph);

@@ -8,6 +8,7 @@
 #include "base/objectives.h"
 #include "base/text.h"
 #include "ir/ops/ops.h"
+#include "passes/fuse_attention.h"
 #include "passes/loss_scale.h"
 #include "passes/master_weights.h"
 #include "passes/pass_log.h"
@@ -53,14 +54,15 @@ void initialize_all_but_adapters(Graph& graph, const Recipe& recipe, std::vector
   initialize_weights(graph, recipe, weights);
 }
 
-/// The trained weights are those that a gradient reaches.
-Differentiated build_gradients(const Adapted& adapted, TrainingReport& report) {
+/// The trained weights are those that a gradient reaches. `target`: of whose rows some decide what is differentiated; null: of no one's.
+Differentiated build_gradients(const Adapted& adapted, TrainingReport& report, const Target* target) {
   const Graph& imported = adapted.graph;
   const Recipe& recipe = adapted.recipe;
   Graph graph = imported.clone();
   std::vector<std::string> dropped_after = insert_dropout(graph, recipe);              // because nodes have the file's names here
   (void)key_random(graph, recipe.train.seed, samples_of(imported));                    // because every step must draw other numbers
   Objective objective = add_objective(graph, recipe);
+  if (target != nullptr) (void)fuse_attention(graph, recipe, *target);                 // because its gradient is one node, too, and whole softmaxes are easier to find
   (void)expand_for_gradients(graph);                                                   // because few `lower` ops have gradients of their own
   objective = {graph.find_output("loss_sum")->value, graph.find_output("target_count")->value};
   const std::vector<TrainedWeight> chosen = select_weights(graph, recipe);
@@ -87,7 +89,7 @@ void choose_kept_types(Adapted& adapted) {
   std::vector<std::string> trained;
   if (adapted.recipe.can_train()) {
     TrainingReport report;
-    (void)build_gradients(adapted, report);
+    (void)build_gradients(adapted, report, nullptr);
     adapted.recipe.model.train_only.clear();
     adapted.recipe.model.freeze.clear();  // may name what is an integer from now on
     for (const TrainedWeight& weight : report.trained) {
@@ -132,7 +134,7 @@ Graph build_training(const Differentiated& step, const Recipe& recipe, bool grad
   attach_optimizer(graph, objective, step.weights, gradients, recipe, {.gradient_norms = gradient_norms});
   if (scales_loss(recipe)) update_unless_overflow(graph, objective, recipe, first_update);  // because all updates must be there, and no sums of batches
   update_if_finite(graph, objective.loss_sum);                                         // because all updates must be there
-  (void)expand(graph);                                                                 // because updates are lowerings, too, and layers were kept for their gradients
+  (void)expand_unclaimed(graph);                                                       // because updates are lowerings, too, and layers were kept for their gradients
   return graph;
 }
 
@@ -146,7 +148,7 @@ Graph build_accumulation(const Differentiated& step) {
   all_reduce_loss(graph, objective);                                                   // because a loss that is not finite stops all replicas
   accumulate_gradients(graph, objective, step.weights, gradients, Accumulated::kKept);
   update_if_finite(graph, objective.loss_sum);                                         // because all sums must be there
-  (void)expand(graph);                                                                 // because layers were kept for their gradients
+  (void)expand_unclaimed(graph);                                                       // because layers were kept for their gradients
   return graph;
 }
 
@@ -209,28 +211,37 @@ Recipe of_evaluation(Recipe recipe) {
   return recipe;
 }
 
-Graph build_evaluation(const Graph& imported, const Recipe& recipe) {
+/// Ordinary ops, but for what the target has rows for.
+void expand_for(const Target* target, const Recipe& recipe, Graph& graph, TrainingReport& report) {
+  if (target != nullptr) {
+    (void)fold_constants(graph);                                                       // because scales may be computed
+    report.attention = fuse_attention(graph, recipe, *target);
+  }
+  (void)expand_unclaimed(graph);
+}
+
+Graph build_evaluation(const Graph& imported, const Recipe& recipe, const Target* target, TrainingReport& report) {
   Graph graph = imported.clone();
   graph.name = "eval_step";
   (void)remove_dropout(graph);
   (void)key_iterations(graph);
   attach_loss(graph, of_evaluation(recipe));
-  (void)expand(graph);
+  expand_for(target, recipe, graph, report);
   return graph;
 }
 
-Graph build_prediction(const Graph& imported) {
+Graph build_prediction(const Graph& imported, const Recipe& recipe, const Target* target, TrainingReport& report) {
   Graph graph = imported.clone();
   graph.name = "predict";
   (void)remove_dropout(graph);
   (void)key_iterations(graph);
-  (void)expand(graph);
+  expand_for(target, recipe, graph, report);
   return graph;
 }
 
 }  // namespace
 
-std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recipe, TrainingReport& report, const OwnTraining* own) {
+std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recipe, TrainingReport& report, const OwnTraining* own, const Target* target) {
   std::vector<EntryGraph> entries;
   if (not recipe.lora.targets.empty() and not recipe.can_train())
     throw Error(Code::kRecipeModel, "lora.targets is set, but no loss: nothing trains the adapters", {}, {"add loss.kind and optimizer.kind, or leave [lora] out"});
@@ -239,14 +250,14 @@ std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recip
   if (not trains_itself) choose_kept_types(adapted);                                   // because every entry reads the same weights
   const Graph& model = adapted.graph;
   if (recipe.can_train()) {
-    const Differentiated step = build_gradients(adapted, report);
+    const Differentiated step = build_gradients(adapted, report, target);
     entries.push_back({"train_step", build_training(step, recipe, false)});
     entries.push_back({"train_step_norms", build_training(step, recipe, true)});
     if (recipe.train.gradient_accumulation_steps > 1) entries.push_back({"accumulate_step", build_accumulation(step)});
     const Differentiated idle = without_samples(step);
     entries.push_back({"idle_step_norms", build_training(idle, recipe, true), Exchange::kAll});
     if (recipe.train.gradient_accumulation_steps > 1) entries.push_back({"idle_accumulate_step", build_accumulation(idle), Exchange::kAll});
-    entries.push_back({"eval_step", build_evaluation(model, recipe)});
+    entries.push_back({"eval_step", build_evaluation(model, recipe, target, report)});
     if (not adapted.adapters.empty()) entries.push_back({"merged_weights", build_merged_weights(adapted)});
   } else if (own != nullptr and own->step) {
     refuse_model_keys(recipe);
@@ -254,7 +265,7 @@ std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recip
     entries.push_back({"train_step_norms", build_own_training(*own->step, recipe, true, report)});
     entries.push_back({"eval_step", build_own_evaluation(*own->step)});
   }
-  entries.push_back({"predict", build_prediction(model)});
+  entries.push_back({"predict", build_prediction(model, recipe, target, report)});
   report.narrowed = adapted.narrowed;
   if (recipe.can_train() or own == nullptr or not own->initialization) return entries;
   for (const auto& [name, value] : first_values(*own->initialization, recipe.train.seed))
@@ -272,7 +283,7 @@ ExportedStep build_exported_step(const Graph& imported, const Recipe& recipe) {
   (void)insert_dropout(graph, recipe);
   const Objective sums = add_objective(graph, recipe);
   TrainingReport report;
-  (void)build_gradients(with_adapters(imported, recipe), report);  // because weights that no gradient reaches are not updated
+  (void)build_gradients(with_adapters(imported, recipe), report, nullptr);  // because weights that no gradient reaches are not updated
   std::vector<TrainedWeight> chosen = select_weights(graph, recipe);
   std::erase_if(chosen, [&](const TrainedWeight& weight) {
     return std::none_of(report.trained.begin(), report.trained.end(), [&](const TrainedWeight& trained) { return trained.name == weight.name; });

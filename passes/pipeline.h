@@ -33,12 +33,13 @@ struct TrainingReport {
   std::vector<Adapter> adapters;         ///< of matrices that are not trained themselves
   std::vector<NarrowedWeight> narrowed = {};  ///< frozen weights that are kept in less, trained ones that are kept in more
   std::vector<std::string> dropped_after;  ///< nodes after which the recipe put dropout
+  std::vector<std::string> attention = {};  ///< passes/fuse_attention.h, of the entry that predicts
 };
 
 /// The entry points that the recipe, or else the model itself, asks for: predict always; train_step, train_step_norms and eval_step if there is a loss; accumulate_step if
 /// gradients are to be accumulated; merged_weights if there are adapters. `imported` may still have
-/// ops of meaning `lower`. Throws Error kRecipeModel, kNoGradient, kNothingToTrain.
-std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recipe, TrainingReport& report, const OwnTraining* own = nullptr);
+/// ops of meaning `lower`. `target`, if given: what it has rows for as a whole is not taken apart. Throws Error kRecipeModel, kNoGradient, kNothingToTrain.
+std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recipe, TrainingReport& report, const OwnTraining* own = nullptr, const Target* target = nullptr);
 
 /// What other formats can say of training.
 struct ExportedStep {

@@ -21,12 +21,16 @@ namespace {
 struct NarrowOp {
   const OpDef* op;
   std::string_view why;
+  std::size_t factors = 2;         ///< so many operands, from the first, are rounded
+  bool may_be_wide = true;         ///< can it give its sums in f32?
 };
 constexpr NarrowOp kNarrowOps[] = {
     {&op::matmul, "its terms' errors average out, and its sum is taken in f32"},
     {&op::conv, "its terms' errors average out, and its sum is taken in f32"},
     {&op::conv_input_grad, "its terms' errors average out, and its sum is taken in f32"},
     {&op::conv_weight_grad, "its terms' errors average out, and its sum is taken in f32"},
+    {&op::fused_attention, "its products' errors average out; its softmax is f32", 3, false},
+    {&op::fused_attention_grad, "its products' errors average out; its weights are f32 until they are multiplied", 5, false},
 };
 
 /// Why the rest is not: the first row that fits.
@@ -109,10 +113,12 @@ class Plan {
     const bool moves = is_among(*node.op, kMoves);
     const bool adds = moves or is_among(*node.op, kPartMoves) or is_one_of(node, {&op::add, &op::reduce_sum, &op::cast});
     const bool wide = leaves or (adds and std::ranges::any_of(node.results, [this](ValueId result) { return wide_[result.index]; }));
-    for (const ValueId operand : node.operands) {
+    const std::size_t factors = chosen ? narrow_op(*node.op)->factors : 0;
+    for (std::size_t i = 0; i < node.operands.size(); ++i) {
+      const ValueId operand = node.operands[i];
       if (not operand.valid()) continue;
       if (wide) wide_[operand.index] = true;
-      if (chosen or (moves and read_narrow_[node.results[0].index])) read_narrow_[operand.index] = true;
+      if (i < factors or (moves and read_narrow_[node.results[0].index])) read_narrow_[operand.index] = true;
     }
     if (const ValueId product = product_of_biased(node); product.valid()) wide_[product.index] = true;
   }
@@ -124,7 +130,7 @@ class Plan {
       const ValueId product = node.operands[i];
       const NodeId maker = graph_.value(product).producer;
       if (not maker.valid() or not chosen_[maker.index] or uses_[product.index] != 1 or graph_.type(product) != graph_.type(node.results[0])) continue;
-      if ((target_ == nullptr or target_->gives_wide_sums(*graph_.node(maker).op)) and is_bias(node.operands[1 - i], graph_.type(product))) return product;
+      if (narrow_op(*graph_.node(maker).op)->may_be_wide and (target_ == nullptr or target_->gives_wide_sums(*graph_.node(maker).op)) and is_bias(node.operands[1 - i], graph_.type(product))) return product;
     }
     return {};
   }
@@ -155,8 +161,8 @@ class Lowering {
   bool visit(Rewriter& rewriter, NodeId id) {
     const Node& node = rewriter.node(id);
     if (plan_.is_chosen(id)) return build_product(rewriter, node), true;
-    if (moves_widened(node)) return give(rewriter, node, moved(node)), true;
-    if (plan_.is_rounded_sum(node)) return give(rewriter, node, cast(op::add(rewriter.mapped(node.operands[0]), rewriter.mapped(node.operands[1])), narrow_)), true;
+    if (moves_widened(node)) return give(rewriter, node.results[0], moved(node)), true;
+    if (plan_.is_rounded_sum(node)) return give(rewriter, node.results[0], cast(op::add(rewriter.mapped(node.operands[0]), rewriter.mapped(node.operands[1])), narrow_)), true;
     if (std::ranges::none_of(node.operands, [&](ValueId operand) { return plan_.reads_kept(node, operand); }) or node.op->region != Region::kNone) return false;
     std::vector<Val> operands;
     for (const ValueId operand : node.operands)
@@ -170,21 +176,22 @@ class Lowering {
   static bool is_f32(Rewriter& rewriter, ValueId value) { return rewriter.old().type(value).dtype == DType::kF32; }
 
   void build_product(Rewriter& rewriter, const Node& node) {
+    const NarrowOp& row = *narrow_op(*node.op);
     std::vector<Val> operands;
-    for (const ValueId operand : node.operands) operands.push_back(rounded(rewriter, operand));
-    const bool wide = plan_.is_wide(node.results[0]);
+    for (std::size_t i = 0; i < node.operands.size(); ++i) operands.push_back(i < row.factors ? rounded(rewriter, node.operands[i]) : rewriter.mapped(node.operands[i]));
     Attrs attrs = node.attrs;
-    attrs.set(kTo = wide ? DType::kF32 : narrow_);
-    const Val made = node.op->build(std::move(operands), std::move(attrs));
-    if (wide) rewriter.replace(node.results[0], made);
-    else give(rewriter, node, made);
+    attrs.set(kTo = row.may_be_wide and plan_.is_wide(node.results[0]) ? DType::kF32 : narrow_);
+    const std::vector<Val> made = node.op->build_all(std::move(operands), std::move(attrs));
+    for (std::size_t i = 0; i < made.size(); ++i)
+      if (made[i].dtype() == narrow_) give(rewriter, node.results[i], made[i]);
+      else rewriter.replace(node.results[i], made[i]);
   }
 
-  /// `narrow` is what the node's result is: who reads that as f32 widens it.
-  void give(Rewriter& rewriter, const Node& node, Val narrow) {
-    rounded_[node.results[0]] = narrow;
-    widened_.insert(node.results[0]);
-    rewriter.replace(node.results[0], cast(narrow, DType::kF32));
+  /// `narrow` is what the result is: who reads that as f32 widens it.
+  void give(Rewriter& rewriter, ValueId result, Val narrow) {
+    rounded_[result] = narrow;
+    widened_.insert(result);
+    rewriter.replace(result, cast(narrow, DType::kF32));
   }
 
   /// Does the node move nothing but what lies narrow in memory?

@@ -14,10 +14,20 @@ struct RowChoice {
   std::string reason;  ///< why not, for --why
 };
 
+/// What a row for attention is to take. Shapes are [batch, heads, positions, features].
+struct AttentionTypes {
+  DType dtype = DType::kF32;  ///< of what is multiplied
+  Shape query, key, value;
+  bool has_bias = false;
+};
+
 class Target {
  public:
   virtual ~Target() = default;
   virtual std::string_view name() const = 0;
+  /// Why it has no row for attention and its gradient; "" if it has: choose_row() then takes the nodes of fused_attention and of fused_attention_grad. Asked before anything is differentiated, because what the forward
+  /// pass keeps depends on it.
+  virtual std::string why_no_attention(const AttentionTypes&) const { return "the target has no library for it"; }
   /// Depends on the graph alone, so that nodes that must agree (pooling and its gradient) do.
   virtual RowChoice choose_row(const Graph& graph, NodeId node) const = 0;
   /// Does a library product of narrow operands give the sum in f32, too? Then a bias is added to that.

@@ -47,7 +47,9 @@ std::string fits_cudnn(const Graph& graph, const Node& node) {
   return is_narrow_enough(graph, node);
 }
 
-/// Each with the program's own kernel beside it, for where the library is not there or does not take the sizes (plan::LibraryStep::own_kernel).
+std::string takes_all(const Graph&, const Node&) { return ""; }
+
+/// Each with the program's own kernel beside it, for where the library is not there or does not take the sizes (plan::LibraryStep::own_kernel); attention with a body.
 constexpr TargetRow kCudaRows[] = {
     {&op::matmul, "cublaslt.matmul", fits_cublaslt},
     {&op::conv, "cudnn.conv", fits_cudnn},
@@ -55,9 +57,28 @@ constexpr TargetRow kCudaRows[] = {
     {&op::conv_weight_grad, "cudnn.conv_weight_grad", fits_cudnn},
 };
 
+/// Whether it fits was asked before anything was differentiated (why_no_attention).
+constexpr TargetRow kAttentionRows[] = {
+    {&op::fused_attention, "cudnn.attention", takes_all},
+    {&op::fused_attention_grad, "cudnn.attention_grad", takes_all},
+};
+
 }  // namespace
 
-RowChoice CudaTarget::choose_row(const Graph& graph, NodeId node) const { return choose_among(kCudaRows, graph, node, too_few_products); }
+RowChoice CudaTarget::choose_row(const Graph& graph, NodeId node) const {
+  if (graph.node(node).op->whole) return choose_among(kAttentionRows, graph, node, takes_all);
+  return choose_among(kCudaRows, graph, node, too_few_products);
+}
+
+/// What cuDNN 9 has engines for, forward and backward.
+std::string CudaTarget::why_no_attention(const AttentionTypes& types) const {
+  constexpr std::int64_t kMostFeatures = 128, kFeaturesAtOnce = 8;
+  for (const Dim& features : {types.query[3], types.value[3]}) {
+    if (not features.is_constant() or features.value() % kFeaturesAtOnce != 0 or features.value() > kMostFeatures)
+      return fmt::format("cudnn.attention: heads of {} features; the row is for multiples of {} up to {}", features.text(), kFeaturesAtOnce, kMostFeatures);
+  }
+  return types.query[3] == types.value[3] ? "" : "cudnn.attention: keys and values of different features";
+}
 
 /// cuDNN's result has its operands' type (fits_cudnn).
 bool CudaTarget::gives_wide_sums(const OpDef& product) const { return product == op::matmul; }

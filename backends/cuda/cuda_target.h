@@ -8,6 +8,7 @@ namespace hone {
 class CudaTarget : public Backend {
  public:
   std::string_view name() const override { return "cuda"; }
+  std::string why_no_attention(const AttentionTypes& types) const override;
   RowChoice choose_row(const Graph& graph, NodeId node) const override;
   bool gives_wide_sums(const OpDef& product) const override;
   bool has_own_memory() const override { return true; }

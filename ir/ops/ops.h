@@ -37,8 +37,8 @@
   X(resize_taps) X(grid_sample) X(deform_conv) X(roi_taps) X(max_roi_pool)                                                                           \
   /* quantize.cc */                                                                                                                                   \
   X(quantize)                                                                                                                                         \
-  /* attention.cc */                                                                                                                                  \
-  X(attention)                                                                                                                                 \
+  /* attention.cc, fused_attention.cc */                                                                                                              \
+  X(attention) X(fused_attention) X(fused_attention_grad)                                                                                             \
   /* regions.cc: control flow */                                                                                                                      \
   X(read_sizes) X(scan) X(while_trips) X(branch) X(library_call)                                                                                      \
   /* losses.cc: each gives the sum over the targets and the number of targets that count */                                                           \

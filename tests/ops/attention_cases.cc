@@ -5,7 +5,31 @@
 
 namespace hone::test {
 
+namespace {
+
+/// Attention of which nothing but statistics is kept, and its gradient: y and the statistics are any numbers to that.
+void add_fused_attention(Cases& cases) {
+  const auto add = [&](std::string says, Shape query, Shape key, Shape value, Operand bias, const Attrs& attrs) {
+    const Shape y = {query[0], query[1], query[2], value[3]}, statistics = {query[0], query[1], query[2], 1};
+    cases.add(op::fused_attention, says, {f32(query), f32(key), f32(value), bias}, attrs).gives(y).gives(statistics);
+    cases.add(op::fused_attention_grad, says, {f32(query), f32(key), f32(value), f32(y), f32(y), f32(statistics, 1, 3), bias}, attrs).gives(query).gives(key).gives(value);
+  };
+  add("one head", {1, 1, 3, 2}, {1, 1, 4, 2}, {1, 1, 4, 3}, absent(), {kScale = 0.5});
+  add("symbolic batch and positions", {kN, 2, kM, 3}, {kN, 2, kM, 3}, {kN, 2, kM, 2}, absent(), {kScale = 0.5});
+  add("causal", {2, 1, 3, 2}, {2, 1, 3, 2}, {2, 1, 3, 2}, absent(), {kScale = 1, kCausal = true});
+  add("causal, more keys than queries", {1, 1, 2, 2}, {1, 1, 3, 2}, {1, 1, 3, 2}, absent(), {kScale = 1, kCausal = true});
+  add("a bias for each score", {1, 2, 3, 2}, {1, 2, 4, 2}, {1, 2, 4, 2}, f32({1, 2, 3, 4}), {kScale = 0.5});
+  add("a mask for each sample", {2, 2, 3, 2}, {2, 2, 4, 2}, {2, 2, 4, 2}, constant(given({2, 1, 1, 4}, {0, -1e30, 0, 0, 0, 0, 0, -1e30})), {kScale = 0.5});
+  add("no batch", {kEmpty, 1, 2, 2}, {kEmpty, 1, 2, 2}, {kEmpty, 1, 2, 2}, absent(), {kScale = 0.5});
+  const Operand one = given({1, 1, 1, 1}, {1}), two = given({1, 1, 2, 1}, {2, 2}), values = given({1, 1, 2, 1}, {3, 5});
+  cases.add(op::fused_attention, "by hand: equal scores", {one, two, values}, {kScale = 1}).equals({4});
+  cases.add(op::fused_attention, "by hand: the first query sees one key", {given({1, 1, 2, 1}, {1, 1}), two, values}, {kScale = 1, kCausal = true}).equals({3, 4});
+}
+
+}  // namespace
+
 void add_attention_cases(Cases& cases) {
+  add_fused_attention(cases);
   const Attrs plain = {kScale = 0.5};
   const auto attend = [&](std::string says, Shape query, Shape key, Shape value, Attrs attrs) {
     const Shape y = {query[0], query[1], query[2], value[3]}, scores = {query[0], query[1], query[2], key[2]};

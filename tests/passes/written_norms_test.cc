@@ -25,7 +25,7 @@ Changed restored(Graph& graph) {
 
 #define HONE_NUMBERS ", constant %eps: f32[] = 0.001, constant %one: f32[] = 1, constant %half: f32[] = -0.5"
 constexpr std::string_view kInputs = "input %i: f32[N,3], weight %g: f32[3], weight %b: f32[3], weight %m: f32[3], weight %v: f32[3], weight %u: f32[3]" HONE_NUMBERS;
-constexpr std::string_view kPictures = "input %i: f32[N,5,5,3], weight %g: f32[3], weight %b: f32[3], weight %m: f32[3], weight %v: f32[3]" HONE_NUMBERS;
+constexpr std::string_view kNormedPictures = "input %i: f32[N,5,5,3], weight %g: f32[3], weight %b: f32[3], weight %m: f32[3], weight %v: f32[3]" HONE_NUMBERS;
 constexpr std::string_view kChannelsFirst = "input %i: f32[N,3,5,5], weight %g: f32[3], weight %b: f32[3], weight %m: f32[3], weight %v: f32[3]" HONE_NUMBERS;
 #define HONE_R "%x = tanh(%i); %e = add(%v, %eps); %q = sqrt(%e); "
 #define HONE_ATTRIBUTES "{epsilon=0.0010000000474974513, momentum=0.99}"
@@ -47,7 +47,7 @@ const PassCase kForms[] = {
     {"before a residual sum", kInputs, HONE_R "%c = sub(%x, %m); %d = div(%c, %q); %f = mul(%d, %g); %h = add(%f, %b); %y = add(%h, %x)", "add(" HONE_NORM ", tanh(i))"},
     {"scaled and shifted once more", kInputs, HONE_R "%c = sub(%x, %m); %d = div(%c, %q); %h = mul(%d, %u); %f = mul(%h, %g); %y = add(%f, %b)",
      "add(mul(batch_norm(tanh(i), u, broadcast_to(0){shape=[3]}, m, v)" HONE_ATTRIBUTES ", g), b)"},
-    {"channels last", kPictures, HONE_R "%c = sub(%x, %m); %d = div(%c, %q); %f = mul(%d, %g); %y = add(%f, %b)",
+    {"channels last", kNormedPictures, HONE_R "%c = sub(%x, %m); %d = div(%c, %q); %f = mul(%d, %g); %y = add(%f, %b)",
      "transpose(batch_norm(transpose(tanh(i)){perm=[0,3,1,2]}, g, b, m, v)" HONE_ATTRIBUTES "){perm=[0,2,3,1]}"},
     {"channels first", kChannelsFirst,
      HONE_R "%k = reshape(%m) {shape=[1,3,1,1]}; %c = sub(%x, %k); %l = reshape(%q) {shape=[3,1,1]}; %d = div(%c, %l); %h = reshape(%g) {shape=[3,1,1]}; %f = mul(%d, %h); %j = reshape(%b) {shape=[1,3,1,1]}; %y = add(%f, %j)",
