@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/device/cublaslt_matmul.h"
+#include "runtime/device/cudnn_attention.h"
 #include "runtime/device/cudnn_conv.h"
 
 namespace hone {
@@ -21,7 +22,7 @@ struct RowMaker {
     if (calls.cublaslt_ == nullptr and library.create(&calls.cublaslt_) != 0) return {};
     return cublaslt::make_matmuls(library, calls.cublaslt_, spec, calls.use_, most);
   }
-  static std::vector<Candidate> make_convolutions(CudaCalls& calls, const LibraryRow& row, const LibrarySpec& spec, int most) {
+  static std::vector<Candidate> make_of_cudnn(CudaCalls& calls, const LibraryRow& row, const LibrarySpec& spec, int most) {
     const cudnn::Library& library = *cudnn::library(nullptr);
     if (calls.cudnn_ == nullptr and library.create(&calls.cudnn_) != 0) return {};
     try {
@@ -29,7 +30,8 @@ struct RowMaker {
     } catch (const cudnn::Refused&) {
       return {};
     }
-    return cudnn::make_convolutions(library, calls.cudnn_, *calls.properties_, row, spec, calls.use_, static_cast<std::size_t>(most), nullptr);
+    const bool is_attention = row.name.starts_with("cudnn.attention");
+    return (is_attention ? cudnn::make_attention : cudnn::make_convolutions)(library, calls.cudnn_, *calls.properties_, row, spec, calls.use_, static_cast<std::size_t>(most), nullptr);
   }
 };
 
@@ -46,7 +48,7 @@ std::string why_no_cudnn() {
 
 constexpr RowMaker kRowMakers[] = {
     {"cuBLASLt", why_no_cublaslt, [] { return cublaslt::library(nullptr)->version(); }, RowMaker::make_products},
-    {"cuDNN", why_no_cudnn, [] { return cudnn::library(nullptr)->version(); }, RowMaker::make_convolutions},
+    {"cuDNN", why_no_cudnn, [] { return cudnn::library(nullptr)->version(); }, RowMaker::make_of_cudnn},
 };
 
 const RowMaker* find_maker(std::string_view library) {

@@ -1,4 +1,4 @@
-// cuDNN, NVIDIA's library of convolutions, loaded when it is used. It is called through its graph API of descriptors and attributes. The declarations are the library's ABI (cudnn_graph.h); a test
+// cuDNN, NVIDIA's library of convolutions and attention, loaded when it is used. It is called through its graph API of descriptors and attributes. The declarations are the library's ABI (cudnn_graph.h); a test
 // holds them against the header where it is.
 #pragma once
 
@@ -22,6 +22,7 @@ inline constexpr Status kInternalError = 4000;
 
 // cudnnBackendDescriptorType_t
 enum class Kind : int {
+  kPointwise = 0,
   kConvolution = 1,
   kEngine = 2,
   kEngineConfig = 3,
@@ -30,17 +31,26 @@ enum class Kind : int {
   kForward = 10,
   kWeightGradient = 11,
   kInputGradient = 12,
+  kPointwiseOperation = 13,
   kGraph = 15,
   kVariantPack = 16,
   kTensor = 17,
+  kMatmul = 18,
+  kMatmulOperation = 19,
+  kReduction = 21,
+  kReductionOperation = 22,
+  kReshapeOperation = 31,
   kDeviceProperties = 38,
 };
 
 // cudnnBackendAttributeType_t
-enum class Type : int { kHandle = 0, kDataType = 1, kBool = 2, kInt64 = 3, kFloat = 4, kPointer = 6, kConvolutionMode = 7, kHeuristicsMode = 8, kNumericalNote = 11, kDescriptor = 15, kChar = 24 };
+enum class Type : int { kHandle = 0, kDataType = 1, kBool = 2, kInt64 = 3, kFloat = 4, kPointer = 6, kConvolutionMode = 7, kHeuristicsMode = 8, kNumericalNote = 11, kPointwiseMode = 14, kDescriptor = 15, kReductionOperator = 18, kChar = 24 };
 
 // cudnnBackendAttributeName_t
 enum class Attribute : int {
+  kPointwiseMode = 0,
+  kPointwiseComputeType = 1,
+  kPointwiseAxis = 9,
   kComputeType = 100,
   kConvolutionMode = 101,
   kDilations = 102,
@@ -59,21 +69,43 @@ enum class Attribute : int {
   kForwardAlpha = 700,
   kInputGradientAlpha = 706,
   kWeightGradientAlpha = 712,
+  kPointwiseDescriptor = 750,
+  kPointwiseX = 751,
+  kPointwiseB = 752,
+  kPointwiseY = 753,
+  kPointwiseT = 758,
   kGraphOperations = 801,
   kTensorAlignment = 900,
   kTensorType = 901,
   kTensorExtents = 902,
   kTensorStrides = 903,
   kTensorId = 906,
+  kTensorIsVirtual = 907,
+  kTensorIsByValue = 908,
   kPackIds = 1000,
   kPackPointers = 1001,
   kPackWorkspace = 1003,
   kEngineNotes = 1303,
+  kMatmulComputeType = 1500,
+  kMatmulA = 1520,
+  kMatmulB = 1521,
+  kMatmulC = 1522,
+  kMatmulDescriptor = 1523,
+  kReductionOperator = 1600,
+  kReductionComputeType = 1601,
+  kReductionX = 1610,
+  kReductionY = 1611,
+  kReductionDescriptor = 1612,
+  kReshapeX = 2200,
+  kReshapeY = 2201,
   kDeviceHandle = 2701,
   kDeviceJson = 2702,
 };
 
-inline constexpr int kFloat = 0, kHalf = 2, kBFloat16 = 9;                            // cudnnDataType_t
+inline constexpr int kFloat = 0, kHalf = 2, kInt32 = 4, kBFloat16 = 9, kBoolean = 11;  // cudnnDataType_t
+inline constexpr int kReduceAdd = 0, kReduceMax = 3;                                  // cudnnReduceTensorOp_t
+// cudnnPointwiseMode_t
+enum class Pointwise : int { kAdd = 0, kMul = 1, kDiv = 6, kSub = 9, kExp = 13, kLog = 15, kGreaterEqual = 303, kIndex = 501, kSelect = 601 };
 inline constexpr int kCrossCorrelation = 1;                                           // cudnnConvolutionMode_t
 inline constexpr int kHeuristicsFallback = 2, kHeuristicsBest = 3;                    // cudnnBackendHeurMode_t
 // cudnnBackendNumericalNote_t

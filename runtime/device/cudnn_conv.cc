@@ -4,26 +4,12 @@
 
 #include <algorithm>
 
-#include "base/check.h"
-#include "base/diag.h"
-
 namespace hone::cudnn {
 
 namespace {
 
 /// By which the calls' pack names the tensors.
 constexpr std::int64_t kX = 1, kWeight = 2, kY = 3;
-
-int type_of(DType dtype) {
-  HONE_CHECK(dtype == DType::kF32 or dtype == DType::kF16 or dtype == DType::kBF16, fmt::format("cuDNN is asked to convolve {}", to_string(dtype)));
-  return dtype == DType::kF32 ? kFloat : dtype == DType::kF16 ? kHalf : kBFloat16;
-}
-
-std::vector<std::int64_t> row_major(const std::vector<std::int64_t>& extents) {
-  std::vector<std::int64_t> strides(extents.size(), 1);
-  for (std::size_t axis = extents.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * extents[axis];
-  return strides;
-}
 
 /// The library has two spatial axes at least: a first one of extent 1 is put in front of a single one.
 TensorLayout of_two_spatial_axes(TensorLayout layout) {
@@ -64,46 +50,6 @@ constexpr Pass kPasses[] = {
 
 Attribute behind(Attribute attribute, int by) { return static_cast<Attribute>(static_cast<int>(attribute) + by); }
 
-/// Is what the engine does a product and a sum for each term, in one order?
-bool computes_as_written(const Descriptor& config, const Library& library, const Convolution& convolution) {
-  Descriptor engine(library, Kind::kEngine);
-  RawDescriptor raw = engine.raw();
-  (void)config.get_raw(Attribute::kConfigEngine, Type::kDescriptor, 1, &raw);
-  std::vector<Note> notes(32);
-  notes.resize(static_cast<std::size_t>(engine.get_raw(Attribute::kEngineNotes, Type::kNumericalNote, static_cast<std::int64_t>(notes.size()), notes.data())));
-  const bool is_f32 = convolution.x.dtype == DType::kF32;
-  const auto is_wrong = [&](Note note) {
-    switch (note) {
-      case Note::kNarrowsInputs:
-      case Note::kNarrowsSums:
-      case Note::kNonDeterministic: return true;
-      case Note::kTensorCores: return is_f32 and not convolution.tf32;
-      case Note::kFft:
-      case Note::kWinograd:
-      case Note::kWinograd4:
-      case Note::kWinograd6:
-      case Note::kWinograd13: return is_f32;
-    }
-    return false;  // how it treats NaNs, and what later versions note
-  };
-  return std::ranges::none_of(notes, is_wrong);
-}
-
-/// Ways to compute the graph, the best first.
-std::vector<Descriptor> configs_of(const Library& library, const OperationGraph& graph, const Descriptor& device, int mode) {
-  Descriptor heuristics(library, Kind::kHeuristics);
-  heuristics.set(Attribute::kHeuristicsGraph, graph.graph());
-  heuristics.set(Attribute::kHeuristicsMode, Type::kHeuristicsMode, mode);
-  heuristics.set(Attribute::kHeuristicsDevice, device);
-  heuristics.finalize();
-  std::vector<Descriptor> configs;
-  std::vector<RawDescriptor> raw;
-  for (std::int64_t left = heuristics.count(Attribute::kHeuristicsResults, Type::kDescriptor); left > 0; --left) raw.push_back(configs.emplace_back(library, Kind::kEngineConfig).raw());
-  const std::int64_t count = heuristics.get_raw(Attribute::kHeuristicsResults, Type::kDescriptor, static_cast<std::int64_t>(raw.size()), raw.data());
-  configs.erase(configs.begin() + std::min<std::ptrdiff_t>(count, static_cast<std::ptrdiff_t>(configs.size())), configs.end());
-  return configs;
-}
-
 class ConvolutionCall final : public DeviceCall {
  public:
   ConvolutionCall(const Library& library, Handle handle, Kind pass, std::shared_ptr<const OperationGraph> graph, Plan plan, cuda::UseStream use)
@@ -117,25 +63,10 @@ class ConvolutionCall final : public DeviceCall {
     const std::int64_t first = pass_ == Kind::kInputGradient ? kY : kX, second = pass_ == Kind::kWeightGradient ? kY : kWeight;
     const std::int64_t ids[] = {first, second, kX + kWeight + kY - first - second};
     void* const pointers[] = {pointer(operands[0]), pointer(operands[1]), results[0]};
-    void* const workspace = scratch;
-    try {
-      check(library_.set_stream(handle_, use_(stream)), "cudnnSetStream");
-      Descriptor pack(library_, Kind::kVariantPack);
-      pack.set(Attribute::kPackPointers, Type::kPointer, std::span<void* const>(pointers));
-      pack.set(Attribute::kPackIds, Type::kInt64, std::span<const std::int64_t>(ids));
-      pack.set(Attribute::kPackWorkspace, Type::kPointer, workspace);
-      pack.finalize();
-      check(library_.execute(handle_, plan_.plan.raw(), pack.raw()), "cudnnBackendExecute");
-    } catch (const Refused& refused) {
-      throw Error(Code::kDeviceLost, refused.what, {}, {"what was computed on the device is lost; the last checkpoint is not: go on with --resume"});
-    }
+    put_plan(library_, handle_, plan_, use_(stream), ids, pointers, scratch);
   }
 
  private:
-  void check(Status status, const char* call) const {
-    if (status != 0) throw Refused{status, fmt::format("{} says {}", call, library_.text(status))};
-  }
-
   const Library& library_;
   const Handle handle_;
   const Kind pass_;
@@ -207,28 +138,7 @@ OperationGraph::OperationGraph(const Library& library, const Convolution& convol
 }
 
 std::vector<Plan> choose_plans(const Library& library, const OperationGraph& graph, const Descriptor& device, const Convolution& convolution, std::size_t most_scratch, std::size_t most) {
-  constexpr std::pair<int, const char*> kModes[] = {{kHeuristicsBest, "recommended"}, {kHeuristicsFallback, "fallback"}};
-  std::string last = "it has no way to compute it whose numbers are as written, with so little scratch";
-  std::vector<Plan> plans;
-  for (const auto& [mode, mode_name] : kModes) {
-    int number = -1;
-    for (Descriptor& config : configs_of(library, graph, device, mode)) try {
-        if (plans.size() == most) return plans;
-        ++number;
-        if (not computes_as_written(config, library, convolution)) continue;
-        Plan plan{.config = std::move(config), .plan = Descriptor(library, Kind::kExecutionPlan), .name = fmt::format("{} {}", mode_name, number)};
-        plan.plan.set(Attribute::kPlanConfig, plan.config);
-        plan.plan.set(Attribute::kPlanDevice, device);
-        plan.plan.finalize();
-        std::int64_t bytes = 0;
-        (void)plan.plan.get_raw(Attribute::kPlanWorkspace, Type::kInt64, 1, &bytes);
-        if (bytes < 0 or static_cast<std::uint64_t>(bytes) > most_scratch) continue;
-        plan.scratch = static_cast<std::size_t>(bytes);
-        plans.push_back(std::move(plan));
-      } catch (const Refused& refused) { last = refused.what; }  // a recommendation is none that it must keep
-    if (not plans.empty()) return plans;
-  }
-  throw Refused{0, last};
+  return choose_plans(library, graph.graph(), device, {.are_f32 = convolution.x.dtype == DType::kF32, .tf32 = convolution.tf32}, most_scratch, most);
 }
 
 std::vector<Candidate> make_convolutions(const Library& library, Handle handle, const Descriptor& device, const LibraryRow& row, const LibrarySpec& spec, const cuda::UseStream& use, std::size_t most, std::string* why_not) {

@@ -6,21 +6,14 @@
 #include <vector>
 
 #include "runtime/device/choices.h"
-#include "runtime/device/cuda_stream.h"
-#include "runtime/device/cudnn.h"
+#include "runtime/device/cudnn_plan.h"
 
 namespace hone::cudnn {
-
-/// A tensor as the library counts: extents [N,C,s..] or [O,C/groups,k..] of at least two spatial axes, wherever its elements lie.
-struct TensorLayout {
-  DType dtype = DType::kF32;
-  std::vector<std::int64_t> extents, strides;
-};
 
 /// A convolution seen from the forward direction, whichever of its three tensors a row computes.
 struct Convolution {
   Kind pass = Kind::kForward;  ///< or kInputGradient, kWeightGradient
-  TensorLayout x, weight, y;
+  TensorLayout x, weight, y;  ///< [N,C,s..], [O,C/groups,k..] of at least two spatial axes
   std::vector<std::int64_t> strides, dilations, pads_begin, pads_end;
   bool tf32 = false;  ///< f32 factors may be TF32
 };
@@ -37,14 +30,7 @@ class OperationGraph {
   Descriptor graph_;
 };
 
-/// A way of the library's to compute the graph on a device, one of those whose numbers are as they should be, and that takes no more scratch. Operands that are narrow may be multiplied by tensor cores, f32 only
-/// where it may be TF32; else it is multiplied as it is. It is always term by term, by no other algorithm, and sums come in one order.
-struct Plan {
-  Descriptor config, plan;
-  std::size_t scratch = 0;
-  std::string name;  ///< "recommended 0": in the library's order, which is the same in every run
-};
-/// The first that it recommends, at most so many; those that it falls back on only where there is no other. Throws Refused if there is none. The graph outlives them.
+/// As for any graph (cudnn_plan.h). Throws Refused if there is none. The graph outlives them.
 std::vector<Plan> choose_plans(const Library& library, const OperationGraph& graph, const Descriptor& device, const Convolution& convolution, std::size_t most_scratch, std::size_t most);
 
 /// The best recommended first, at most so many. None if the library does not do that with so little scratch (device_scratch()), and *why_not (which may be null). Library, handle, `device` and what `use` needs outlive them.

@@ -1,8 +1,11 @@
 #include "tests/runtime/fake_cudnn.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
+
+#include "runtime/library/elements.h"
 
 namespace hone::test {
 
@@ -100,6 +103,106 @@ void convolve(const FakeDescriptor& operation, const std::map<std::int64_t, void
   });
 }
 
+/// A graph of products, functions, reductions and views, operation by operation, in double; what is stored, in memory or between operations, is rounded to its type.
+class FakeGraph {
+ public:
+  explicit FakeGraph(const std::map<std::int64_t, void*>& memory) : memory_(memory) {}
+
+  void run(const FakeDescriptor& graph) {
+    for (const RawDescriptor raw : list<RawDescriptor>(graph, Attribute::kGraphOperations)) {
+      const FakeDescriptor& operation = of(raw);
+      if (operation.kind == Kind::kMatmulOperation) multiply(part(operation, Attribute::kMatmulA), part(operation, Attribute::kMatmulB), part(operation, Attribute::kMatmulC));
+      else if (operation.kind == Kind::kPointwiseOperation) map(operation);
+      else if (operation.kind == Kind::kReductionOperation) reduce(operation);
+      else view(part(operation, Attribute::kReshapeX), part(operation, Attribute::kReshapeY));
+    }
+  }
+
+ private:
+  using Index = std::vector<std::int64_t>;
+
+  static Index extents(const FakeDescriptor& tensor) { return list<std::int64_t>(tensor, Attribute::kTensorExtents); }
+  static std::int64_t offset(const FakeDescriptor& tensor, const Index& at) {
+    const auto strides = list<std::int64_t>(tensor, Attribute::kTensorStrides), all = extents(tensor);
+    std::int64_t offset = 0;
+    for (std::size_t axis = 0; axis < strides.size(); ++axis) offset += all[axis] == 1 ? 0 : strides[axis] * at[axis];
+    return offset;
+  }
+  static DType dtype(const FakeDescriptor& tensor) {
+    const int type = list<int>(tensor, Attribute::kTensorType).front();
+    return type == cudnn::kHalf ? DType::kF16 : type == cudnn::kBFloat16 ? DType::kBF16 : DType::kF32;  // positions and truths are small numbers
+  }
+  static std::int64_t id(const FakeDescriptor& tensor) { return list<std::int64_t>(tensor, Attribute::kTensorId).front(); }
+  static bool is_virtual(const FakeDescriptor& tensor) { return tensor.values.contains(Attribute::kTensorIsVirtual); }
+
+  double read(const FakeDescriptor& tensor, const Index& at) const {
+    const std::int64_t from = offset(tensor, at);
+    return is_virtual(tensor) ? between_.at(id(tensor)).at(from) : read_element(dtype(tensor), memory_.at(id(tensor)), static_cast<std::size_t>(from));
+  }
+  void write(const FakeDescriptor& tensor, const Index& at, double value) {
+    const std::int64_t to = offset(tensor, at);
+    if (not is_virtual(tensor)) return write_element(dtype(tensor), memory_.at(id(tensor)), static_cast<std::size_t>(to), value);
+    std::uint32_t rounded = 0;
+    write_element(dtype(tensor), &rounded, 0, value);
+    between_[id(tensor)][to] = read_element(dtype(tensor), &rounded, 0);
+  }
+
+  void multiply(const FakeDescriptor& a, const FakeDescriptor& b, const FakeDescriptor& c) {
+    const std::int64_t terms = extents(a)[3];
+    for_each_index(extents(c), [&](const Index& at) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < terms; ++k) sum += read(a, {at[0], at[1], at[2], k}) * read(b, {at[0], at[1], k, at[3]});
+      write(c, at, sum);
+    });
+  }
+
+  void map(const FakeDescriptor& operation) {
+    const FakeDescriptor& function = part(operation, Attribute::kPointwiseDescriptor);
+    const auto mode = list<cudnn::Pointwise>(function, Attribute::kPointwiseMode).front();
+    const auto operand = [&](Attribute attribute, const Index& at) { return operation.values.contains(attribute) ? read(part(operation, attribute), at) : 0; };
+    const FakeDescriptor& y = part(operation, Attribute::kPointwiseY);
+    for_each_index(extents(y), [&](const Index& at) {
+      const double x = operand(Attribute::kPointwiseX, at), b = operand(Attribute::kPointwiseB, at);
+      switch (mode) {
+        case cudnn::Pointwise::kAdd: return write(y, at, x + b);
+        case cudnn::Pointwise::kSub: return write(y, at, x - b);
+        case cudnn::Pointwise::kMul: return write(y, at, x * b);
+        case cudnn::Pointwise::kDiv: return write(y, at, x / b);
+        case cudnn::Pointwise::kExp: return write(y, at, std::exp(x));
+        case cudnn::Pointwise::kLog: return write(y, at, std::log(x));
+        case cudnn::Pointwise::kGreaterEqual: return write(y, at, x >= b ? 1 : 0);
+        case cudnn::Pointwise::kIndex: return write(y, at, static_cast<double>(at[static_cast<std::size_t>(list<std::int64_t>(function, Attribute::kPointwiseAxis).front())]));
+        case cudnn::Pointwise::kSelect: return write(y, at, operand(Attribute::kPointwiseT, at) != 0 ? x : b);
+      }
+    });
+  }
+
+  /// Over the last axis.
+  void reduce(const FakeDescriptor& operation) {
+    const bool adds = list<int>(part(operation, Attribute::kReductionDescriptor), Attribute::kReductionOperator).front() == cudnn::kReduceAdd;
+    const FakeDescriptor &x = part(operation, Attribute::kReductionX), &y = part(operation, Attribute::kReductionY);
+    for_each_index(extents(y), [&](Index at) {
+      double result = read(x, at);
+      for (std::int64_t i = 1; i < extents(x).back(); ++i) {
+        at.back() = i;
+        result = adds ? result + read(x, at) : std::max(result, read(x, at));
+      }
+      at.back() = 0;
+      write(y, at, result);
+    });
+  }
+
+  /// x as it lies, under other axes.
+  void view(const FakeDescriptor& x, const FakeDescriptor& y) {
+    std::map<std::int64_t, double> lies;
+    for_each_index(extents(x), [&](const Index& at) { lies[offset(x, at)] = read(x, at); });
+    for_each_index(extents(y), [&](const Index& at) { write(y, at, lies.at(offset(y, at))); });
+  }
+
+  const std::map<std::int64_t, void*>& memory_;
+  std::map<std::int64_t, std::map<std::int64_t, double>> between_;  // by id and offset
+};
+
 Status get(RawDescriptor raw, Attribute attribute, Type, std::int64_t room, std::int64_t* count, void* values) {
   FakeDescriptor& from = of(raw);
   if (not from.is_final and from.kind != Kind::kEngine) return 2000;
@@ -166,7 +269,9 @@ cudnn::Library library_of(FakeCudnn& of_test) {
     const auto pointers = list<void*>(of(pack), Attribute::kPackPointers);
     std::map<std::int64_t, void*> memory;
     for (std::size_t i = 0; i < ids.size(); ++i) memory[ids[i]] = pointers[i];
-    convolve(part(*of(plan).graph, Attribute::kGraphOperations), memory);
+    const FakeDescriptor& graph = *of(plan).graph;
+    if (const FakeDescriptor& first = part(graph, Attribute::kGraphOperations); first.kind == Kind::kForward or first.kind == Kind::kInputGradient or first.kind == Kind::kWeightGradient) convolve(first, memory);
+    else FakeGraph(memory).run(graph);
     return 0;
   };
   return f;

@@ -1,4 +1,4 @@
-// A cuDNN whose descriptors keep what they are told, and whose plans convolve on the host by extents and strides. It recommends the engines that a test wants.
+// A cuDNN whose descriptors keep what they are told, and whose plans convolve, or run a graph of operations, on the host by extents and strides. It recommends the engines that a test wants.
 #pragma once
 
 #include <cstdint>
