@@ -4,7 +4,7 @@
   gpu_check_losses.py recipe golden.json            the recipe of the recorded run, as TOML
   gpu_check_losses.py names train.npz               the arrays of a file, one a line
   gpu_check_losses.py hold golden.json metrics.jsonl   the losses of a run against the recorded ones: |loss - recorded| <= 5 * spread + 2e-5 * max(1, |recorded|), spread
-                                                    being the largest that float rounding alone did up to that step
+                                                    being the largest that float rounding alone did up to that step; with a SHARE behind the files, that much of the recorded loss
 """
 import json
 import sys
@@ -25,7 +25,7 @@ def recipe(golden):
     return "\n".join(lines)
 
 
-def hold(golden, metrics):
+def hold(golden, metrics, share):
     losses = [row["loss"] for row in map(json.loads, metrics) if row.get("kind") == "step"]
     wanted = golden["loss_f64"]
     if len(losses) < len(wanted):
@@ -33,7 +33,7 @@ def hold(golden, metrics):
     spread = 0.0
     for step, (loss, want) in enumerate(zip(losses, wanted)):
         spread = max(spread, golden["spread"]["loss_by_step"][step])
-        allowed = 5 * spread + 2e-5 * max(1, abs(want))
+        allowed = share * abs(want) if share else 5 * spread + 2e-5 * max(1, abs(want))
         if not abs(loss - want) <= allowed:
             return f"step {step}: loss {loss:.8g}, recorded is {want:.8g}, {allowed:.2g} is allowed"
     return ""
@@ -46,7 +46,7 @@ def main():
     elif what == "names":
         print("\n".join(name.removesuffix(".npy") for name in zipfile.ZipFile(files[0]).namelist()))
     elif what == "hold":
-        problem = hold(json.load(open(files[0])), open(files[1]))
+        problem = hold(json.load(open(files[0])), open(files[1]), float(files[2]) if len(files) > 2 else 0)
         print(problem)
         sys.exit(1 if problem else 0)
     else:
