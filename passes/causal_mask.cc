@@ -5,6 +5,7 @@
 #include <map>
 #include <variant>
 
+#include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
 
 namespace hone {
@@ -88,17 +89,6 @@ MaybeForm combined(const Pairwise& pairwise, const Form& a, const Form& b) {
 // Where elements lie.
 
 std::size_t from_end(const Shape& shape, std::size_t axis) { return shape.size() - 1 - axis; }
-
-/// The only axis that is not 1; nothing where there are several, or none.
-std::optional<std::size_t> only_axis(const Shape& shape) {
-  std::optional<std::size_t> only;
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    if (shape[axis].is_constant(1)) continue;
-    if (only) return std::nullopt;
-    only = axis;
-  }
-  return only;
-}
 
 /// Along one axis, the last but `behind`.
 MaybeForm along(std::size_t behind, double step, double constant) {

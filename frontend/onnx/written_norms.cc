@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "frontend/onnx/mend_model.h"
 #include "ir/op.h"
+#include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
 #include "ir/rewriter.h"
 
@@ -83,13 +84,8 @@ struct Norm {
 
 /// Where the only axis that is longer than 1 lies, from the last one.
 std::optional<std::size_t> axis_of_vector(const Shape& shape) {
-  std::optional<std::size_t> found;
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i].is_constant(1)) continue;
-    if (found or not shape[i].is_constant()) return std::nullopt;
-    found = shape.size() - 1 - i;
-  }
-  return found;
+  const std::optional<std::size_t> axis = only_axis(shape);
+  return axis and shape[*axis].is_constant() ? std::optional(shape.size() - 1 - *axis) : std::nullopt;
 }
 
 class Reader {
@@ -286,17 +282,13 @@ class Reader {
 
 /// By result: the largest normalizations.
 std::map<std::uint32_t, Norm> find_norms(const Graph& graph) {
-  std::vector<bool> read(graph.value_count());
-  for (const Node& node : graph.nodes())
-    for (const ValueId operand : node.operands)
-      if (operand.valid()) read[operand.index] = true;
-  for (const Output& output : graph.outputs()) read[output.value.index] = true;
+  const std::vector<std::uint32_t> uses = count_uses(graph);
   Reader reader(graph);
   std::map<std::uint32_t, Norm> found;
   for (std::size_t i = 0; i < graph.node_count(); ++i) {
     const Node& node = graph.node(NodeId(i));
     const auto norm = reader.read(NodeId(i));
-    if (not norm or not read[node.results[0].index]) continue;
+    if (not norm or uses[node.results[0].index] == 0) continue;
     for (const ValueId operand : node.operands)
       if (const auto part = found.find(operand.index); part != found.end() and part->second.x == norm->x and part->second.variance == norm->variance) found.erase(part);
     found.emplace(node.results[0].index, *norm);

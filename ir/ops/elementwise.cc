@@ -32,6 +32,16 @@ Ints all_axes_but(std::size_t rank, std::size_t axis) {
   return axes;
 }
 
+std::optional<std::size_t> only_axis(const Shape& shape) {
+  std::optional<std::size_t> only;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis].is_constant(1)) continue;
+    if (only) return std::nullopt;
+    only = axis;
+  }
+  return only;
+}
+
 namespace {
 
 std::optional<Rounding> rounding_named(std::string_view name) {

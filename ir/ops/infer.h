@@ -1,6 +1,8 @@
 // Shape rules that several entries share.
 #pragma once
 
+#include <optional>
+
 #include "ir/op.h"
 
 namespace hone {
@@ -22,5 +24,7 @@ std::vector<Type> infer_compare(Infer& infer);
 Ints all_axes(std::size_t rank);
 /// all_axes without `axis`.
 Ints all_axes_but(std::size_t rank, std::size_t axis);
+/// The only axis that is not 1; nothing where there are several, or none.
+std::optional<std::size_t> only_axis(const Shape& shape);
 
 }  // namespace hone
