@@ -13,6 +13,7 @@
 
 #include "api/hone.h"
 #include "runtime/data/batches.h"
+#include "runtime/train/bench.h"
 
 namespace hone {
 namespace {
@@ -104,11 +105,6 @@ struct Way {
   std::vector<double> seconds = {};  // of a step, one for each turn
 };
 
-double at(std::vector<double> sorted, double share) {
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
-}
-
 void run(double seconds, int threads) {
   const plan::Plan plan = compiled_mlp();
   Ready ready(plan, threads);
@@ -124,9 +120,10 @@ void run(double seconds, int threads) {
   do {
     for (Way& way : ways) take_turn(way);
   } while (Clock::now() < end);
+  for (Way& way : ways) std::ranges::sort(way.seconds);
   for (const Way& way : ways)
-    fmt::print("{:<28} {:>7.1f} us a step (p10 {:.1f}) {:>+6.1f} % (p10 {:+.1f} %)\n", way.name, at(way.seconds, 0.5) * 1e6, at(way.seconds, 0.1) * 1e6,
-               100 * (at(way.seconds, 0.5) / at(ways[0].seconds, 0.5) - 1), 100 * (at(way.seconds, 0.1) / at(ways[0].seconds, 0.1) - 1));
+    fmt::print("{:<28} {:>7.1f} us a step (p10 {:.1f}) {:>+6.1f} % (p10 {:+.1f} %)\n", way.name, percentile(way.seconds, 0.5) * 1e6, percentile(way.seconds, 0.1) * 1e6,
+               100 * (percentile(way.seconds, 0.5) / percentile(ways[0].seconds, 0.5) - 1), 100 * (percentile(way.seconds, 0.1) / percentile(ways[0].seconds, 0.1) - 1));
 }
 
 }  // namespace

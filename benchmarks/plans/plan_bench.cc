@@ -14,6 +14,7 @@
 
 #include "api/hone.h"
 #include "base/text.h"
+#include "runtime/train/bench.h"
 
 namespace hone {
 namespace {
@@ -47,11 +48,6 @@ class Runner {
   std::int64_t epoch_ = 0;
 };
 
-double at(std::vector<double> values, double share) {
-  std::ranges::sort(values);
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
-}
-
 void take_turns(double seconds, int threads, const std::string& data, const std::vector<std::string>& files) {
   std::vector<std::unique_ptr<Runner>> runners;
   for (const std::string& file : files) runners.push_back(std::make_unique<Runner>(file, data, threads));
@@ -65,7 +61,9 @@ void take_turns(double seconds, int threads, const std::string& data, const std:
       ratios[i].push_back(time / times[0].back());
     }
   }
-  for (std::size_t i = 0; i < files.size(); ++i) fmt::print("{:<40} median {:.4g} ms, p10 {:.4g} ms, of the first one's time {:.3f}\n", files[i], at(times[i], 0.5), at(times[i], 0.1), at(ratios[i], 0.5));
+  for (std::vector<double>& each : times) std::ranges::sort(each);
+  for (std::vector<double>& each : ratios) std::ranges::sort(each);
+  for (std::size_t i = 0; i < files.size(); ++i) fmt::print("{:<40} median {:.4g} ms, p10 {:.4g} ms, of the first one's time {:.3f}\n", files[i], percentile(times[i], 0.5), percentile(times[i], 0.1), percentile(ratios[i], 0.5));
 }
 
 }  // namespace

@@ -67,11 +67,9 @@ BoundArrays data_for(const plan::Entry& entry, const BenchOptions& options) {
   return options.data.empty() ? BoundArrays(entry, made_up_data(entry, options), how) : BoundArrays(entry, options.data, how);
 }
 
-double percentile(const std::vector<double>& sorted, double share) {
-  return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
-}
-
 }  // namespace
+
+double percentile(std::span<const double> sorted, double share) { return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)]; }
 
 BenchResult bench(StepRunner& runner, const plan::Entry& entry, const BenchOptions& options) {
   const BoundArrays data = data_for(entry, options);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,9 @@ struct BenchResult {
   double measured_seconds = 0;
   double other_load = 0;  ///< cores that other processes used while timing, in the mean
 };
+
+/// Of sorted numbers, one at least, the one that this share of them is below.
+double percentile(std::span<const double> sorted, double share);
 
 /// Trains on the data, batch after batch and again from the start, or on made-up ones (numbers in [0, 1), classes and ids within their bounds), after a warm-up;
 /// they change at every step. Throws kUsage for a symbolic size that `dims` does not fix, and what BoundArrays throws.
