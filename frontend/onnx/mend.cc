@@ -253,13 +253,15 @@ Roles told_roles(const MendModel& m) {
       roles.of.emplace(name, Role::kWeight);
       scalars.push_back(name);
     }
-    for (std::size_t i = 0; i < std::size(kLooks) and origin == Origin::kUnknown and looks_like_weight(tensor) and not m.is_trained_by_name(name); ++i) {
+    if (m.is_trained_by_name(name)) continue;
+    const bool looks_trained = looks_like_weight(tensor);
+    for (std::size_t i = 0; looks_trained and origin == Origin::kUnknown and i < std::size(kLooks); ++i) {
       if (not kLooks[i].fits(m, name)) continue;
       roles.of.emplace(name, Role::kConstant);
       found[i].push_back(name);
     }
-    if (not m.is_trained_by_name(name) and is_setting(m, name)) roles.of.emplace(name, Role::kConstant);
-    if (origin != Origin::kConstant or statistic or m.is_trained_by_name(name) or not looks_like_weight(tensor)) continue;
+    if (is_setting(m, name)) roles.of.emplace(name, Role::kConstant);
+    if (origin != Origin::kConstant or statistic or not looks_trained) continue;
     roles.of.emplace(name, Role::kConstant);
     constants.push_back(name);
   }
