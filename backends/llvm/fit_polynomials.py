@@ -2,7 +2,7 @@
 
 import struct
 
-from mpmath import cos, erf, erfc, exp, log, lu_solve, matrix, mp, mpf, nstr, pi, sqrt, tanh
+from mpmath import cos, erf, erfc, exp, log, lu_solve, matrix, mp, mpf, nstr, pi, sqrt
 
 mp.dps = 40
 
@@ -47,6 +47,6 @@ fit("(exp(r) - 1 - r) / r^2", lambda r: (exp(r) - 1 - r) / r**2 if abs(r) > tiny
     lambda r: (r**2 + mpf("1e-9")) / exp(r), 5, -half, half)
 fit("(log(1+f) - f + f^2/2) / f^3", lambda f: (log(1 + f) - f + f * f / 2) / f**3 if abs(f) > tiny else mpf(1) / 3 - f / 4,
     lambda f: abs(f**3 / log(1 + f)) if abs(f) > mpf("1e-6") else mpf("1e-11"), 8, sqrt(mpf(1) / 2) - 1, sqrt(mpf(2)) - 1)
-fit("(tanh(x) / x - 1) / x^2, in x^2", lambda u: (tanh(sqrt(u)) / sqrt(u) - 1) / u, lambda u: u * sqrt(u) / tanh(sqrt(u)), 5, "1e-6", "0.390625")
-fit("erf(x) / x - 1, in x^2", lambda u: erf(sqrt(u)) / sqrt(u) - 1, lambda u: sqrt(u) / erf(sqrt(u)), 7, "1e-7", 1)
-fit("-log(erfc(x))", lambda x: -log(erfc(x)), erfc, 7, 1, "4.05")
+fit("(2^r - 1) / r", lambda r: (2**r - 1) / r if abs(r) > tiny else log(2) + r * log(2) ** 2 / 2, lambda r: r / (2**r - 1) if abs(r) > tiny else 1 / log(2), 6,
+    -mpf("0.505"), "0.505")
+fit("log2(erfc(x)) / x", lambda x: log(erfc(x)) / x / log(2), lambda x: log(2) * erfc(x) * x / erf(x), 9, "1e-6", "4.02")

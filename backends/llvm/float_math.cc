@@ -54,38 +54,22 @@ llvm::Value* power_of_two(FloatMath& m, llvm::Value* n) { return m.from_bits(m.i
 // ln 2 in two parts: the first has 10 bits, so that its product with an exponent is exact.
 constexpr float kLn2High = 0x1.63p-1F, kLn2Low = -0x1.bd0106p-13F;
 
-/// exp x = 2^n y.
-struct Scaled {
-  llvm::Value* y;
-  llvm::Value* shifted;  ///< n in its low bits
-};
-
 constexpr float kShift = 0x1.8p23F;  // adding it rounds to an integer, which then stands in the low bits
 
-// x = n ln 2 + r with |r| <= ln 2 / 2; y = exp r.
-Scaled scaled_exp(FloatMath& m, llvm::Value* x) {
-  llvm::Value* shifted = m.multiply_add(x, m.number(0x1.715476p0F), m.number(kShift));
+// x = n ln 2 + r with |r| <= ln 2 / 2. 2^n in two factors, for results that are denormal or just below overflow.
+llvm::Value* exp(FloatMath& m, llvm::Value* x) {
+  llvm::Value* bounded = m.at_most(m.at_least(x, -104.0F), 89.0F);
+  llvm::Value* shifted = m.multiply_add(bounded, m.number(0x1.715476p0F), m.number(kShift));
   llvm::Value* n = m.ir.CreateFSub(shifted, m.number(kShift));
-  llvm::Value* r = m.multiply_add(n, m.number(-kLn2High), x);
+  llvm::Value* r = m.multiply_add(n, m.number(-kLn2High), bounded);
   r = m.multiply_add(n, m.number(-kLn2Low), r);
   // (exp r - 1 - r) / r^2 on 1.01 [-ln2/2, ln2/2]: relative error of exp 3.3e-9
   llvm::Value* p = m.polynomial(r, {0x1.fffffcp-2F, 0x1.55548ap-3F, 0x1.555916p-5F, 0x1.123fc6p-7F, 0x1.6a1a78p-10F});
-  return {m.ir.CreateFAdd(m.multiply_add(m.ir.CreateFMul(r, r), p, r), m.number(1)), m.bits(shifted)};
-}
-
-// 2^n in two factors, for results that are denormal or just below overflow.
-llvm::Value* exp(FloatMath& m, llvm::Value* x) {
-  const auto [y, shifted] = scaled_exp(m, m.at_most(m.at_least(x, -104.0F), 89.0F));
-  llvm::Value* power = m.ir.CreateSub(shifted, m.bits(m.number(kShift)));
+  llvm::Value* y = m.ir.CreateFAdd(m.multiply_add(m.ir.CreateFMul(r, r), p, r), m.number(1));
+  llvm::Value* power = m.ir.CreateSub(m.bits(shifted), m.bits(m.number(kShift)));
   llvm::Value* half = m.ir.CreateAShr(power, 1);
   llvm::Value* scaled = m.ir.CreateFMul(y, power_of_two(m, half));
   return m.ir.CreateFMul(scaled, power_of_two(m, m.ir.CreateSub(power, half)));
-}
-
-// The same for |x| <= 86, where one factor will do: the shift drops all bits of `shifted` but those of n.
-llvm::Value* exp_within(FloatMath& m, llvm::Value* x) {
-  const auto [y, shifted] = scaled_exp(m, x);
-  return m.ir.CreateFMul(y, m.from_bits(m.ir.CreateAdd(m.ir.CreateShl(shifted, 23), m.bits(m.number(1)))));
 }
 
 // x = 2^e (1 + f) with 1 + f in [sqrt(1/2), sqrt 2); log x = e ln 2 + f - f^2 / 2 + f^3 P(f).
@@ -111,17 +95,28 @@ llvm::Value* log(FloatMath& m, llvm::Value* x) {
   return ir.CreateSelect(ir.CreateFCmpULT(x, m.number(0)), m.number(std::numeric_limits<float>::quiet_NaN()), r);
 }
 
+/// 2^t = scale (1 + rest): no rounding at 1 stands between `rest` and a t near zero.
+struct Power {
+  llvm::Value *scale, *rest;
+  /// 1 - 2^t
+  llvm::Value* from_one(FloatMath& m) const { return m.multiply_add(m.ir.CreateFNeg(scale), rest, m.ir.CreateFSub(m.number(1), scale)); }
+};
+
+// t = a b = n + r with |r| <= 1/2, t in [-126, 0]; scale = 2^n.
+Power power_of_product(FloatMath& m, llvm::Value* a, llvm::Value* b) {
+  llvm::Value* shifted = m.multiply_add(a, b, m.number(kShift));
+  llvm::Value* n = m.ir.CreateFSub(shifted, m.number(kShift));
+  llvm::Value* r = m.multiply_add(a, b, m.ir.CreateFNeg(n));
+  // (2^r - 1) / r on 1.01 [-1/2, 1/2]: relative error of 2^r - 1 1.1e-8
+  llvm::Value* p = m.polynomial(r, {0x1.ebfbdep-3F, 0x1.c6af62p-5F, 0x1.3b2baap-7F, 0x1.5f0f6ap-10F, 0x1.4308fep-13F});
+  return {.scale = m.from_bits(m.ir.CreateAdd(m.ir.CreateShl(m.bits(shifted), 23), m.bits(m.number(1)))), .rest = m.multiply_add(r, m.number(0x1.62e430p-1F), m.ir.CreateFMul(m.ir.CreateFMul(r, r), p))};
+}
+
+// |tanh x| = y / (2 - y) with y = 1 - exp(-2 |x|); 1 from 10 on
 llvm::Value* tanh(FloatMath& m, llvm::Value* x) {
-  llvm::Value* a = m.abs(x);
-  llvm::Value* square = m.ir.CreateFMul(x, x);
-  // (tanh(x) / x - 1) / x^2 in x^2, |x| <= 0.625: relative error of tanh 4.4e-9
-  llvm::Value* p = m.polynomial(square, {-0x1.555532p-2F, 0x1.110726p-3F, -0x1.b83c5ap-5F, 0x1.522698p-6F, -0x1.75e1c2p-8F});
-  llvm::Value* near_zero = m.multiply_add(m.ir.CreateFMul(x, square), p, x);
-  // |tanh x| = 1 - 2 / (exp(2 |x|) + 1), which is 1 from 10 on
-  llvm::Value* bounded = m.at_most(a, 10.0F);
-  llvm::Value* e = exp_within(m, m.ir.CreateFAdd(bounded, bounded));
-  llvm::Value* far = m.ir.CreateFSub(m.number(1), m.ir.CreateFDiv(m.number(2), m.ir.CreateFAdd(e, m.number(1))));
-  return m.ir.CreateSelect(m.ir.CreateFCmpOLT(a, m.number(0.625F)), near_zero, m.with_sign_of(far, x));
+  constexpr float kMinusTwoOverLn2 = -0x1.715476p+1F;
+  llvm::Value* y = power_of_product(m, m.at_most(m.abs(x), 10.0F), m.number(kMinusTwoOverLn2)).from_one(m);
+  return m.with_sign_of(m.ir.CreateFDiv(y, m.ir.CreateFSub(m.number(2), y)), x);
 }
 
 // With z = exp(-|x|), which cannot overflow: 1 / (1 + z) or z / (1 + z).
@@ -131,17 +126,12 @@ llvm::Value* sigmoid(FloatMath& m, llvm::Value* x) {
   return m.ir.CreateFDiv(numerator, m.ir.CreateFAdd(z, m.number(1)));
 }
 
+// |erf x| = 1 - 2^t with t = log2(erfc |x|), which is 1 from 4 on.
 llvm::Value* erf(FloatMath& m, llvm::Value* x) {
-  llvm::Value* a = m.abs(x);
-  llvm::Value* square = m.ir.CreateFMul(x, x);
-  // erf(x) / x - 1 in x^2, |x| <= 1: relative error of erf 1.2e-9
-  llvm::Value* p = m.polynomial(square, {0x1.06eba8p-3F, -0x1.81273ep-2F, 0x1.ce2cf8p-4F, -0x1.b7f90ep-6F, 0x1.5405b2p-8F, -0x1.a3f700p-11F, 0x1.496a2ep-14F});
-  llvm::Value* near_zero = m.multiply_add(x, p, x);
-  // -log(erfc(x)) on [1, 4.05]: absolute error of erf 1.0e-9
-  llvm::Value* q =
-      m.polynomial(m.at_most(a, 4.0F), {0x1.72ec90p-12F, 0x1.2085b0p0F, 0x1.46c58ap-1F, 0x1.a60a60p-4F, -0x1.6541dep-6F, 0x1.814c50p-9F, -0x1.852c64p-13F});
-  llvm::Value* far = m.ir.CreateFSub(m.number(1), exp_within(m, m.ir.CreateFNeg(q)));
-  return m.ir.CreateSelect(m.ir.CreateFCmpOLT(a, m.number(1)), near_zero, m.with_sign_of(far, x));
+  llvm::Value* a = m.at_most(m.abs(x), 4.0F);
+  // log2(erfc(x)) / x on (0, 4.02]: relative error of erf 4.0e-9
+  llvm::Value* q = m.polynomial(a, {-0x1.a0be84p+0F, -0x1.d63ec4p-1F, -0x1.2fabe2p-3F, 0x1.c4b922p-6F, 0x1.e54844p-13F, -0x1.3b3ab0p-9F, 0x1.deab1cp-11F, -0x1.63ed66p-13F, 0x1.c0146ep-17F});
+  return m.with_sign_of(power_of_product(m, a, q).from_one(m), x);
 }
 
 }  // namespace
