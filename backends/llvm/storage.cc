@@ -42,6 +42,7 @@ class Conversion {
   /// The code of an f32, as an i32.
   Value* narrow(Value* value, Rounding rounding, bool saturate) {
     Value* bits = as_bits(value);
+    if (like_f32() and format_.has_infinity() and not saturate) return shorter(value, bits, rounding);
     Value* magnitude = ir_.CreateAnd(bits, 0x7fffffff);
     Value* rounded = ir_.CreateAdd(magnitude, addend(magnitude, rounding));
     Value* code = ir_.CreateLShr(ir_.CreateSub(rounded, number(static_cast<std::uint32_t>(rebias()) << kF32MantissaBits)), shift_);
@@ -75,6 +76,13 @@ class Conversion {
     if (rounding != Rounding::kNearest) return number(rounding == Rounding::kUp ? unit - 1 : 0);
     Value* odd = format_.mantissa_bits == 0 ? number(1) : ir_.CreateAnd(ir_.CreateLShr(magnitude, shift_), 1);
     return ir_.CreateAdd(odd, number(unit / 2 - 1));
+  }
+
+  /// A mantissa that overflows steps up the exponent, at last to infinity, and leaves the sign above alone.
+  Value* shorter(Value* value, Value* bits, Rounding rounding) {
+    Value* code = ir_.CreateLShr(ir_.CreateAdd(bits, addend(bits, rounding)), shift_);
+    Value* nan = ir_.CreateOr(ir_.CreateAnd(ir_.CreateLShr(bits, shift_), sign_bit_), format_.nan);
+    return ir_.CreateSelect(ir_.CreateFCmpUNO(value, value), nan, code);
   }
 
   /// Adding a number whose unit is the smallest denormal rounds to it.
