@@ -20,11 +20,12 @@ llvm::MDNode* LoopBuilder::metadata(LoopTraits traits, llvm::MDNode* group) cons
     if (value != nullptr) fields.push_back(value);
     return llvm::MDNode::get(context, fields);
   };
+  const auto number = [&](std::int64_t value) { return llvm::ConstantAsMetadata::get(ir_.getInt32(static_cast<std::uint32_t>(value))); };
   std::vector<llvm::Metadata*> properties = {nullptr, property("llvm.loop.mustprogress", nullptr)};
   if (group != nullptr) properties.push_back(property("llvm.loop.parallel_accesses", group));
   if (traits.unroll == 1) properties.push_back(property("llvm.loop.unroll.disable", nullptr));
-  if (traits.unroll > 1)
-    properties.push_back(property("llvm.loop.unroll.count", llvm::ConstantAsMetadata::get(ir_.getInt32(static_cast<std::uint32_t>(traits.unroll)))));
+  if (traits.unroll > 1) properties.push_back(property("llvm.loop.unroll.count", number(traits.unroll)));
+  if (traits.vectors > 0) properties.push_back(property("llvm.loop.interleave.count", number(traits.vectors)));
   llvm::MDNode* loop = llvm::MDNode::getDistinct(context, properties);
   loop->replaceOperandWith(0, loop);
   return loop;

@@ -13,6 +13,7 @@ namespace hone {
 struct LoopTraits {
   bool parallel = false;    ///< innermost, and its iterations touch memory independently: it may become vector code without run-time checks
   std::int64_t unroll = 0;  ///< 0: as LLVM likes; 1: not; n: n times
+  std::uint32_t vectors = 0;  ///< how many of them an iteration works on, if they become vectors; 0: as LLVM likes
 };
 
 class LoopBuilder {

@@ -23,6 +23,9 @@ constexpr std::int64_t kLongestWholeRow = 1024;
 /// Those of at least so many points are vectors. Unrolled, which LLVM would do first, they would be scalars.
 constexpr std::int64_t kShortestVectorRow = 8;
 
+/// Vectors whose functions are worked out side by side: each is a chain of some twenty operations that wait for one another.
+constexpr std::uint32_t kVectorsOfFunctions = 4;
+
 /// One point after the other.
 class PointByPoint {
  public:
@@ -123,7 +126,7 @@ class PointByPoint {
     const std::uint32_t axis = nest_.outer.back();
     const bool leaf = is_leaf(phases);
     const bool is_vectors = works_by_whole_rows(phases) and nest_.extents[axis].value() >= kShortestVectorRow;
-    loops_.loop(from, to, {.parallel = leaf, .unroll = leaf and not is_vectors ? 0 : 1}, [&](Value* i) {
+    loops_.loop(from, to, {.parallel = leaf, .unroll = leaf and not is_vectors ? 0 : 1, .vectors = leaf ? vectors_at_once() : 0}, [&](Value* i) {
       point_.set_index(axis, i);
       one_point(phases);
     });
@@ -145,7 +148,7 @@ class PointByPoint {
     const std::vector<std::uint32_t>& axes = nest_.inner[phase];
     if (depth == axes.size()) return code_.run(phase, sums_in_lanes(phase) ? PhaseCode::Order::kAny : PhaseCode::Order::kAsWritten);
     const bool innermost = depth + 1 == axes.size();
-    const LoopTraits traits{.parallel = innermost and stores_apart(phase, axes[depth]), .unroll = innermost and sums_in_lanes(phase) ? 1 : 0};
+    const LoopTraits traits{.parallel = innermost and stores_apart(phase, axes[depth]), .unroll = innermost and sums_in_lanes(phase) ? 1 : 0, .vectors = innermost ? vectors_at_once() : 0};
     loops_.loop(ir_.getInt64(0), extent(axes[depth]), traits, [&](Value* i) {
       point_.set_index(axes[depth], i);
       inner_loops(phase, depth + 1);
@@ -166,6 +169,12 @@ class PointByPoint {
     if (nest_.inner[phase].empty() or kernel_.phases[phase].reductions.empty()) return false;
     const Size& size = nest_.extents[nest_.inner[phase].back()];
     return not size.is_constant() or size.value() >= kVectorReduction;
+  }
+
+  std::uint32_t vectors_at_once() const {
+    for (std::size_t i = 0; i < kernel_.exprs.size(); ++i)
+      if (is_long_chain(kernel_.exprs[ExprId(i)].op)) return kVectorsOfFunctions;
+    return 0;
   }
 
   // ---- scatter

@@ -285,6 +285,8 @@ Value* emit_operation(llvm::IRBuilder<>& ir, ScalarOp op, DType operand_type, DT
   return call_libm(operation, row.libm);
 }
 
+bool is_long_chain(ScalarOp op) { return kRows[static_cast<std::size_t>(op)].on_f32 != nullptr; }
+
 Value* emit_constant(llvm::IRBuilder<>& ir, DType dtype, double float_value, std::int64_t int_value) {
   llvm::Type* type = value_type(ir.getContext(), dtype);
   if (dtype == DType::kF64) return llvm::ConstantFP::get(type, float_value);

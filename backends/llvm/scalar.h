@@ -17,6 +17,9 @@ enum class MultiplyAdd : std::uint8_t { kFused, kApart };
 /// (for select: of what is selected). Operands are scalars, or vectors of one length (a select's condition may be a scalar all the same). Leaves (constants, indices, loads, temporaries) are the caller's.
 llvm::Value* emit_operation(llvm::IRBuilder<>& ir, ScalarOp op, DType operand_type, DType result_type, std::span<llvm::Value* const> operands);
 
+/// Is an f32's a function of float_math.h?
+bool is_long_chain(ScalarOp op);
+
 llvm::Value* emit_constant(llvm::IRBuilder<>& ir, DType dtype, double float_value, std::int64_t int_value);
 
 /// The value that a reduction starts with: 0, 1, lowest or highest.
