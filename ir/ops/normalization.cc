@@ -72,8 +72,9 @@ constinit const OpDef softmax = {
     .grad = [](Grad& g) { g.flow(0, g.y() * (g.dy() - hone::sum(g.dy() * g.y(), {g.attrs[kAxis]}, true))); },
     .lower =
         [](const Lower& l) {
-          const Val e = op::exp(shifted(l));
-          return std::vector<Val>{e / hone::sum(e, axis_of(l), true)};
+          const Val e = op::exp(shifted(l)), total = hone::sum(e, axis_of(l), true);
+          // one division a row, not one an element; a type that is storage only would be rounded twice
+          return std::vector<Val>{is_storage_only(l.x(0).dtype()) ? e / total : e * (1.0 / total)};
         },
     .keep = true,
 };
