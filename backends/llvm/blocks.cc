@@ -376,8 +376,9 @@ class BlockCode : private TileCode {
 
   /// The phases behind the contraction, row by row, from sums that lie in memory: registers again, where LLVM unrolls the loop.
   void finish(const Side& rows, const Side& columns, const std::vector<Value*>& sums) {
-    PointGrid grid = blocking_.dots ? dots_as_lanes(columns) : along_columns(columns);
+    PointGrid grid = blocking_.dots ? dots_as_lanes(columns) : columns.left == nullptr ? as_one_vector(columns) : along_columns(columns);
     grid.row_axis = *blocking_.rows;
+    const std::int64_t vectors = blocking_.dots ? 1 : columns.count;  // of a row's sums
     loops_.loop(number(0), rows.left == nullptr ? number(rows.count) : rows.left, {.unroll = rows.left == nullptr ? 0 : 1}, [&](Value* row) {
       grid.rows = {ir_.CreateNSWAdd(rows.first, row)};
       point_.set_grid(grid);
@@ -385,12 +386,19 @@ class BlockCode : private TileCode {
         std::vector<Value*>& variables = point_.temp(static_cast<std::uint32_t>(t)).cells;
         variables.clear();
         for (std::size_t i = 0; i < grid.columns.size(); ++i) {
-          Value* at = ir_.CreateNSWAdd(ir_.CreateNSWMul(row, number(static_cast<std::int64_t>(grid.columns.size()))), number(static_cast<std::int64_t>(i)));
-          variables.push_back(ir_.CreateInBoundsGEP(point_.cell_type(DType::kF32), sums[t], at));
+          Value* at = ir_.CreateNSWAdd(ir_.CreateNSWMul(row, number(vectors)), number(static_cast<std::int64_t>(i)));
+          variables.push_back(ir_.CreateInBoundsGEP(blocking_.dots ? point_.cell_type(DType::kF32) : vector_type(), sums[t], at));
         }
       }
       for (std::size_t p = 1; p < kernel_.phases.size(); ++p) phase(p);
     });
+  }
+
+  /// A row's columns as one vector, which LLVM takes apart, operation by operation: roots, quotients and functions of several registers are then worked out side by side.
+  PointGrid as_one_vector(const Side& columns) {
+    PointGrid grid = along_columns({columns.first, 1, nullptr});
+    grid.lanes *= static_cast<std::uint32_t>(columns.count);
+    return grid;
   }
 
   /// The columns of dot products as the lanes of one vector.

@@ -362,9 +362,21 @@ llvm::Value* Point::scattered_offset(const Offset& offset) {
   return sum;
 }
 
-llvm::Value* Point::read(llvm::Value* variable, DType dtype) { return in_group(ir.CreateLoad(cell_type(dtype), variable)); }
+/// A variable may be one of an array's vectors, or several of them: all begin at a cache line.
+llvm::Align Point::alignment_of_variable(llvm::Type* type) const {
+  constexpr std::uint64_t kCacheLine = 64;
+  return std::min(function_->getParent()->getDataLayout().getPrefTypeAlign(type), llvm::Align(kCacheLine));
+}
 
-void Point::write(llvm::Value* variable, llvm::Value* value) { in_group(ir.CreateStore(spread(value), variable)); }
+llvm::Value* Point::read(llvm::Value* variable, DType dtype) {
+  llvm::Type* type = cell_type(dtype);
+  return in_group(ir.CreateAlignedLoad(type, variable, alignment_of_variable(type)));
+}
+
+void Point::write(llvm::Value* variable, llvm::Value* value) {
+  value = spread(value);
+  in_group(ir.CreateAlignedStore(value, variable, alignment_of_variable(value->getType())));
+}
 
 template <typename Access>
 Access* Point::in_group(Access* access) {

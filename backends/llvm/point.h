@@ -125,6 +125,7 @@ class Point {
   llvm::Value* load(const Expr& load, const Offset& offset);
   llvm::Value* load_lanes(std::uint32_t buffer, const Offset& offset, llvm::Value* mask);
   llvm::Align alignment(DType dtype) const;
+  llvm::Align alignment_of_variable(llvm::Type* type) const;
   bool is_contiguous(const Offset& offset);
   bool has_vector_value(const Offset& offset);
   llvm::Value* offset_value(const Offset& offset);
