@@ -1,5 +1,8 @@
 #include "backends/llvm/packing.h"
 
+#include <algorithm>
+#include <bit>
+
 namespace hone {
 
 using llvm::Value;
@@ -23,36 +26,41 @@ void Packing::columns(const Side& columns, const SumPart& part) {
 }
 
 void Packing::rows(Value* above, Value* below, const SumPart& part) {
-  const std::int64_t height = blocking_.row_count, lanes = blocking_.lanes;
+  constexpr std::int64_t kStrip = 8;  // points whose rows are copied side by side, so that a cache line is read once for all tiles that share it
+  const std::int64_t height = blocking_.row_count;
+  const std::int64_t lanes = std::min(blocking_.lanes, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(height))));
   const std::uint32_t axis = nest_.inner[0].back();
   llvm::Type* element = ir_.getFloatTy();
-  // The vectors of a point's rows may reach beyond them, into what is written next.
-  llvm::AllocaInst* array = point_.array(element, blocking_.panel_rows * blocking_.sum_block * height + lanes);
-  const auto place = [this, element, array, height, part](Value* tile, Value* point) {
-    Value* line = ir_.CreateNSWAdd(ir_.CreateNSWMul(tile, number(blocking_.sum_block)), ir_.CreateNSWSub(point, part.from));
-    return ir_.CreateInBoundsGEP(element, array, ir_.CreateNSWMul(line, number(height)));
+  const std::int64_t tile_size = blocking_.sum_block * height + lanes;  // the vectors of a point's rows reach beyond them, into what is written next, or into what is left free
+  llvm::AllocaInst* array = point_.array(element, blocking_.panel_rows * tile_size);
+  const auto place = [this, element, array, height, tile_size, part](Value* tile, Value* point) {
+    Value* line = ir_.CreateNSWMul(ir_.CreateNSWSub(point, part.from), number(height));
+    return ir_.CreateInBoundsGEP(element, array, ir_.CreateNSWAdd(ir_.CreateNSWMul(tile, number(tile_size)), line));
   };
   point_.restore(blocking_.rows_packed);
-  loops_.loop(above, below, {.unroll = 1}, [&](Value* block) {
-    Value* tile = ir_.CreateNSWSub(block, above);
-    PointGrid grid;
-    grid.column_axis = grid.lane_axis = *blocking_.rows;
-    grid.lanes = static_cast<std::uint32_t>(lanes);
-    grid.columns.clear();
-    for (std::int64_t i = 0; i < height; i += lanes) {
-      grid.columns.push_back(ir_.CreateNSWAdd(ir_.CreateNSWMul(block, number(height)), number(i)));
-      grid.masks.push_back(lanes_below(ir_.CreateNSWSub(extent(*blocking_.rows), grid.columns.back()), lanes));
-    }
-    point_.set_grid(grid);
-    loops_.loop(part.from, part.to, {.unroll = 4}, [&](Value* i) {
-      point_.set_index(axis, i);
-      Value* line = place(tile, i);
-      point_.each_cell([&] {
-        Value* at = ir_.CreateConstInBoundsGEP1_64(element, line, point_.column() * static_cast<std::uint64_t>(lanes));
-        ir_.CreateAlignedStore(point_.spread(point_.value(blocking_.rows_packed)), at, llvm::Align(4));
+  loops_.strided(part.from, part.to, number(kStrip), {.unroll = 1}, [&](Value* from) {
+    Value* to = smaller(ir_.CreateNSWAdd(from, number(kStrip)), part.to);
+    loops_.loop(above, below, {.unroll = 1}, [&](Value* block) {
+      Value* tile = ir_.CreateNSWSub(block, above);
+      PointGrid grid;
+      grid.column_axis = grid.lane_axis = *blocking_.rows;
+      grid.lanes = static_cast<std::uint32_t>(lanes);
+      grid.columns.clear();
+      for (std::int64_t i = 0; i < height; i += lanes) {
+        grid.columns.push_back(ir_.CreateNSWAdd(ir_.CreateNSWMul(block, number(height)), number(i)));
+        grid.masks.push_back(lanes_below(ir_.CreateNSWSub(extent(*blocking_.rows), grid.columns.back()), lanes));
+      }
+      point_.set_grid(grid);
+      loops_.loop(from, to, {.unroll = 4}, [&](Value* i) {
+        point_.set_index(axis, i);
+        Value* line = place(tile, i);
+        point_.each_cell([&] {
+          Value* at = ir_.CreateConstInBoundsGEP1_64(element, line, point_.column() * static_cast<std::uint64_t>(lanes));
+          ir_.CreateAlignedStore(point_.spread(point_.value(blocking_.rows_packed)), at, llvm::Align(4));
+        });
       });
+      point_.set_grid({});
     });
-    point_.set_grid({});
   });
   point_.replace(blocking_.rows_packed, [this, element, place, axis] {
     return ir_.CreateAlignedLoad(element, ir_.CreateConstInBoundsGEP1_64(element, place(tile_, point_.index(axis)), point_.row()), llvm::Align(4));
