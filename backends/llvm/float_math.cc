@@ -48,28 +48,27 @@ class FloatMath {
   llvm::IRBuilder<>::FastMathFlagGuard guard_;
 };
 
-/// 2^n for integers n in [-126, 127].
-llvm::Value* power_of_two(FloatMath& m, llvm::Value* n) { return m.from_bits(m.ir.CreateShl(m.ir.CreateAdd(n, m.integer(127)), 23)); }
-
 // ln 2 in two parts: the first has 10 bits, so that its product with an exponent is exact.
 constexpr float kLn2High = 0x1.63p-1F, kLn2Low = -0x1.bd0106p-13F;
 
 constexpr float kShift = 0x1.8p23F;  // adding it rounds to an integer, which then stands in the low bits
 
-// x = n ln 2 + r with |r| <= ln 2 / 2. 2^n in two factors, for results that are denormal or just below overflow.
+/// 2^(n + offset) for the n in the low bits of `shifted`, whose other bits the shift drops; 0 where n + offset is -127.
+llvm::Value* power_of_two(FloatMath& m, llvm::Value* shifted, int offset) {
+  return m.from_bits(m.ir.CreateAdd(m.ir.CreateShl(m.bits(shifted), 23), m.integer(static_cast<std::uint32_t>(127 + offset) << 23)));
+}
+
+// x = n ln 2 + r with |r| <= ln 2 / 2; 2^(n-1) 2 exp r, so that n may be 128, and -126 gives 0.
 llvm::Value* exp(FloatMath& m, llvm::Value* x) {
-  llvm::Value* bounded = m.at_most(m.at_least(x, -104.0F), 89.0F);
+  llvm::Value* bounded = m.at_most(m.at_least(x, -87.3F), 89.0F);
   llvm::Value* shifted = m.multiply_add(bounded, m.number(0x1.715476p0F), m.number(kShift));
   llvm::Value* n = m.ir.CreateFSub(shifted, m.number(kShift));
   llvm::Value* r = m.multiply_add(n, m.number(-kLn2High), bounded);
   r = m.multiply_add(n, m.number(-kLn2Low), r);
   // (exp r - 1 - r) / r^2 on 1.01 [-ln2/2, ln2/2]: relative error of exp 3.3e-9
   llvm::Value* p = m.polynomial(r, {0x1.fffffcp-2F, 0x1.55548ap-3F, 0x1.555916p-5F, 0x1.123fc6p-7F, 0x1.6a1a78p-10F});
-  llvm::Value* y = m.ir.CreateFAdd(m.multiply_add(m.ir.CreateFMul(r, r), p, r), m.number(1));
-  llvm::Value* power = m.ir.CreateSub(m.bits(shifted), m.bits(m.number(kShift)));
-  llvm::Value* half = m.ir.CreateAShr(power, 1);
-  llvm::Value* scaled = m.ir.CreateFMul(y, power_of_two(m, half));
-  return m.ir.CreateFMul(scaled, power_of_two(m, m.ir.CreateSub(power, half)));
+  llvm::Value* less_one = m.multiply_add(m.ir.CreateFMul(r, r), p, r);
+  return m.ir.CreateFMul(m.multiply_add(less_one, m.number(2), m.number(2)), power_of_two(m, shifted, -1));
 }
 
 // x = 2^e (1 + f) with 1 + f in [sqrt(1/2), sqrt 2); log x = e ln 2 + f - f^2 / 2 + f^3 P(f).
@@ -109,7 +108,7 @@ Power power_of_product(FloatMath& m, llvm::Value* a, llvm::Value* b) {
   llvm::Value* r = m.multiply_add(a, b, m.ir.CreateFNeg(n));
   // (2^r - 1) / r on 1.01 [-1/2, 1/2]: relative error of 2^r - 1 1.1e-8
   llvm::Value* p = m.polynomial(r, {0x1.ebfbdep-3F, 0x1.c6af62p-5F, 0x1.3b2baap-7F, 0x1.5f0f6ap-10F, 0x1.4308fep-13F});
-  return {.scale = m.from_bits(m.ir.CreateAdd(m.ir.CreateShl(m.bits(shifted), 23), m.bits(m.number(1)))), .rest = m.multiply_add(r, m.number(0x1.62e430p-1F), m.ir.CreateFMul(m.ir.CreateFMul(r, r), p))};
+  return {.scale = power_of_two(m, shifted, 0), .rest = m.multiply_add(r, m.number(0x1.62e430p-1F), m.ir.CreateFMul(m.ir.CreateFMul(r, r), p))};
 }
 
 // |tanh x| = y / (2 - y) with y = 1 - exp(-2 |x|); 1 from 10 on

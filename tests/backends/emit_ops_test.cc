@@ -94,11 +94,14 @@ constexpr Function kFunctions[] = {
     {"exp", ScalarOp::kExp, std::exp, 1.3}, {"log", ScalarOp::kLog, std::log, 1.3}, {"tanh", ScalarOp::kTanh, std::tanh, 2.9}, {"erf", ScalarOp::kErf, std::erf, 2.6}, {"sigmoid", ScalarOp::kSigmoid, sigmoid, 2.2},
 };
 
+const double kLeast = std::exp2(-125.5);  ///< less than that may be 0
+
 /// |found - exact| in units of the last place of a float as large as `exact`.
 double ulps(double exact, float found) {
   if (std::isnan(exact)) return std::isnan(found) ? 0 : kInfinity;
   const auto rounded = static_cast<float>(exact);
   if (rounded == found) return 0;
+  if (found == 0 and std::fabs(exact) < kLeast) return 0;
   if (std::isinf(rounded) or std::isinf(found) or std::isnan(found)) return kInfinity;
   const int exponent = std::max(std::ilogb(exact), -126);
   return std::fabs(found - exact) / std::ldexp(1.0, exponent - 23);
