@@ -83,7 +83,7 @@ const std::byte* Array::rows(std::int64_t first, std::int64_t count, std::vector
 }
 
 void Array::expect_row(std::int64_t row) const {
-  constexpr std::uint64_t kLine = 64, kMostBytes = 4096;  // the rest of a longer row is found by the processor itself
+  constexpr std::uint64_t kLine = 64, kMostBytes = 512;  // the rest of a longer row is found by the processor itself, which asks for more lines at once
   std::int64_t begin = 0;
   const RowPart& part = part_of(row + skipped_, &begin);
   if (part.bytes->data() == nullptr) return;
