@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "frontend/builder_layer.h"
-#include "frontend/onnx/recurrence.h"
 #include "ir/ops/ops.h"
+#include "ir/recurrence.h"
 
 namespace hone::nn {
 
@@ -31,7 +31,7 @@ Val products_of_steps(Layer& layer, Value x, std::int64_t units, std::int64_t wi
   return op::matmul(hone::transpose(x.val(), {1, 0, 2}), layer.weight("kernel", {layer.extent(x, 2), width}, Initializer::glorot_uniform()));
 }
 
-Val last_or_all(const onnx::StepResults& results, bool return_sequences) {
+Val last_or_all(const StepResults& results, bool return_sequences) {
   return return_sequences ? hone::transpose(results.stacked[0], {1, 0, 2}) : results.states[0];
 }
 
@@ -114,13 +114,13 @@ Value lstm(Value x, std::int64_t units, const LstmOptions& options) {
   if (options.use_bias) products = products + layer.model.weight(layer.name + "/bias", lstm_bias(units, options.unit_forget_bias)).val();
   Builder& builder = layer.model.builder();
   const Val zeros = full(builder, 0, DType::kF32, {x.shape()[0], units});
-  const onnx::Recurrence loop{.steps = x.shape()[1], .states = {zeros, zeros}, .scanned = {products}, .whole = {recurrent}};
-  const onnx::StepResults results = onnx::write_recurrence(builder, loop, [&](Builder&, const onnx::Step& step) {
+  const Recurrence loop{.steps = x.shape()[1], .states = {zeros, zeros}, .scanned = {products}, .whole = {recurrent}};
+  const StepResults results = write_recurrence(builder, loop, [&](Builder&, const Step& step) {
     const Val gates = step.slices[0] + op::matmul(step.states[0], step.whole[0]);
     const auto gate = [&](std::int64_t i) { return features(gates, i * units, units); };
     const Val cell = op::sigmoid(gate(1)) * step.states[1] + op::sigmoid(gate(0)) * op::tanh(gate(2));
     const Val hidden = op::sigmoid(gate(3)) * op::tanh(cell);
-    return onnx::StepResults{{hidden, cell}, options.return_sequences ? std::vector<Val>{hidden} : std::vector<Val>{}};
+    return StepResults{{hidden, cell}, options.return_sequences ? std::vector<Val>{hidden} : std::vector<Val>{}};
   });
   return layer.done(last_or_all(results, options.return_sequences));
 }
@@ -139,8 +139,8 @@ Value gru(Value x, std::int64_t units, const GruOptions& options) {
     products = products + layer.weight("bias", {width}, options.bias_initializer);
   }
   Builder& builder = layer.model.builder();
-  const onnx::Recurrence loop{.steps = x.shape()[1], .states = {full(builder, 0, DType::kF32, {x.shape()[0], units})}, .scanned = {products}, .whole = whole};
-  const onnx::StepResults results = onnx::write_recurrence(builder, loop, [&](Builder&, const onnx::Step& step) {
+  const Recurrence loop{.steps = x.shape()[1], .states = {full(builder, 0, DType::kF32, {x.shape()[0], units})}, .scanned = {products}, .whole = whole};
+  const StepResults results = write_recurrence(builder, loop, [&](Builder&, const Step& step) {
     const Val before = step.states[0], of_input = step.slices[0];
     Val of_state = op::matmul(before, step.whole[0]);
     if (options.use_bias and options.reset_after) of_state = of_state + step.whole[1];
@@ -149,7 +149,7 @@ Value gru(Value x, std::int64_t units, const GruOptions& options) {
     const Val remembered = options.reset_after ? reset * features(of_state, 2 * units, units) : op::matmul(reset * before, step.whole[1]);
     const Val candidate = op::tanh(features(of_input, 2 * units, units) + remembered);
     const Val hidden = update * before + (1 - update) * candidate;
-    return onnx::StepResults{{hidden}, options.return_sequences ? std::vector<Val>{hidden} : std::vector<Val>{}};
+    return StepResults{{hidden}, options.return_sequences ? std::vector<Val>{hidden} : std::vector<Val>{}};
   });
   return layer.done(last_or_all(results, options.return_sequences));
 }

@@ -151,6 +151,8 @@ inline constexpr AttrKey<Shape> kTrips("trips");           ///< number of iterat
 inline constexpr AttrKey<bool> kReverse("reverse");        ///< from the last slice or element to the first
 inline constexpr AttrKey<std::int64_t> kStates("states");  ///< how many operands are loop states
 inline constexpr AttrKey<std::int64_t> kScanned("scanned");  ///< how many operands are read slice by slice
+inline constexpr AttrKey<std::int64_t> kCell("cell");      ///< which RecurrentCell
+inline constexpr AttrKey<Ints> kGates("gates");            ///< the place of each of the cell's gates among the rows of its weights
 inline constexpr AttrKey<std::int64_t> kScaleBits("scale_bits");  ///< kScale as the bits of an f32: rows are given whole numbers
 inline constexpr AttrKey<std::string> kRow("row");         ///< the library row that a target chose for the node
 

@@ -39,6 +39,8 @@
   X(quantize)                                                                                                                                         \
   /* attention.cc, fused_attention.cc */                                                                                                              \
   X(attention) X(fused_attention) X(fused_attention_grad)                                                                                             \
+  /* recurrent.cc */                                                                                                                                  \
+  X(recurrent) X(recurrent_grad)                                                                                                                      \
   /* regions.cc: control flow */                                                                                                                      \
   X(read_sizes) X(scan) X(while_trips) X(branch) X(library_call)                                                                                      \
   /* losses.cc: each gives the sum over the targets and the number of targets that count */                                                           \

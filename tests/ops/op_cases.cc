@@ -40,7 +40,7 @@ std::span<const OpCase> op_cases() {
   static const std::vector<OpCase> kCases = [] {
     Cases cases;
     for (const auto add : {add_elementwise_cases, add_function_cases, add_compare_cases, add_generate_cases, add_shape_cases, add_reduce_cases,
-                           add_index_cases, add_matmul_cases, add_conv_cases, add_pool_cases, add_normalization_cases, add_attention_cases,
+                           add_index_cases, add_matmul_cases, add_conv_cases, add_pool_cases, add_normalization_cases, add_attention_cases, add_recurrent_cases,
                            add_loss_cases, add_optimizer_cases, add_collective_cases, add_sort_cases, add_region_cases, add_spatial_cases,
                            add_quantize_cases})
       add(cases);

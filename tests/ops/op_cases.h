@@ -90,6 +90,7 @@ void add_conv_cases(Cases& cases);
 void add_pool_cases(Cases& cases);
 void add_normalization_cases(Cases& cases);
 void add_attention_cases(Cases& cases);
+void add_recurrent_cases(Cases& cases);
 void add_loss_cases(Cases& cases);
 void add_optimizer_cases(Cases& cases);
 void add_collective_cases(Cases& cases);

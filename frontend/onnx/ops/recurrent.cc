@@ -5,8 +5,8 @@
 
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/ops/cell_activations.h"
-#include "frontend/onnx/recurrence.h"
 #include "ir/ops/ops.h"
+#include "ir/recurrence.h"
 
 namespace hone::onnx {
 

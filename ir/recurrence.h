@@ -1,4 +1,4 @@
-// A loop whose body importers write: recurrent layers.
+// A loop whose body is written by a function: recurrent layers.
 #pragma once
 
 #include <functional>
@@ -6,7 +6,7 @@
 
 #include "ir/builder.h"
 
-namespace hone::onnx {
+namespace hone {
 
 struct Recurrence {
   Dim steps;
@@ -29,4 +29,4 @@ struct StepResults {
 /// Writes the loop. Results: the final states, and what each step stacked, in the order of the slices. `step` is called once for each body that is written.
 StepResults write_recurrence(Builder& builder, const Recurrence& loop, const std::function<StepResults(Builder&, const Step&)>& step);
 
-}  // namespace hone::onnx
+}  // namespace hone

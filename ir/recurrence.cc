@@ -1,4 +1,4 @@
-#include "frontend/onnx/recurrence.h"
+#include "ir/recurrence.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "ir/ops/ops.h"
 
-namespace hone::onnx {
+namespace hone {
 
 namespace {
 
@@ -51,4 +51,4 @@ StepResults write_recurrence(Builder& builder, const Recurrence& loop, const std
   return {{results.begin(), results.begin() + static_cast<std::ptrdiff_t>(states)}, {first_stacked, results.end()}};
 }
 
-}  // namespace hone::onnx
+}  // namespace hone
