@@ -54,7 +54,7 @@ std::string why_no_attribute(const AttributeRule& rule, const CallTypes& call) {
   if (found == call.attributes.end()) return rule.required ? fmt::format("attribute {} is missing", rule.name) : "";
   const CallTypes::Tensor* const first = tensor_at(call.operands, 0);
   const std::size_t count = rule.count == AttributeRule::Count::kOne ? 1 : first != nullptr and first->rank > 2 ? first->rank - 2 : 0;
-  if (found->second.size() != count) return fmt::format("attribute {} has {} numbers, and must have {}", rule.name, found->second.size(), count);
+  if (rule.count != AttributeRule::Count::kAny and found->second.size() != count) return fmt::format("attribute {} has {} numbers, and must have {}", rule.name, found->second.size(), count);
   for (const std::optional<std::int64_t>& number : found->second)
     if (number and (*number < rule.least or *number > rule.most)) return fmt::format("attribute {} is {}, and must be {} to {}", rule.name, *number, rule.least, rule.most);
   return "";

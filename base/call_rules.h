@@ -31,6 +31,7 @@ struct AttributeRule {
   enum class Count : std::uint8_t {
     kOne,
     kPerSpatialAxis,  ///< of operand 0, behind its first two axes
+    kAny,             ///< the call's sizes say how many
   };
   Count count = Count::kOne;
   std::int64_t least = INT64_MIN, most = INT64_MAX;
@@ -39,7 +40,7 @@ struct AttributeRule {
 
 /// Attributes without a rule are nobody's, and taken as they are.
 struct CallRules {
-  FixedList<TensorRule, 7> operands, results;
+  FixedList<TensorRule, 10> operands, results;
   FixedList<AttributeRule, 8> attributes = {};
 };
 

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <span>
 
+#include "base/recurrent_cell.h"
 #include "base/tensor.h"
 #include "base/text.h"
+#include "runtime/library/recurrent.h"
 
 namespace hone::fits {
 
@@ -33,6 +35,8 @@ constexpr AttributeRule kTf32 = {.name = "tf32", .least = 0, .most = 1};
 constexpr AttributeRule kTa = {.name = "ta", .least = 0, .most = 1};
 constexpr AttributeRule kTb = {.name = "tb", .least = 0, .most = 1};
 constexpr AttributeRule kCausal = {.name = "causal", .least = 0, .most = 1};
+constexpr AttributeRule kCell = {.name = "cell", .least = 0, .most = kRecurrentCells - 1, .required = true};
+constexpr AttributeRule kGates = {.name = "gates", .count = AttributeRule::Count::kAny, .least = 0, .most = 3, .required = true};
 constexpr AttributeRule kScaleBits = {.name = "scale_bits", .least = 0, .most = UINT32_MAX, .required = true};
 
 constexpr TensorRule matrix(std::string_view name, const DTypes& types, int like = -1, bool or_f32 = false) {
@@ -46,6 +50,7 @@ constexpr TensorRule spatial(std::string_view name, const DTypes& types, int lik
 constexpr TensorRule of_heads(std::string_view name, const DTypes& types, int like = -1, bool optional = false) {
   return {.name = name, .types = types, .like = like, .least_rank = 4, .most_rank = 4, .optional = optional};
 }
+constexpr TensorRule in_f32(std::string_view name, std::size_t axes, bool optional = false) { return {.name = name, .types = kOnF32, .least_rank = axes, .most_rank = axes, .optional = optional}; }
 constexpr TensorRule workspace(bool optional) { return {.name = "workspace", .optional = optional}; }
 
 constexpr CallRules conv_rules(std::string_view first, std::string_view second, std::string_view result, const DTypes& types) {
@@ -85,6 +90,33 @@ std::string attended(const LibrarySpec& spec, std::size_t bias, const Sizes& y, 
   if (std::string why = differ("statistics", statistics, {query[0], query[1], query[2], 1}); not why.empty()) return why;
   if (spec.operands.size() <= bias or not spec.operands[bias]) return "";
   return why_no_broadcast("the bias", spec.operands[bias]->shape, {query[0], query[1], query[2], key[2]}, 0);
+}
+
+/// x, weights and states; behind these another group of them, if there are gradients of theirs. All are f32, so that sizes are all that there is to check.
+std::string recurrent_layer(const LibrarySpec& spec, bool gradient) {
+  const auto cell = static_cast<RecurrentCell>(attribute_or(spec, "cell", 0));
+  const std::int64_t gates = gates_of(cell);
+  Sizes places = spec.attributes.at("gates");
+  std::ranges::sort(places);
+  for (std::int64_t i = 0; i < gates; ++i)
+    if (static_cast<std::int64_t>(places.size()) != gates or places[static_cast<std::size_t>(i)] != i) return fmt::format("gates at {}, and not each of {} at a place of its own", shape_text(spec.attributes.at("gates")), gates);
+  const std::size_t states = states_of(cell);
+  const Sizes &x = spec.operands[kRecurrentX]->shape, &r = spec.operands[kRecurrentR]->shape;
+  const std::int64_t hidden = r[1];
+  if (hidden > INT32_MAX / gates) return fmt::format("{} hidden features", hidden);
+  const Sizes state = {x[1], hidden}, y = {x[0], x[1], hidden}, of_gates = {hidden * gates};
+  std::vector<Sizes> wanted = {x, {of_gates[0], x[2]}, {of_gates[0], hidden}, of_gates, of_gates};
+  std::vector<Sizes> results = wanted;
+  if (gradient) wanted.push_back(y);
+  else results = {y};
+  wanted.insert(wanted.end(), (gradient ? 2 : 1) * states, state);
+  results.insert(results.end(), states, state);
+  if (spec.operands.size() != wanted.size() or spec.results.size() != results.size()) return fmt::format("{} operands and {} results, for a cell of {} states", spec.operands.size(), spec.results.size(), states);
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (not spec.operands[i] or spec.operands[i]->shape != wanted[i]) return fmt::format("operand {} is not of {}", i, shape_text(wanted[i]));
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (spec.results[i].shape != results[i]) return fmt::format("result {} of {}, and not {}", i, shape_text(spec.results[i].shape), shape_text(results[i]));
+  return "";
 }
 
 /// Windows of `kernel` over `input`, the attributes' way, that give `output`.
@@ -128,7 +160,7 @@ constexpr CallRules pool_rules(std::string_view operand, std::string_view result
   return {.operands = {spatial(operand, kOnF32)}, .results = {spatial(result, kOnF32, 0)}, .attributes = {kKernel, kStrides, kDilations, kPadsBegin, kChannelsLast, last}};
 }
 
-constexpr CallRules with_workspace(CallRules rules, FixedList<TensorRule, 7> operands, FixedList<TensorRule, 7> results) {
+constexpr CallRules with_workspace(CallRules rules, FixedList<TensorRule, 10> operands, FixedList<TensorRule, 10> results) {
   rules.operands = operands;
   rules.results = results;
   return rules;
@@ -165,6 +197,14 @@ constinit const CallRules kAttentionGrad = {.operands = {of_heads("query", kHalv
                                             .results = {of_heads("dquery", kHalves, 0), of_heads("dkey", kHalves, 0), of_heads("dvalue", kHalves, 0)},
                                             .attributes = {kCausal, kScaleBits}};
 
+constinit const CallRules kRecurrent = {.operands = {in_f32("x", 3), in_f32("w", 2), in_f32("r", 2), in_f32("bias", 1), in_f32("state bias", 1), in_f32("h", 2), in_f32("c", 2, true)},
+                                        .results = {in_f32("y", 3), in_f32("last h", 2), in_f32("last c", 2, true)},
+                                        .attributes = {kCell, kGates, kTf32}};
+constinit const CallRules kRecurrentGrad = {.operands = {in_f32("x", 3), in_f32("w", 2), in_f32("r", 2), in_f32("bias", 1), in_f32("state bias", 1), in_f32("dy", 3), in_f32("first of the states and their gradients", 2),
+                                                         in_f32("second of them", 2), in_f32("third of them", 2, true), in_f32("fourth of them", 2, true)},
+                                            .results = {in_f32("dx", 3), in_f32("dw", 2), in_f32("dr", 2), in_f32("dbias", 1), in_f32("dstate_bias", 1), in_f32("dh", 2), in_f32("dc", 2, true)},
+                                            .attributes = {kCell, kGates, kTf32}};
+
 std::string matmul(const LibrarySpec& spec) { return product(spec); }
 
 std::string matmul_bias(const LibrarySpec& spec) {
@@ -192,6 +232,8 @@ std::string attention_grad(const LibrarySpec& spec) {
   if (spec.operands[3]->shape != spec.operands[4]->shape) return fmt::format("dy of {} for y of {}", shape_text(spec.operands[4]->shape), shape_text(spec.operands[3]->shape));
   return attended(spec, 6, spec.operands[3]->shape, spec.operands[5]->shape);
 }
+std::string recurrent(const LibrarySpec& spec) { return recurrent_layer(spec, false); }
+std::string recurrent_grad(const LibrarySpec& spec) { return recurrent_layer(spec, true); }
 std::string pool(const LibrarySpec& spec) { return pooling(spec, *spec.operands[0], spec.results[0]); }
 std::string pool_grad(const LibrarySpec& spec) { return pooling(spec, spec.results[0], *spec.operands[0]); }
 

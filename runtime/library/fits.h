@@ -9,7 +9,7 @@
 namespace hone::fits {
 
 extern const CallRules kMatmul, kConv, kConvInputGrad, kConvWeightGrad, kMaxPool, kMaxPoolGrad, kAvgPool, kAvgPoolGrad;
-extern const CallRules kDeviceMatmul, kMatmulBias, kMatmulBiasGrad, kDeviceConv, kDeviceConvInputGrad, kDeviceConvWeightGrad, kAttention, kAttentionGrad;
+extern const CallRules kDeviceMatmul, kMatmulBias, kMatmulBiasGrad, kDeviceConv, kDeviceConvInputGrad, kDeviceConvWeightGrad, kAttention, kAttentionGrad, kRecurrent, kRecurrentGrad;
 
 // For calls that the rules allow: "", or which sizes do not go together.
 std::string matmul(const LibrarySpec& spec);
@@ -20,6 +20,8 @@ std::string conv_input_grad(const LibrarySpec& spec);
 std::string conv_weight_grad(const LibrarySpec& spec);
 std::string attention(const LibrarySpec& spec);
 std::string attention_grad(const LibrarySpec& spec);
+std::string recurrent(const LibrarySpec& spec);
+std::string recurrent_grad(const LibrarySpec& spec);
 std::string pool(const LibrarySpec& spec);
 std::string pool_grad(const LibrarySpec& spec);
 

@@ -16,6 +16,7 @@
 #include "runtime/library/call_text.h"
 #include "runtime/library/fits.h"
 #include "runtime/library/onednn.h"
+#include "runtime/library/recurrent.h"
 #include "runtime/library/widened.h"
 #include "runtime/library/with_vector.h"
 
@@ -39,6 +40,13 @@ double conv_operations(const TensorType& y, const TensorType& weight) {
 template <int Products>
 double attention_operations(const LibrarySpec& spec) {
   return 2 * Products * elements_of(spec, 0) * static_cast<double>(spec.operands[1]->shape[2]);
+}
+
+/// So many products of all gates' weights with all steps.
+template <int Products>
+double recurrent_operations(const LibrarySpec& spec) {
+  const RecurrentCase of = recurrent_of(spec);
+  return 2 * Products * static_cast<double>(of.steps) * static_cast<double>(of.samples) * static_cast<double>(gates_of(of.cell)) * static_cast<double>(of.hidden) * static_cast<double>(of.features + of.hidden);
 }
 
 /// Each element is looked at in some windows.
@@ -166,6 +174,24 @@ constinit const LibraryRow kRows[] = {
      .operations = attention_operations<5>,
      .least_scratch = [](const LibrarySpec& spec) { return gradient_scratch(one_head(attention_of(spec))); },
      .create = create_attention_gradient},
+    // Recurrent layers in one direction, in f32: x [T,N,I], w [G*H,I], r [G*H,H], bias and state_bias [G*H], states h, and c of an LSTM, [N,H]. Int cell: a RecurrentCell (base/recurrent_cell.h), of G gates, of which the
+    // i-th lies at place gates[i] (G ints) of the weights' G. Int tf32: factors may be TF32.
+    {.name = "cudnn.recurrent",
+     .device_library = "cuDNN",
+     .doc = "y [T,N,H], the hidden states after each step, and the last h, and c, from x, the weights, and the states before the first step",
+     .rules = &fits::kRecurrent,
+     .fits = fits::recurrent,
+     .operations = recurrent_operations<1>,
+     .least_scratch = [](const LibrarySpec& spec) { return recurrent_scratch(recurrent_of(spec), most_work_bytes(recurrent_of(spec))); },
+     .create = create_recurrent},
+    {.name = "cudnn.recurrent_grad",
+     .device_library = "cuDNN",
+     .doc = "the gradients of cudnn.recurrent's operands, from x, the weights, dy, the states before the first step, and the gradients of the last ones, with the same attributes. The call goes through all steps again first",
+     .rules = &fits::kRecurrentGrad,
+     .fits = fits::recurrent_grad,
+     .operations = recurrent_operations<3>,
+     .least_scratch = [](const LibrarySpec& spec) { return recurrent_gradient_scratch(recurrent_of(spec), most_work_bytes(recurrent_of(spec)), most_kept_bytes(recurrent_of(spec))); },
+     .create = create_recurrent_gradient},
 };
 
 std::string text_of(const TensorType& type) { return fmt::format("{}{}", to_string(type.dtype), shape_text(type.shape)); }

@@ -52,6 +52,8 @@ std::vector<Call> sound_calls() {
   const std::pair<DType, Shape> a{kF, {2, 3, 4}}, b{kF, {5, 4}}, y{kF, {2, 3, 5}}, x{kF, {2, 4, 5, 6}}, w{kF, {6, 2, 3, 2}}, z{kF, {2, 6, 3, 5}}, pooled{kF, {2, 4, 3, 5}};
   const Attributes attention = {{"causal", {1}}, {"scale_bits", {0x3f000000}}};
   const std::pair<DType, Shape> query{DType::kBF16, {2, 2, 3, 4}}, key{DType::kBF16, {2, 2, 5, 4}}, statistics{kF, {2, 2, 3, 1}};
+  const Attributes lstm = {{"cell", {2}}, {"gates", {0, 2, 3, 1}}, {"tf32", {0}}}, gru = {{"cell", {3}}, {"gates", {1, 0, 2}}, {"tf32", {1}}};
+  const std::pair<DType, Shape> steps{kF, {3, 2, 4}}, state{kF, {2, 2}}, hidden{kF, {3, 2, 2}}, w4{kF, {8, 4}}, r4{kF, {8, 2}}, bias4{kF, {8}}, w3{kF, {6, 4}}, r3{kF, {6, 2}}, bias3{kF, {6}};
   std::vector<Call> calls = {
       {true, "onednn.matmul", product, {a, b}, {y}},
       {true, "onednn.matmul", product, {{kF, {0, 3, 4}}, b}, {{kF, {0, 3, 5}}}},
@@ -81,6 +83,10 @@ std::vector<Call> sound_calls() {
       {true, "cudnn.conv_weight_grad", conv, {x, z}, {w}},
       {true, "cudnn.attention", attention, {query, key, key, {kF, {2, 1, 1, 5}}}, {query, statistics}},
       {true, "cudnn.attention_grad", attention, {query, key, key, query, query, statistics, {kF, {1, 1, 3, 5}}}, {query, key, key}},
+      {true, "cudnn.recurrent", lstm, {steps, w4, r4, bias4, bias4, state, state}, {hidden, state, state}},
+      {true, "cudnn.recurrent", gru, {steps, w3, r3, bias3, bias3, state}, {hidden, state}},
+      {true, "cudnn.recurrent_grad", lstm, {steps, w4, r4, bias4, bias4, hidden, state, state, state, state}, {steps, w4, r4, bias4, bias4, state, state}},
+      {true, "cudnn.recurrent_grad", gru, {steps, w3, r3, bias3, bias3, hidden, state, state}, {steps, w3, r3, bias3, bias3, state}},
   };
   calls.insert(calls.end(), of_devices.begin(), of_devices.end());
   return calls;
