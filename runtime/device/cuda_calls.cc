@@ -7,6 +7,7 @@
 #include "runtime/device/cublaslt_matmul.h"
 #include "runtime/device/cudnn_attention.h"
 #include "runtime/device/cudnn_conv.h"
+#include "runtime/device/cudnn_rnn.h"
 
 namespace hone {
 
@@ -25,6 +26,7 @@ struct RowMaker {
   static std::vector<Candidate> make_of_cudnn(CudaCalls& calls, const LibraryRow& row, const LibrarySpec& spec, int most) {
     const cudnn::Library& library = *cudnn::library(nullptr);
     if (calls.cudnn_ == nullptr and library.create(&calls.cudnn_) != 0) return {};
+    if (row.name.starts_with("cudnn.recurrent")) return cudnn::make_recurrent(library, calls.cudnn_, row, spec, calls.use_, calls.moves_, nullptr);
     try {
       if (not calls.properties_) calls.properties_.emplace(cudnn::device_properties(library, calls.cudnn_));
     } catch (const cudnn::Refused&) {

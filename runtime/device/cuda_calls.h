@@ -15,8 +15,8 @@ namespace hone {
 
 class CudaCalls {
  public:
-  /// `use` is of the device for which they are; handles are made when the first call is.
-  explicit CudaCalls(cuda::UseStream use) : use_(std::move(use)) {}
+  /// `use` and `moves` are of the device for which they are; handles are made when the first call is.
+  explicit CudaCalls(cuda::UseStream use, cuda::Moves moves) : use_(std::move(use)), moves_(std::move(moves)) {}
   /// With the device's context current.
   ~CudaCalls();
   CudaCalls(const CudaCalls&) = delete;
@@ -32,7 +32,8 @@ class CudaCalls {
  private:
   friend struct RowMaker;
 
-  cuda::UseStream use_;
+  const cuda::UseStream use_;
+  const cuda::Moves moves_;
   cublaslt::Handle cublaslt_ = nullptr;
   cudnn::Handle cudnn_ = nullptr;
   std::optional<cudnn::Descriptor> properties_;  ///< of the device, for cuDNN

@@ -69,7 +69,9 @@ CudaDevice::CudaDevice(const cuda::Library& cuda, int number, CudaOptions option
   processors_ = std::max(attribute(cuda::kProcessors), 1);
   most_blocks_ = processors_ * kBlocksPerProcessor;
   check(cuda_.context_retain(&context_, device_), "cuDevicePrimaryCtxRetain");
-  calls_ = std::make_unique<CudaCalls>([this](Stream stream) { return (void)here(), handle(stream); });
+  calls_ = std::make_unique<CudaCalls>([this](Stream stream) { return (void)here(), handle(stream); },
+                                       cuda::Moves{.copy = [this](Stream stream, std::byte* to, const std::byte* from, std::size_t bytes) { copy(stream, to, from, bytes); },
+                                                   .fill = [this](Stream stream, std::byte* to, std::uint32_t word, std::size_t words) { check(here().fill(address(to), word, words, handle(stream)), "cuMemsetD32Async"); }});
 }
 
 /// Whatever fails now has failed before.

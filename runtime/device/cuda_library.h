@@ -60,6 +60,7 @@ inline constexpr unsigned kRecordInGraph = 1;  // of cuEventRecordWithFlags, whi
   X(cuMemcpyHtoDAsync_v2, copy_in, (Address to, const void* from, std::size_t bytes, StreamHandle stream))                         \
   X(cuMemcpyDtoHAsync_v2, copy_out, (void* to, Address from, std::size_t bytes, StreamHandle stream))                              \
   X(cuMemcpyDtoDAsync_v2, copy, (Address to, Address from, std::size_t bytes, StreamHandle stream))                                \
+  X(cuMemsetD32Async, fill, (Address to, unsigned word, std::size_t words, StreamHandle stream))                                   \
   X(cuMemcpyDtoH_v2, copy_out_now, (void* to, Address from, std::size_t bytes))                                                    \
   X(cuModuleLoadDataEx, module_load, (Module * module, const void* image, unsigned count, int* options, void** values))            \
   X(cuModuleUnload, module_unload, (Module module))                                                                                \

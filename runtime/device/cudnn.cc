@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "base/diag.h"
 #include "base/text.h"
 
 namespace hone::cudnn {
@@ -27,6 +28,14 @@ bool Library::find_functions(void* library, std::string* why) {
   return true;
 }
 
+void check(const Library& library, Status status, const char* call) {
+  if (status != 0) throw Refused{status, fmt::format("{} says {}", call, library.text(status))};
+}
+
+void lose_device(const Refused& refused) {
+  throw Error(Code::kDeviceLost, refused.what, {}, {"what was computed on the device is lost; the last checkpoint is not: go on with --resume"});
+}
+
 Descriptor::Descriptor(const Library& library, Kind kind) : library_(&library) { check(library.descriptor_create(kind, &raw_), "cudnnBackendCreateDescriptor"); }
 
 Descriptor::~Descriptor() {
@@ -43,10 +52,6 @@ std::int64_t Descriptor::get_raw(Attribute attribute, Type type, std::int64_t ro
   std::int64_t count = 0;
   check(library_->descriptor_get(raw_, attribute, type, room, &count, values), "cudnnBackendGetAttribute");
   return count;
-}
-
-void Descriptor::check(Status status, const char* call) const {
-  if (status != 0) throw Refused{status, fmt::format("{} says {}", call, library_->text(status))};
 }
 
 Descriptor device_properties(const Library& library, Handle handle) {

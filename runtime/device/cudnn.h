@@ -1,5 +1,5 @@
-// cuDNN, NVIDIA's library of convolutions and attention, loaded when it is used. It is called through its graph API of descriptors and attributes. The declarations are the library's ABI (cudnn_graph.h); a test
-// holds them against the header where it is.
+// cuDNN, NVIDIA's library of convolutions, attention and recurrent layers, loaded when it is used. It is called through its graph API of descriptors and attributes, which has no recurrent layers: these have functions
+// of their own. The declarations are the library's ABI (cudnn_graph.h, cudnn_ops.h, cudnn_adv.h); a test holds them against the headers where they are.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,9 @@ namespace hone::cudnn {
 using Status = int;  // 0: success
 using Handle = struct OpaqueHandle*;
 using RawDescriptor = void*;
+using RawRnn = struct OpaqueRnn*;
+using RawRnnData = struct OpaqueRnnData*;
+using RawTensor = struct OpaqueTensor*;
 
 inline constexpr Status kInternalError = 4000;
 
@@ -111,6 +114,14 @@ inline constexpr int kHeuristicsFallback = 2, kHeuristicsBest = 3;              
 // cudnnBackendNumericalNote_t
 enum class Note : int { kTensorCores = 0, kNarrowsInputs = 1, kNarrowsSums = 2, kFft = 3, kNonDeterministic = 4, kWinograd = 5, kWinograd4 = 6, kWinograd6 = 7, kWinograd13 = 8 };
 
+// Of recurrent layers; the cell is base/recurrent_cell.h's.
+inline constexpr int kStandardAlgorithm = 0;                                          // cudnnRNNAlgo_t
+inline constexpr int kTwoBiases = 2, kOneDirection = 0, kMultipliesInput = 0;         // cudnnRNNBiasMode_t, cudnnDirectionMode_t, cudnnRNNInputMode_t
+inline constexpr int kInference = 0, kTraining = 1;                                   // cudnnForwardMode_t
+inline constexpr int kPackedSteps = 1;                                                // cudnnRNNDataLayout_t: one step after the other, without gaps
+inline constexpr int kAddsGradients = 0;                                              // cudnnWgradMode_t
+inline constexpr int kMayBeTf32 = 0, kIsF32 = 3;                                      // cudnnMathType_t: of f32 factors
+
 // name in the library, its own name here, result, arguments
 // clang-format off
 #define HONE_CUDNN_FUNCTIONS(X)                                                                                                    \
@@ -125,7 +136,23 @@ enum class Note : int { kTensorCores = 0, kNarrowsInputs = 1, kNarrowsSums = 2, 
   X(cudnnBackendFinalize, descriptor_finalize, Status, (RawDescriptor descriptor))                                                 \
   X(cudnnBackendSetAttribute, descriptor_set, Status, (RawDescriptor descriptor, Attribute attribute, Type type, std::int64_t count, const void* values)) \
   X(cudnnBackendGetAttribute, descriptor_get, Status, (RawDescriptor descriptor, Attribute attribute, Type type, std::int64_t room, std::int64_t* count, void* values)) \
-  X(cudnnBackendExecute, execute, Status, (Handle handle, RawDescriptor plan, RawDescriptor pack))
+  X(cudnnBackendExecute, execute, Status, (Handle handle, RawDescriptor plan, RawDescriptor pack))                                 \
+  X(cudnnCreateTensorDescriptor, tensor_create, Status, (RawTensor* tensor))                                                       \
+  X(cudnnDestroyTensorDescriptor, tensor_destroy, Status, (RawTensor tensor))                                                      \
+  X(cudnnSetTensorNdDescriptor, tensor_set, Status, (RawTensor tensor, int type, int axes, const int* extents, const int* strides)) \
+  X(cudnnGetTensorNdDescriptor, tensor_get, Status, (RawTensor tensor, int room, int* type, int* axes, int* extents, int* strides)) \
+  X(cudnnCreateRNNDescriptor, rnn_create, Status, (RawRnn* rnn))                                                                   \
+  X(cudnnDestroyRNNDescriptor, rnn_destroy, Status, (RawRnn rnn))                                                                  \
+  X(cudnnSetRNNDescriptor_v8, rnn_set, Status, (RawRnn rnn, int algorithm, int cell, int biases, int directions, int input, int type, int compute_type, int math, std::int32_t features, std::int32_t hidden, std::int32_t projected, std::int32_t layers, void* dropout, std::uint32_t flags)) \
+  X(cudnnCreateRNNDataDescriptor, rnn_data_create, Status, (RawRnnData* data))                                                     \
+  X(cudnnDestroyRNNDataDescriptor, rnn_data_destroy, Status, (RawRnnData data))                                                    \
+  X(cudnnSetRNNDataDescriptor, rnn_data_set, Status, (RawRnnData data, int type, int layout, int steps, int samples, int features, const int* lengths, void* padding)) \
+  X(cudnnGetRNNWeightSpaceSize, rnn_weight_bytes, Status, (Handle handle, RawRnn rnn, std::size_t* bytes))                         \
+  X(cudnnGetRNNWeightParams, rnn_weight, Status, (Handle handle, RawRnn rnn, std::int32_t layer, std::size_t bytes, const void* space, std::int32_t number, RawTensor matrix, void** matrix_at, RawTensor bias, void** bias_at)) \
+  X(cudnnGetRNNTempSpaceSizes, rnn_temporary_bytes, Status, (Handle handle, RawRnn rnn, int mode, RawRnnData x, std::size_t* work, std::size_t* kept)) \
+  X(cudnnRNNForward, rnn_forward, Status, (Handle handle, RawRnn rnn, int mode, const std::int32_t* lengths, RawRnnData x_type, const void* x, RawRnnData y_type, void* y, RawTensor h_type, const void* h, void* last_h, RawTensor c_type, const void* c, void* last_c, std::size_t weight_bytes, const void* weights, std::size_t work_bytes, void* work, std::size_t kept_bytes, void* kept)) \
+  X(cudnnRNNBackwardData_v8, rnn_backward_data, Status, (Handle handle, RawRnn rnn, const std::int32_t* lengths, RawRnnData y_type, const void* y, const void* dy, RawRnnData x_type, void* dx, RawTensor h_type, const void* h, const void* dlast_h, void* dh, RawTensor c_type, const void* c, const void* dlast_c, void* dc, std::size_t weight_bytes, const void* weights, std::size_t work_bytes, void* work, std::size_t kept_bytes, void* kept)) \
+  X(cudnnRNNBackwardWeights_v8, rnn_backward_weights, Status, (Handle handle, RawRnn rnn, int mode, const std::int32_t* lengths, RawRnnData x_type, const void* x, RawTensor h_type, const void* h, RawRnnData y_type, const void* y, std::size_t weight_bytes, void* dweights, std::size_t work_bytes, void* work, std::size_t kept_bytes, void* kept))
 // clang-format on
 
 /// The library's functions; never unloaded once it is there.
@@ -152,6 +179,11 @@ struct Refused {
   Status status = 0;
   std::string what;
 };
+
+/// Throws it where the library did not say 0.
+void check(const Library& library, Status status, const char* call);
+/// What was put into a stream and did not go: throws Error kDeviceLost.
+[[noreturn]] void lose_device(const Refused& refused);
 
 /// A descriptor: attributes are set, it is finalized, and then they can be read. All functions throw Refused.
 class Descriptor {
@@ -182,7 +214,7 @@ class Descriptor {
 
  private:
   void set_raw(Attribute attribute, Type type, std::int64_t count, const void* values);
-  void check(Status status, const char* call) const;
+  void check(Status status, const char* call) const { cudnn::check(*library_, status, call); }
 
   const Library* library_ = nullptr;
   RawDescriptor raw_ = nullptr;

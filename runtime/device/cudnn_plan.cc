@@ -89,21 +89,16 @@ std::vector<Plan> choose_plans(const Library& library, const Descriptor& graph, 
 }
 
 void put_plan(const Library& library, Handle handle, const Plan& plan, cuda::StreamHandle stream, std::span<const std::int64_t> ids, std::span<void* const> pointers, std::byte* workspace) {
-  const auto check = [&](Status status, const char* call) {
-    if (status != 0) throw Refused{status, fmt::format("{} says {}", call, library.text(status))};
-  };
   void* const scratch = workspace;
   try {
-    check(library.set_stream(handle, stream), "cudnnSetStream");
+    check(library, library.set_stream(handle, stream), "cudnnSetStream");
     Descriptor pack(library, Kind::kVariantPack);
     pack.set(Attribute::kPackPointers, Type::kPointer, pointers);
     pack.set(Attribute::kPackIds, Type::kInt64, ids);
     pack.set(Attribute::kPackWorkspace, Type::kPointer, scratch);
     pack.finalize();
-    check(library.execute(handle, plan.plan.raw(), pack.raw()), "cudnnBackendExecute");
-  } catch (const Refused& refused) {
-    throw Error(Code::kDeviceLost, refused.what, {}, {"what was computed on the device is lost; the last checkpoint is not: go on with --resume"});
-  }
+    check(library, library.execute(handle, plan.plan.raw(), pack.raw()), "cudnnBackendExecute");
+  } catch (const Refused& refused) { lose_device(refused); }
 }
 
 }  // namespace hone::cudnn

@@ -10,6 +10,7 @@
 
 #include <type_traits>
 
+#include "base/recurrent_cell.h"
 #include "runtime/device/cublaslt.h"
 #include "runtime/device/cuda_library.h"
 #include "runtime/device/cudnn.h"
@@ -111,6 +112,20 @@ HONE_SAME(cudnn::Kind::kMatmulOperation, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPT
 HONE_SAME(cudnn::Kind::kReduction, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
 HONE_SAME(cudnn::Kind::kReductionOperation, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
 HONE_SAME(cudnn::Kind::kReshapeOperation, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
+HONE_SAME(static_cast<int>(RecurrentCell::kRelu), CUDNN_RNN_RELU);
+HONE_SAME(static_cast<int>(RecurrentCell::kTanh), CUDNN_RNN_TANH);
+HONE_SAME(static_cast<int>(RecurrentCell::kLstm), CUDNN_LSTM);
+HONE_SAME(static_cast<int>(RecurrentCell::kGru), CUDNN_GRU);
+HONE_SAME(cudnn::kStandardAlgorithm, CUDNN_RNN_ALGO_STANDARD);
+HONE_SAME(cudnn::kTwoBiases, CUDNN_RNN_DOUBLE_BIAS);
+HONE_SAME(cudnn::kOneDirection, CUDNN_UNIDIRECTIONAL);
+HONE_SAME(cudnn::kMultipliesInput, CUDNN_LINEAR_INPUT);
+HONE_SAME(cudnn::kInference, CUDNN_FWD_MODE_INFERENCE);
+HONE_SAME(cudnn::kTraining, CUDNN_FWD_MODE_TRAINING);
+HONE_SAME(cudnn::kPackedSteps, CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED);
+HONE_SAME(cudnn::kAddsGradients, CUDNN_WGRAD_MODE_ADD);
+HONE_SAME(cudnn::kMayBeTf32, CUDNN_DEFAULT_MATH);
+HONE_SAME(cudnn::kIsF32, CUDNN_FMA_MATH);
 HONE_SAME(cudnn::Type::kHandle, CUDNN_TYPE_HANDLE);
 HONE_SAME(cudnn::Type::kDataType, CUDNN_TYPE_DATA_TYPE);
 HONE_SAME(cudnn::Type::kInt64, CUDNN_TYPE_INT64);

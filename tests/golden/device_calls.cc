@@ -13,6 +13,7 @@
 #include "runtime/device/cublaslt_matmul.h"
 #include "runtime/device/cudnn_attention.h"
 #include "runtime/device/cudnn_conv.h"
+#include "runtime/device/cudnn_rnn.h"
 #include "runtime/library/step_spec.h"
 #include "tests/golden/recorded_run.h"
 #include "tests/support/described_gpu.h"
@@ -88,6 +89,10 @@ void expect_libraries_take(const std::string& model, const std::string& precisio
     try {
       if (call.row->name.starts_with("cudnn.attention")) {  // its engines are shown where a driver is (tests/cudnn_plans)
         (void)cudnn::AttentionGraph(*cudnn, cudnn::parts_of(*call.row, call.spec, device_scratch(*call.row, call.spec)).part);
+        continue;
+      }
+      if (call.row->name.starts_with("cudnn.recurrent")) {  // all that is told of a layer without a GPU
+        (void)cudnn::RnnDescriptors(*cudnn, recurrent_of(call.spec));
         continue;
       }
       const cudnn::Convolution convolution = cudnn::convolution_of(*call.row, call.spec);

@@ -66,6 +66,7 @@ cuda::Library fake() {
   f.copy_in = [](cuda::Address to, const void* from, std::size_t bytes, cuda::StreamHandle) { return std::memcpy(reinterpret_cast<void*>(to), from, bytes), told->next_failure; };
   f.copy_out = [](void* to, cuda::Address from, std::size_t bytes, cuda::StreamHandle) { return std::memcpy(to, reinterpret_cast<void*>(from), bytes), told->next_failure; };
   f.copy = [](cuda::Address to, cuda::Address from, std::size_t bytes, cuda::StreamHandle) { return std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes), told->next_failure; };
+  f.fill = [](cuda::Address to, unsigned word, std::size_t words, cuda::StreamHandle) { return std::fill_n(reinterpret_cast<unsigned*>(to), words, word), told->next_failure; };
   f.copy_out_now = [](void* to, cuda::Address from, std::size_t bytes) { return std::memcpy(to, reinterpret_cast<void*>(from), bytes), 0; };
   f.module_load = [](cuda::Module* module, const void* image, unsigned count, int* options, void** values) {
     told->image = static_cast<const char*>(image);

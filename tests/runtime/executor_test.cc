@@ -12,10 +12,12 @@
 #include "runtime/device/devices.h"
 #include "runtime/device/team.h"
 #include "tests/runtime/hand_plan.h"
+#include "tests/support/temp_folder.h"
 
 namespace hone {
 namespace {
 
+using test::expect_error;
 using testing::ElementsAre;
 using testing::HasSubstr;
 

@@ -274,6 +274,7 @@ cudnn::Library library_of(FakeCudnn& of_test) {
     else FakeGraph(memory).run(graph);
     return 0;
   };
+  add_recurrent_functions(of_test, f);
   return f;
 }
 
