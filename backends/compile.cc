@@ -373,7 +373,7 @@ Compiled compile(ModelSource model, const Recipe& recipe, const CompileOptions& 
     add_texts(plan.graphs, backend == backends.front() ? "" : std::string(backend->name()), graphs, scheduled);
     plan.programs.push_back(program_of(scheduled, *backend, compiled.training, options));
     if (story) tell_entries(*story, graphs, *backend, plan.programs.back(), options.passes, batch_symbol_of(model.graph), recipe.data.batch_size);
-    if (options.explain and not story) compiled.why += explain(*backend, graphs, logs, recipe, options.passes) + explain_attention(compiled.training.attention) + explain_scheduled(scheduled, graphs, plan.programs.back());
+    if (options.explain and not story) compiled.why += explain(*backend, graphs, logs, recipe, options.passes) + explain_attention(compiled.training.attention) + explain_recurrences(compiled.training.recurrences) + explain_scheduled(scheduled, graphs, plan.programs.back());
     if (backend == backends.front()) compiled.limited = std::move(scheduled.limited);
   }
   plan.model_name = model.name;

@@ -142,6 +142,7 @@ std::string explain_weights(const std::vector<std::string>& lines) { return list
 std::string explain_epilogues(const std::vector<std::string>& lines) { return listed("calls that may do the next kernel's work as well, where a timing on the device says so", lines); }
 
 std::string explain_attention(const std::vector<std::string>& lines) { return listed("attention", lines); }
+std::string explain_recurrences(const std::vector<std::string>& lines) { return listed("loops over steps", lines); }
 
 std::string explain_shares(const std::vector<std::string>& lines) { return listed("what --shard-optimizer can spare", lines); }
 

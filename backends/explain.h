@@ -30,6 +30,8 @@ std::string explain_epilogues(const std::vector<std::string>& lines);
 
 /// What became of each attention (passes/fuse_attention.h).
 std::string explain_attention(const std::vector<std::string>& lines);
+/// What became of each loop (passes/fuse_recurrences.h).
+std::string explain_recurrences(const std::vector<std::string>& lines);
 
 /// How weights lie in memory: a line for each that products read.
 std::string explain_weights(const std::vector<std::string>& lines);

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "ir/ops/ops.h"
 #include "passes/fuse_attention.h"
+#include "passes/fuse_recurrences.h"
 #include "passes/loss_scale.h"
 #include "passes/master_weights.h"
 #include "passes/pass_log.h"
@@ -63,6 +64,7 @@ Differentiated build_gradients(const Adapted& adapted, TrainingReport& report, c
   (void)key_random(graph, recipe.train.seed, samples_of(imported));                    // because every step must draw other numbers
   Objective objective = add_objective(graph, recipe);
   if (target != nullptr) (void)fuse_attention(graph, recipe, *target);                 // because its gradient is one node, too, and whole softmaxes are easier to find
+  if (target != nullptr) (void)fuse_recurrences(graph, recipe, *target);               // because its gradient is one node, too
   (void)expand_for_gradients(graph);                                                   // because few `lower` ops have gradients of their own
   objective = {graph.find_output("loss_sum")->value, graph.find_output("target_count")->value};
   const std::vector<TrainedWeight> chosen = select_weights(graph, recipe);
@@ -216,6 +218,7 @@ void expand_for(const Target* target, const Recipe& recipe, Graph& graph, Traini
   if (target != nullptr) {
     (void)fold_constants(graph);                                                       // because scales may be computed
     report.attention = fuse_attention(graph, recipe, *target);
+    report.recurrences = fuse_recurrences(graph, recipe, *target);
   }
   (void)expand_unclaimed(graph);
 }

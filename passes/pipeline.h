@@ -34,6 +34,7 @@ struct TrainingReport {
   std::vector<NarrowedWeight> narrowed = {};  ///< frozen weights that are kept in less, trained ones that are kept in more
   std::vector<std::string> dropped_after;  ///< nodes after which the recipe put dropout
   std::vector<std::string> attention = {};  ///< passes/fuse_attention.h, of the entry that predicts
+  std::vector<std::string> recurrences = {};  ///< passes/fuse_recurrences.h, of the same
 };
 
 /// The entry points that the recipe, or else the model itself, asks for: predict always; train_step, train_step_norms and eval_step if there is a loss; accumulate_step if

@@ -23,6 +23,7 @@ struct NarrowOp {
   std::string_view why;
   std::size_t factors = 2;         ///< so many operands, from the first, are rounded
   bool may_be_wide = true;         ///< can it give its sums in f32?
+  bool only_within = false;        ///< its tensors stay f32, and its factors are rounded to TF32: who makes the node says so (passes/fuse_recurrences.h)
 };
 constexpr NarrowOp kNarrowOps[] = {
     {&op::matmul, "its terms' errors average out, and its sum is taken in f32"},
@@ -31,6 +32,8 @@ constexpr NarrowOp kNarrowOps[] = {
     {&op::conv_weight_grad, "its terms' errors average out, and its sum is taken in f32"},
     {&op::fused_attention, "its products' errors average out; its softmax is f32", 3, false},
     {&op::fused_attention_grad, "its products' errors average out; its weights are f32 until they are multiplied", 5, false},
+    {&op::recurrent, "its products' errors average out; its states, to which each step adds, are f32", 0, false, true},
+    {&op::recurrent_grad, "its products' errors average out; its sums over steps are f32", 0, false, true},
 };
 
 /// Why the rest is not: the first row that fits.
@@ -86,7 +89,8 @@ class Plan {
   Plan(const Graph& graph, const Recipe& recipe, const Target* target) : graph_(graph), target_(target), uses_(count_uses(graph)), chosen_(graph.node_count()), read_narrow_(graph.value_count()), wide_(graph.value_count()) {
     for (std::size_t i = 0; i < graph.node_count(); ++i) {
       const Node& node = graph.node(NodeId(i));
-      chosen_[i] = narrow_op(*node.op) != nullptr and why_kept(graph, node, recipe).empty();
+      const NarrowOp* const row = narrow_op(*node.op);
+      chosen_[i] = row != nullptr and not row->only_within and why_kept(graph, node, recipe).empty();
       any_ = any_ or chosen_[i];
     }
     for (const Output& output : graph.outputs()) wide_[output.value.index] = true;
@@ -261,14 +265,15 @@ void for_each_product(const Graph& graph, const See& see) {
 }
 
 bool runs_narrow(const Graph& graph, const Node& node, const Recipe& recipe) {
-  return rounds_within(recipe) ? node.attrs[kTf32] : graph.type(node.operands[0]).dtype == narrow_type(recipe) and node.attrs.has(kTo);
+  return rounds_within(recipe) or narrow_op(*node.op)->only_within ? node.attrs[kTf32] : graph.type(node.operands[0]).dtype == narrow_type(recipe) and node.attrs.has(kTo);
 }
 
 /// Marks the products whose factors devices may round.
 Changed allow_tf32(Graph& graph, const Recipe& recipe) {
   return Rewriter::rewrite(graph, [&](Rewriter& rewriter, NodeId id) {
     const Node& node = rewriter.node(id);
-    if (narrow_op(*node.op) == nullptr or node.attrs[kTf32] or not why_kept(rewriter.old(), node, recipe).empty()) return false;
+    const NarrowOp* const row = narrow_op(*node.op);
+    if (row == nullptr or row->only_within or node.attrs[kTf32] or not why_kept(rewriter.old(), node, recipe).empty()) return false;
     Attrs attrs = node.attrs;
     attrs.set(kTf32 = true);
     rewriter.replace(node.results[0], node.op->build({rewriter.mapped(node.operands[0]), rewriter.mapped(node.operands[1])}, std::move(attrs)));
@@ -325,8 +330,9 @@ std::vector<std::string> explain_precision(const Graph& lowered, const Recipe& r
   if (not is_narrow(recipe)) return lines;
   for_each_product(lowered, [&](const Graph& graph, const Node& node) {
     const std::string_view result = to_string(graph.type(node.results[0]).dtype);
-    const std::string_view where = rounds_within(recipe) ? " where the device multiplies those faster" : "";
-    const std::string what = runs_narrow(graph, node, recipe) ? fmt::format("{} operands{}, {} result: {}", recipe.train.precision, where, result, narrow_op(*node.op)->why)
+    const NarrowOp& row = *narrow_op(*node.op);
+    const bool within = rounds_within(recipe) or row.only_within;
+    const std::string what = runs_narrow(graph, node, recipe) ? fmt::format("{} operands{}, {} result: {}", within ? "tf32" : recipe.train.precision, within ? " where the device multiplies those faster" : "", result, row.why)
                                                               : fmt::format("{}: {}", result, why_kept(graph, node, recipe));
     lines.push_back(fmt::format("{:<18} {} {}", node.op->name, what, to_string(node.loc)));
   });

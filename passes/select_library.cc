@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <bit>
 
 #include "ir/op.h"
@@ -10,6 +13,12 @@ namespace hone {
 
 namespace {
 
+/// By its place in the op's list; of any number at its end, each has a number.
+std::string name_at(std::span<const std::string_view> names, std::size_t i) {
+  const std::string_view name = names[std::min(i, names.size() - 1)];
+  return name.ends_with("...") ? fmt::format("{}.{}", name.substr(0, name.size() - 3), i + 1 - names.size()) : std::string(name);
+}
+
 /// What the node lowers to, as a graph of its own.
 std::unique_ptr<Graph> body_of(const Graph& graph, const Node& node) {
   auto body = std::make_unique<Graph>();
@@ -18,19 +27,21 @@ std::unique_ptr<Graph> body_of(const Graph& graph, const Node& node) {
   const Builder::Scope scope(builder, derived_from(node.loc, "part of " + std::string(node.op->name)), node.part);
   Lower lower{builder, node, node.attrs, {}};
   for (std::size_t i = 0; i < node.operands.size(); ++i)
-    lower.operands.push_back(node.operands[i].valid() ? builder.input(Role::kInput, std::string(node.op->inputs[i]), graph.type(node.operands[i])) : Val());
+    lower.operands.push_back(node.operands[i].valid() ? builder.input(Role::kInput, name_at({node.op->inputs.begin(), node.op->inputs.end()}, i), graph.type(node.operands[i])) : Val());
   const std::vector<Val> results = node.op->lower(lower);
-  for (std::size_t i = 0; i < results.size(); ++i) builder.output(std::string(node.op->results[i]), results[i]);
+  for (std::size_t i = 0; i < results.size(); ++i) builder.output(name_at({node.op->results.begin(), node.op->results.end()}, i), results[i]);
   (void)expand(*body);
   optimize(*body);  // because nobody has looked at it yet
   return body;
 }
 
+/// The node's, of which rows are given those that are whole numbers.
 Attrs attributes_of(const Node& node, std::string row) {
   Attrs attrs;
+  for (const auto& [name, attr] : node.attrs)
+    if (attr.spec->kind != AttrKind::kFloat and attr.spec->kind != AttrKind::kDType) attrs.set(attr);
   attrs.set(kRow = std::move(row));
-  attrs.set(kScaleBits = static_cast<std::int64_t>(std::bit_cast<std::uint32_t>(static_cast<float>(node.attrs[kScale]))));
-  attrs.set(kCausal = node.attrs[kCausal]);
+  if (std::ranges::any_of(node.op->attrs, [](const AttrRef& attr) { return attr.spec->name == kScale.name; })) attrs.set(kScaleBits = static_cast<std::int64_t>(std::bit_cast<std::uint32_t>(static_cast<float>(node.attrs[kScale]))));
   return attrs;
 }
 

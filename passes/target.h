@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/recurrent_cell.h"
 #include "ir/graph.h"
 
 namespace hone {
@@ -21,6 +22,12 @@ struct AttentionTypes {
   bool has_bias = false;
 };
 
+/// What a row for a recurrent layer, in one direction and in f32, is to take.
+struct RecurrentTypes {
+  RecurrentCell cell = RecurrentCell::kTanh;
+  Dim steps, samples, features, hidden;
+};
+
 class Target {
  public:
   virtual ~Target() = default;
@@ -28,6 +35,8 @@ class Target {
   /// Why it has no row for attention and its gradient; "" if it has: choose_row() then takes the nodes of fused_attention and of fused_attention_grad. Asked before anything is differentiated, because what the forward
   /// pass keeps depends on it.
   virtual std::string why_no_attention(const AttentionTypes&) const { return "the target has no library for it"; }
+  /// The same of recurrent layers, and the nodes recurrent and recurrent_grad.
+  virtual std::string why_no_recurrence(const RecurrentTypes&) const { return "the target has no library for it"; }
   /// Depends on the graph alone, so that nodes that must agree (pooling and its gradient) do.
   virtual RowChoice choose_row(const Graph& graph, NodeId node) const = 0;
   /// Does a library product of narrow operands give the sum in f32, too? Then a bias is added to that.

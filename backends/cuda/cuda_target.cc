@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "backends/cuda/ptxas.h"
 #include "backends/cuda/registers.h"
@@ -49,7 +50,7 @@ std::string fits_cudnn(const Graph& graph, const Node& node) {
 
 std::string takes_all(const Graph&, const Node&) { return ""; }
 
-/// Each with the program's own kernel beside it, for where the library is not there or does not take the sizes (plan::LibraryStep::own_kernel); attention with a body.
+/// Each with the program's own kernel beside it, for where the library is not there or does not take the sizes (plan::LibraryStep::own_kernel); what several kernels do, with a body.
 constexpr TargetRow kCudaRows[] = {
     {&op::matmul, "cublaslt.matmul", fits_cublaslt},
     {&op::conv, "cudnn.conv", fits_cudnn},
@@ -57,16 +58,18 @@ constexpr TargetRow kCudaRows[] = {
     {&op::conv_weight_grad, "cudnn.conv_weight_grad", fits_cudnn},
 };
 
-/// Whether it fits was asked before anything was differentiated (why_no_attention).
-constexpr TargetRow kAttentionRows[] = {
+/// Whether they fit was asked before anything was differentiated (why_no_attention, why_no_recurrence).
+constexpr TargetRow kWholeRows[] = {
     {&op::fused_attention, "cudnn.attention", takes_all},
     {&op::fused_attention_grad, "cudnn.attention_grad", takes_all},
+    {&op::recurrent, "cudnn.recurrent", takes_all},
+    {&op::recurrent_grad, "cudnn.recurrent_grad", takes_all},
 };
 
 }  // namespace
 
 RowChoice CudaTarget::choose_row(const Graph& graph, NodeId node) const {
-  if (graph.node(node).op->whole) return choose_among(kAttentionRows, graph, node, takes_all);
+  if (graph.node(node).op->whole) return choose_among(kWholeRows, graph, node, takes_all);
   return choose_among(kCudaRows, graph, node, too_few_products);
 }
 
@@ -78,6 +81,13 @@ std::string CudaTarget::why_no_attention(const AttentionTypes& types) const {
       return fmt::format("cudnn.attention: heads of {} features; the row is for multiples of {} up to {}", features.text(), kFeaturesAtOnce, kMostFeatures);
   }
   return types.query[3] == types.value[3] ? "" : "cudnn.attention: keys and values of different features";
+}
+
+/// cuDNN counts sizes in 32 bits, which those that are known now must fit; the others are looked at when they are.
+std::string CudaTarget::why_no_recurrence(const RecurrentTypes& types) const {
+  for (const Dim& size : {types.steps, types.samples, types.features, types.hidden})
+    if (size.is_constant() and (size.value() < 1 or size.value() > INT32_MAX / gates_of(types.cell))) return fmt::format("cudnn.recurrent: a size of {}", size.value());
+  return "";
 }
 
 /// cuDNN's result has its operands' type (fits_cudnn).

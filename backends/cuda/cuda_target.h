@@ -9,6 +9,7 @@ class CudaTarget : public Backend {
  public:
   std::string_view name() const override { return "cuda"; }
   std::string why_no_attention(const AttentionTypes& types) const override;
+  std::string why_no_recurrence(const RecurrentTypes& types) const override;
   RowChoice choose_row(const Graph& graph, NodeId node) const override;
   bool gives_wide_sums(const OpDef& product) const override;
   bool has_own_memory() const override { return true; }

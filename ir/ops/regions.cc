@@ -9,6 +9,7 @@
 #include "ir/differentiate.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
+#include "ir/ops/products.h"
 
 namespace hone::op {
 
@@ -306,7 +307,7 @@ constinit const OpDef library_call = {
     .doc = "the body's results for the operands: what the library row `row` does in one call. The body runs where the device cannot make that call. The other attributes are the row's",
     .inputs = {"operands..."},
     .results = {"results..."},
-    .attrs = {kScaleBits, kCausal},
+    .attrs = {kScaleBits, kCausal, kCell, kGates, kTf32},
     .infer =
         [](Infer& infer) {
           require_bodies(infer, 1);

@@ -1,6 +1,8 @@
 // Small recorded models, compiled for GPUs and played by the host, train as in their framework.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "tests/golden/recorded_run.h"
 
 namespace hone::test {
@@ -13,7 +15,15 @@ TEST_P(SmallOnSim, TrainsAsItsFramework) {
   expect_trains_as_recorded(GetParam(), {.target = "sim"});
 }
 
-INSTANTIATE_TEST_SUITE_P(, SmallOnSim, testing::Values("keras_fashion_mlp", "torch_mlp"), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(, SmallOnSim, testing::Values("keras_fashion_mlp", "torch_mlp", "torch_lstm"), [](const auto& info) { return std::string(info.param); });
+
+/// What is a call where there are libraries is its body.
+TEST(OnSim, RecurrentLayersTrainAsTheFrameworkWithoutLibraries) {
+  if (not is_recorded("torch_lstm")) GTEST_SKIP() << kNotRecorded;
+  setenv("HONE_SIM", "libraries=0", 1);
+  expect_trains_as_recorded("torch_lstm", {.target = "sim"});
+  unsetenv("HONE_SIM");
+}
 
 /// A replica on each of two devices, and of eight.
 TEST(OnSim, ReplicasTrainAsTheFramework) {
