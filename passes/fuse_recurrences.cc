@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "base/patterns.h"
-#include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
 #include "ir/ops/products.h"
 #include "passes/recurrent_step.h"

@@ -40,7 +40,7 @@ class Reader {
       return true;
     };
     if (loop_.states.size() == 2) return found(RecurrentCell::kLstm, lstm()) ? std::optional(step) : std::nullopt;
-    const bool is_cell = found(RecurrentCell::kTanh, plain(op::tanh)) or found(RecurrentCell::kRelu, plain(op::relu)) or found(RecurrentCell::kGru, gru());
+    const bool is_cell = found(RecurrentCell::kTanh, plain()) or found(RecurrentCell::kGru, gru());
     return is_cell ? std::optional(step) : std::nullopt;
   }
 
@@ -54,8 +54,8 @@ class Reader {
     return {{node.operands[0], node.operands[1]}, {node.operands[1], node.operands[0]}};
   }
 
-  std::optional<std::vector<Gate>> plain(const OpDef& activation) const {
-    const std::optional<Gate> gate = activated(next_h_, activation);
+  std::optional<std::vector<Gate>> plain() const {
+    const std::optional<Gate> gate = activated(next_h_, op::tanh);
     return gate ? std::optional(std::vector{*gate}) : std::nullopt;
   }
 

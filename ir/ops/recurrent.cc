@@ -26,7 +26,7 @@ struct StateTypes {
   Type type;
 };
 StateTypes require_layer(Infer& infer) {
-  infer.require(infer.attrs[kCell] >= 0 and infer.attrs[kCell] < kRecurrentCells, Code::kBadAttribute, "there is no such cell");
+  infer.require(infer.attrs[kCell] >= kFirstRecurrentCell and infer.attrs[kCell] <= kLastRecurrentCell, Code::kBadAttribute, "there is no such cell");
   const std::int64_t gates = gates_of(cell_of(infer.attrs));
   Ints places = infer.attrs[kGates];
   std::ranges::sort(places);
@@ -109,7 +109,6 @@ class Loop {
   std::vector<Val> states_after(const Step& step) const {
     const Val of_input = step.slices[0], h = step.states[0], of_state = multiply(h, step.whole[0]);
     switch (cell_) {
-      case RecurrentCell::kRelu: return {op::relu(of_input + of_state)};
       case RecurrentCell::kTanh: return {op::tanh(of_input + of_state)};
       case RecurrentCell::kLstm: {
         const Val all = of_input + of_state;

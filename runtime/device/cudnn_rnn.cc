@@ -17,13 +17,8 @@ int number(std::int64_t size) {
   return static_cast<int>(size);
 }
 
-/// What the library wants of memory, in bytes.
-struct Needs {
-  std::size_t weights = 0, work = 0, kept = 0;
-};
-
-Needs needs_of(const Library& library, Handle handle, const RnnDescriptors& layer, int mode) {
-  Needs needs;
+RecurrentNeeds needs_of(const Library& library, Handle handle, const RnnDescriptors& layer, int mode) {
+  RecurrentNeeds needs;
   check(library, library.rnn_weight_bytes(handle, layer.rnn(), &needs.weights), "cudnnGetRNNWeightSpaceSize");
   check(library, library.rnn_temporary_bytes(handle, layer.rnn(), mode, layer.x(), &needs.work, &needs.kept), "cudnnGetRNNTempSpaceSizes");
   return needs;
@@ -52,7 +47,7 @@ class RecurrentCall : public DeviceCall {
     RecurrentCase of;
     std::unique_ptr<const RnnDescriptors> layer;
     std::vector<WeightPiece> pieces;
-    Needs needs;
+    RecurrentNeeds needs;
     cuda::UseStream use;
     cuda::Moves moves;
   };
@@ -96,7 +91,7 @@ class RecurrentCall : public DeviceCall {
 class RecurrentForwardCall final : public RecurrentCall {
  public:
   using RecurrentCall::RecurrentCall;
-  std::size_t scratch_bytes() const override { return recurrent_scratch(parts_.of, parts_.needs.work); }
+  std::size_t scratch_bytes() const override { return recurrent_scratch(parts_.of, parts_.needs); }
 
  private:
   void run(Stream, std::span<const std::byte* const> operands, std::span<std::byte* const> results, Memory memory) override {
@@ -108,7 +103,7 @@ class RecurrentForwardCall final : public RecurrentCall {
 class RecurrentGradientCall final : public RecurrentCall {
  public:
   using RecurrentCall::RecurrentCall;
-  std::size_t scratch_bytes() const override { return recurrent_gradient_scratch(parts_.of, parts_.needs.work, parts_.needs.kept); }
+  std::size_t scratch_bytes() const override { return recurrent_gradient_scratch(parts_.of, parts_.needs); }
 
  private:
   void run(Stream stream, std::span<const std::byte* const> operands, std::span<std::byte* const> results, Memory memory) override {
@@ -198,7 +193,6 @@ std::vector<Candidate> make_recurrent(const Library& library, Handle handle, con
     parts.layer = std::make_unique<const RnnDescriptors>(library, parts.of);
     parts.pieces = weight_pieces(library, handle, *parts.layer, parts.of);
     parts.needs = needs_of(library, handle, *parts.layer, is_gradient ? kTraining : kInference);
-    if (parts.needs.weights != weight_bytes(parts.of)) throw Refused{0, "its space for weights is larger than these"};
     std::unique_ptr<DeviceCall> call;
     if (is_gradient) call = std::make_unique<RecurrentGradientCall>(std::move(parts));
     else call = std::make_unique<RecurrentForwardCall>(std::move(parts));

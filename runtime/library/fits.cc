@@ -35,7 +35,7 @@ constexpr AttributeRule kTf32 = {.name = "tf32", .least = 0, .most = 1};
 constexpr AttributeRule kTa = {.name = "ta", .least = 0, .most = 1};
 constexpr AttributeRule kTb = {.name = "tb", .least = 0, .most = 1};
 constexpr AttributeRule kCausal = {.name = "causal", .least = 0, .most = 1};
-constexpr AttributeRule kCell = {.name = "cell", .least = 0, .most = kRecurrentCells - 1, .required = true};
+constexpr AttributeRule kCell = {.name = "cell", .least = kFirstRecurrentCell, .most = kLastRecurrentCell, .required = true};
 constexpr AttributeRule kGates = {.name = "gates", .count = AttributeRule::Count::kAny, .least = 0, .most = 3, .required = true};
 constexpr AttributeRule kScaleBits = {.name = "scale_bits", .least = 0, .most = UINT32_MAX, .required = true};
 
@@ -94,7 +94,7 @@ std::string attended(const LibrarySpec& spec, std::size_t bias, const Sizes& y, 
 
 /// x, weights and states; behind these another group of them, if there are gradients of theirs. All are f32, so that sizes are all that there is to check.
 std::string recurrent_layer(const LibrarySpec& spec, bool gradient) {
-  const auto cell = static_cast<RecurrentCell>(attribute_or(spec, "cell", 0));
+  const auto cell = static_cast<RecurrentCell>(spec.attributes.at("cell").front());
   const std::int64_t gates = gates_of(cell);
   Sizes places = spec.attributes.at("gates");
   std::ranges::sort(places);

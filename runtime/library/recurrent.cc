@@ -81,7 +81,6 @@ class HostRecurrent : public LibraryCall {
           const auto gate = [&](std::size_t number) -> double& { return gates[place(number, i)]; };
           const auto sum = [&](std::size_t number) { return of_x(place(number, i)) + of_h(place(number, i)); };
           switch (case_.cell) {
-            case RecurrentCell::kRelu: next[i] = gate(0) = std::max(0.0, sum(0)); break;
             case RecurrentCell::kTanh: next[i] = gate(0) = std::tanh(sum(0)); break;
             case RecurrentCell::kLstm: {
               gate(0) = sigmoid(sum(0)), gate(1) = sigmoid(sum(1)), gate(2) = std::tanh(sum(2)), gate(3) = sigmoid(sum(3));
@@ -149,7 +148,6 @@ class RecurrentBackward final : public HostRecurrent {
       const double gradient = of_h[i] + dy[i];
       of_h[i] = 0;
       switch (case_.cell) {
-        case RecurrentCell::kRelu: set(0, gate(0) > 0 ? gradient : 0, gate(0) > 0 ? gradient : 0); break;
         case RecurrentCell::kTanh: set(0, gradient * (1 - gate(0) * gate(0)), gradient * (1 - gate(0) * gate(0))); break;
         case RecurrentCell::kLstm: {
           const double told = std::tanh(matrix(path_[1], hidden)[at + case_.samples][i]), before = matrix(path_[1], hidden)[at][i];
@@ -185,15 +183,13 @@ class RecurrentBackward final : public HostRecurrent {
 
 std::size_t bytes_of(std::initializer_list<std::int64_t> extents) { return static_cast<std::size_t>(checked_element_count(std::vector<std::int64_t>(extents))) * sizeof(float); }
 std::size_t piece(std::size_t bytes) { return round_up(bytes, kRecurrentAlignment, "library scratch"); }
-std::size_t lengths_bytes(const RecurrentCase& of) { return piece(bytes_of({of.samples})); }
 
 }  // namespace
 
 RecurrentCase recurrent_of(const LibrarySpec& spec) {
   const std::vector<std::int64_t>& x = spec.operands[kRecurrentX]->shape;
-  const auto gates = spec.attributes.find("gates");
-  return {.cell = static_cast<RecurrentCell>(attribute_or(spec, "cell", 0)),
-          .gates = gates == spec.attributes.end() ? std::vector<std::int64_t>() : gates->second,
+  return {.cell = static_cast<RecurrentCell>(spec.attributes.at("cell").front()),
+          .gates = spec.attributes.at("gates"),
           .steps = x[0],
           .samples = x[1],
           .features = x[2],
@@ -201,27 +197,23 @@ RecurrentCase recurrent_of(const LibrarySpec& spec) {
           .tf32 = attribute_or(spec, "tf32", 0) != 0};
 }
 
-std::size_t weight_bytes(const RecurrentCase& of) { return bytes_of({gates_of(of.cell), of.hidden, of.features + of.hidden + 2}); }
-
-/// Version 9.19 is seen to take 8 MiB, the gates of all steps (of a cell without gates twice), the weights, and some states.
-std::size_t most_work_bytes(const RecurrentCase& of) {
-  constexpr std::size_t kWhatever = std::size_t{32} << 20;
-  return kWhatever + 2 * bytes_of({of.steps, of.samples, gates_of(of.cell), of.hidden}) + 2 * weight_bytes(of) + 64 * bytes_of({of.samples, of.hidden});
+/// Version 9.19 is seen to lay out weights without gaps; to work in 8 MiB, the gates of all steps (of a cell without gates twice), the weights and some states; and to keep, for each step, one state's size of a cell without
+/// gates, five of an LSTM's and six of a GRU's.
+RecurrentNeeds most_needs(const RecurrentCase& of) {
+  constexpr std::size_t kWhatever = std::size_t{32} << 20, kMore = 4096;
+  const std::int64_t gates = gates_of(of.cell), times = of.cell == RecurrentCell::kLstm ? 6 : of.cell == RecurrentCell::kGru ? 7 : 2;
+  const std::size_t weights = bytes_of({gates, of.hidden, of.features + of.hidden + 2});
+  return {.weights = weights + 4 * static_cast<std::size_t>(gates) * kRecurrentAlignment,
+          .work = kWhatever + 2 * bytes_of({of.steps, of.samples, gates, of.hidden}) + 2 * weights + 64 * bytes_of({of.samples, of.hidden}),
+          .kept = kMore + bytes_of({of.steps, of.samples, times, of.hidden})};
 }
 
-/// Version 9.19 is seen to keep, for each step, one state's size without gates, five of an LSTM and six of a GRU.
-std::size_t most_kept_bytes(const RecurrentCase& of) {
-  constexpr std::size_t kMore = 4096;
-  const std::int64_t times = of.cell == RecurrentCell::kLstm ? 6 : of.cell == RecurrentCell::kGru ? 7 : 2;
-  return kMore + bytes_of({of.steps, of.samples, times, of.hidden});
-}
-
-/// The weights, the steps of each sample, and what cuDNN works in.
-std::size_t recurrent_scratch(const RecurrentCase& of, std::size_t work) { return piece(weight_bytes(of)) + lengths_bytes(of) + piece(work); }
+/// The weights, the number of steps of each sample, and what cuDNN works in.
+std::size_t recurrent_scratch(const RecurrentCase& of, const RecurrentNeeds& needs) { return piece(needs.weights) + piece(bytes_of({of.samples})) + piece(needs.work); }
 
 /// That, the weights' gradients, y and what is kept of the forward pass.
-std::size_t recurrent_gradient_scratch(const RecurrentCase& of, std::size_t work, std::size_t kept) {
-  return recurrent_scratch(of, work) + piece(weight_bytes(of)) + piece(bytes_of({of.steps, of.samples, of.hidden})) + piece(kept);
+std::size_t recurrent_gradient_scratch(const RecurrentCase& of, const RecurrentNeeds& needs) {
+  return recurrent_scratch(of, needs) + piece(needs.weights) + piece(bytes_of({of.steps, of.samples, of.hidden})) + piece(needs.kept);
 }
 
 std::unique_ptr<LibraryCall> create_recurrent(const LibrarySpec& spec) { return std::make_unique<RecurrentForward>(spec); }

@@ -19,16 +19,17 @@ RecurrentCase recurrent_of(const LibrarySpec& spec);
 /// What both rows read first; the states before the first step follow in a forward call, dy and then those in the gradient's, and then the gradients of the last states.
 enum RecurrentOperand : std::uint8_t { kRecurrentX, kRecurrentW, kRecurrentR, kRecurrentBias, kRecurrentStateBias, kRecurrentWeights };
 
-/// Of all weights and biases, as f32 without gaps: what cuDNN's space for them takes.
-std::size_t weight_bytes(const RecurrentCase& of);
-/// More than cuDNN takes while it works, beside what it keeps of a forward pass for the way back; and more than that.
-std::size_t most_work_bytes(const RecurrentCase& of);
-std::size_t most_kept_bytes(const RecurrentCase& of);
+/// What cuDNN takes of memory, in bytes: for all weights, while it works, and for what it keeps of a forward pass for the way back.
+struct RecurrentNeeds {
+  std::size_t weights = 0, work = 0, kept = 0;
+};
+/// More than it is known to take.
+RecurrentNeeds most_needs(const RecurrentCase& of);
 /// The pieces of a call's scratch, of which each begins at a multiple of this.
 inline constexpr std::size_t kRecurrentAlignment = 256;
-/// Scratch of a forward call, and of the gradient's, where cuDNN takes so much for its work and keeps so much.
-std::size_t recurrent_scratch(const RecurrentCase& of, std::size_t work);
-std::size_t recurrent_gradient_scratch(const RecurrentCase& of, std::size_t work, std::size_t kept);
+/// Scratch of a forward call, and of the gradient's.
+std::size_t recurrent_scratch(const RecurrentCase& of, const RecurrentNeeds& needs);
+std::size_t recurrent_gradient_scratch(const RecurrentCase& of, const RecurrentNeeds& needs);
 
 std::unique_ptr<LibraryCall> create_recurrent(const LibrarySpec& spec);
 std::unique_ptr<LibraryCall> create_recurrent_gradient(const LibrarySpec& spec);

@@ -182,7 +182,7 @@ constinit const LibraryRow kRows[] = {
      .rules = &fits::kRecurrent,
      .fits = fits::recurrent,
      .operations = recurrent_operations<1>,
-     .least_scratch = [](const LibrarySpec& spec) { return recurrent_scratch(recurrent_of(spec), most_work_bytes(recurrent_of(spec))); },
+     .least_scratch = [](const LibrarySpec& spec) { return recurrent_scratch(recurrent_of(spec), most_needs(recurrent_of(spec))); },
      .create = create_recurrent},
     {.name = "cudnn.recurrent_grad",
      .device_library = "cuDNN",
@@ -190,7 +190,7 @@ constinit const LibraryRow kRows[] = {
      .rules = &fits::kRecurrentGrad,
      .fits = fits::recurrent_grad,
      .operations = recurrent_operations<3>,
-     .least_scratch = [](const LibrarySpec& spec) { return recurrent_gradient_scratch(recurrent_of(spec), most_work_bytes(recurrent_of(spec)), most_kept_bytes(recurrent_of(spec))); },
+     .least_scratch = [](const LibrarySpec& spec) { return recurrent_gradient_scratch(recurrent_of(spec), most_needs(recurrent_of(spec))); },
      .create = create_recurrent_gradient},
 };
 

@@ -112,7 +112,6 @@ HONE_SAME(cudnn::Kind::kMatmulOperation, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPT
 HONE_SAME(cudnn::Kind::kReduction, CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
 HONE_SAME(cudnn::Kind::kReductionOperation, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
 HONE_SAME(cudnn::Kind::kReshapeOperation, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
-HONE_SAME(static_cast<int>(RecurrentCell::kRelu), CUDNN_RNN_RELU);
 HONE_SAME(static_cast<int>(RecurrentCell::kTanh), CUDNN_RNN_TANH);
 HONE_SAME(static_cast<int>(RecurrentCell::kLstm), CUDNN_LSTM);
 HONE_SAME(static_cast<int>(RecurrentCell::kGru), CUDNN_GRU);

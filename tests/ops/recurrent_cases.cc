@@ -43,7 +43,7 @@ void add_recurrent_cases(Cases& cases) {
   const auto one = [](const std::vector<double>& values) { return given({static_cast<std::int64_t>(values.size())}, values); };
   const auto column = [](const std::vector<double>& values) { return given({static_cast<std::int64_t>(values.size()), 1}, values); };
   const Operand x = given({1, 1, 1}, {2}), h = given({1, 1}, {0.5}), c = given({1, 1}, {4});
-  cases.add(op::recurrent, "by hand: ReLU keeps what is above zero", {x, column({3}), column({-2}), one({0.5}), one({1}), h}, {kCell = 0, kGates = Ints{0}}).equals({6.5}).slopes({3});
+  cases.add(op::recurrent, "by hand: tanh", {x, column({0.3}), column({-2}), one({0.5}), one({1}), h}, {kCell = 1, kGates = Ints{0}}).equals({std::tanh(1.1)});
   const double new_c = sigmoid(1) * 4 + sigmoid(0) * std::tanh(2);
   cases.add(op::recurrent, "by hand: an LSTM", {x, column({0, 0, 0, 0.5}), column({0, 0, 0, 2}), one({0, 1, 2, 0}), one({0, 0, 0, 1}), h, c}, {kCell = 2, kGates = Ints{0, 1, 2, 3}});
   cases.equals({sigmoid(3) * std::tanh(new_c)});

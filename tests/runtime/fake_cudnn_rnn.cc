@@ -32,6 +32,8 @@ constexpr std::uint32_t kTrainedMark = 0x7eac4e5;  // what a training pass leave
 FakeCudnn* rnn_in_use = nullptr;
 std::vector<std::vector<float>> last_gradients;  // of the last way back, which leaves those of weights to another call
 
+constexpr std::size_t kGap = 8;  // floats between biases and matrices
+
 /// Where in the space a matrix and its bias lie, in floats: biases first, the last product's before the others'.
 struct Place {
   std::size_t matrix, matrix_size, bias;
@@ -39,11 +41,11 @@ struct Place {
 Place place_of(const cudnn::OpaqueRnn& rnn, std::int64_t number) {
   const std::int64_t gates = gates_of(rnn.cell), behind = 2 * gates - 1 - number;
   const auto size = [&](std::int64_t of) { return static_cast<std::size_t>(rnn.hidden * (of < gates ? rnn.features : rnn.hidden)); };
-  Place place{.matrix = static_cast<std::size_t>(2 * gates * rnn.hidden), .matrix_size = size(number), .bias = static_cast<std::size_t>(behind * rnn.hidden)};
+  Place place{.matrix = static_cast<std::size_t>(2 * gates * rnn.hidden) + kGap, .matrix_size = size(number), .bias = static_cast<std::size_t>(behind * rnn.hidden)};
   for (std::int64_t other = 2 * gates; --other > number;) place.matrix += size(other);
   return place;
 }
-std::size_t space_bytes(const cudnn::OpaqueRnn& rnn) { return weight_bytes({.cell = rnn.cell, .features = rnn.features, .hidden = rnn.hidden}); }
+std::size_t space_bytes(const cudnn::OpaqueRnn& rnn) { return (place_of(rnn, 0).matrix + place_of(rnn, 0).matrix_size) * sizeof(float); }
 
 /// A layer with its gates in the library's order, as the host's rows take it.
 struct Played {
