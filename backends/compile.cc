@@ -293,10 +293,11 @@ std::vector<const Backend*> backends_of(const CompileOptions& options) {
 /// Constants that are too large for the text are called as what holds them (backends/step_nodes.h), so that who reads the text finds them.
 void name_constants(Graph& graph, const PersistentSet& persistents) {
   Builder builder(graph);
+  std::map<std::string, std::size_t> named;
   for (const Input& input : graph.inputs())
     if (input.role == Role::kConstant and input.data and not is_printed(*input.data)) {
       const std::string held = persistents.name_of_constant(graph, input);
-      builder.set_name(builder.val(input.value), held.empty() ? fmt::format("{}{}", kUnreadConstant, input.value.index) : held);
+      builder.set_name(builder.val(input.value), held.empty() ? fmt::format("{}{}", kUnreadConstant, input.value.index) : name_of_equal(held, named[held]++));
     }
   (void)Rewriter::in_bodies(graph, [&](Graph& body) { return name_constants(body, persistents), Changed::kYes; });  // depth is limited by import and parser
 }

@@ -150,6 +150,10 @@ StepNodes nodes_again(const StepNodes& nodes, std::span<const std::optional<std:
   return result;
 }
 
+constexpr std::string_view kAgain = ", again ";
+std::string name_of_equal(std::string_view held, std::size_t before) { return before == 0 ? std::string(held) : fmt::format("{}{}{}", held, kAgain, before); }
+std::string_view held_as(std::string_view name) { return name.substr(0, name.rfind(kAgain)); }
+
 std::string stage_for(std::string_view stage, std::string_view target) { return fmt::format("{}@{}", stage, target); }
 
 std::string step_nodes_stage(std::string_view entry) { return std::string(entry) + ".nodes"; }

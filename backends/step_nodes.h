@@ -26,6 +26,10 @@ StepNodes nodes_again(const StepNodes& nodes, std::span<const std::optional<std:
 /// In the text of a plan's graphs, constants that are too large to be written are called as the persistent that holds them; or so, with a number behind it, where no step reads what is in
 /// them: a choice that is known to fall on the other operand. They may hold anything.
 inline constexpr const char* kUnreadConstant = "unread constant ";
+/// What a graph's constant is called that is equal to so many before it: equal ones are held once, and two values of one name would have none.
+std::string name_of_equal(std::string_view held, std::size_t before);
+/// The persistent that holds what is called so.
+std::string_view held_as(std::string_view name);
 
 /// The name under which a plan's graphs have a stage of a program that is not its first: "train_step@cuda". The first one's have their plain names.
 std::string stage_for(std::string_view stage, std::string_view target);

@@ -53,7 +53,7 @@ void add_data(Graph& graph, const Initials& initials) {
   for (const Input& input : graph.inputs()) {
     if (input.role == Role::kInput or (input.role == Role::kConstant and input.data)) continue;
     const std::string& name = input.role == Role::kConstant ? graph.value(input.value).name : input.name;
-    const auto found = initials.find(name);
+    const auto found = initials.find(input.role == Role::kConstant ? held_as(name) : std::string_view(name));
     const Type& type = graph.type(input.value);
     if (found != initials.end() and found->second->dtype() == type.dtype and shape_of(found->second->shape()) == type.shape) found_data.emplace_back(input.value, *found->second);
     else if (name.starts_with(kUnreadConstant) and is_constant(type.shape)) found_data.emplace_back(input.value, Tensor::zeros(type.dtype, constant_shape(type.shape)));
@@ -109,6 +109,7 @@ onnx::ModelProto model_of_stage(const Contents& contents, const plan::Program& p
   for (const plan::Persistent& persistent : program.persistents) initials.emplace(persistent.name, &persistent.initial);
   add_data(graph, initials);
   const plan::Entry* entry = program.find(stage);
+  if (std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op->whole; })) (void)expand(graph);  // what waits for a target's rows is no operator
   if (entry == nullptr) return onnx::export_step(std::move(graph));
   add_defaults(graph, *entry, plan.recipe_json.empty() ? Recipe{} : recipe_from_json(plan.recipe_json));
   add_loss(graph);

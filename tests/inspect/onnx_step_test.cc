@@ -64,14 +64,14 @@ Feeds take_defaults(onnx::ModelProto& model) {
 }
 
 /// The plan in the folder: its step and the step's ONNX form leave the same loss, weights and states, also when the form goes on from what it gave.
-void expect_same_step(const TempFolder& folder, const std::string& name, double tolerance = 1e-4) {
+void expect_same_step(const TempFolder& folder, const std::string& name, double tolerance = 1e-4, const std::string& device = "cpu") {
   const Contents contents = load_contents(folder / name);
   const plan::Plan& plan = *contents.plan;
   onnx::ModelProto model = stage_of(contents, plan::kTrainStep);
   Feeds fed = take_defaults(model);
   onnx::Imported step = onnx::import_model(model, "step.onnx", ".");
   (void)expand(step.graph);
-  Session session(plan, {.device = "cpu", .threads = 1});
+  Session session(plan, {.device = device, .threads = 1});
   std::vector<std::string> data;
   for (const plan::Feed& feed : session.entry(plan::kTrainStep).feeds)
     if (plan::is_data(feed)) fed.emplace(feed.name, values_for(feed, 3, plan.batch_symbol)), data.push_back(feed.name);
@@ -148,6 +148,24 @@ TEST(OnnxStep, OfUnevenConvolutionsAndOfALoop) {
   folder.write("train.toml", "[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"sgd\"\n");
   run_well(folder.path(), "hone-compile uneven.onnx -r train.toml --levels x86-64-v3 -o uneven.hone");
   expect_same_step(folder, "uneven.hone");
+}
+
+/// What is a library's call on a GPU is what its body says; each direction has the same zeros for biases that there are not, which are held once.
+TEST(OnnxStep, OfARecurrentLayerThatIsACall) {
+  TestModel model;
+  model.input("x", {"N", 5, 6}).initializer("w", wavy({2, 128, 6})).initializer("r", wavy({2, 128, 32})).initializer("out", wavy({32, 3}));
+  model.node("Transpose", {"x"}, {"steps"}).set("perm", std::vector<std::int64_t>{1, 0, 2});
+  model.node("LSTM", {"steps", "w", "r"}, {"", "last"}).set("hidden_size", 32).set("direction", "bidirectional");
+  model.node("ReduceMean", {"last"}, {"h"}).set("axes", std::vector<std::int64_t>{0}).set("keepdims", 0);
+  model.node("MatMul", {"h", "out"}, {"y"});
+  model.output("y");
+  TempFolder folder;
+  save_model(model.proto, folder / "both.onnx");
+  folder.write("train.toml", "[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"sgd\"\n");
+  run_well(folder.path(), "hone-compile both.onnx -r train.toml --target sim -o both.hone");
+  EXPECT_THAT(run_well(folder.path(), "hone-dump both.hone --stage train_step").out, HasSubstr("row=\"cudnn.recurrent_grad\""));
+  expect_same_step(folder, "both.hone", 1e-4, "sim");
+  EXPECT_FALSE(stage_of(load_contents(folder / "both.hone"), "training").graph().node().empty());
 }
 
 TEST(OnnxStep, ShowsAKernelAsAFunction) {
