@@ -3,11 +3,20 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdlib>
 
 #include "base/diag.h"
 #include "base/text.h"
 
 namespace hone::cudnn {
+
+/// Recurrent layers are multiplied by cuBLAS in several streams at once. By default it has buffers of two sizes, and takes that which is free, and the algorithm that goes with it; with one size results are the same in
+/// every run. It looks when it is started; a choice of the user's stays.
+const Library* library(std::string* why) {
+  static const int chosen = setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:2", 0);
+  (void)chosen;
+  return library_of_machine<Library>(why);
+}
 
 std::size_t Library::number() const { return get_version(); }
 

@@ -172,7 +172,8 @@ struct Library {
   std::string text(Status status) const;
 };
 
-inline const Library* library(std::string* why) { return library_of_machine<Library>(why); }
+/// The machine's; null, and *why (which may be null), if there is none.
+const Library* library(std::string* why);
 
 /// What the library said no to. It is an answer, not a mistake: there are sizes that it does not take.
 struct Refused {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "base/diag.h"
@@ -153,6 +154,12 @@ TEST(CudnnRnn, TheScratchIsEnoughForWhatTheLibraryIsKnownToTake) {
     EXPECT_GE(most.work, one.work);
     EXPECT_GE(most.kept, one.kept);
   }
+}
+
+/// Whether or not the library is here.
+TEST(CudnnRnn, BuffersOfOneSizeMakeSumsTheSameInEveryRun) {
+  (void)cudnn::library(nullptr);
+  EXPECT_NE(std::getenv("CUBLAS_WORKSPACE_CONFIG"), nullptr) << "ours, or the user's";
 }
 
 TEST(CudnnRnn, WhatFailsOnTheDeviceLosesIt) {
