@@ -101,7 +101,7 @@ class LayerFinder {
     if (not is_product(product)) throw Refused{kNoProducts};
     const Node& node = graph_.producer(product);
     layer.x = node.operands[0], layer.w = node.operands[1], layer.w_is_transposed = node.attrs[kTransB];
-    if (node.attrs[kTransA] or graph_.type(layer.w).shape.size() != 2 or graph_.type(product).dtype != DType::kF32) throw Refused{kNoProducts};
+    if (node.attrs[kTransA] or graph_.type(layer.w).shape.size() != 2 or graph_.type(layer.x).dtype != DType::kF32) throw Refused{kNoProducts};
   }
 
   static constexpr const char* kNoProducts = "what its steps are given is not x W with a bias, and nothing else";
