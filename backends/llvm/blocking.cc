@@ -24,6 +24,7 @@ constexpr std::int64_t kWholeStridedSum = 128;      ///< the same where the rows
 constexpr std::int64_t kSumBytes = 3 << 18;         ///< of sums that wait: they stay in the second level cache
 constexpr std::int64_t kPanelBytes = 1 << 19;       ///< of the rows' factor: it stays in the second level cache
 constexpr std::int64_t kPanelRows = 256;            ///< enough of them that packing the columns' factor for each panel costs little
+constexpr std::int64_t kTransposedRows = 512, kTransposedBytes = 1 << 21;  ///< the same where that factor is transposed: it costs more than to read rows from the third level cache
 constexpr std::int64_t kLongSum = 128;              ///< behind which prefetching pays
 constexpr std::int64_t kMaxRows = 16, kMaxVectors = 4, kMaxDots = 8;
 
@@ -202,7 +203,9 @@ class Chooser {
         const std::int64_t points = blocking.sum_block > 0 ? blocking.sum_block : inner_points();
         best_->kept_points = kPanelBytes / 4;
         if (blocking.rows) best_->beside = axes_that_share(*blocking.rows), std::erase(best_->beside, blocking.columns);
-        best_->panel_rows = std::max<std::int64_t>(4, std::min(kPanelRows, kPanelBytes / (4 * points)) / blocking.row_count);
+        const bool is_transposed = blocking.packed.valid() and not blocking.copied and blocking.sum_block == 0;
+        const std::int64_t most_rows = is_transposed ? kTransposedRows : kPanelRows, most_bytes = is_transposed ? kTransposedBytes : kPanelBytes;
+        best_->panel_rows = std::max<std::int64_t>(4, std::min(most_rows, most_bytes / (4 * points)) / blocking.row_count);
         best_->panels_at_a_time = std::max<std::int64_t>(1, kSumBytes / (4 * best_->panel_rows * blocking.row_count * blocking.width()));
         const std::int64_t sum = blocking.joined ? inner_points() : nest_.inner[0].size() == 1 ? expected(nest_.inner[0].back(), kTypicalRows) : 0;
         best_->prefetches = not blocking.dots and sum >= kLongSum;
