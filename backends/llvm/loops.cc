@@ -23,14 +23,15 @@ constexpr std::int64_t kLongestWholeRow = 1024;
 /// Those of at least so many points are vectors. Unrolled, which LLVM would do first, they would be scalars.
 constexpr std::int64_t kShortestVectorRow = 8;
 
-/// Vectors whose functions are worked out side by side: each is a chain of some twenty operations that wait for one another.
+/// Vectors whose functions are worked out side by side, at most: each is a chain of some twenty operations that wait for one another.
 constexpr std::uint32_t kVectorsOfFunctions = 4;
+constexpr std::int64_t kMostLanes = 16;  ///< of a vector
 
 /// One point after the other.
 class PointByPoint {
  public:
   PointByPoint(const Kernel& kernel, const Nest& nest, Point& point)
-      : kernel_(kernel), nest_(nest), axes_of_(axes_of_expressions(kernel)), point_(point), ir_(point.ir), loops_(point), code_(point, kernel, nest), kept_(kernel, nest, point) {}
+      : kernel_(kernel), nest_(nest), axes_of_(axes_of_expressions(kernel)), has_functions_(has_functions(kernel)), point_(point), ir_(point.ir), loops_(point), code_(point, kernel, nest), kept_(kernel, nest, point) {}
 
   /// Runs of phases that go point by point, and scatter phases between them.
   void run() {
@@ -126,7 +127,7 @@ class PointByPoint {
     const std::uint32_t axis = nest_.outer.back();
     const bool leaf = is_leaf(phases);
     const bool is_vectors = works_by_whole_rows(phases) and nest_.extents[axis].value() >= kShortestVectorRow;
-    loops_.loop(from, to, {.parallel = leaf, .unroll = leaf and not is_vectors ? 0 : 1, .vectors = leaf ? vectors_at_once() : 0}, [&](Value* i) {
+    loops_.loop(from, to, {.parallel = leaf, .unroll = leaf and not is_vectors ? 0 : 1, .vectors = leaf ? vectors_at_once(axis) : 0}, [&](Value* i) {
       point_.set_index(axis, i);
       one_point(phases);
     });
@@ -148,7 +149,7 @@ class PointByPoint {
     const std::vector<std::uint32_t>& axes = nest_.inner[phase];
     if (depth == axes.size()) return code_.run(phase, sums_in_lanes(phase) ? PhaseCode::Order::kAny : PhaseCode::Order::kAsWritten);
     const bool innermost = depth + 1 == axes.size();
-    const LoopTraits traits{.parallel = innermost and stores_apart(phase, axes[depth]), .unroll = innermost and sums_in_lanes(phase) ? 1 : 0, .vectors = innermost ? vectors_at_once() : 0};
+    const LoopTraits traits{.parallel = innermost and stores_apart(phase, axes[depth]), .unroll = innermost and sums_in_lanes(phase) ? 1 : 0, .vectors = innermost ? vectors_at_once(axes[depth]) : 0};
     loops_.loop(ir_.getInt64(0), extent(axes[depth]), traits, [&](Value* i) {
       point_.set_index(axes[depth], i);
       inner_loops(phase, depth + 1);
@@ -171,10 +172,18 @@ class PointByPoint {
     return not size.is_constant() or size.value() >= kVectorReduction;
   }
 
-  std::uint32_t vectors_at_once() const {
-    for (std::size_t i = 0; i < kernel_.exprs.size(); ++i)
-      if (is_long_chain(kernel_.exprs[ExprId(i)].op)) return kVectorsOfFunctions;
-    return 0;
+  /// How many a loop along `axis` had better work on at a time, so that little is left over for its end; 0: as LLVM likes.
+  std::uint32_t vectors_at_once(std::uint32_t axis) const {
+    if (not has_functions_) return 0;
+    const Size& points = nest_.extents[axis];
+    std::uint32_t vectors = kVectorsOfFunctions;
+    while (points.is_constant() and vectors > 0 and points.value() % (kMostLanes * vectors) > points.value() / 4) vectors /= 2;
+    return vectors;
+  }
+  static bool has_functions(const Kernel& kernel) {
+    for (std::size_t i = 0; i < kernel.exprs.size(); ++i)
+      if (is_long_chain(kernel.exprs[ExprId(i)].op)) return true;
+    return false;
   }
 
   // ---- scatter
@@ -216,6 +225,7 @@ class PointByPoint {
   const Kernel& kernel_;
   const Nest& nest_;
   const std::vector<std::uint64_t> axes_of_;
+  const bool has_functions_;
   Point& point_;
   llvm::IRBuilder<>& ir_;
   LoopBuilder loops_;
