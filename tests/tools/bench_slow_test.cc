@@ -47,7 +47,7 @@ TEST(HoneBench, NoKernelCallsLibm) {
     ASSERT_NE(second, std::string::npos);
     for (const std::string& assembly : {both.substr(0, second), both.substr(second)}) {
       std::set<std::string> called = called_by(assembly);
-      called.erase("memset@PLT");  // how LLVM writes zeros
+      for (const char* of_memory : {"memset@PLT", "memcpy@PLT"}) called.erase(of_memory);  // how LLVM writes zeros, and rows of sums that nothing else is done to
       EXPECT_THAT(called, IsEmpty()) << name << ": " << assembly.substr(0, assembly.find('\n'));
     }
     EXPECT_THAT(both.substr(0, second), HasSubstr("vfmadd")) << "this is the code of " << name;
