@@ -174,7 +174,7 @@ TEST_F(TrainedByRanks, NameOneWhoseConnectionsAreClosed) {
   if (not can_reach_into_processes()) GTEST_SKIP() << "one process may not look into another one here";
   const Ranks ranks(folder(), "run", {.size = 4, .transport = "tcp"}, TrainedModel::command("run", "--quiet --epochs 1000000"));
   const pid_t victim = ranks.process(2);
-  ASSERT_TRUE(awaited(folder(), "run/metrics.jsonl")) << ranks.all_said();
+  ASSERT_TRUE(awaited_checkpoint(folder(), "run")) << ranks.all_said();  // so that it is in its steps
   EXPECT_GT(close_connections(victim), 0);
   for (const int rank : {0, 1, 2, 3}) {
     EXPECT_EQ(ranks.exit_code(rank), 9);
