@@ -94,27 +94,22 @@ llvm::Value* log(FloatMath& m, llvm::Value* x) {
   return ir.CreateSelect(ir.CreateFCmpULT(x, m.number(0)), m.number(std::numeric_limits<float>::quiet_NaN()), r);
 }
 
-/// 2^t = scale (1 + rest): no rounding at 1 stands between `rest` and a t near zero.
-struct Power {
-  llvm::Value *scale, *rest;
-  /// 1 - 2^t
-  llvm::Value* from_one(FloatMath& m) const { return m.multiply_add(m.ir.CreateFNeg(scale), rest, m.ir.CreateFSub(m.number(1), scale)); }
-};
-
-// t = a b = n + r with |r| <= 1/2, t in [-126, 0]; scale = 2^n.
-Power power_of_product(FloatMath& m, llvm::Value* a, llvm::Value* b) {
+// 1 - 2^t with t = a b = n + r in [-126, 0] and |r| <= 1/2; 2^t = scale (1 + rest), so that no rounding at 1 stands between a t near zero and the result.
+llvm::Value* one_less_power(FloatMath& m, llvm::Value* a, llvm::Value* b) {
   llvm::Value* shifted = m.multiply_add(a, b, m.number(kShift));
   llvm::Value* n = m.ir.CreateFSub(shifted, m.number(kShift));
   llvm::Value* r = m.multiply_add(a, b, m.ir.CreateFNeg(n));
   // (2^r - 1) / r on 1.01 [-1/2, 1/2]: relative error of 2^r - 1 1.1e-8
   llvm::Value* p = m.polynomial(r, {0x1.ebfbdep-3F, 0x1.c6af62p-5F, 0x1.3b2baap-7F, 0x1.5f0f6ap-10F, 0x1.4308fep-13F});
-  return {.scale = power_of_two(m, shifted, 0), .rest = m.multiply_add(r, m.number(0x1.62e430p-1F), m.ir.CreateFMul(m.ir.CreateFMul(r, r), p))};
+  llvm::Value* scale = power_of_two(m, shifted, 0);
+  llvm::Value* rest = m.multiply_add(r, m.number(0x1.62e430p-1F), m.ir.CreateFMul(m.ir.CreateFMul(r, r), p));
+  return m.multiply_add(m.ir.CreateFNeg(scale), rest, m.ir.CreateFSub(m.number(1), scale));
 }
 
 // |tanh x| = y / (2 - y) with y = 1 - exp(-2 |x|); 1 from 10 on
 llvm::Value* tanh(FloatMath& m, llvm::Value* x) {
   constexpr float kMinusTwoOverLn2 = -0x1.715476p+1F;
-  llvm::Value* y = power_of_product(m, m.at_most(m.abs(x), 10.0F), m.number(kMinusTwoOverLn2)).from_one(m);
+  llvm::Value* y = one_less_power(m, m.at_most(m.abs(x), 10.0F), m.number(kMinusTwoOverLn2));
   return m.with_sign_of(m.ir.CreateFDiv(y, m.ir.CreateFSub(m.number(2), y)), x);
 }
 
@@ -130,7 +125,7 @@ llvm::Value* erf(FloatMath& m, llvm::Value* x) {
   llvm::Value* a = m.at_most(m.abs(x), 4.0F);
   // log2(erfc(x)) / x on (0, 4.02]: relative error of erf 4.0e-9
   llvm::Value* q = m.polynomial(a, {-0x1.a0be84p+0F, -0x1.d63ec4p-1F, -0x1.2fabe2p-3F, 0x1.c4b922p-6F, 0x1.e54844p-13F, -0x1.3b3ab0p-9F, 0x1.deab1cp-11F, -0x1.63ed66p-13F, 0x1.c0146ep-17F});
-  return m.with_sign_of(power_of_product(m, a, q).from_one(m), x);
+  return m.with_sign_of(one_less_power(m, a, q), x);
 }
 
 }  // namespace
