@@ -12,16 +12,11 @@ namespace hone::nn {
 namespace {
 
 /// `count` features of the last axis, from the one at `first` on.
-Val features(Val x, std::int64_t first, std::int64_t count) {
-  Shape starts(x.rank(), Dim(0)), sizes = x.shape();
-  starts.back() = first;
-  sizes.back() = count;
-  return op::slice(x, {kStarts = starts, kSizes = sizes, kSteps = Ints(x.rank(), 1)});
-}
+Val features(Val x, std::int64_t first, std::int64_t count) { return part_of(x, x.rank() - 1, first, count); }
 
 /// Row `number` of a matrix.
 Val row(Val x, std::int64_t number) {
-  return hone::reshape(op::slice(x, {kStarts = Shape{number, 0}, kSizes = Shape{1, x.shape()[1]}, kSteps = Ints(2, 1)}), {x.shape()[1]});
+  return hone::reshape(part_of(x, 0, number, 1), {x.shape()[1]});
 }
 
 /// The steps of x[N,T,in], which come first so that each reads a block, times the layer's kernel: what does not depend on the step before is one product for all of them.

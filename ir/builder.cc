@@ -186,6 +186,15 @@ Val transpose_last(Val x) {
   return transpose(x, std::move(perm));
 }
 
+Val part_of(Val x, std::size_t axis, Dim first, Dim count, std::int64_t step) {
+  Shape starts(x.rank(), Dim(0)), sizes = x.shape();
+  Ints steps(x.rank(), 1);
+  starts[axis] = std::move(first);
+  sizes[axis] = std::move(count);
+  steps[axis] = step;
+  return op::slice(x, {kStarts = std::move(starts), kSizes = std::move(sizes), kSteps = std::move(steps)});
+}
+
 Val full(Builder& builder, double value, DType dtype, Shape shape) { return broadcast_to(builder.scalar(value, dtype), std::move(shape)); }
 
 Val size_value(Builder& builder, Dim size, DType dtype) {

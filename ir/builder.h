@@ -126,6 +126,8 @@ Val cast(Val x, DType dtype);
 Val transpose(Val x, Ints perm);
 /// The last two axes swapped.
 Val transpose_last(Val x);
+/// x[first, first + step, ...] along `axis`: `count` of them.
+Val part_of(Val x, std::size_t axis, Dim first, Dim count, std::int64_t step = 1);
 /// A tensor of `shape` filled with `value`.
 Val full(Builder& builder, double value, DType dtype, Shape shape);
 /// A size as a value: rank 0 of `dtype`.

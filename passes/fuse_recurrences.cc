@@ -113,21 +113,10 @@ class LayerFinder {
   std::vector<std::string> lines_;
 };
 
-Val columns_of(Val x, const Dim& first, const Dim& count) {
-  Shape starts(x.rank(), Dim(0)), sizes = x.shape();
-  starts.back() = first;
-  sizes.back() = count;
-  return op::slice(x, {kStarts = starts, kSizes = sizes, kSteps = Ints(x.rank(), 1)});
-}
+Val columns_of(Val x, const Dim& first, const Dim& count) { return part_of(x, x.rank() - 1, first, count); }
 
 /// The steps in the other order.
-Val turned(Val x) {
-  Shape starts(x.rank(), Dim(0));
-  starts[0] = x.shape()[0] - 1;
-  Ints steps(x.rank(), 1);
-  steps[0] = -1;
-  return op::slice(x, {kStarts = starts, kSizes = x.shape(), kSteps = steps});
-}
+Val turned(Val x) { return part_of(x, 0, x.shape()[0] - 1, x.shape()[0], -1); }
 
 class LayerFusing {
  public:

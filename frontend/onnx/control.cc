@@ -230,11 +230,9 @@ std::optional<bool> known_condition(const ImportNode& node, const Item& conditio
 }
 
 Val take_slice(Val x, std::size_t axis, std::int64_t at) {
-  Shape starts(x.rank(), Dim(0)), sizes = x.shape(), shape = x.shape();
-  starts[axis] = at;
-  sizes[axis] = 1;
+  Shape shape = x.shape();
   shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
-  return reshape(op::slice(x, {kStarts = starts, kSizes = sizes, kSteps = Ints(x.rank(), 1)}), shape);
+  return reshape(part_of(x, axis, at, 1), shape);
 }
 
 Val stack(const ImportNode& node, std::vector<Val> parts, std::size_t axis) {

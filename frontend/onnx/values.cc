@@ -102,13 +102,7 @@ class FedInputs {
 Val learned_in_front(Val weight, std::int64_t columns) {
   const std::size_t axis = weight.rank() - 1;
   const Dim all = weight.shape()[axis], first = columns;
-  const auto part = [&](const Dim& start, const Dim& size) {
-    Shape starts(weight.rank(), Dim(0)), sizes = weight.shape();
-    starts[axis] = start;
-    sizes[axis] = size;
-    return op::slice(weight, {kStarts = starts, kSizes = sizes, kSteps = Ints(weight.rank(), 1)});
-  };
-  return op::concat.build({part(0, first), op::stop_gradient(part(first, all - first))}, {kAxis = static_cast<std::int64_t>(axis)});
+  return op::concat.build({part_of(weight, axis, 0, first), op::stop_gradient(part_of(weight, axis, first, all - first))}, {kAxis = static_cast<std::int64_t>(axis)});
 }
 
 /// Calls `action`; what it throws is reported.

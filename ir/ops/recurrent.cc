@@ -99,12 +99,7 @@ class Loop {
     if (tf32_) attrs.set(kTf32 = true);
     return op::matmul(a, b, std::move(attrs));
   }
-  Val gate(Val x, std::size_t i) const {
-    Shape starts(x.rank(), Dim(0)), sizes = x.shape();
-    starts.back() = hidden_ * gates_[i];
-    sizes.back() = hidden_;
-    return op::slice(x, {kStarts = starts, kSizes = sizes, kSteps = Ints(x.rank(), 1)});
-  }
+  Val gate(Val x, std::size_t i) const { return part_of(x, x.rank() - 1, hidden_ * gates_[i], hidden_); }
 
   std::vector<Val> states_after(const Step& step) const {
     const Val of_input = step.slices[0], h = step.states[0], of_state = multiply(h, step.whole[0]);

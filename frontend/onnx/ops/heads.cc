@@ -25,14 +25,7 @@ Val join_heads(Val x) {
   return reshape(transpose(x, {0, 2, 1, 3}), {shape[0], shape[2], shape[1] * shape[3]});
 }
 
-Val features(Val x, Dim first, Dim count, std::int64_t step) {
-  Shape starts(x.rank(), Dim(0)), sizes = x.shape();
-  Ints steps(x.rank(), 1);
-  starts.back() = first;
-  sizes.back() = count;
-  steps.back() = step;
-  return op::slice(x, {kStarts = starts, kSizes = sizes, kSteps = steps});
-}
+Val features(Val x, Dim first, Dim count, std::int64_t step) { return part_of(x, x.rank() - 1, first, count, step); }
 
 Val sequence_positions(Builder& builder, Dim count, std::size_t axis) {
   Shape shape(4, Dim(1));

@@ -16,14 +16,6 @@ std::int64_t number_of(const ImportNode& node, const Dim& extent, std::string_vi
   return extent.value();
 }
 
-/// x[first, first + 1, ...] along `axis`: `count` of them.
-Val part_of(Val x, std::size_t axis, Dim first, Dim count) {
-  Shape starts(x.rank(), Dim(0)), sizes = x.shape();
-  starts[axis] = first;
-  sizes[axis] = count;
-  return op::slice(x, {kStarts = starts, kSizes = sizes, kSteps = Ints(x.rank(), 1)});
-}
-
 /// A depthwise convolution over the last `k` positions: what came before is the past state, else zeros; the last k - 1 positions go on to the next step.
 std::vector<Val> import_causal_conv(const ImportNode& node) {
   const Val x = node.x(0), weight = node.x(1);

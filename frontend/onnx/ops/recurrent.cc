@@ -12,18 +12,10 @@ namespace hone::onnx {
 
 namespace {
 
-/// `size` elements along `axis` from `start` on.
-Val part(Val x, std::size_t axis, Dim start, Dim size) {
-  Shape starts(x.rank(), Dim(0)), sizes = x.shape();
-  starts[axis] = start;
-  sizes[axis] = size;
-  return op::slice(x, {kStarts = starts, kSizes = sizes, kSteps = Ints(x.rank(), 1)});
-}
-
 /// x[i] of axis 0, which goes.
 Val direction_of(Val x, std::size_t i) {
   const Shape shape(x.shape().begin() + 1, x.shape().end());
-  return reshape(part(x, 0, static_cast<std::int64_t>(i), 1), shape);
+  return reshape(part_of(x, 0, static_cast<std::int64_t>(i), 1), shape);
 }
 
 Val together(std::vector<Val> parts, std::int64_t axis) { return parts.size() == 1 ? parts[0] : op::concat.build(std::move(parts), {kAxis = axis}); }
@@ -35,7 +27,7 @@ struct Cell {
   std::vector<CellActivation> functions;
   bool linear_before_reset, input_forget;
 
-  Val gate(Val x, std::int64_t i, std::int64_t count = 1) const { return part(x, x.rank() - 1, hidden * i, hidden * count); }
+  Val gate(Val x, std::int64_t i, std::int64_t count = 1) const { return part_of(x, x.rank() - 1, hidden * i, hidden * count); }
   /// The gate's activation. `clip` bounds what goes in.
   Val activate(std::size_t function, Val x) const {
     if (clip > 0) x = op::clip(x, x.builder().scalar(-clip, x.dtype()), x.builder().scalar(clip, x.dtype()));
@@ -157,9 +149,9 @@ class Recurrent {
   Val outer_bias(std::size_t direction, bool keeps_last) const {
     const Val both = direction_of(node_.x(3), direction);
     const Dim size = hidden_ * layer_.gates, outside = keeps_last ? hidden_ * (layer_.gates - 1) : size;
-    const Val of_input = part(both, 0, 0, size);
-    if (not keeps_last) return of_input + part(both, 0, size, size);
-    return together({part(of_input, 0, 0, outside) + part(both, 0, size, outside), part(of_input, 0, outside, hidden_)}, 0);
+    const Val of_input = part_of(both, 0, 0, size);
+    if (not keeps_last) return of_input + part_of(both, 0, size, size);
+    return together({part_of(of_input, 0, 0, outside) + part_of(both, 0, size, outside), part_of(of_input, 0, outside, hidden_)}, 0);
   }
 
   /// What every step reads: R transposed, in the pieces that the cell wants, and the layer's own extras.
@@ -173,8 +165,8 @@ class Recurrent {
       }
       return weights;
     }
-    std::vector<Val> weights = {part(r, 1, 0, hidden_ * 2), part(r, 1, hidden_ * 2, hidden_)};
-    if (linear_before_reset and node_.has(3)) weights.push_back(part(direction_of(node_.x(3), direction), 0, hidden_ * 5, hidden_));
+    std::vector<Val> weights = {part_of(r, 1, 0, hidden_ * 2), part_of(r, 1, hidden_ * 2, hidden_)};
+    if (linear_before_reset and node_.has(3)) weights.push_back(part_of(direction_of(node_.x(3), direction), 0, hidden_ * 5, hidden_));
     return weights;
   }
 

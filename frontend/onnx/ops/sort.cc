@@ -19,11 +19,7 @@ Dim size_of(const ImportNode& node, Val count) {
 }
 
 /// The first `count` rows of a result that is as large as it can become.
-Val first_of(Val x, const Dim& count) {
-  Shape sizes = x.shape();
-  sizes[0] = count;
-  return op::slice(x, {kStarts = Shape(x.rank(), Dim(0)), kSizes = sizes, kSteps = Ints(x.rank(), 1)});
-}
+Val first_of(Val x, const Dim& count) { return part_of(x, 0, 0, count); }
 
 Val flattened(Val x) { return reshape(x, {element_count(x.shape())}); }
 
