@@ -8,7 +8,7 @@
 
 #include "base/alignment.h"
 #include "base/tensor.h"
-#include "runtime/library/elements.h"
+#include "runtime/library/played_call.h"
 
 namespace hone {
 
@@ -22,48 +22,22 @@ float rounded(DType dtype, float value) {
   return static_cast<float>(read_element(dtype, &element, 0));
 }
 
-/// A matrix of a head, row by row.
-struct Rows {
-  const float* data;
-  std::int64_t columns;
-  const float* operator[](std::int64_t row) const { return data + row * columns; }
-};
-
-float dot(const float* a, const float* b, std::int64_t count) {
-  float sum = 0;
-  for (std::int64_t i = 0; i < count; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-void add_scaled(float* sums, const float* row, float factor, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) sums[i] += factor * row[i];
-}
-
 /// Products are of the stored numbers, sums are f32 in the order of positions, weights and what is multiplied of the scores' gradients are rounded to the operands' type.
-class HostAttention : public LibraryCall {
+class HostAttention : public PlayedCall<float> {
  public:
-  HostAttention(const LibrarySpec& spec, std::size_t bias) : spec_(spec), case_(attention_of(spec)), bias_(bias), scores_(static_cast<std::size_t>(case_.keys)) {
-    for (const TensorType& result : spec.results) description_.result_bytes.push_back(element_count_of(result) * size_of(result.dtype));
-  }
+  HostAttention(const LibrarySpec& spec, std::size_t bias) : PlayedCall(spec), case_(attention_of(spec)), bias_(bias), scores_(static_cast<std::size_t>(case_.keys)) {}
 
-  void execute(std::span<const void* const> operands, std::span<void* const> results, void*) override {
-    read_.clear();
-    made_.clear();
-    for (std::size_t i = 0; i < spec_.operands.size(); ++i) read_.push_back(spec_.operands[i] ? read_all(*spec_.operands[i], operands[i]) : std::vector<float>());
-    for (const TensorType& result : spec_.results) made_.emplace_back(element_count_of(result), 0.0F);
+ protected:
+  void play() override {
     for (std::int64_t batch = 0; batch < case_.batches; ++batch)
       for (std::int64_t head = 0; head < case_.heads; ++head)
         for (std::int64_t query = 0; query < case_.queries; ++query) attend(batch, head, query);
-    for (std::size_t i = 0; i < made_.size(); ++i)
-      for (std::size_t k = 0; k < made_[i].size(); ++k) write_element(spec_.results[i].dtype, results[i], k, static_cast<double>(made_[i][k]));
   }
-
- protected:
   virtual void attend(std::int64_t batch, std::int64_t head, std::int64_t query) = 0;
 
   DType narrow() const { return spec_.operands[0]->dtype; }
   std::int64_t head_of(std::int64_t batch, std::int64_t head) const { return batch * case_.heads + head; }
-  Rows rows(std::size_t operand, std::int64_t head) const {
+  Rows<const float> rows(std::size_t operand, std::int64_t head) const {
     const std::vector<std::int64_t>& shape = spec_.operands[operand]->shape;
     return {read_[operand].data() + head * shape[2] * shape[3], shape[3]};
   }
@@ -74,7 +48,7 @@ class HostAttention : public LibraryCall {
 
   /// One query's, into scores_; those of keys that it does not see are -inf.
   void fill_scores(std::int64_t batch, std::int64_t head, std::int64_t query) {
-    const Rows queries = rows(0, head_of(batch, head)), keys = rows(1, head_of(batch, head));
+    const Rows<const float> queries = rows(0, head_of(batch, head)), keys = rows(1, head_of(batch, head));
     for (std::int64_t key = 0; key < case_.keys; ++key) {
       const bool is_seen = not case_.causal or key <= query;
       scores_[static_cast<std::size_t>(key)] =
@@ -82,9 +56,7 @@ class HostAttention : public LibraryCall {
     }
   }
 
-  const LibrarySpec spec_;
   const AttentionCase case_;
-  std::vector<std::vector<float>> read_;
 
  private:
   float bias_at(std::int64_t batch, std::int64_t head, std::int64_t query, std::int64_t key) const {
@@ -96,7 +68,6 @@ class HostAttention : public LibraryCall {
   }
 
   const std::size_t bias_;
-  std::vector<std::vector<float>> made_;
 
  protected:
   std::vector<float> scores_;
@@ -113,7 +84,7 @@ class Forward final : public HostAttention {
     float total = 0;
     for (float& score : scores_) total += score = std::exp(score - largest);
     *made(1, head_of(batch, head), query) = largest + std::log(total);
-    const Rows values = rows(2, head_of(batch, head));
+    const Rows<const float> values = rows(2, head_of(batch, head));
     for (std::int64_t key = 0; key < case_.keys; ++key)
       add_scaled(made(0, head_of(batch, head), query), values[key], rounded(narrow(), scores_[static_cast<std::size_t>(key)] / total), case_.value_features);
   }
@@ -127,7 +98,7 @@ class Backward final : public HostAttention {
   void attend(std::int64_t batch, std::int64_t head, std::int64_t query) override {
     fill_scores(batch, head, query);
     const std::int64_t of = head_of(batch, head);
-    const Rows queries = rows(0, of), keys = rows(1, of), values = rows(2, of);
+    const Rows<const float> queries = rows(0, of), keys = rows(1, of), values = rows(2, of);
     const float *const y = rows(3, of)[query], *const dy = rows(4, of)[query], statistics = *rows(5, of)[query], shared = dot(dy, y, case_.value_features);
     for (std::int64_t key = 0; key < case_.keys; ++key) {
       const float weight = std::exp(scores_[static_cast<std::size_t>(key)] - statistics);

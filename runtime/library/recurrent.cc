@@ -6,7 +6,7 @@
 
 #include "base/alignment.h"
 #include "base/tensor.h"
-#include "runtime/library/elements.h"
+#include "runtime/library/played_call.h"
 
 namespace hone {
 
@@ -16,47 +16,13 @@ using Numbers = std::vector<double>;
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// Row by row.
-struct Matrix {
-  double* data;
-  std::int64_t columns;
-  double* operator[](std::int64_t row) const { return data + row * columns; }
-};
-
-double product_of(const double* a, const double* b, std::int64_t count) {
-  double sum = 0;
-  for (std::int64_t i = 0; i < count; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-void add_times(double* sums, const double* row, double factor, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) sums[i] += factor * row[i];
-}
-
 /// In f64, rounded where it is stored: steps forward, and back through them.
-class HostRecurrent : public LibraryCall {
+class HostRecurrent : public PlayedCall<double> {
  public:
-  HostRecurrent(const LibrarySpec& spec, bool gradient) : spec_(spec), case_(recurrent_of(spec)), states_(states_of(case_.cell)), columns_(gates_of(case_.cell) * case_.hidden), first_state_(kRecurrentWeights + (gradient ? 1 : 0)) {
-    for (const TensorType& result : spec.results) description_.result_bytes.push_back(element_count_of(result) * size_of(result.dtype));
-  }
-
-  void execute(std::span<const void* const> operands, std::span<void* const> results, void*) override {
-    read_.clear();
-    made_.clear();
-    for (std::size_t i = 0; i < spec_.operands.size(); ++i) {
-      const std::vector<float> values = read_all(*spec_.operands[i], operands[i]);
-      read_.emplace_back(values.begin(), values.end());
-    }
-    for (const TensorType& result : spec_.results) made_.emplace_back(element_count_of(result), 0.0);
-    run();
-    for (std::size_t i = 0; i < made_.size(); ++i)
-      for (std::size_t k = 0; k < made_[i].size(); ++k) write_element(spec_.results[i].dtype, results[i], k, made_[i][k]);
-  }
+  HostRecurrent(const LibrarySpec& spec, bool gradient) : PlayedCall(spec), case_(recurrent_of(spec)), states_(states_of(case_.cell)), columns_(gates_of(case_.cell) * case_.hidden), first_state_(kRecurrentWeights + (gradient ? 1 : 0)) {}
 
  protected:
-  virtual void run() = 0;
-
-  static Matrix matrix(Numbers& numbers, std::int64_t columns) { return {numbers.data(), columns}; }
+  static Rows<double> matrix(Numbers& numbers, std::int64_t columns) { return {numbers.data(), columns}; }
   std::int64_t cells() const { return case_.samples * case_.hidden; }
   /// The row of a gate's feature among the weights, and its column among the gates.
   std::int64_t place(std::size_t gate, std::int64_t feature) const { return case_.gates[gate] * case_.hidden + feature; }
@@ -75,8 +41,8 @@ class HostRecurrent : public LibraryCall {
         const std::int64_t at = step * case_.samples + sample;
         const double *const x = matrix(read_[kRecurrentX], case_.features)[at], *const h = matrix(path_[0], hidden)[at];
         double *const gates = matrix(gates_, columns_)[at], *const next = matrix(path_[0], hidden)[at + case_.samples];
-        const auto of_x = [&](std::int64_t row) { return read_[kRecurrentBias][static_cast<std::size_t>(row)] + product_of(x, matrix(read_[kRecurrentW], case_.features)[row], case_.features); };
-        const auto of_h = [&](std::int64_t row) { return read_[kRecurrentStateBias][static_cast<std::size_t>(row)] + product_of(h, matrix(read_[kRecurrentR], hidden)[row], hidden); };
+        const auto of_x = [&](std::int64_t row) { return read_[kRecurrentBias][static_cast<std::size_t>(row)] + dot(x, matrix(read_[kRecurrentW], case_.features)[row], case_.features); };
+        const auto of_h = [&](std::int64_t row) { return read_[kRecurrentStateBias][static_cast<std::size_t>(row)] + dot(h, matrix(read_[kRecurrentR], hidden)[row], hidden); };
         for (std::int64_t i = 0; i < hidden; ++i) {
           const auto gate = [&](std::size_t number) -> double& { return gates[place(number, i)]; };
           const auto sum = [&](std::size_t number) { return of_x(place(number, i)) + of_h(place(number, i)); };
@@ -99,12 +65,10 @@ class HostRecurrent : public LibraryCall {
       }
   }
 
-  const LibrarySpec spec_;
   const RecurrentCase case_;
   const std::size_t states_;
   const std::int64_t columns_;
   const std::size_t first_state_;
-  std::vector<Numbers> read_, made_;
   Numbers gates_, products_;
   std::array<Numbers, 2> path_;
 };
@@ -114,7 +78,7 @@ class RecurrentForward final : public HostRecurrent {
   explicit RecurrentForward(const LibrarySpec& spec) : HostRecurrent(spec, false) {}
 
  private:
-  void run() override {
+  void play() override {
     go_through();
     std::copy(path_[0].begin() + cells(), path_[0].end(), made_[0].begin());
     for (std::size_t i = 0; i < states_; ++i) std::copy(path_[i].end() - cells(), path_[i].end(), made_[1 + i].begin());
@@ -126,7 +90,7 @@ class RecurrentBackward final : public HostRecurrent {
   explicit RecurrentBackward(const LibrarySpec& spec) : HostRecurrent(spec, true) {}
 
  private:
-  void run() override {
+  void play() override {
     go_through();
     for (std::size_t i = 0; i < states_; ++i) of_state_[i] = read_[first_state_ + states_ + i];
     of_x_.assign(static_cast<std::size_t>(columns_), 0);
@@ -168,10 +132,10 @@ class RecurrentBackward final : public HostRecurrent {
     const double* const x = matrix(read_[kRecurrentX], case_.features)[at];
     for (std::int64_t row = 0; row < columns_; ++row) {
       const double dx = of_x_[static_cast<std::size_t>(row)], dh = of_h_[static_cast<std::size_t>(row)];
-      add_times(matrix(made_[kRecurrentX], case_.features)[at], matrix(read_[kRecurrentW], case_.features)[row], dx, case_.features);
-      add_times(matrix(made_[kRecurrentW], case_.features)[row], x, dx, case_.features);
-      add_times(matrix(made_[kRecurrentR], hidden)[row], h, dh, hidden);
-      add_times(of_h, matrix(read_[kRecurrentR], hidden)[row], dh, hidden);
+      add_scaled(matrix(made_[kRecurrentX], case_.features)[at], matrix(read_[kRecurrentW], case_.features)[row], dx, case_.features);
+      add_scaled(matrix(made_[kRecurrentW], case_.features)[row], x, dx, case_.features);
+      add_scaled(matrix(made_[kRecurrentR], hidden)[row], h, dh, hidden);
+      add_scaled(of_h, matrix(read_[kRecurrentR], hidden)[row], dh, hidden);
       made_[kRecurrentBias][static_cast<std::size_t>(row)] += dx;
       made_[kRecurrentStateBias][static_cast<std::size_t>(row)] += dh;
     }
