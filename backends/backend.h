@@ -14,7 +14,7 @@ namespace hone {
 
 /// For which processors code is wanted.
 struct CodeLevels {
-  std::vector<std::string> cpu = {"x86-64-v3", "x86-64-v4"};  ///< the best that the processor has is loaded
+  std::vector<std::string> cpu = {"x86-64-v3", "x86-64-v4", "x86-64-v4-amx"};  ///< the best that the processor has is loaded; behind v4, v4-amx has only those kernels that gain from it
   std::vector<std::string> gpu = {"sm_80", "sm_90"};          ///< PTX of each; the driver compiles the best for what is there, also for later ones
 };
 

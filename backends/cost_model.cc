@@ -83,7 +83,6 @@ bool stores_transposed(const Kernel& kernel) {
 
 /// Does the emitter compute it in register tiles?
 bool is_tiled(const Kernel& kernel) {
-  constexpr VectorUnit kAvx2 = {.lanes = 8, .registers = 16};
   const std::optional<Blocking> blocking = choose_blocking(kernel, make_nest(kernel), kAvx2);
   return blocking and (blocking->rows or blocking->dots);
 }

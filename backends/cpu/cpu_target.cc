@@ -94,7 +94,8 @@ TargetCode CpuTarget::emit(std::span<const Kernel* const> kernels, const CodeLev
   const std::vector<EmitOptions> processors = options_for(levels.cpu);
   std::vector<std::vector<std::byte>> objects = compile_shared_objects(kernels, processors);
   TargetCode code;
-  for (std::size_t i = 0; i < objects.size(); ++i) code.emplace_back(levels.cpu[i], std::move(objects[i]));
+  for (std::size_t i = 0; i < objects.size(); ++i)
+    if (not objects[i].empty()) code.emplace_back(levels.cpu[i], std::move(objects[i]));
   return code;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "backends/llvm/matrix_tiles.h"
 #include "backends/llvm/reduction.h"
 
 namespace hone {
@@ -27,6 +28,12 @@ constexpr std::int64_t kPanelRows = 256;            ///< enough of them that pac
 constexpr std::int64_t kTransposedRows = 512, kTransposedBytes = 1 << 21;  ///< the same where that factor is transposed: it costs more than to read rows from the third level cache
 constexpr std::int64_t kLongSum = 128;              ///< behind which prefetching pays
 constexpr std::int64_t kMaxRows = 16, kMaxVectors = 4, kMaxDots = 8;
+// Of the matrix unit:
+constexpr double kMatrixCycles = 22;             ///< of an instruction; 16 where the processor does not slow down for it
+constexpr double kMatrixTileCycles = 500;        ///< to wait for a tile's sums and to finish the last one of a panel
+constexpr double kTakenApart = 1.25;             ///< to pack an element as three parts
+constexpr std::int64_t kMatrixSumBlock = 128;    ///< the columns' factor of a tile fills half of the first level cache
+constexpr std::int64_t kMatrixPanelRows = 512;
 
 /// Cycles of one step of the inner loops: two multiply-adds or two loads each, a chain of additions of latency 4, the loop itself.
 double step_cycles(std::int64_t rows, std::int64_t columns) {
@@ -106,8 +113,9 @@ class Chooser {
     for (const std::uint32_t rows : axes_that_share(columns)) {
       if (vectors) try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(columns)});
       if (const ExprId factor = factor_to_pack(columns, rows); factor.valid())
-        try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(columns), .packed = factor, .copied = vectors, .joined = joins(columns), .sum_block = sum_block(columns), .rows_packed = rows_to_pack(factor, rows, columns)});
+        try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(columns), .packed = factor, .copied = vectors, .joined = joins(columns), .sum_block = sum_block(columns), .rows_packed = rows_to_pack(rows, columns)});
       if (dots) try_tiles({.columns = columns, .rows = rows, .lanes = lanes_for(inner), .dots = true});
+      if (unit_.has_matrices) try_matrices(columns, rows);
     }
     if (vectors and not best_) try_tiles({.columns = columns, .lanes = lanes_for(columns)});
   }
@@ -119,9 +127,7 @@ class Chooser {
     if (kernel_.phases[0].reductions.size() != 1 or (copied and inner.size() != 1)) return {};
     if (not copied and not std::ranges::all_of(inner, [&](std::uint32_t axis) { return nest_.extents[axis].is_constant(); })) return {};
     if (sum_block(columns) == 0 and inner_points() * kMaxVectors * unit_.lanes * 4 > kMaxPackedBytes) return {};
-    const Expr& product = kernel_.exprs[kernel_.phases[0].reductions[0].value];
-    const bool first = (axes_of_[product.operands[0].index] >> columns & 1) != 0;
-    const ExprId factor = product.operands[first ? 0 : 1], other = product.operands[first ? 1 : 0];
+    const auto [factor, other] = factors(columns);
     const auto depends_on = [&](ExprId id, std::uint32_t axis) { return (axes_of_[id.index] >> axis & 1) != 0; };
     if (depends_on(factor, rows) or depends_on(other, columns)) return {};
     const bool is_short = sum_block(columns) > 0 and not nest_.extents[inner.back()].is_constant() and inner_points() <= 2 * kSumBlock;  // likely, not surely: it would be one part, with all of its sums through memory
@@ -131,10 +137,9 @@ class Chooser {
   }
 
   /// The other factor, where sums are taken in parts and it is walked with a stride.
-  ExprId rows_to_pack(ExprId packed, std::uint32_t rows, std::uint32_t columns) const {
+  ExprId rows_to_pack(std::uint32_t rows, std::uint32_t columns) const {
     if (sum_block(columns) == 0 or nest_.inner[0].size() != 1) return {};
-    const Expr& product = kernel_.exprs[kernel_.phases[0].reductions[0].value];
-    const ExprId other = product.operands[product.operands[0] == packed ? 1 : 0];
+    const ExprId other = factors(columns).second;
     const bool is_strided = std::ranges::all_of(loads_, [&](ExprId load) { return not depends(load, rows) or stride(load, rows) == Stride::kOne; });
     return is_strided ? other : ExprId();
   }
@@ -199,19 +204,58 @@ class Chooser {
         if (blocking.row_count * blocking.column_count * sums + blocking.column_count + for_rows > unit_.registers) break;
         const double cycles = cycles_per_point(blocking, columns, rows);
         if (best_ and cycles >= best_cycles_) continue;
-        best_ = blocking;
+        keep(blocking, cycles);
         const std::int64_t points = blocking.sum_block > 0 ? blocking.sum_block : inner_points();
         best_->kept_points = kPanelBytes / 4;
-        if (blocking.rows) best_->beside = axes_that_share(*blocking.rows), std::erase(best_->beside, blocking.columns);
         const bool is_transposed = blocking.packed.valid() and not blocking.copied and blocking.sum_block == 0;
         const std::int64_t most_rows = is_transposed ? kTransposedRows : kPanelRows, most_bytes = is_transposed ? kTransposedBytes : kPanelBytes;
         best_->panel_rows = std::max<std::int64_t>(4, std::min(most_rows, most_bytes / (4 * points)) / blocking.row_count);
         best_->panels_at_a_time = std::max<std::int64_t>(1, kSumBytes / (4 * best_->panel_rows * blocking.row_count * blocking.width()));
         const std::int64_t sum = blocking.joined ? inner_points() : nest_.inner[0].size() == 1 ? expected(nest_.inner[0].back(), kTypicalRows) : 0;
         best_->prefetches = not blocking.dots and sum >= kLongSum;
-        best_cycles_ = cycles;
       }
     }
+  }
+
+  void keep(const Blocking& blocking, double cycles) {
+    best_ = blocking;
+    best_cycles_ = cycles;
+    if (blocking.rows) best_->beside = axes_that_share(*blocking.rows), std::erase(best_->beside, blocking.columns);
+  }
+
+  /// Tiles of four matrix registers, if each factor is contiguous along the sum or along its side of the tile.
+  void try_matrices(std::uint32_t columns, std::uint32_t rows) {
+    if (kernel_.repeats or kernel_.phases[0].reductions.size() != 1 or (nest_.inner[0].size() != 1 and not joins(columns))) return;
+    const std::uint32_t inner = nest_.inner[0].back();
+    const auto varies = [&](ExprId id, std::uint32_t axis) { return (axes_of_[id.index] >> axis & 1) != 0; };
+    const auto [of_columns, of_rows] = factors(columns);
+    if (varies(of_columns, rows) or varies(of_rows, columns) or not varies(of_columns, inner) or not varies(of_rows, inner)) return;
+    if (kernel_.exprs[of_columns].dtype != DType::kF32 or kernel_.exprs[of_rows].dtype != DType::kF32) return;
+    const auto walks = [&](std::uint32_t side, std::uint32_t axis) {  // is all that varies along the side contiguous along the axis?
+      return std::ranges::all_of(loads_, [&](ExprId load) { return not depends(load, side) or stride(load, axis) == Stride::kOne or not depends(load, axis); });
+    };
+    Blocking blocking{.columns = columns, .rows = rows, .row_count = 2 * MatrixTiles::kSide, .column_count = 2, .lanes = MatrixTiles::kSide, .packed = of_columns, .copied = walks(columns, columns), .joined = joins(columns), .sum_block = kMatrixSumBlock, .rows_packed = of_rows, .matrices = true, .rows_along_sum = walks(rows, inner)};
+    if ((not blocking.copied and not walks(columns, inner)) or (not blocking.rows_along_sum and not walks(rows, rows))) return;
+    const std::int64_t width = expected(columns, kTypicalExtent), height = expected(rows, kTypicalRows), depth = blocking.joined ? inner_points() : expected(inner, kTypicalRows);
+    const auto matrices = [](std::int64_t points) { return static_cast<double>(ceil_div(points, MatrixTiles::kSide)); };
+    const double instructions = MatrixTiles::kProducts * matrices(height) * matrices(width) * static_cast<double>(ceil_div(depth, MatrixTiles::kDepth));
+    const double sums = kMatrixTileCycles * matrices(height) * matrices(width) / 4 * static_cast<double>(ceil_div(depth, kMatrixSumBlock));
+    std::int64_t panels = 1;  // that read the same rows
+    for (const std::uint32_t axis : axes_that_share(rows)) panels *= axis == columns ? 1 : expected(axis, kTypicalExtent);
+    const double packing = kTakenApart * static_cast<double>(width * depth * ceil_div(height, kMatrixPanelRows) + height * depth / panels);
+    const double cycles = (instructions * kMatrixCycles + sums + packing) / static_cast<double>(std::max<std::int64_t>(1, width * height));
+    if (best_ and cycles >= best_cycles_) return;
+    keep(blocking, cycles);
+    best_->panel_rows = kMatrixPanelRows / blocking.row_count;
+    best_->is_one_part = (blocking.joined or nest_.extents[inner].is_constant()) and depth <= kMatrixSumBlock;
+    best_->panels_at_a_time = best_->is_one_part ? kSumBytes : std::max<std::int64_t>(1, kSumBytes / (4 * kMatrixPanelRows * blocking.width()));
+  }
+
+  /// The two factors of the contraction: that of the columns, and the other.
+  std::pair<ExprId, ExprId> factors(std::uint32_t columns) const {
+    const Expr& product = kernel_.exprs[kernel_.phases[0].reductions[0].value];
+    const bool first = (axes_of_[product.operands[0].index] >> columns & 1) != 0;
+    return {product.operands[first ? 0 : 1], product.operands[first ? 1 : 0]};
   }
 
   /// Of one point of the outer space.
@@ -271,5 +315,10 @@ class Chooser {
 }  // namespace
 
 std::optional<Blocking> choose_blocking(const Kernel& kernel, const Nest& nest, const VectorUnit& unit) { return Chooser(kernel, nest, unit).run(); }
+
+bool uses_matrices(const Kernel& kernel, const VectorUnit& unit) {
+  const std::optional<Blocking> blocking = choose_blocking(kernel, make_nest(kernel), unit);
+  return blocking and blocking->matrices;
+}
 
 }  // namespace hone

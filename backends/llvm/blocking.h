@@ -11,7 +11,9 @@ namespace hone {
 struct VectorUnit {
   std::int64_t lanes;  ///< f32 elements in one
   std::int64_t registers;
+  bool has_matrices = false;  ///< AMX: registers of 16 x 16 sums, products of bf16
 };
+constexpr VectorUnit kSse = {.lanes = 4, .registers = 16}, kAvx2 = {.lanes = 8, .registers = 16}, kAvx512 = {.lanes = 16, .registers = 32}, kAvx512WithAmx = {.lanes = 16, .registers = 32, .has_matrices = true};
 
 /// A tile: `row_count` points along the outer axis `rows` times some along the outer axis `columns`. Sums of the tile's points stay in registers.
 struct Blocking {
@@ -29,7 +31,10 @@ struct Blocking {
   bool joined = false;  ///< the two inner axes are summed over as one: only the packed factor is not linear across them
   /// Points of the only inner axis, or of the joined ones, that are packed and summed at a time; the tiles' sums then wait in memory. 0: all.
   std::int64_t sum_block = 0;
+  bool is_one_part = false;  ///< the whole sum is: a tile is finished at once
   ExprId rows_packed = {};  ///< the factor that depends on the rows, where it is contiguous along them: packed, too, for the tiles of a panel
+  bool matrices = false;       ///< both factors are packed, and multiplied by the matrix unit (matrix_tiles.h)
+  bool rows_along_sum = false;  ///< then: the rows' factor is contiguous along the sum instead
   std::int64_t panels_at_a_time = 1;  ///< beside each other, whose sums wait in memory together
   std::int64_t panel_rows = 1;  ///< at most so many tiles below each other are done before those of the next columns
   std::int64_t kept_points = 0;  ///< rows' factors of at most so many elements stay in the cache while all columns are done
@@ -43,5 +48,8 @@ struct Blocking {
 /// the result is contiguous, if each factor is contiguous or constant along it, or dot products. For others a block of vectors where runs_across_outer
 /// says so. Nothing: one point after the other.
 std::optional<Blocking> choose_blocking(const Kernel& kernel, const Nest& nest, const VectorUnit& unit);
+
+/// Does the kernel have tiles for the unit's matrix registers? Code for a unit without them is as good if not.
+bool uses_matrices(const Kernel& kernel, const VectorUnit& unit);
 
 }  // namespace hone

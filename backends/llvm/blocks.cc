@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 
+#include "backends/llvm/matrix_tiles.h"
 #include "backends/llvm/packing.h"
 #include "backends/llvm/phase_code.h"
 
@@ -16,7 +17,7 @@ using llvm::Value;
 class BlockCode : private TileCode {
  public:
   BlockCode(const Kernel& kernel, const Nest& nest, const Blocking& blocking, Point& point)
-      : TileCode(nest, blocking, point), kernel_(kernel), code_(point, kernel, nest), packing_(nest, blocking, point) {}
+      : TileCode(nest, blocking, point), kernel_(kernel), code_(point, kernel, nest), packing_(nest, blocking, point), matrices_(nest, blocking, point) {}
 
   /// Tile t is the work of the call in whose range point t * points / tiles lies, so every tile is done once however the points are split.
   void run() {
@@ -37,7 +38,9 @@ class BlockCode : private TileCode {
     Value* tiles = ir_.CreateNUWMul(panel_rows_, ir_.CreateNUWMul(panels_beside_, row_panels_));
     for (const std::uint32_t axis : axes_apart()) tiles = ir_.CreateNUWMul(tiles, extent(axis));
     const auto tile_at = [&](Value* point) { return ir_.CreateUDiv(ir_.CreateNUWMul(point, tiles), points); };
+    if (blocking_.matrices) matrices_.begin();
     panels({tile_at(point_.begin()), tile_at(point_.end())});
+    if (blocking_.matrices) matrices_.end();
   }
 
  private:
@@ -156,29 +159,38 @@ class BlockCode : private TileCode {
 
   /// There is one sum: the columns' factor is packed, for each panel, and the rows' where it would be walked with a stride, for all of them.
   void group(const Range& panels, const Range& tiles) {
-    const std::int64_t cells = blocking_.row_count * blocking_.column_count, most = blocking_.panels_at_a_time * blocking_.panel_rows * cells;
+    const std::int64_t cells = blocking_.row_count * blocking_.column_count, most = blocking_.is_one_part ? 2 * cells : blocking_.panels_at_a_time * blocking_.panel_rows * cells;
     llvm::Type* type = vector_type();
     llvm::AllocaInst* array = point_.array(type, most);
     const Place leftmost = place_of(panels.first);
     const auto sums_of = [&](Value* panel, Value* block) {
       Value* beside = ir_.CreateNSWMul(ir_.CreateNSWSub(panel, panels.first), panel_rows_);
       Value* tile = ir_.CreateNSWAdd(beside, ir_.CreateNSWSub(block, leftmost.above));
+      if (blocking_.matrices) tile = ir_.CreateSelect(are_one_part(), ir_.CreateAnd(block, number(1)), tile);  // a tile is done with when the next one is
       return ir_.CreateInBoundsGEP(type, array, ir_.CreateNSWMul(tile, number(cells)));
     };
-    Value* used = ir_.CreateNSWMul(ir_.CreateNSWMul(ir_.CreateNSWSub(panels.last, panels.first), panel_rows_), number(cells));
-    loops_.loop(number(0), used, {.unroll = 4}, [&](Value* i) { ir_.CreateStore(llvm::Constant::getNullValue(type), ir_.CreateInBoundsGEP(type, array, i)); });
+    if (not blocking_.matrices) {
+      Value* used = ir_.CreateNSWMul(ir_.CreateNSWMul(ir_.CreateNSWSub(panels.last, panels.first), panel_rows_), number(cells));
+      loops_.loop(number(0), used, {.unroll = 4}, [&](Value* i) { ir_.CreateStore(llvm::Constant::getNullValue(type), ir_.CreateInBoundsGEP(type, array, i)); });
+    }
     Value* end = all_points().to;
     Value* once_at_least = larger(end, number(1));  // an empty sum is finished, too
     loops_.strided(number(0), once_at_least, number(blocking_.sum_block), {.unroll = 1}, [&](Value* from) {
       const SumPart part{from, smaller(ir_.CreateNSWAdd(from, number(blocking_.sum_block)), end)};
       Value* is_last = ir_.CreateICmpEQ(part.to, end);
       go_to(leftmost);
-      if (blocking_.rows_packed.valid()) packing_.rows(leftmost.above, smaller(ir_.CreateNSWAdd(leftmost.above, panel_rows_), row_blocks_), part);
+      Value* below = smaller(ir_.CreateNSWAdd(leftmost.above, panel_rows_), row_blocks_);
+      if (blocking_.matrices) matrices_.rows(leftmost.above, below, part);
+      else if (blocking_.rows_packed.valid()) packing_.rows(leftmost.above, below, part);
       loops_.loop(panels.first, panels.last, {.unroll = 1}, [&](Value* panel) {
         const Place place = place_of(panel);
         go_to(place);
         const Range mine = tiles_of(panel, place, tiles);
         columns(place.column_block, [&](const Side& columns) {
+          if (blocking_.matrices) {
+            matrices_.columns(columns, part);
+            return matrix_tiles(mine, leftmost.above, columns, part, is_last, [&](Value* block) { return sums_of(panel, block); });
+          }
           packing_.columns(columns, part);
           each_tile(mine, [&](Value* block, const Side& rows) {
             packing_.set_tile(ir_.CreateNSWSub(block, leftmost.above));
@@ -188,6 +200,32 @@ class BlockCode : private TileCode {
         });
       });
     });
+  }
+
+  /// Are all points of the sum a single part?
+  Value* are_one_part() { return ir_.CreateICmpSLE(all_points().to, number(blocking_.sum_block)); }
+
+  /// A panel's tiles for the matrix unit, whose instructions take long and leave the vector units free: between them each tile's predecessor is finished.
+  template <typename SumsOf>
+  void matrix_tiles(const Range& tiles, Value* above, const Side& columns, const SumPart& part, Value* is_last, SumsOf sums_of) {
+    point_.set_grid(along_columns({columns.first, 1, nullptr}));
+    point_.make_temps();
+    Value *height = number(blocking_.row_count), *depths = larger(matrices_.depth_blocks(part), number(1));
+    const auto first_row = [&](Value* block) { return ir_.CreateNSWMul(block, height); };
+    const auto rows_of = [&](Value* block) { return smaller(ir_.CreateNSWSub(extent(*blocking_.rows), first_row(block)), height); };
+    loops_.loop(tiles.first, tiles.last, {.unroll = 1}, [&](Value* block) {
+      Value* before = ir_.CreateNSWSub(block, number(1));
+      Value* unfinished = ir_.CreateSelect(ir_.CreateAnd(is_last, ir_.CreateICmpSGT(block, tiles.first)), height, number(0));
+      Value* at_once = ceil_div(unfinished, depths);
+      matrices_.multiply(ir_.CreateNSWSub(block, above), columns, part, sums_of(block), [&](Value* depth) {
+        Value* from = ir_.CreateNSWMul(depth, at_once);
+        finish_rows(first_row(before), {from, smaller(ir_.CreateNSWAdd(from, at_once), unfinished)}, {.unroll = 1}, columns, {sums_of(before)});
+      });
+    });
+    Value* last = ir_.CreateNSWSub(tiles.last, number(1));  // of an empty sum all are left
+    Value* left = ir_.CreateSelect(ir_.CreateICmpEQ(matrices_.depth_blocks(part), number(0)), tiles.first, larger(last, tiles.first));
+    loops_.loop(ir_.CreateSelect(is_last, left, tiles.last), tiles.last, {.unroll = 1}, [&](Value* block) { finish_rows(first_row(block), {number(0), rows_of(block)}, {.unroll = 1}, columns, {sums_of(block)}); });
+    point_.set_grid({});
   }
 
   Value* cell_at(Value* cells, llvm::Type* type, std::int64_t i) { return ir_.CreateConstInBoundsGEP1_64(type, cells, static_cast<std::uint64_t>(i)); }
@@ -376,11 +414,16 @@ class BlockCode : private TileCode {
 
   /// The phases behind the contraction, row by row, from sums that lie in memory: registers again, where LLVM unrolls the loop.
   void finish(const Side& rows, const Side& columns, const std::vector<Value*>& sums) {
+    finish_rows(rows.first, {number(0), rows.left == nullptr ? number(rows.count) : rows.left}, {.unroll = rows.left == nullptr ? 0 : 1}, columns, sums);
+  }
+
+  /// Those of a tile's rows, which begin at `first_row`, that are in the range.
+  void finish_rows(Value* first_row, const Range& range, LoopTraits traits, const Side& columns, const std::vector<Value*>& sums) {
     PointGrid grid = blocking_.dots ? dots_as_lanes(columns) : columns.left == nullptr ? as_one_vector(columns) : along_columns(columns);
     grid.row_axis = *blocking_.rows;
     const std::int64_t vectors = blocking_.dots ? 1 : columns.count;  // of a row's sums
-    loops_.loop(number(0), rows.left == nullptr ? number(rows.count) : rows.left, {.unroll = rows.left == nullptr ? 0 : 1}, [&](Value* row) {
-      grid.rows = {ir_.CreateNSWAdd(rows.first, row)};
+    loops_.loop(range.first, range.last, traits, [&](Value* row) {
+      grid.rows = {ir_.CreateNSWAdd(first_row, row)};
       point_.set_grid(grid);
       for (std::size_t t = 0; t < sums.size(); ++t) {
         std::vector<Value*>& variables = point_.temp(static_cast<std::uint32_t>(t)).cells;
@@ -459,6 +502,7 @@ class BlockCode : private TileCode {
   const Kernel& kernel_;
   PhaseCode code_;
   Packing packing_;
+  MatrixTiles matrices_;
   Value *row_blocks_ = nullptr, *column_blocks_ = nullptr;  ///< of the whole axes
   Value *panel_rows_ = nullptr, *row_panels_ = nullptr, *panels_beside_ = nullptr;  ///< panels_beside_: those that read the same rows
   Value* columns_first_ = nullptr;

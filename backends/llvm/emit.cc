@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 
+#include "backends/llvm/blocking.h"
 #include "backends/llvm/link.h"
 #include "backends/llvm/loops.h"
 #include "backends/llvm/own_math.h"
@@ -32,6 +33,11 @@ struct Architecture {
 };
 /// 64-bit processors that lack prefetchw take it for no instruction at all.
 constexpr Architecture kX86 = {"x86_64-unknown-linux-gnu", "+prfchw"};
+/// Code for processors of a level of ours is for LLVM's processor of the psABI's, with what the level adds.
+struct AddedLevel {
+  std::string_view level, cpu, features;
+};
+constexpr AddedLevel kAmx = {"x86-64-v4-amx", "x86-64-v4", ",+avx512bf16,+amx-tile,+amx-bf16"};
 /// PTX 7.8 is that of CUDA 11.8, the first that knows sm_90.
 constexpr Architecture kNvidia = {"nvptx64-nvidia-cuda", "+ptx78"};
 
@@ -55,12 +61,14 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const EmitOptions& options) 
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(architecture.triple, error);
   HONE_CHECK(target != nullptr, std::string("LLVM has no target ") + architecture.triple + ": " + error);
   const std::unique_ptr<llvm::MCSubtargetInfo> processors(target->createMCSubtargetInfo(architecture.triple, "", ""));
-  HONE_CHECK(processors->isCPUStringValid(options.cpu), "LLVM knows no processor " + options.cpu);
+  const bool has_added = options.cpu == kAmx.level;
+  const std::string cpu(has_added ? kAmx.cpu : options.cpu), features = architecture.features + std::string(has_added ? kAmx.features : "");
+  HONE_CHECK(processors->isCPUStringValid(cpu), "LLVM knows no processor " + cpu);
   constexpr llvm::CodeGenOptLevel kLevels[] = {llvm::CodeGenOptLevel::None, llvm::CodeGenOptLevel::Less, llvm::CodeGenOptLevel::Default,
                                                llvm::CodeGenOptLevel::Aggressive};
   const auto level = kLevels[std::clamp(options.opt_level, 0, 3)];
   std::unique_ptr<llvm::TargetMachine> machine(
-      target->createTargetMachine(architecture.triple, options.cpu, architecture.features, llvm::TargetOptions(), llvm::Reloc::PIC_, llvm::CodeModel::Small, level));
+      target->createTargetMachine(architecture.triple, cpu, features, llvm::TargetOptions(), llvm::Reloc::PIC_, llvm::CodeModel::Small, level));
   HONE_CHECK(machine != nullptr, "LLVM makes no target machine for " + options.cpu);
   return machine;
 }
@@ -75,7 +83,7 @@ class Code {
     for (const Kernel* kernel : kernels) emit_kernel(*module_, *kernel, emit_target());
     if (in_blocks()) define_math(*module_);
     for (llvm::Function& function : *module_) {
-      function.addFnAttr("target-cpu", options.cpu);
+      function.addFnAttr("target-cpu", machine_->getTargetCPU());
       if (not is_gpu(options) and has("+avx512f")) function.addFnAttr("prefer-vector-width", "512");
     }
     check();
@@ -129,9 +137,7 @@ class Code {
     if (is_gpu(options_)) return {.half = HalfConversion::kInstruction, .multiply_add = MultiplyAdd::kFused, .vectors = {.lanes = 1, .registers = 0}, .signature = Signature::kLaunch};
     return {.half = has("+f16c") ? HalfConversion::kInstruction : HalfConversion::kArithmetic,
             .multiply_add = has("+fma") ? MultiplyAdd::kFused : MultiplyAdd::kApart,
-            .vectors = has("+avx512f") ? VectorUnit{.lanes = 16, .registers = 32}
-                       : has("+avx2")  ? VectorUnit{.lanes = 8, .registers = 16}
-                                       : VectorUnit{.lanes = 4, .registers = 16},
+            .vectors = has("+amx-bf16") and not in_blocks() ? kAvx512WithAmx : has("+avx512f") ? kAvx512 : has("+avx2") ? kAvx2 : kSse,
             .signature = in_blocks() ? Signature::kBlock : Signature::kRange};
   }
 
@@ -149,6 +155,16 @@ class Code {
 
 }  // namespace
 
+namespace {
+
+std::vector<const Kernel*> wanted(std::span<const Kernel* const> kernels, const EmitOptions& options) {
+  std::vector<const Kernel*> all(kernels.begin(), kernels.end());
+  if (options.only_for_matrices) std::erase_if(all, [](const Kernel* kernel) { return not uses_matrices(*kernel, kAvx512WithAmx); });
+  return all;
+}
+
+}  // namespace
+
 std::string emit_llvm(std::span<const Kernel* const> kernels, const EmitOptions& options, IrStage stage) {
   Code code(kernels, options);
   if (stage == IrStage::kOptimized) code.optimize();
@@ -163,7 +179,8 @@ std::string emit_assembly(std::span<const Kernel* const> kernels, const EmitOpti
 
 std::vector<EmitOptions> options_for(std::span<const std::string> processors) {
   std::vector<EmitOptions> options;
-  for (const std::string& processor : processors) options.push_back({.cpu = processor});
+  const bool has_usual = std::ranges::find(processors, kAmx.cpu) != processors.end();
+  for (const std::string& processor : processors) options.push_back({.cpu = processor, .only_for_matrices = has_usual and processor == kAmx.level});
   return options;
 }
 
@@ -171,8 +188,9 @@ std::string emit_texts(std::span<const Kernel* const> kernels, std::span<const E
   const bool is_llvm = kind == "llvm";
   std::vector<std::string> texts(processors.size());
   on_all_cores(texts.size(), [&](std::size_t i) {
+    const std::vector<const Kernel*> mine = wanted(kernels, processors[i]);
     const std::string comment = is_llvm ? ";" : is_gpu(processors[i]) ? "//" : "#";
-    texts[i] = comment + " code for " + processors[i].cpu + "\n" + (is_llvm ? emit_llvm(kernels, processors[i], IrStage::kOptimized) : emit_assembly(kernels, processors[i]));
+    texts[i] = comment + " code for " + processors[i].cpu + "\n" + (is_llvm ? emit_llvm(mine, processors[i], IrStage::kOptimized) : emit_assembly(mine, processors[i]));
   });
   std::string all;
   for (const std::string& text : texts) all += text;
@@ -186,18 +204,28 @@ std::string compile_ptx(std::span<const Kernel* const> kernels, const EmitOption
 
 std::vector<std::vector<std::byte>> compile_shared_objects(std::span<const Kernel* const> kernels, std::span<const EmitOptions> targets) {
   struct Job {
-    std::unique_ptr<Code> code;
+    std::span<const Kernel* const> kernels;
+    const EmitOptions* options;
+    std::string* object;
+    std::unique_ptr<Code> code = nullptr;
     std::size_t size = 0;  ///< instructions, as emitted
-    std::string* object = nullptr;
   };
-  const std::size_t groups = std::max<std::size_t>(1, (kernels.size() + kGroup - 1) / kGroup);
-  std::vector<std::vector<std::string>> objects(targets.size(), std::vector<std::string>(groups));
-  std::vector<Job> jobs(targets.size() * groups);
+  std::vector<std::vector<const Kernel*>> wanted_by;
+  for (const EmitOptions& target : targets) wanted_by.push_back(wanted(kernels, target));
+  std::vector<std::vector<std::string>> objects(targets.size());
+  std::vector<Job> jobs;
+  for (std::size_t target = 0; target < targets.size(); ++target) {
+    const std::span<const Kernel* const> all = wanted_by[target];
+    if (all.empty() and targets[target].only_for_matrices) continue;
+    objects[target].resize(std::max<std::size_t>(1, (all.size() + kGroup - 1) / kGroup));
+    for (std::size_t group = 0; group < objects[target].size(); ++group) {
+      const std::size_t first = group * kGroup;
+      jobs.push_back({all.subspan(first, std::min(kGroup, all.size() - first)), &targets[target], &objects[target][group]});
+    }
+  }
   on_all_cores(jobs.size(), [&](std::size_t i) {
-    const std::size_t target = i / groups, group = i % groups, first = group * kGroup;
-    jobs[i].code = std::make_unique<Code>(kernels.subspan(first, std::min(kGroup, kernels.size() - first)), targets[target]);
+    jobs[i].code = std::make_unique<Code>(jobs[i].kernels, *jobs[i].options);
     jobs[i].size = jobs[i].code->size();
-    jobs[i].object = &objects[target][group];
   });
   std::ranges::stable_sort(jobs, std::greater<>(), &Job::size);  // a large one that comes last keeps the other cores waiting
   on_all_cores(jobs.size(), [&](std::size_t i) {
@@ -207,7 +235,7 @@ std::vector<std::vector<std::byte>> compile_shared_objects(std::span<const Kerne
     job.code.reset();
   });
   std::vector<std::vector<std::byte>> linked;
-  for (const std::vector<std::string>& object : objects) linked.push_back(link_shared_object(object));
+  for (const std::vector<std::string>& object : objects) linked.push_back(object.empty() ? std::vector<std::byte>() : link_shared_object(object));
   return linked;
 }
 

@@ -26,12 +26,13 @@ enum class KernelForm : std::uint8_t {
 };
 
 struct EmitOptions {
-  std::string cpu = "x86-64-v3";  ///< as LLVM names it; decides instruction set and vector width. "sm_80": a GPU, whose code is in blocks
+  std::string cpu = "x86-64-v3";  ///< as LLVM names it, or "x86-64-v4-amx"; decides instruction set and vector width. "sm_80": a GPU, whose code is in blocks
   int opt_level = 2;              ///< 0 to 3
   KernelForm form = KernelForm::kRange;
+  bool only_for_matrices = false;  ///< leave out kernels that do not use a matrix unit (blocking.h): code without one is as good for them
 };
 
-/// Each processor, named as LLVM does, with everything else as usual.
+/// Each processor, named as LLVM does or "x86-64-v4-amx", with everything else as usual. Where that comes with "x86-64-v4", it is only for what gains from it.
 std::vector<EmitOptions> options_for(std::span<const std::string> processors);
 
 /// Is emitted text the IR as written down by the emitter, or what LLVM's passes made of it?
@@ -49,7 +50,7 @@ std::string emit_texts(std::span<const Kernel* const> kernels, std::span<const E
 /// The bytes of an ELF shared object that exports each kernel under its name. Undefined symbols are those of libc and libm
 /// (expf is not among them, powf is), which dlopen finds in the process. Names must be distinct. May be called from any thread.
 std::vector<std::byte> compile_shared_object(std::span<const Kernel* const> kernels, const EmitOptions& options);
-/// The same for several processors, one object each, side by side on all cores.
+/// The same for several processors, one object each, side by side on all cores; nothing for one whose kernels are all left out.
 std::vector<std::vector<std::byte>> compile_shared_objects(std::span<const Kernel* const> kernels, std::span<const EmitOptions> targets);
 
 /// Their PTX, with each kernel's plan::LaunchShape beside it. For the GPU `options.cpu` and all later ones.

@@ -26,7 +26,6 @@ class Packing : private TileCode {
   void transpose_all(const Side& columns, std::size_t depth, const SumPart& part, const Place& place);
   void transpose_joined(const Side& columns, const SumPart& part, const Place& place);
   void transpose(const Side& columns, llvm::Value* column, std::uint32_t axis, llvm::Value* first, std::int64_t count, const Place& place);
-  std::vector<llvm::Value*> transposed(std::vector<llvm::Value*> vectors);
   llvm::Value* inner_point();
 
   llvm::Value* tile_ = nullptr;

@@ -37,6 +37,25 @@ PointGrid TileCode::along_columns(const Side& columns) {
   return grid;
 }
 
+/// log2(n) times, rows i and i + n/2 are interleaved.
+std::vector<Value*> TileCode::transposed(std::vector<Value*> vectors) {
+  const std::size_t n = vectors.size();
+  std::vector<int> low, high;
+  for (std::size_t i = 0; i < n; ++i) {
+    low.push_back(static_cast<int>(i / 2 + i % 2 * n));
+    high.push_back(static_cast<int>(n / 2 + i / 2 + i % 2 * n));
+  }
+  for (std::size_t step = 1; step < n; step *= 2) {
+    std::vector<Value*> next;
+    for (std::size_t i = 0; i < n / 2; ++i) {
+      next.push_back(ir_.CreateShuffleVector(vectors[i], vectors[i + n / 2], low));
+      next.push_back(ir_.CreateShuffleVector(vectors[i], vectors[i + n / 2], high));
+    }
+    vectors = std::move(next);
+  }
+  return vectors;
+}
+
 Value* TileCode::lanes_below(Value* count, std::int64_t lanes) {
   if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(count); constant != nullptr and constant->getSExtValue() >= lanes) return nullptr;
   auto* type = llvm::FixedVectorType::get(ir_.getInt32Ty(), static_cast<unsigned>(lanes));

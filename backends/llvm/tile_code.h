@@ -43,6 +43,8 @@ class TileCode {
   /// The same, where there may be fewer: behind the last one it is the last one's, computed again for nothing.
   std::vector<Value*> inside(const Side& side, std::uint32_t axis);
   PointGrid along_columns(const Side& columns);
+  /// The square matrix whose rows are `vectors`, transposed.
+  std::vector<Value*> transposed(std::vector<Value*> vectors);
   /// The first `count` of the lanes, none if it is negative; nullptr if that is known to be all.
   Value* lanes_below(Value* count, std::int64_t lanes);
 

@@ -8,6 +8,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -44,49 +46,56 @@ int memory_file(std::span<const std::byte> content) {
 }  // namespace
 
 // Not base/files.h: this file has no name, and dlopen wants one.
-LoadedCode::LoadedCode(std::span<const std::byte> object) : file_(memory_file(object)) {
-  handle_ = dlopen(fmt::format("/proc/self/fd/{}", file_).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle_ != nullptr) return;
+LoadedCode::LoadedCode(std::span<const std::byte> object) { add(object); }
+
+void LoadedCode::add(std::span<const std::byte> object) {
+  const int file = memory_file(object);
+  void* handle = dlopen(fmt::format("/proc/self/fd/{}", file).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle != nullptr) return objects_.push_back({handle, file});
   const std::string why = printable(dlerror());
-  close(file_);
+  close(file);
   not_loadable(why);
 }
 
 LoadedCode::~LoadedCode() {
-  if (handle_ == nullptr) return;
-  dlclose(handle_);
-  close(file_);
+  for (const Object& object : objects_) {
+    dlclose(object.handle);
+    close(object.file);
+  }
 }
 
-LoadedCode::LoadedCode(LoadedCode&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)), file_(std::exchange(other.file_, -1)) {}
+LoadedCode::LoadedCode(LoadedCode&& other) noexcept : objects_(std::exchange(other.objects_, {})) {}
 
 LoadedCode& LoadedCode::operator=(LoadedCode&& other) noexcept {
-  std::swap(handle_, other.handle_);
-  std::swap(file_, other.file_);
+  std::swap(objects_, other.objects_);
   return *this;
 }
 
-KernelFunction LoadedCode::find(const std::string& symbol) const {
-  return handle_ == nullptr ? nullptr : reinterpret_cast<KernelFunction>(dlsym(handle_, symbol.c_str()));
+void* LoadedCode::symbol(const std::string& name) const {
+  for (const Object& object : objects_)
+    if (void* found = dlsym(object.handle, name.c_str()); found != nullptr) return found;
+  return nullptr;
 }
 
-BlockFunction LoadedCode::find_in_blocks(const std::string& symbol) const {
-  return handle_ == nullptr ? nullptr : reinterpret_cast<BlockFunction>(dlsym(handle_, symbol.c_str()));
-}
-
-const void* LoadedCode::find_constant(const std::string& symbol) const { return handle_ == nullptr ? nullptr : dlsym(handle_, symbol.c_str()); }
+KernelFunction LoadedCode::find(const std::string& name) const { return reinterpret_cast<KernelFunction>(symbol(name)); }
+BlockFunction LoadedCode::find_in_blocks(const std::string& name) const { return reinterpret_cast<BlockFunction>(symbol(name)); }
+const void* LoadedCode::find_constant(const std::string& name) const { return symbol(name); }
 
 LoadedCode load_code(const plan::Program& program) {
-  const std::pair<std::string, std::vector<std::byte>>* best = nullptr;
-  std::optional<CpuLevel> best_level;
+  std::map<CpuLevel, const std::vector<std::byte>*, std::greater<>> usable;
   std::vector<std::string_view> levels;
-  for (const auto& code : program.code) {
-    levels.push_back(code.first);
-    const std::optional<CpuLevel> level = cpu_level_from_name(code.first);
-    if (level and *level <= host_cpu_level() and (not best_level or *level > *best_level)) best = &code, best_level = level;
+  for (const auto& [name, object] : program.code) {
+    levels.push_back(name);
+    const std::optional<CpuLevel> level = cpu_level_from_name(name);
+    if (level and *level <= host_cpu_level()) usable.emplace(*level, &object);
   }
-  if (best != nullptr) return LoadedCode(best->second);
-  if (levels.empty()) return {};
+  LoadedCode code;
+  if (levels.empty()) return code;
+  for (const auto& [level, object] : usable) {
+    code.add(*object);
+    if (level != CpuLevel::kV4Amx) return code;  // it may have only what gains from it
+  }
+  if (not usable.empty()) return code;
   throw Error(
       Code::kPlanMismatch,
       fmt::format("the plan has code for {}, but this processor is {}", printable(fmt::format("{}", fmt::join(levels, ", "))), to_string(host_cpu_level())), {},

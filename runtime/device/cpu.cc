@@ -2,6 +2,8 @@
 
 #include <cpuid.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,15 +15,15 @@
 namespace hone {
 namespace {
 
-constexpr std::string_view kLevelNames[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
+constexpr std::string_view kLevelNames[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-amx"};
 
 struct CpuId {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
 };
 
-CpuId cpu_id(unsigned leaf) {
+CpuId cpu_id(unsigned leaf, unsigned subleaf = 0) {
   CpuId id;
-  __get_cpuid_count(leaf, 0, &id.eax, &id.ebx, &id.ecx, &id.edx);  // leaves zeros when there is no such leaf
+  __get_cpuid_count(leaf, subleaf, &id.eax, &id.ebx, &id.ecx, &id.edx);  // leaves zeros when there is no such leaf
   return id;
 }
 
@@ -36,6 +38,12 @@ unsigned saved_registers() {
   return low;
 }
 
+/// Linux saves tiles only for processes that ask for it: ARCH_REQ_XCOMP_PERM of arch_prctl, component XTILE_DATA (Documentation/arch/x86/xstate.rst).
+bool may_use_tiles() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
 // Bits of Intel's manual, volume 2, CPUID; the levels of the x86-64 psABI, section 3.1.1.
 CpuLevel find_level() {
   const CpuId basic = cpu_id(1), more = cpu_id(7), extended = cpu_id(0x80000001);
@@ -47,7 +55,10 @@ CpuLevel find_level() {
   if (not v3) return CpuLevel::kV2;
   const bool v4 = has_all(more.ebx, {16, 17, 28, 30, 31})     // AVX512 F DQ CD BW VL
                   and has_all(saved_registers(), {5, 6, 7});  // masks and ZMM
-  return v4 ? CpuLevel::kV4 : CpuLevel::kV3;
+  if (not v4) return CpuLevel::kV3;
+  const bool amx = has_all(more.edx, {22, 24}) and has_all(cpu_id(7, 1).eax, {5})  // AMX-BF16 AMX-TILE; AVX512-BF16
+                   and has_all(saved_registers(), {17, 18}) and may_use_tiles();   // XTILECFG XTILEDATA
+  return amx ? CpuLevel::kV4Amx : CpuLevel::kV4;
 }
 
 }  // namespace

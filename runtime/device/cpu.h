@@ -8,13 +8,13 @@
 
 namespace hone {
 
-/// The psABI's levels, each including those before it. Their names ("x86-64-v3") are the names of code in a plan.
-enum class CpuLevel : std::uint8_t { kV1, kV2, kV3, kV4 };
+/// The psABI's levels, and the fourth with AMX's tiles of bf16; each includes those before it. Their names ("x86-64-v3") are the names of code in a plan.
+enum class CpuLevel : std::uint8_t { kV1, kV2, kV3, kV4, kV4Amx };
 
 std::string_view to_string(CpuLevel level);
 std::optional<CpuLevel> cpu_level_from_name(std::string_view name);
 
-/// The best level of this processor that its operating system supports too.
+/// The best level of this processor that its operating system supports too. Where there is AMX, asks Linux once to let this process use it.
 CpuLevel host_cpu_level();
 
 /// "Intel(R) Xeon(R) Processor"; "unknown" if the processor does not tell.

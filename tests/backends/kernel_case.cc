@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "ir/kernel/program.h"
 #include "ir/kernel/scalar_math.h"
+#include "runtime/device/cpu.h"
 
 namespace hone {
 
@@ -136,9 +137,9 @@ BlockFunction LoadedKernels::block(const std::string& name) const { return reint
 const plan::LaunchShape& LoadedKernels::launch(const std::string& name) const { return *static_cast<const plan::LaunchShape*>(find(plan::launch_symbol(name))); }
 
 std::vector<std::string> runnable_cpus() {
-  std::vector<std::string> cpus = {"x86-64"};
-  if (__builtin_cpu_supports("avx2") and __builtin_cpu_supports("fma")) cpus.emplace_back("x86-64-v3");
-  if (__builtin_cpu_supports("avx512f") and __builtin_cpu_supports("avx512bw") and __builtin_cpu_supports("avx512vl")) cpus.emplace_back("x86-64-v4");
+  std::vector<std::string> cpus;
+  for (const CpuLevel level : {CpuLevel::kV1, CpuLevel::kV3, CpuLevel::kV4, CpuLevel::kV4Amx})
+    if (level <= host_cpu_level()) cpus.emplace_back(to_string(level));
   return cpus;
 }
 
