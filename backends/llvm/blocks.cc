@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "backends/llvm/matrix_tiles.h"
 #include "backends/llvm/packing.h"
@@ -67,7 +70,7 @@ class BlockCode : private TileCode {
   }
 
   /// Columns of a block behind the last full one, where the extent is not known: they are worked off vector by vector.
-  std::int64_t column_tail_width() const { return blocking_.dots ? blocking_.width() : blocking_.lanes; }
+  std::int64_t column_tail_width() const { return blocking_.dots or blocking_.matrices ? blocking_.width() : blocking_.lanes; }
 
   Value* block_count(std::uint32_t axis, std::int64_t width, std::int64_t tail_width) {
     if (is_constant(axis)) return number((nest_.extents[axis].value() + width - 1) / width);
@@ -152,45 +155,28 @@ class BlockCode : private TileCode {
       Value* last = smaller(ir_.CreateNSWAdd(leftmost, width), panels.last);
       loops_.strided(first, last, number(blocking_.panels_at_a_time), {.unroll = 1}, [&](Value* from) {
         Value* to = smaller(ir_.CreateNSWAdd(from, number(blocking_.panels_at_a_time)), last);
-        group({from, to}, tiles);
+        blocking_.matrices ? matrix_group({from, to}, tiles) : group({from, to}, tiles);
       });
     });
   }
 
   /// There is one sum: the columns' factor is packed, for each panel, and the rows' where it would be walked with a stride, for all of them.
   void group(const Range& panels, const Range& tiles) {
-    const std::int64_t cells = blocking_.row_count * blocking_.column_count, most = blocking_.is_one_part ? 2 * cells : blocking_.panels_at_a_time * blocking_.panel_rows * cells;
+    const std::int64_t cells = tile_cells();
     llvm::Type* type = vector_type();
-    llvm::AllocaInst* array = point_.array(type, most);
+    llvm::AllocaInst* array = point_.array(type, blocking_.panels_at_a_time * blocking_.panel_rows * cells);
     const Place leftmost = place_of(panels.first);
-    const auto sums_of = [&](Value* panel, Value* block) {
-      Value* beside = ir_.CreateNSWMul(ir_.CreateNSWSub(panel, panels.first), panel_rows_);
-      Value* tile = ir_.CreateNSWAdd(beside, ir_.CreateNSWSub(block, leftmost.above));
-      if (blocking_.matrices) tile = ir_.CreateSelect(are_one_part(), ir_.CreateAnd(block, number(1)), tile);  // a tile is done with when the next one is
-      return ir_.CreateInBoundsGEP(type, array, ir_.CreateNSWMul(tile, number(cells)));
-    };
-    if (not blocking_.matrices) {
-      Value* used = ir_.CreateNSWMul(ir_.CreateNSWMul(ir_.CreateNSWSub(panels.last, panels.first), panel_rows_), number(cells));
-      loops_.loop(number(0), used, {.unroll = 4}, [&](Value* i) { ir_.CreateStore(llvm::Constant::getNullValue(type), ir_.CreateInBoundsGEP(type, array, i)); });
-    }
-    Value* end = all_points().to;
-    Value* once_at_least = larger(end, number(1));  // an empty sum is finished, too
-    loops_.strided(number(0), once_at_least, number(blocking_.sum_block), {.unroll = 1}, [&](Value* from) {
-      const SumPart part{from, smaller(ir_.CreateNSWAdd(from, number(blocking_.sum_block)), end)};
-      Value* is_last = ir_.CreateICmpEQ(part.to, end);
+    const auto sums_of = [&](Value* panel, Value* block) { return ir_.CreateInBoundsGEP(type, array, ir_.CreateNSWMul(number_in_group(panels, panel, leftmost, block), number(cells))); };
+    Value* used = ir_.CreateNSWMul(ir_.CreateNSWMul(ir_.CreateNSWSub(panels.last, panels.first), panel_rows_), number(cells));
+    loops_.loop(number(0), used, {.unroll = 4}, [&](Value* i) { ir_.CreateStore(llvm::Constant::getNullValue(type), ir_.CreateInBoundsGEP(type, array, i)); });
+    each_part([&](const SumPart& part, Value* is_last) {
       go_to(leftmost);
-      Value* below = smaller(ir_.CreateNSWAdd(leftmost.above, panel_rows_), row_blocks_);
-      if (blocking_.matrices) matrices_.rows(leftmost.above, below, part);
-      else if (blocking_.rows_packed.valid()) packing_.rows(leftmost.above, below, part);
+      if (blocking_.rows_packed.valid()) packing_.rows(leftmost.above, below(leftmost), part);
       loops_.loop(panels.first, panels.last, {.unroll = 1}, [&](Value* panel) {
         const Place place = place_of(panel);
         go_to(place);
         const Range mine = tiles_of(panel, place, tiles);
         columns(place.column_block, [&](const Side& columns) {
-          if (blocking_.matrices) {
-            matrices_.columns(columns, part);
-            return matrix_tiles(mine, leftmost.above, columns, part, is_last, [&](Value* block) { return sums_of(panel, block); });
-          }
           packing_.columns(columns, part);
           each_tile(mine, [&](Value* block, const Side& rows) {
             packing_.set_tile(ir_.CreateNSWSub(block, leftmost.above));
@@ -202,30 +188,147 @@ class BlockCode : private TileCode {
     });
   }
 
-  /// Are all points of the sum a single part?
-  Value* are_one_part() { return ir_.CreateICmpSLE(all_points().to, number(blocking_.sum_block)); }
-
-  /// A panel's tiles for the matrix unit, whose instructions take long and leave the vector units free: between them each tile's predecessor is finished.
-  template <typename SumsOf>
-  void matrix_tiles(const Range& tiles, Value* above, const Side& columns, const SumPart& part, Value* is_last, SumsOf sums_of) {
-    point_.set_grid(along_columns({columns.first, 1, nullptr}));
-    point_.make_temps();
-    Value *height = number(blocking_.row_count), *depths = larger(matrices_.depth_blocks(part), number(1));
-    const auto first_row = [&](Value* block) { return ir_.CreateNSWMul(block, height); };
-    const auto rows_of = [&](Value* block) { return smaller(ir_.CreateNSWSub(extent(*blocking_.rows), first_row(block)), height); };
-    loops_.loop(tiles.first, tiles.last, {.unroll = 1}, [&](Value* block) {
-      Value* before = ir_.CreateNSWSub(block, number(1));
-      Value* unfinished = ir_.CreateSelect(ir_.CreateAnd(is_last, ir_.CreateICmpSGT(block, tiles.first)), height, number(0));
-      Value* at_once = ceil_div(unfinished, depths);
-      matrices_.multiply(ir_.CreateNSWSub(block, above), columns, part, sums_of(block), [&](Value* depth) {
-        Value* from = ir_.CreateNSWMul(depth, at_once);
-        finish_rows(first_row(before), {from, smaller(ir_.CreateNSWAdd(from, at_once), unfinished)}, {.unroll = 1}, columns, {sums_of(before)});
-      });
+  /// body(part, is it the last one?)
+  template <typename Body>
+  void each_part(Body body) {
+    Value* end = all_points().to;
+    Value* once_at_least = larger(end, number(1));  // an empty sum is finished, too
+    loops_.strided(number(0), once_at_least, number(blocking_.sum_block), {.unroll = 1}, [&](Value* from) {
+      const SumPart part = part_from(from);
+      body(part, ir_.CreateICmpEQ(part.to, end));
     });
-    Value* last = ir_.CreateNSWSub(tiles.last, number(1));  // of an empty sum all are left
-    Value* left = ir_.CreateSelect(ir_.CreateICmpEQ(matrices_.depth_blocks(part), number(0)), tiles.first, larger(last, tiles.first));
-    loops_.loop(ir_.CreateSelect(is_last, left, tiles.last), tiles.last, {.unroll = 1}, [&](Value* block) { finish_rows(first_row(block), {number(0), rows_of(block)}, {.unroll = 1}, columns, {sums_of(block)}); });
-    point_.set_grid({});
+  }
+  SumPart part_from(Value* from) { return {from, smaller(ir_.CreateNSWAdd(from, number(blocking_.sum_block)), all_points().to)}; }
+
+  /// Behind the last tile of the panels of a group.
+  Value* below(const Place& leftmost) { return smaller(ir_.CreateNSWAdd(leftmost.above, panel_rows_), row_blocks_); }
+  /// Of a tile among those of the group's panels.
+  Value* number_in_group(const Range& panels, Value* panel, const Place& leftmost, Value* block) {
+    Value* beside = ir_.CreateNSWMul(ir_.CreateNSWSub(panel, panels.first), panel_rows_);
+    return ir_.CreateNSWAdd(beside, ir_.CreateNSWSub(block, leftmost.above));
+  }
+
+  // ---- the matrix unit
+
+  /// Packing that is done a few pieces at a time, between instructions of the matrix unit.
+  class Ahead {
+   public:
+    using Pack = std::function<void(const MatrixTiles::Pieces& pieces)>;
+
+    /// All `pieces` are packed in `times`, if some() is run so often.
+    Ahead(BlockCode& code, Value* pieces, Value* times, Pack pack)
+        : code_(code), pieces_(pieces), share_(code.ceil_div(pieces, code.larger(times, code.number(1)))), pack_(std::move(pack)), done_(code.point_.variable(code.ir_.getInt64Ty())) {
+      code_.ir_.CreateStore(code_.number(0), done_);
+    }
+    void some() { up_to(code_.smaller(code_.ir_.CreateNSWAdd(done(), share_), pieces_)); }
+    void rest() { up_to(pieces_); }
+
+   private:
+    Value* done() { return code_.ir_.CreateLoad(code_.ir_.getInt64Ty(), done_); }
+    void up_to(Value* end) {
+      pack_({done(), end});
+      code_.ir_.CreateStore(end, done_);
+    }
+
+    BlockCode& code_;
+    Value *pieces_, *share_;
+    const Pack pack_;
+    llvm::AllocaInst* done_;
+  };
+
+  /// Two places of `bytes` each: one is read while the other is packed.
+  struct Pair {
+    llvm::AllocaInst* array;
+    std::int64_t bytes;
+  };
+  Value* bytes_in(Value* array, Value* which, std::int64_t bytes) { return ir_.CreateInBoundsGEP(ir_.getInt8Ty(), array, ir_.CreateNSWMul(which, number(bytes))); }
+  Value* place_in(const Pair& pair, Value* which) { return bytes_in(pair.array, which, pair.bytes); }
+  Value* other(Value* which) { return ir_.CreateXor(which, number(1)); }
+
+  /// A group whose tiles are multiplied by the matrix unit. Its instructions take long and leave the vector units free: between them each tile's predecessor is finished, and the factors that come next are packed,
+  /// the columns' of the next panel and the rows' of the next part.
+  struct MatrixGroup {
+    Range panels, tiles;
+    Place leftmost;
+    Value* below;
+    llvm::AllocaInst* sums;
+    Pair rows, columns;
+    llvm::AllocaInst* turn;  ///< of the columns: in which place the panel's are
+  };
+
+  void matrix_group(const Range& panels, const Range& tiles) {
+    const std::int64_t waiting = blocking_.is_one_part ? 2 : blocking_.panels_at_a_time * blocking_.panel_rows, rows = blocking_.panel_rows * matrices_.row_bytes();
+    const Place leftmost = place_of(panels.first);
+    llvm::Type* byte = ir_.getInt8Ty();
+    const MatrixGroup group{panels, tiles, leftmost, below(leftmost), point_.array(vector_type(), waiting * tile_cells()), {point_.array(byte, (blocking_.is_one_part ? 1 : 2) * rows), rows},
+                            {point_.array(byte, 2 * matrices_.column_bytes()), matrices_.column_bytes()}, point_.variable(ir_.getInt64Ty())};
+    const SumPart first = part_from(number(0));
+    go_to(leftmost);
+    matrices_.pack_rows(leftmost.above, group.below, first, {number(0), matrices_.row_pieces(leftmost.above, group.below, first)}, group.rows.array);
+    matrices_.pack_columns(first_column(leftmost), first, {number(0), matrices_.column_pieces(first)}, group.columns.array);
+    ir_.CreateStore(number(0), group.turn);
+    each_part([&](const SumPart& part, Value* is_last) {
+      const SumPart next = part_from(part.to);
+      Value* which = blocking_.is_one_part ? number(0) : ir_.CreateAnd(ir_.CreateUDiv(part.from, number(blocking_.sum_block)), number(1));
+      Value* steps = ir_.CreateNSWMul(ir_.CreateNSWMul(ir_.CreateNSWSub(panels.last, panels.first), panel_height()), matrices_.steps(part));
+      std::optional<Ahead> next_rows;
+      if (not blocking_.is_one_part)
+        next_rows.emplace(*this, matrices_.row_pieces(leftmost.above, group.below, next), steps,
+                          [&](const MatrixTiles::Pieces& pieces) { matrices_.pack_rows(leftmost.above, group.below, next, pieces, place_in(group.rows, other(which))); });
+      loops_.loop(panels.first, panels.last, {.unroll = 1}, [&](Value* panel) { matrix_panel(group, panel, part, next, is_last, place_in(group.rows, which), next_rows); });
+      go_to(leftmost);
+      if (next_rows) next_rows->rest();
+    });
+  }
+
+  std::int64_t tile_cells() const { return blocking_.row_count * blocking_.column_count; }
+  Value* first_column(const Place& place) { return ir_.CreateNSWMul(place.column_block, number(blocking_.width())); }
+
+  /// A part of a panel's sums; behind it comes the next panel's, or the first panel's of the part `next`.
+  void matrix_panel(const MatrixGroup& group, Value* panel, const SumPart& part, const SumPart& next, Value* is_last, Value* rows, std::optional<Ahead>& next_rows) {
+    Value* one_more = ir_.CreateNSWAdd(panel, number(1));
+    Value* goes_on = ir_.CreateICmpSLT(one_more, group.panels.last);
+    const Place place = place_of(panel), next_place = place_of(ir_.CreateSelect(goes_on, one_more, group.panels.first));
+    const SumPart next_part{ir_.CreateSelect(goes_on, part.from, next.from), ir_.CreateSelect(goes_on, part.to, next.to)};
+    const Range mine = tiles_of(panel, place, group.tiles);
+    Value* turn = ir_.CreateLoad(ir_.getInt64Ty(), group.turn);
+    Ahead next_columns(*this, matrices_.column_pieces(next_part), ir_.CreateNSWMul(ir_.CreateNSWSub(mine.last, mine.first), matrices_.steps(part)), [&](const MatrixTiles::Pieces& pieces) {
+      go_to(next_place);
+      matrices_.pack_columns(first_column(next_place), next_part, pieces, place_in(group.columns, other(turn)));
+      go_to(place);
+    });
+    go_to(place);
+    columns(place.column_block, [&](const Side& columns) {
+      point_.set_grid(along_columns({columns.first, 1, nullptr}));
+      point_.make_temps();
+      const auto sums_of = [&](Value* block) {
+        Value* is_one_part = ir_.CreateICmpSLE(all_points().to, number(blocking_.sum_block));  // a tile is then done with when the next one is
+        Value* tile = ir_.CreateSelect(is_one_part, ir_.CreateAnd(block, number(1)), number_in_group(group.panels, panel, group.leftmost, block));
+        return ir_.CreateInBoundsGEP(vector_type(), group.sums, ir_.CreateNSWMul(tile, number(tile_cells())));
+      };
+      Value* height = number(blocking_.row_count);
+      const auto first_row = [&](Value* block) { return ir_.CreateNSWMul(block, height); };
+      loops_.loop(mine.first, mine.last, {.unroll = 1}, [&](Value* block) {
+        Value* before = ir_.CreateNSWSub(block, number(1));
+        Value* unfinished = ir_.CreateSelect(ir_.CreateAnd(is_last, ir_.CreateICmpSGT(block, mine.first)), height, number(0));
+        Value* at_once = ceil_div(unfinished, larger(matrices_.steps(part), number(1)));
+        matrices_.multiply(bytes_in(rows, ir_.CreateNSWSub(block, group.leftmost.above), matrices_.row_bytes()), place_in(group.columns, turn), part, sums_of(block), [&](Value* step) {
+          Value* from = ir_.CreateNSWMul(step, at_once);
+          finish_rows(first_row(before), {from, smaller(ir_.CreateNSWAdd(from, at_once), unfinished)}, {.unroll = 1}, columns, {sums_of(before)});
+          next_columns.some();
+          if (next_rows) next_rows->some();
+        });
+      });
+      Value* last = ir_.CreateNSWSub(mine.last, number(1));
+      Value* left = ir_.CreateSelect(ir_.CreateICmpEQ(all_points().to, number(0)), mine.first, larger(last, mine.first));  // of an empty sum all are
+      loops_.loop(ir_.CreateSelect(is_last, left, mine.last), mine.last, {.unroll = 1}, [&](Value* block) {
+        Value* there = smaller(ir_.CreateNSWSub(extent(*blocking_.rows), first_row(block)), height);
+        finish_rows(first_row(block), {number(0), there}, {.unroll = 1}, columns, {sums_of(block)});
+      });
+      point_.set_grid({});
+    });
+    next_columns.rest();
+    ir_.CreateStore(other(turn), group.turn);
   }
 
   Value* cell_at(Value* cells, llvm::Type* type, std::int64_t i) { return ir_.CreateConstInBoundsGEP1_64(type, cells, static_cast<std::uint64_t>(i)); }
@@ -254,14 +357,15 @@ class BlockCode : private TileCode {
     const auto full = [&] { body({ir_.CreateNSWMul(block, number(width)), blocking_.column_count, nullptr}); };
     if (is_constant(axis)) {
       const std::int64_t rest = nest_.extents[axis].value() % width, count = nest_.extents[axis].value() / width;
-      const auto last = [&] { body({number(count * width), blocking_.dots ? rest : (rest + blocking_.lanes - 1) / blocking_.lanes, number(rest)}); };
+      const std::int64_t vectors = blocking_.matrices ? blocking_.column_count : (rest + blocking_.lanes - 1) / blocking_.lanes;
+      const auto last = [&] { body({number(count * width), blocking_.dots ? rest : vectors, number(rest)}); };
       return either(ir_.CreateICmpSLT(block, number(count)), count > 0, rest > 0, full, last);
     }
     Value* count = ir_.CreateUDiv(extent(axis), number(width));
     const auto tail = [&] {
       Value* behind = ir_.CreateNSWMul(ir_.CreateNSWSub(block, count), number(column_tail_width()));
       Value* first = ir_.CreateNSWAdd(ir_.CreateNSWMul(count, number(width)), behind);
-      body({first, blocking_.dots ? blocking_.column_count : 1, ir_.CreateNSWSub(extent(axis), first)});
+      body({first, blocking_.dots or blocking_.matrices ? blocking_.column_count : 1, ir_.CreateNSWSub(extent(axis), first)});
     };
     either(ir_.CreateICmpSLT(block, count), true, true, full, tail);
   }

@@ -18,7 +18,7 @@ constexpr std::int64_t kFactorBytes = kParts * kMatrixBytes;  ///< of 16 rows or
 // Matrix registers: four of sums, two of the rows' factor, two of the columns'.
 constexpr std::int64_t kRowMatrix = 4, kColumnMatrix = 6;
 
-/// Which parts are multiplied: those whose product is not below 2^-25. In an order in which few are loaded again.
+/// Which parts are multiplied: those whose product is not below 2^-25.
 struct PartPair {
   std::int64_t of_rows, of_columns;
 };
@@ -31,7 +31,7 @@ std::array<std::uint8_t, 64> configuration() {
   return bytes;
 }
 
-std::int64_t halves(std::int64_t rows) { return (rows + kSide - 1) / kSide; }
+std::int64_t matrices(std::int64_t rows) { return (rows + kSide - 1) / kSide; }
 
 }  // namespace
 
@@ -47,22 +47,30 @@ void MatrixTiles::begin() {
   call(llvm::Intrinsic::x86_ldtilecfg, {global});
 }
 
+/// Where the parts of each pair lie, of the rows and of the columns: bytes behind the first part.
+llvm::GlobalVariable* MatrixTiles::pair_offsets() {
+  constexpr const char* kName = "pairs_of_parts";
+  llvm::Module& module = *point_.function()->getParent();
+  if (llvm::GlobalVariable* made = module.getNamedGlobal(kName)) return made;
+  std::vector<std::uint64_t> bytes;
+  for (const PartPair& pair : kPairs)
+    for (const std::int64_t part : {pair.of_rows, pair.of_columns}) bytes.push_back(static_cast<std::uint64_t>(part * kMatrixBytes));
+  llvm::Constant* content = llvm::ConstantDataArray::get(ir_.getContext(), bytes);
+  auto* global = new llvm::GlobalVariable(module, content->getType(), true, llvm::GlobalValue::InternalLinkage, content, kName);
+  global->setAlignment(llvm::Align(kRowBytes));
+  return global;
+}
+
 void MatrixTiles::end() { call(llvm::Intrinsic::x86_tilerelease, {}); }
 
-/// Of a tile's rows, all of a part of the sum.
-std::int64_t MatrixTiles::tile_bytes() const { return blocking_.sum_block / kDepth * halves(blocking_.row_count) * kFactorBytes; }
+std::int64_t MatrixTiles::column_bytes() const { return blocking_.sum_block / kDepth * blocking_.column_count * kFactorBytes; }
+std::int64_t MatrixTiles::row_bytes() const { return blocking_.sum_block / kDepth * matrices(blocking_.row_count) * kFactorBytes; }
 
-Value* MatrixTiles::depth_blocks(const SumPart& part) { return ceil_div(ir_.CreateNSWSub(part.to, part.from), number(kDepth)); }
-
-/// body(point, left) for every `kSide` points of the part, and for what fills up a matrix behind them; `left`: so many of them are there (nullptr: all), none if it is negative.
-void MatrixTiles::each_step(const SumPart& part, const std::function<void(Value* point, Value* left)>& body) {
-  Value* count = ir_.CreateNSWSub(part.to, part.from);
-  Value* whole = ir_.CreateNSWAdd(part.from, ir_.CreateAnd(count, number(-kSide)));
-  loops_.strided(part.from, whole, number(kSide), {.unroll = 1}, [&](Value* point) { body(point, nullptr); });
-  const auto* rest = llvm::dyn_cast<llvm::ConstantInt>(ir_.CreateURem(all_points().to, number(kDepth)));
-  if (rest != nullptr and rest->isZero()) return;
-  Value* end = ir_.CreateNSWAdd(part.from, scaled(depth_blocks(part), kDepth));
-  loops_.strided(whole, end, number(kSide), {.unroll = 1}, [&](Value* point) { body(point, ir_.CreateNSWSub(part.to, point)); });
+/// Is the sum known to be a whole number of depths?
+bool MatrixTiles::fills_matrices() const {
+  Size points = 1;
+  for (const std::uint32_t axis : nest_.inner[0]) points = points * nest_.extents[axis];
+  return std::ranges::all_of(points.terms(), [](const auto& term) { return term.second % kDepth == 0; });
 }
 
 /// The factor at `kSide` points of the sum from `point` on; 0 where they are not there.
@@ -97,7 +105,8 @@ std::vector<Value*> MatrixTiles::square(const Factor& factor, bool lanes_along_s
   grid.column_axis = factor.axis;
   grid.lanes = kSide;
   std::vector<Value*> vectors;
-  const bool is_whole = is_constant(factor.axis) and nest_.extents[factor.axis].value() % kSide == 0;
+  const std::int64_t in_tile = factor.axis == blocking_.columns ? blocking_.width() : blocking_.row_count;
+  const bool is_whole = is_constant(factor.axis) and nest_.extents[factor.axis].value() % in_tile == 0;
   if (factor.along_sum) {
     const Side side{index, kSide, nullptr};
     for (Value* one : is_whole ? indices(side, factor.axis) : inside(side, factor.axis)) vectors.push_back(along_sum(factor, one, point, left));
@@ -140,90 +149,90 @@ Value* MatrixTiles::upper_halves(Value* words) {
 }
 
 /// By depth, then vectors of columns, then parts: pairs of points, each a row of the columns' pairs.
-void MatrixTiles::columns(const Side& columns, const SumPart& part) {
-  columns_ = point_.array(ir_.getInt8Ty(), blocking_.sum_block / kDepth * columns.count * kFactorBytes);
+void MatrixTiles::pack_columns(Value* first, const SumPart& part, const Pieces& pieces, Value* to) {
   const Factor factor = columns_factor();
   Value* upper = llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(kSide), ir_.getInt32(0xffff0000));
-  each_step(part, [&](Value* point, Value* left) {
-    Value* step = ir_.CreateUDiv(ir_.CreateNSWSub(point, part.from), number(kSide));  // two to a depth
-    Value* deep = ir_.CreateNSWAdd(scaled(ir_.CreateUDiv(step, number(2)), columns.count * kFactorBytes), scaled(ir_.CreateURem(step, number(2)), kMatrixBytes / 2));
-    loops_.loop(number(0), number(columns.count), {.unroll = 1}, [&](Value* vector) {
-      const std::vector<Value*> points = square(factor, false, ir_.CreateNSWAdd(columns.first, scaled(vector, kSide)), point, left);
-      Value* place = at(columns_, ir_.CreateNSWAdd(deep, scaled(vector, kFactorBytes)));
-      for (std::size_t pair = 0; pair < points.size() / 2; ++pair) {
-        const std::vector<Value*> even = parts_of(points[2 * pair]), odd = parts_of(points[2 * pair + 1]);
-        for (std::size_t p = 0; p < even.size(); ++p) {
-          Value* both = ir_.CreateOr(ir_.CreateLShr(even[p], 16), ir_.CreateAnd(odd[p], upper));
-          ir_.CreateAlignedStore(both, at(place, number(static_cast<std::int64_t>(p) * kMatrixBytes + static_cast<std::int64_t>(pair) * kRowBytes)), llvm::Align(kRowBytes));
-        }
+  loops_.loop(pieces.from, pieces.to, {.unroll = 1}, [&](Value* piece) {
+    Value *vector = ir_.CreateURem(piece, number(blocking_.column_count)), *step = ir_.CreateUDiv(piece, number(blocking_.column_count)), *point = point_at(part, step);
+    const std::vector<Value*> points = square(factor, false, ir_.CreateNSWAdd(first, scaled(vector, kSide)), point, left_at(part, point));
+    Value* depth = scaled(ir_.CreateUDiv(step, number(kStepsOfDepth)), blocking_.column_count * kFactorBytes);
+    Value* half = scaled(ir_.CreateURem(step, number(kStepsOfDepth)), kMatrixBytes / kStepsOfDepth);
+    Value* place = at(to, ir_.CreateNSWAdd(ir_.CreateNSWAdd(depth, half), scaled(vector, kFactorBytes)));
+    for (std::size_t pair = 0; pair < points.size() / 2; ++pair) {
+      const std::vector<Value*> even = parts_of(points[2 * pair]), odd = parts_of(points[2 * pair + 1]);
+      for (std::size_t p = 0; p < even.size(); ++p) {
+        Value* both = ir_.CreateOr(ir_.CreateLShr(even[p], 16), ir_.CreateAnd(odd[p], upper));
+        ir_.CreateAlignedStore(both, at(place, number(static_cast<std::int64_t>(p) * kMatrixBytes + static_cast<std::int64_t>(pair) * kRowBytes)), llvm::Align(kRowBytes));
       }
-    });
+    }
   });
 }
 
-/// Tile by tile, then by depth, 16 rows, parts: rows of points.
-void MatrixTiles::rows(Value* above, Value* below, const SumPart& part) {
-  rows_ = point_.array(ir_.getInt8Ty(), blocking_.panel_rows * tile_bytes());
+Value* MatrixTiles::row_pieces(Value* above, Value* below, const SumPart& part) {
+  Value* tiles = ir_.CreateNSWSub(below, above);
+  if (rows_factor().along_sum) return scaled(tiles, blocking_.row_count);
+  return ir_.CreateNSWMul(scaled(tiles, matrices(blocking_.row_count)), scaled(depths(part), kStepsOfDepth));
+}
+
+/// Tile by tile, then by depth, 16 rows, parts: rows of points. In the order of the memory: along each row, or, where rows lie side by side, along all tiles.
+void MatrixTiles::pack_rows(Value* above, Value* below, const SumPart& part, const Pieces& pieces, Value* to) {
   const Factor factor = rows_factor();
-  const std::int64_t matrices = halves(blocking_.row_count);
-  const auto each_matrix = [&](const auto& body) {  // body(its first row, where it lies)
-    loops_.loop(above, below, {.unroll = 1}, [&](Value* block) {
-      loops_.loop(number(0), number(matrices), {.unroll = 1}, [&](Value* matrix) {
-        Value* tile = at(rows_, scaled(ir_.CreateNSWSub(block, above), tile_bytes()));
-        body(ir_.CreateNSWAdd(scaled(block, blocking_.row_count), scaled(matrix, kSide)), at(tile, scaled(matrix, kFactorBytes)));
+  const std::int64_t height = blocking_.row_count, in_tile = matrices(height);
+  Value* first = scaled(above, height);
+  loops_.loop(pieces.from, pieces.to, {.unroll = 1}, [&](Value* piece) {
+    if (factor.along_sum) {
+      Value *tile = ir_.CreateUDiv(piece, number(height)), *row = ir_.CreateURem(piece, number(height));
+      Value* matrix = scaled(ir_.CreateUDiv(row, number(kSide)), kFactorBytes);
+      Value* place = at(to, ir_.CreateNSWAdd(scaled(tile, row_bytes()), ir_.CreateNSWAdd(matrix, scaled(ir_.CreateURem(row, number(kSide)), kRowBytes))));
+      Value* index = inside({ir_.CreateNSWAdd(first, piece), 1, nullptr}, factor.axis).front();
+      loops_.loop(number(0), scaled(depths(part), kStepsOfDepth), {.unroll = 1}, [&](Value* step) {
+        Value* point = point_at(part, step);
+        store_row(along_sum(factor, index, point, left_at(part, point)), step, place);
       });
-    });
-  };
-  const auto store = [&](Value* row, Value* place, Value* point) {
-    Value* step = ir_.CreateUDiv(ir_.CreateNSWSub(point, part.from), number(kSide));  // two to a depth
-    Value* deep = ir_.CreateNSWAdd(scaled(ir_.CreateUDiv(step, number(2)), matrices * kFactorBytes), scaled(ir_.CreateURem(step, number(2)), kRowBytes / 2));
-    const std::vector<Value*> parts = parts_of(row);
-    for (std::size_t p = 0; p < parts.size(); ++p)
-      ir_.CreateAlignedStore(upper_halves(parts[p]), at(place, ir_.CreateNSWAdd(deep, number(static_cast<std::int64_t>(p) * kMatrixBytes))), llvm::Align(kRowBytes / 2));
-  };
-  // In the order of the memory: along each row, or, where rows lie side by side, along all tiles.
-  if (factor.along_sum) {
-    return each_matrix([&](Value* first, Value* matrix) {
-      loops_.loop(number(0), number(kSide), {.unroll = 1}, [&](Value* row) {
-        Value* index = inside({ir_.CreateNSWAdd(first, row), 1, nullptr}, factor.axis).front();
-        each_step(part, [&](Value* point, Value* left) { store(along_sum(factor, index, point, left), at(matrix, scaled(row, kRowBytes)), point); });
-      });
-    });
-  }
-  each_step(part, [&](Value* point, Value* left) {
-    each_matrix([&](Value* first, Value* matrix) {
-      const std::vector<Value*> rows = square(factor, true, first, point, left);
-      for (std::size_t row = 0; row < rows.size(); ++row) store(rows[row], at(matrix, number(static_cast<std::int64_t>(row) * kRowBytes)), point);
-    });
+      return;
+    }
+    Value* matrices_down = scaled(ir_.CreateNSWSub(below, above), in_tile);
+    Value *matrix = ir_.CreateURem(piece, matrices_down), *step = ir_.CreateUDiv(piece, matrices_down), *point = point_at(part, step);
+    const std::vector<Value*> rows = square(factor, true, ir_.CreateNSWAdd(first, scaled(matrix, kSide)), point, left_at(part, point));
+    Value* tile = scaled(ir_.CreateUDiv(matrix, number(in_tile)), row_bytes());
+    Value* place = at(to, ir_.CreateNSWAdd(tile, scaled(ir_.CreateURem(matrix, number(in_tile)), kFactorBytes)));
+    for (std::size_t row = 0; row < rows.size(); ++row) store_row(rows[row], step, at(place, number(static_cast<std::int64_t>(row) * kRowBytes)));
   });
 }
 
-void MatrixTiles::multiply(Value* tile, const Side& columns, const SumPart& part, Value* sums, const std::function<void(Value* depth)>& between) {
-  const std::int64_t down = halves(blocking_.row_count), across = columns.count;
-  Value* row_bytes = number(across * kRowBytes);
+/// A row's `kSide` points; `place` is where the row begins.
+void MatrixTiles::store_row(Value* row, Value* step, Value* place) {
+  Value* depth = scaled(ir_.CreateUDiv(step, number(kStepsOfDepth)), matrices(blocking_.row_count) * kFactorBytes);
+  Value* deep = ir_.CreateNSWAdd(depth, scaled(ir_.CreateURem(step, number(kStepsOfDepth)), kRowBytes / kStepsOfDepth));
+  const std::vector<Value*> parts = parts_of(row);
+  for (std::size_t p = 0; p < parts.size(); ++p)
+    ir_.CreateAlignedStore(upper_halves(parts[p]), at(place, ir_.CreateNSWAdd(deep, number(static_cast<std::int64_t>(p) * kMatrixBytes))), llvm::Align(kRowBytes / kStepsOfDepth));
+}
+
+void MatrixTiles::multiply(Value* rows, Value* columns, const SumPart& part, Value* sums, const std::function<void(Value* step)>& between) {
+  const std::int64_t down = matrices(blocking_.row_count), across = blocking_.column_count;
+  Value* row_of_sums = number(across * kRowBytes);
   const auto each_sum = [&](const auto& body) {
     for (std::int64_t i = 0; i < down; ++i)
       for (std::int64_t j = 0; j < across; ++j) body(i * across + j, at(sums, number(i * kSide * across * kRowBytes + j * kRowBytes)));
   };
   loops_.branch(ir_.CreateICmpEQ(part.from, number(0)), [&] { each_sum([&](std::int64_t sum, Value*) { call(llvm::Intrinsic::x86_tilezero, {matrix(sum)}); }); },
-                [&] { each_sum([&](std::int64_t sum, Value* place) { call(llvm::Intrinsic::x86_tileloadd64, {matrix(sum), place, row_bytes}); }); });
-  loops_.loop(number(0), depth_blocks(part), {.unroll = 1}, [&](Value* depth) {
-    between(depth);
-    Value* of_rows = at(rows_, ir_.CreateNSWAdd(scaled(tile, tile_bytes()), scaled(depth, halves(blocking_.row_count) * kFactorBytes)));
-    Value* of_columns = at(columns_, scaled(depth, across * kFactorBytes));
-    const auto load = [&](std::int64_t first, std::int64_t count, Value* from, std::int64_t part_number) {
-      for (std::int64_t i = 0; i < count; ++i) call(llvm::Intrinsic::x86_tileloadd64, {matrix(first + i), at(from, number(i * kFactorBytes + part_number * kMatrixBytes)), number(kRowBytes)});
+                [&] { each_sum([&](std::int64_t sum, Value* place) { call(llvm::Intrinsic::x86_tileloadd64, {matrix(sum), place, row_of_sums}); }); });
+  llvm::GlobalVariable* offsets = pair_offsets();
+  llvm::Type* pair_type = llvm::FixedVectorType::get(ir_.getInt64Ty(), 2);
+  loops_.loop(number(0), steps(part), {.unroll = 1}, [&](Value* step) {
+    Value *depth = ir_.CreateUDiv(step, number(kProducts)), *pair = ir_.CreateLoad(pair_type, ir_.CreateInBoundsGEP(pair_type, offsets, ir_.CreateURem(step, number(kProducts))));
+    const auto load = [&](std::int64_t first, std::int64_t count, Value* packed, std::uint64_t side) {
+      Value* from = at(packed, ir_.CreateNSWAdd(scaled(depth, count * kFactorBytes), ir_.CreateExtractElement(pair, side)));
+      for (std::int64_t i = 0; i < count; ++i) call(llvm::Intrinsic::x86_tileloadd64, {matrix(first + i), at(from, number(i * kFactorBytes)), number(kRowBytes)});
     };
-    PartPair loaded = {-1, -1};
-    for (const PartPair& pair : kPairs) {
-      if (pair.of_columns != loaded.of_columns) load(kColumnMatrix, across, of_columns, pair.of_columns);
-      if (pair.of_rows != loaded.of_rows) load(kRowMatrix, down, of_rows, pair.of_rows);
-      loaded = pair;
-      for (std::int64_t i = 0; i < down; ++i)
-        for (std::int64_t j = 0; j < across; ++j) call(llvm::Intrinsic::x86_tdpbf16ps, {matrix(i * across + j), matrix(kRowMatrix + i), matrix(kColumnMatrix + j)});
-    }
+    load(kColumnMatrix, across, columns, 1);
+    load(kRowMatrix, down, rows, 0);
+    for (std::int64_t i = 0; i < down; ++i)
+      for (std::int64_t j = 0; j < across; ++j) call(llvm::Intrinsic::x86_tdpbf16ps, {matrix(i * across + j), matrix(kRowMatrix + i), matrix(kColumnMatrix + j)});
+    between(step);
   });
-  each_sum([&](std::int64_t sum, Value* place) { call(llvm::Intrinsic::x86_tilestored64, {matrix(sum), place, row_bytes}); });
+  each_sum([&](std::int64_t sum, Value* place) { call(llvm::Intrinsic::x86_tilestored64, {matrix(sum), place, row_of_sums}); });
 }
 
 }  // namespace hone

@@ -24,18 +24,33 @@ class MatrixTiles : private TileCode {
   void begin();
   void end();
 
-  /// Lays out the parts of the columns' factor, of these columns, for a part of the sum.
-  void columns(const Side& columns, const SumPart& part);
-  /// The same of the rows' factor, for the tiles [above, below) of a column.
-  void rows(llvm::Value* above, llvm::Value* below, const SumPart& part);
+  /// Instructions that follow one another on a part of the sum, each `kDepth` points.
+  llvm::Value* depths(const SumPart& part) { return ceil_div(ir_.CreateNSWSub(part.to, part.from), number(kDepth)); }
 
-  /// Adds the part's products to the sums of a whole tile: in memory, by row and then by column. `tile` counts those that rows() laid out. The first part starts from 0.
-  /// Each of the depth_blocks() between(depth) is what else is to be done, between two instructions that take long.
-  void multiply(llvm::Value* tile, const Side& columns, const SumPart& part, llvm::Value* sums, const std::function<void(llvm::Value* depth)>& between);
-  /// Steps of a part, `kDepth` points each.
-  llvm::Value* depth_blocks(const SumPart& part);
+  /// Some of the pieces in which a factor is packed: [from, to).
+  struct Pieces {
+    llvm::Value *from, *to;
+  };
+  /// Where factors of a part lie, packed: bytes.
+  std::int64_t column_bytes() const;  ///< of a tile's columns
+  std::int64_t row_bytes() const;     ///< of a tile's rows
+
+  /// Packs the columns' factor from column `first` on.
+  llvm::Value* column_pieces(const SumPart& part) { return ir_.CreateNSWMul(depths(part), number(kStepsOfDepth * blocking_.column_count)); }
+  void pack_columns(llvm::Value* first, const SumPart& part, const Pieces& pieces, llvm::Value* to);
+  /// Packs the rows' factor of the tiles [above, below) of a column, one tile after the other.
+  llvm::Value* row_pieces(llvm::Value* above, llvm::Value* below, const SumPart& part);
+  void pack_rows(llvm::Value* above, llvm::Value* below, const SumPart& part, const Pieces& pieces, llvm::Value* to);
+
+  /// Adds the part's products to the sums of a tile: in memory, by row and then by column. The first part starts from 0. Behind each of the steps() between(step) is what else is to be
+  /// done: few instructions, so that a processor's window reaches the next step.
+  /// They take long, and need none of what other code needs.
+  void multiply(llvm::Value* rows, llvm::Value* columns, const SumPart& part, llvm::Value* sums, const std::function<void(llvm::Value* step)>& between);
+  llvm::Value* steps(const SumPart& part) { return ir_.CreateNSWMul(depths(part), number(kProducts)); }
 
  private:
+  static constexpr std::int64_t kStepsOfDepth = kDepth / kSide;  ///< a piece is `kSide` points deep
+
   /// A factor along one outer axis and the sum.
   struct Factor {
     ExprId value;
@@ -45,20 +60,21 @@ class MatrixTiles : private TileCode {
 
   Factor columns_factor() const { return {blocking_.packed, blocking_.columns, not blocking_.copied}; }
   Factor rows_factor() const { return {blocking_.rows_packed, *blocking_.rows, blocking_.rows_along_sum}; }
+
+  llvm::GlobalVariable* pair_offsets();
+  bool fills_matrices() const;
+  llvm::Value* point_at(const SumPart& part, llvm::Value* step) { return ir_.CreateNSWAdd(part.from, scaled(step, kSide)); }
+  llvm::Value* left_at(const SumPart& part, llvm::Value* point) { return fills_matrices() ? nullptr : ir_.CreateNSWSub(part.to, point); }
   void set_point(const Factor& factor, llvm::Value* point);
   llvm::Value* along_sum(const Factor& factor, llvm::Value* index, llvm::Value* point, llvm::Value* left);
-
-  void each_step(const SumPart& part, const std::function<void(llvm::Value* point, llvm::Value* left)>& body);
   std::vector<llvm::Value*> square(const Factor& factor, bool lanes_along_sum, llvm::Value* index, llvm::Value* point, llvm::Value* left);
   std::vector<llvm::Value*> parts_of(llvm::Value* vector);
   llvm::Value* upper_halves(llvm::Value* words);
+  void store_row(llvm::Value* row, llvm::Value* step, llvm::Value* place);
   llvm::Value* at(llvm::Value* array, llvm::Value* bytes) { return ir_.CreateInBoundsGEP(ir_.getInt8Ty(), array, bytes); }
   llvm::Value* scaled(llvm::Value* count, std::int64_t bytes) { return ir_.CreateNSWMul(count, number(bytes)); }
-  std::int64_t tile_bytes() const;
   void call(llvm::Intrinsic::ID id, std::vector<llvm::Value*> arguments) { ir_.CreateIntrinsic(id, {}, arguments); }
   llvm::Value* matrix(std::int64_t i) { return ir_.getInt8(static_cast<std::uint8_t>(i)); }
-
-  llvm::AllocaInst *columns_ = nullptr, *rows_ = nullptr;
 };
 
 }  // namespace hone

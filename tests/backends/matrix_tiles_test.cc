@@ -78,9 +78,36 @@ TEST(MatrixTiles, AgreeInEveryFormAndSize) {
     add(matmul(64 * N, 64, 97, form));
     add(matmul(200, 33 * N, 70, form));
     add(matmul(1000, N, 100, form));
+    add(matmul(784, 16 * N, 112, form));  // multiples of a matrix's side, not of a tile's
   }
   add(matmul(300, 64 * N, 400, {.ta = true, .tb = false}));
   for (const std::int64_t panels : {2, 5}) add(joined_sum(70 * N, 66, panels));
+  kernels.expect();
+}
+
+/// y = x * w where w and y lie in panels of `width` columns; or of a batch of products, one a panel's number.
+Kernel beside(const Dim& rows, const Dim& depth, std::int64_t panels, std::int64_t width, bool batched) {
+  KernelWriter w("beside");
+  const auto x = w.operand(DType::kF32, batched ? Shape{panels, rows, depth} : Shape{rows, depth}), weight = w.operand(DType::kF32, {panels, depth, width}), y = w.result(DType::kF32, {panels, rows, width});
+  const Scalar o = w.outer(panels), i = w.outer(rows), j = w.outer(width);
+  w.phase();
+  const Scalar k = w.inner(depth);
+  const Scalar sum = w.reduce(ReduceKind::kSum, w.load(x, batched ? std::vector{o, i, k} : std::vector{i, k}) * w.load(weight, {o, k, j}));
+  w.phase();
+  w.store(y, {o, i, j}, sum);
+  return std::move(w.kernel);
+}
+
+TEST(MatrixTiles, AgreeInPanelsAndInBatches) {
+  if (not can_run()) GTEST_SKIP() << "this processor has no AMX";
+  AgreeingKernels kernels;
+  for (const bool batched : {false, true}) {
+    const std::int64_t width = batched ? 224 : 64;
+    for (Kernel& kernel : std::vector{beside(70 * N, 128, 5, width, batched), beside(70 * N, 200, 3, width + 16, batched), beside(300, 90 * N, 4, width, batched)}) {
+      ASSERT_TRUE(uses_matrices(kernel, kAvx512WithAmx)) << batched;
+      kernels.add(std::move(kernel), {.tolerance = 2e-4, .sizes = {{{"N", 0}}, {{"N", 1}}, {{"N", 7}}}});
+    }
+  }
   kernels.expect();
 }
 
