@@ -32,7 +32,9 @@ class BlockCode : private TileCode {
     // Panels of equal height, an even number of them: their halves are a call's share on two threads, which is also what it reads and writes of rows elsewhere.
     Value* fewest = ceil_div(row_blocks_, number(blocking_.panel_rows));
     Value* even = ir_.CreateAnd(ir_.CreateNSWAdd(fewest, number(1)), number(-2));
-    Value* wanted = ir_.CreateSelect(ir_.CreateICmpSGT(fewest, number(1)), even, number(1));
+    Value* is_parted = ir_.CreateICmpSGT(fewest, number(1));
+    if (blocking_.matrices) is_parted = ir_.CreateOr(is_parted, ir_.CreateICmpSGT(extent(*blocking_.rows), all_columns()));  // threads that share columns out pack all rows, each for itself
+    Value* wanted = ir_.CreateSelect(is_parted, even, number(1));
     panel_rows_ = kernel_.repeats ? rows_of_share() : ceil_div(row_blocks_, wanted);
     row_panels_ = ceil_div(row_blocks_, panel_height());
     panels_beside_ = column_blocks_;
@@ -54,10 +56,15 @@ class BlockCode : private TileCode {
   /// fewer rows; and where their number is known and so an axis of a weight's, because a weight then has one owner in all kernels.
   Value* are_columns_first() {
     Value* is_kept = ir_.CreateICmpULE(ir_.CreateNUWMul(extent(*blocking_.rows), all_points().to), number(blocking_.kept_points));
+    Value* is_better = is_constant(*blocking_.rows) ? ir_.getTrue() : ir_.CreateICmpULE(extent(*blocking_.rows), all_columns());
+    return ir_.CreateAnd(is_kept, is_better);
+  }
+
+  /// That read the same rows.
+  Value* all_columns() {
     Value* columns = extent(blocking_.columns);
     for (const std::uint32_t axis : blocking_.beside) columns = ir_.CreateNUWMul(columns, extent(axis));
-    Value* is_better = is_constant(*blocking_.rows) ? ir_.getTrue() : ir_.CreateICmpULE(extent(*blocking_.rows), columns);
-    return ir_.CreateAnd(is_kept, is_better);
+    return columns;
   }
 
   // ---- where a tile lies
