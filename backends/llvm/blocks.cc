@@ -20,7 +20,7 @@ using llvm::Value;
 class BlockCode : private TileCode {
  public:
   BlockCode(const Kernel& kernel, const Nest& nest, const Blocking& blocking, Point& point)
-      : TileCode(nest, blocking, point), kernel_(kernel), code_(point, kernel, nest), packing_(nest, blocking, point), matrices_(nest, blocking, point) {}
+      : TileCode(nest, blocking, point), kernel_(kernel), code_(point, kernel, nest), packing_(nest, blocking, point), matrices_(kernel, nest, blocking, point) {}
 
   /// Tile t is the work of the call in whose range point t * points / tiles lies, so every tile is done once however the points are split.
   void run() {
@@ -318,10 +318,10 @@ class BlockCode : private TileCode {
       loops_.loop(mine.first, mine.last, {.unroll = 1}, [&](Value* block) {
         Value* before = ir_.CreateNSWSub(block, number(1));
         Value* unfinished = ir_.CreateSelect(ir_.CreateAnd(is_last, ir_.CreateICmpSGT(block, mine.first)), height, number(0));
-        Value* at_once = ceil_div(unfinished, larger(matrices_.steps(part), number(1)));
+        Value* steps = larger(matrices_.steps(part), number(1));
+        const auto finished_at = [&](Value* step) { return ir_.CreateUDiv(ir_.CreateNSWMul(step, unfinished), steps); };
         matrices_.multiply(bytes_in(rows, ir_.CreateNSWSub(block, group.leftmost.above), matrices_.row_bytes()), place_in(group.columns, turn), part, sums_of(block), [&](Value* step) {
-          Value* from = ir_.CreateNSWMul(step, at_once);
-          finish_rows(first_row(before), {from, smaller(ir_.CreateNSWAdd(from, at_once), unfinished)}, {.unroll = 1}, columns, {sums_of(before)});
+          finish_rows(first_row(before), {finished_at(step), finished_at(ir_.CreateNSWAdd(step, number(1)))}, {.unroll = 1}, columns, {sums_of(before)});
           next_columns.some();
           if (next_rows) next_rows->some();
         });

@@ -91,6 +91,12 @@ Value* MatrixTiles::along_sum(const Factor& factor, Value* index, Value* point, 
   return mask == nullptr ? vector : ir_.CreateSelect(mask, vector, llvm::Constant::getNullValue(vector_type()));
 }
 
+/// What is loaded for the factor at the current cell will be wanted.
+void MatrixTiles::ask_for(const Factor& factor) {
+  for (const auto& [load, offset] : nest_.loads)
+    if (offset.values.empty() and offset.axes.contains(factor.axis) and offset.axes.contains(nest_.inner[0].back())) point_.prefetch(kernel_.exprs[load].slot, offset, false);
+}
+
 /// Of joined inner axes only the columns' factor is not linear across them.
 void MatrixTiles::set_point(const Factor& factor, Value* point) {
   const std::vector<std::uint32_t>& inner = nest_.inner[0];
@@ -120,6 +126,10 @@ std::vector<Value*> MatrixTiles::square(const Factor& factor, bool lanes_along_s
       set_point(factor, ir_.CreateNSWAdd(point, reached));
       point_.enter();
       Value* vector = point_.spread(point_.value(factor.value));
+      point_.leave();
+      set_point(factor, ir_.CreateNSWAdd(point, number(i + kSide)));
+      point_.enter();
+      ask_for(factor);  // rows far apart, which no processor foresees
       vectors.push_back(left == nullptr ? vector : ir_.CreateSelect(ir_.CreateICmpSLT(number(i), left), vector, llvm::Constant::getNullValue(vector_type())));
       point_.leave();
     }

@@ -18,7 +18,7 @@ class MatrixTiles : private TileCode {
   static constexpr std::int64_t kParts = 3;    ///< of a factor
   static constexpr std::int64_t kProducts = 6; ///< of parts that are taken
 
-  MatrixTiles(const Nest& nest, const Blocking& blocking, Point& point) : TileCode(nest, blocking, point) {}
+  MatrixTiles(const Kernel& kernel, const Nest& nest, const Blocking& blocking, Point& point) : TileCode(nest, blocking, point), kernel_(kernel) {}
 
   /// Sets up the matrix registers; gives them back, which makes switching between threads cheap again.
   void begin();
@@ -66,6 +66,7 @@ class MatrixTiles : private TileCode {
   llvm::Value* point_at(const SumPart& part, llvm::Value* step) { return ir_.CreateNSWAdd(part.from, scaled(step, kSide)); }
   llvm::Value* left_at(const SumPart& part, llvm::Value* point) { return fills_matrices() ? nullptr : ir_.CreateNSWSub(part.to, point); }
   void set_point(const Factor& factor, llvm::Value* point);
+  void ask_for(const Factor& factor);
   llvm::Value* along_sum(const Factor& factor, llvm::Value* index, llvm::Value* point, llvm::Value* left);
   std::vector<llvm::Value*> square(const Factor& factor, bool lanes_along_sum, llvm::Value* index, llvm::Value* point, llvm::Value* left);
   std::vector<llvm::Value*> parts_of(llvm::Value* vector);
@@ -75,6 +76,8 @@ class MatrixTiles : private TileCode {
   llvm::Value* scaled(llvm::Value* count, std::int64_t bytes) { return ir_.CreateNSWMul(count, number(bytes)); }
   void call(llvm::Intrinsic::ID id, std::vector<llvm::Value*> arguments) { ir_.CreateIntrinsic(id, {}, arguments); }
   llvm::Value* matrix(std::int64_t i) { return ir_.getInt8(static_cast<std::uint8_t>(i)); }
+
+  const Kernel& kernel_;
 };
 
 }  // namespace hone

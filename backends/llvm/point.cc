@@ -331,11 +331,11 @@ void Point::store(const Store& store, const Offset& offset, llvm::Value* value, 
   annotated(ir.CreateStore(narrow(ir, dtype, value, half_), at), store.buffer);
 }
 
-void Point::prefetch(std::uint32_t buffer, const Offset& offset) {
+void Point::prefetch(std::uint32_t buffer, const Offset& offset, bool soon) {
   llvm::Type* element = storage_type(ir.getContext(), kernel_.buffers[buffer].dtype);
   llvm::Value* at = ir.CreateGEP(element, buffers_[buffer], offset_value(offset));  // perhaps behind the last element: not in bounds
   const std::uint32_t to_write = kernel_.buffers[buffer].access == Access::kWrite ? 1 : 0;
-  ir.CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, ir.getInt32(to_write), ir.getInt32(3), ir.getInt32(1)});
+  ir.CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, ir.getInt32(to_write), ir.getInt32(soon ? 3 : 2), ir.getInt32(1)});
 }
 
 /// Of the first lane.

@@ -86,8 +86,8 @@ class Point {
   llvm::Value* begins_at_multiples_of(std::uint32_t bytes);
   /// Stores `value`, or adds it to what is there, in the lanes of `mask` (nullptr: all). `offset` belongs to `store`.
   void store(const Store& store, const Offset& offset, llvm::Value* value, llvm::Value* mask);
-  /// Says that the element will be wanted.
-  void prefetch(std::uint32_t buffer, const Offset& offset);
+  /// Says that the element will be wanted: soon, or else in the second level cache.
+  void prefetch(std::uint32_t buffer, const Offset& offset, bool soon = true);
 
   /// A reduction's variables. They hold values, of all lanes of a cell.
   struct Temp {
