@@ -36,32 +36,28 @@ std::int64_t matrices(std::int64_t rows) { return (rows + kSide - 1) / kSide; }
 }  // namespace
 
 void MatrixTiles::begin() {
-  constexpr const char* kName = "tile_configuration";
-  llvm::Module& module = *point_.function()->getParent();
-  llvm::GlobalVariable* global = module.getNamedGlobal(kName);
-  if (global == nullptr) {
-    const std::array<std::uint8_t, 64> content = configuration();
-    llvm::Constant* bytes = llvm::ConstantDataArray::get(ir_.getContext(), llvm::ArrayRef<std::uint8_t>(content));
-    global = new llvm::GlobalVariable(module, bytes->getType(), true, llvm::GlobalValue::InternalLinkage, bytes, kName);
-  }
-  call(llvm::Intrinsic::x86_ldtilecfg, {global});
+  const std::array<std::uint8_t, 64> bytes = configuration();
+  call(llvm::Intrinsic::x86_ldtilecfg, {table("tile_configuration", llvm::ConstantDataArray::get(ir_.getContext(), llvm::ArrayRef<std::uint8_t>(bytes)))});
 }
 
-/// Where the parts of each pair lie, of the rows and of the columns: bytes behind the first part.
-llvm::GlobalVariable* MatrixTiles::pair_offsets() {
-  constexpr const char* kName = "pairs_of_parts";
+void MatrixTiles::end() { call(llvm::Intrinsic::x86_tilerelease, {}); }
+
+/// Numbers that all kernels of the module share.
+llvm::GlobalVariable* MatrixTiles::table(const char* name, llvm::Constant* content) {
   llvm::Module& module = *point_.function()->getParent();
-  if (llvm::GlobalVariable* made = module.getNamedGlobal(kName)) return made;
-  std::vector<std::uint64_t> bytes;
-  for (const PartPair& pair : kPairs)
-    for (const std::int64_t part : {pair.of_rows, pair.of_columns}) bytes.push_back(static_cast<std::uint64_t>(part * kMatrixBytes));
-  llvm::Constant* content = llvm::ConstantDataArray::get(ir_.getContext(), bytes);
-  auto* global = new llvm::GlobalVariable(module, content->getType(), true, llvm::GlobalValue::InternalLinkage, content, kName);
+  if (llvm::GlobalVariable* made = module.getNamedGlobal(name)) return made;
+  auto* global = new llvm::GlobalVariable(module, content->getType(), true, llvm::GlobalValue::InternalLinkage, content, name);
   global->setAlignment(llvm::Align(kRowBytes));
   return global;
 }
 
-void MatrixTiles::end() { call(llvm::Intrinsic::x86_tilerelease, {}); }
+/// Where the parts of each pair lie, of the rows and of the columns: bytes behind the first part.
+llvm::GlobalVariable* MatrixTiles::pair_offsets() {
+  std::vector<std::uint64_t> bytes;
+  for (const PartPair& pair : kPairs)
+    for (const std::int64_t part : {pair.of_rows, pair.of_columns}) bytes.push_back(static_cast<std::uint64_t>(part * kMatrixBytes));
+  return table("pairs_of_parts", llvm::ConstantDataArray::get(ir_.getContext(), bytes));
+}
 
 std::int64_t MatrixTiles::column_bytes() const { return blocking_.sum_block / kDepth * blocking_.column_count * kFactorBytes; }
 std::int64_t MatrixTiles::row_bytes() const { return blocking_.sum_block / kDepth * matrices(blocking_.row_count) * kFactorBytes; }

@@ -2,7 +2,7 @@
 //
 // Each factor is taken apart into three numbers of bf16 whose sum it is exactly: 24 bits in three times 8. Of the nine products of parts the six largest are added up; the others are below 2^-25 of the
 // whole product, half of what f32 rounds away. A sum so made errs no more than a chain of f32 multiply-adds (docs/performance.md has the numbers).
-// What differs: a factor that is infinite makes NaN, as do those above 2^128 - 2^119, the largest bf16; what lies below 2^-126 is 0.
+// What differs: a factor that is infinite makes NaN, as do those from 2^128 - 2^119 on, which are nearer to 2^128 than to any bf16; what lies below 2^-126 is 0.
 #pragma once
 
 #include <functional>
@@ -43,8 +43,7 @@ class MatrixTiles : private TileCode {
   void pack_rows(llvm::Value* above, llvm::Value* below, const SumPart& part, const Pieces& pieces, llvm::Value* to);
 
   /// Adds the part's products to the sums of a tile: in memory, by row and then by column. The first part starts from 0. Behind each of the steps() between(step) is what else is to be
-  /// done: few instructions, so that a processor's window reaches the next step.
-  /// They take long, and need none of what other code needs.
+  /// done: the unit takes long and leaves the vector units free, but a processor's window should reach the next step.
   void multiply(llvm::Value* rows, llvm::Value* columns, const SumPart& part, llvm::Value* sums, const std::function<void(llvm::Value* step)>& between);
   llvm::Value* steps(const SumPart& part) { return ir_.CreateNSWMul(depths(part), number(kProducts)); }
 
@@ -61,6 +60,7 @@ class MatrixTiles : private TileCode {
   Factor columns_factor() const { return {blocking_.packed, blocking_.columns, not blocking_.copied}; }
   Factor rows_factor() const { return {blocking_.rows_packed, *blocking_.rows, blocking_.rows_along_sum}; }
 
+  llvm::GlobalVariable* table(const char* name, llvm::Constant* content);
   llvm::GlobalVariable* pair_offsets();
   bool fills_matrices() const;
   llvm::Value* point_at(const SumPart& part, llvm::Value* step) { return ir_.CreateNSWAdd(part.from, scaled(step, kSide)); }
