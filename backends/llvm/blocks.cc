@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include "backends/llvm/matrix_tiles.h"
 #include "backends/llvm/packing.h"
 #include "backends/llvm/phase_code.h"
+#include "backends/llvm/tile_order.h"
 
 namespace hone {
 
@@ -17,31 +17,18 @@ namespace {
 
 using llvm::Value;
 
-class BlockCode : private TileCode {
+class BlockCode : private TileOrder {
  public:
   BlockCode(const Kernel& kernel, const Nest& nest, const Blocking& blocking, Point& point)
-      : TileCode(nest, blocking, point), kernel_(kernel), code_(point, kernel, nest), packing_(nest, blocking, point), matrices_(kernel, nest, blocking, point) {}
+      : TileOrder(kernel, nest, blocking, point), code_(point, kernel, nest), packing_(nest, blocking, point), matrices_(kernel, nest, blocking, point) {}
 
   /// Tile t is the work of the call in whose range point t * points / tiles lies, so every tile is done once however the points are split.
   void run() {
     Value* points = number(1);
     for (const std::uint32_t axis : nest_.outer) points = ir_.CreateNUWMul(points, extent(axis));
     points = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, points, number(1));
-    column_blocks_ = block_count(blocking_.columns, blocking_.width(), column_tail_width());
-    row_blocks_ = blocking_.rows ? block_count(*blocking_.rows, blocking_.row_count, blocking_.row_count) : number(1);
-    // Panels of equal height, an even number of them: their halves are a call's share on two threads, which is also what it reads and writes of rows elsewhere.
-    Value* fewest = ceil_div(row_blocks_, number(blocking_.panel_rows));
-    Value* even = ir_.CreateAnd(ir_.CreateNSWAdd(fewest, number(1)), number(-2));
-    Value* is_parted = ir_.CreateICmpSGT(fewest, number(1));
-    if (blocking_.matrices) is_parted = ir_.CreateOr(is_parted, ir_.CreateICmpSGT(extent(*blocking_.rows), all_columns()));  // threads that share columns out pack all rows, each for itself
-    Value* wanted = ir_.CreateSelect(is_parted, even, number(1));
-    panel_rows_ = kernel_.repeats ? rows_of_share() : ceil_div(row_blocks_, wanted);
-    row_panels_ = ceil_div(row_blocks_, panel_height());
-    panels_beside_ = column_blocks_;
-    for (const std::uint32_t axis : blocking_.beside) panels_beside_ = ir_.CreateNUWMul(panels_beside_, extent(axis));
-    if (blocking_.rows) columns_first_ = blocking_.sum_block > 0 or kernel_.repeats ? ir_.getFalse() : are_columns_first();  // panels whose sums wait together have the same rows
-    Value* tiles = ir_.CreateNUWMul(panel_rows_, ir_.CreateNUWMul(panels_beside_, row_panels_));
-    for (const std::uint32_t axis : axes_apart()) tiles = ir_.CreateNUWMul(tiles, extent(axis));
+    begin();
+    Value* tiles = tile_count();
     const auto tile_at = [&](Value* point) { return ir_.CreateUDiv(ir_.CreateNUWMul(point, tiles), points); };
     if (blocking_.matrices) matrices_.begin();
     panels({tile_at(point_.begin()), tile_at(point_.end())});
@@ -49,86 +36,6 @@ class BlockCode : private TileCode {
   }
 
  private:
-  /// Of a panel whose rows one thread has: a tile, or, where each panel packs what its columns need, half of all.
-  Value* rows_of_share() { return blocking_.packed.valid() ? ceil_div(row_blocks_, number(2)) : number(1); }
-
-  /// Are all rows done before the next columns? Then threads share columns out, and each reads all rows' factors, which must stay in its cache. So for the
-  /// fewer rows; and where their number is known and so an axis of a weight's, because a weight then has one owner in all kernels.
-  Value* are_columns_first() {
-    Value* is_kept = ir_.CreateICmpULE(ir_.CreateNUWMul(extent(*blocking_.rows), all_points().to), number(blocking_.kept_points));
-    Value* is_better = is_constant(*blocking_.rows) ? ir_.getTrue() : ir_.CreateICmpULE(extent(*blocking_.rows), all_columns());
-    return ir_.CreateAnd(is_kept, is_better);
-  }
-
-  /// That read the same rows.
-  Value* all_columns() {
-    Value* columns = extent(blocking_.columns);
-    for (const std::uint32_t axis : blocking_.beside) columns = ir_.CreateNUWMul(columns, extent(axis));
-    return columns;
-  }
-
-  // ---- where a tile lies
-
-  /// Outer axes that have rows' and columns' factors of their own.
-  std::vector<std::uint32_t> axes_apart() const {
-    std::vector<std::uint32_t> axes = nest_.outer;
-    std::erase_if(axes, [&](std::uint32_t axis) { return axis == blocking_.columns or axis == blocking_.rows or std::ranges::count(blocking_.beside, axis) > 0; });
-    return axes;
-  }
-
-  /// Columns of a block behind the last full one, where the extent is not known: they are worked off vector by vector.
-  std::int64_t column_tail_width() const { return blocking_.dots or blocking_.matrices ? blocking_.width() : blocking_.lanes; }
-
-  Value* block_count(std::uint32_t axis, std::int64_t width, std::int64_t tail_width) {
-    if (is_constant(axis)) return number((nest_.extents[axis].value() + width - 1) / width);
-    Value* full = ir_.CreateUDiv(extent(axis), number(width));
-    Value* rest = ir_.CreateNSWSub(extent(axis), ir_.CreateNSWMul(full, number(width)));
-    return ir_.CreateNSWAdd(full, ir_.CreateUDiv(ir_.CreateNSWAdd(rest, number(tail_width - 1)), number(tail_width)));
-  }
-
-  /// Where a panel lies: tiles below each other, whose columns' factor stays in the cache.
-  struct Place {
-    Value *above, *column_block;              ///< `above`: the first tile's number in its column
-    std::map<std::uint32_t, Value*> indices;  ///< of the outer axes but rows and columns
-  };
-
-  Place place_of(Value* panel) {
-    Place place{.above = nullptr, .column_block = nullptr, .indices = {}};
-    Value *number_of_columns = split_off(panel, ir_.CreateNUWMul(panels_beside_, row_panels_)), *row_panel = number(0);
-    if (blocking_.rows) {
-      row_panel = ir_.CreateSelect(columns_first_, ir_.CreateURem(number_of_columns, row_panels_), ir_.CreateUDiv(number_of_columns, panels_beside_));
-      number_of_columns = ir_.CreateSelect(columns_first_, ir_.CreateUDiv(number_of_columns, row_panels_), ir_.CreateURem(number_of_columns, panels_beside_));
-    }
-    place.column_block = split_off(number_of_columns, column_blocks_);
-    place.above = ir_.CreateNSWMul(row_panel, panel_rows_);
-    split_indices(blocking_.beside, number_of_columns, place.indices);
-    split_indices(axes_apart(), panel, place.indices);
-    return place;
-  }
-
-  /// `number` counts the points of some axes, row-major.
-  void split_indices(const std::vector<std::uint32_t>& axes, Value* number, std::map<std::uint32_t, Value*>& indices) {
-    for (std::size_t i = axes.size(); i-- > 0;) indices[axes[i]] = i == 0 ? number : split_off(number, extent(axes[i]));
-  }
-
-  void go_to(const Place& place) {
-    for (const auto& [axis, index] : place.indices) point_.set_index(axis, index);
-  }
-
-  /// Numbers from `first` up to, not with, `last`: of tiles, or of panels.
-  struct Range {
-    Value *first, *last;
-  };
-
-  /// Those of the panel's tiles that are in the range, by their number in the column. The last panel may have fewer of them.
-  Range tiles_of(Value* panel, const Place& place, const Range& tiles) {
-    Value* start = ir_.CreateNSWMul(panel, panel_height());
-    Value* from = larger(ir_.CreateNSWSub(tiles.first, start), number(0));
-    Value* to = smaller(ir_.CreateNSWSub(tiles.last, start), panel_height());
-    return {ir_.CreateNSWAdd(place.above, from), smaller(ir_.CreateNSWAdd(place.above, to), row_blocks_)};
-  }
-  Value* panel_height() { return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, panel_rows_, number(1)); }
-
   /// These tiles, panel by panel.
   void panels(const Range& tiles) {
     const Range panels{ir_.CreateUDiv(tiles.first, panel_height()), ceil_div(tiles.last, panel_height())};
@@ -155,7 +62,7 @@ class BlockCode : private TileCode {
 
   /// Panels beside each other, of the same rows, whose sums wait in memory while their parts are added.
   void groups(const Range& panels, const Range& tiles) {
-    Value* width = larger(panels_beside_, number(1));
+    Value* width = larger(panels_beside(), number(1));
     loops_.loop(ir_.CreateUDiv(panels.first, width), ceil_div(panels.last, width), {.unroll = 1}, [&](Value* row) {
       Value* leftmost = ir_.CreateNSWMul(row, width);
       Value* first = larger(leftmost, panels.first);
@@ -173,8 +80,8 @@ class BlockCode : private TileCode {
     llvm::Type* type = vector_type();
     llvm::AllocaInst* array = point_.array(type, blocking_.panels_at_a_time * blocking_.panel_rows * cells);
     const Place leftmost = place_of(panels.first);
-    const auto sums_of = [&](Value* panel, Value* block) { return ir_.CreateInBoundsGEP(type, array, ir_.CreateNSWMul(number_in_group(panels, panel, leftmost, block), number(cells))); };
-    Value* used = ir_.CreateNSWMul(ir_.CreateNSWMul(ir_.CreateNSWSub(panels.last, panels.first), panel_rows_), number(cells));
+    const auto sums_of = [&](Value* panel, Value* block) { return ir_.CreateInBoundsGEP(type, array, ir_.CreateNSWMul(number_among(panels, panel, leftmost, block), number(cells))); };
+    Value* used = ir_.CreateNSWMul(tiles_of_all(panels), number(cells));
     loops_.loop(number(0), used, {.unroll = 4}, [&](Value* i) { ir_.CreateStore(llvm::Constant::getNullValue(type), ir_.CreateInBoundsGEP(type, array, i)); });
     each_part([&](const SumPart& part, Value* is_last) {
       go_to(leftmost);
@@ -206,14 +113,6 @@ class BlockCode : private TileCode {
     });
   }
   SumPart part_from(Value* from) { return {from, smaller(ir_.CreateNSWAdd(from, number(blocking_.sum_block)), all_points().to)}; }
-
-  /// Behind the last tile of the panels of a group.
-  Value* below(const Place& leftmost) { return smaller(ir_.CreateNSWAdd(leftmost.above, panel_rows_), row_blocks_); }
-  /// Of a tile among those of the group's panels.
-  Value* number_in_group(const Range& panels, Value* panel, const Place& leftmost, Value* block) {
-    Value* beside = ir_.CreateNSWMul(ir_.CreateNSWSub(panel, panels.first), panel_rows_);
-    return ir_.CreateNSWAdd(beside, ir_.CreateNSWSub(block, leftmost.above));
-  }
 
   // ---- the matrix unit
 
@@ -310,7 +209,7 @@ class BlockCode : private TileCode {
       point_.make_temps();
       const auto sums_of = [&](Value* block) {
         Value* is_one_part = ir_.CreateICmpSLE(all_points().to, number(blocking_.sum_block));  // a tile is then done with when the next one is
-        Value* tile = ir_.CreateSelect(is_one_part, ir_.CreateAnd(block, number(1)), number_in_group(group.panels, panel, group.leftmost, block));
+        Value* tile = ir_.CreateSelect(is_one_part, ir_.CreateAnd(block, number(1)), number_among(group.panels, panel, group.leftmost, block));
         return ir_.CreateInBoundsGEP(vector_type(), group.sums, ir_.CreateNSWMul(tile, number(tile_cells())));
       };
       Value* height = number(blocking_.row_count);
@@ -349,54 +248,6 @@ class BlockCode : private TileCode {
     sum(rows, columns, part);
     for (std::size_t i = 0; i < cells.size(); ++i) point_.write(in_memory(i), point_.read(cells[i], DType::kF32));
     point_.set_grid({});
-  }
-
-  Value* split_off(Value*& number, Value* extent) {
-    Value* last = ir_.CreateURem(number, extent);
-    number = ir_.CreateUDiv(number, extent);
-    return last;
-  }
-
-  template <typename Body>
-  void columns(Value* block, Body body) {
-    const std::uint32_t axis = blocking_.columns;
-    const std::int64_t width = blocking_.width();
-    const auto full = [&] { body({ir_.CreateNSWMul(block, number(width)), blocking_.column_count, nullptr}); };
-    if (is_constant(axis)) {
-      const std::int64_t rest = nest_.extents[axis].value() % width, count = nest_.extents[axis].value() / width;
-      const std::int64_t vectors = blocking_.matrices ? blocking_.column_count : (rest + blocking_.lanes - 1) / blocking_.lanes;
-      const auto last = [&] { body({number(count * width), blocking_.dots ? rest : vectors, number(rest)}); };
-      return either(ir_.CreateICmpSLT(block, number(count)), count > 0, rest > 0, full, last);
-    }
-    Value* count = ir_.CreateUDiv(extent(axis), number(width));
-    const auto tail = [&] {
-      Value* behind = ir_.CreateNSWMul(ir_.CreateNSWSub(block, count), number(column_tail_width()));
-      Value* first = ir_.CreateNSWAdd(ir_.CreateNSWMul(count, number(width)), behind);
-      body({first, blocking_.dots or blocking_.matrices ? blocking_.column_count : 1, ir_.CreateNSWSub(extent(axis), first)});
-    };
-    either(ir_.CreateICmpSLT(block, count), true, true, full, tail);
-  }
-
-  template <typename Body>
-  void rows(Value* block, Body body) {
-    const std::uint32_t axis = *blocking_.rows;
-    const std::int64_t height = blocking_.row_count;
-    Value* first = ir_.CreateNSWMul(block, number(height));
-    const auto full = [&] { body({first, height, nullptr}); };
-    if (is_constant(axis)) {
-      const std::int64_t rest = nest_.extents[axis].value() % height, count = nest_.extents[axis].value() / height;
-      return either(ir_.CreateICmpSLT(block, number(count)), count > 0, rest > 0, full, [&] { body({first, rest, nullptr}); });
-    }
-    Value* left = ir_.CreateNSWSub(extent(axis), first);
-    either(ir_.CreateICmpSGE(left, number(height)), true, height > 1, full, [&] { body({first, height, left}); });
-  }
-
-  /// A branch between two codes of which one may never be wanted.
-  template <typename Then, typename Otherwise>
-  void either(Value* condition, bool has_then, bool has_otherwise, Then then, Otherwise otherwise) {
-    if (has_then and has_otherwise) return loops_.branch(condition, then, otherwise);
-    if (has_then) then();
-    else if (has_otherwise) otherwise();
   }
 
   // ---- a tile
@@ -610,13 +461,9 @@ class BlockCode : private TileCode {
     return ir_.CreateFAdd(ir_.CreateShuffleVector(a, b, even), ir_.CreateShuffleVector(a, b, odd));
   }
 
-  const Kernel& kernel_;
   PhaseCode code_;
   Packing packing_;
   MatrixTiles matrices_;
-  Value *row_blocks_ = nullptr, *column_blocks_ = nullptr;  ///< of the whole axes
-  Value *panel_rows_ = nullptr, *row_panels_ = nullptr, *panels_beside_ = nullptr;  ///< panels_beside_: those that read the same rows
-  Value* columns_first_ = nullptr;
 };
 
 }  // namespace
