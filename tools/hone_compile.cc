@@ -97,7 +97,7 @@ CodeLevels levels_of(const Arguments& arguments) {
   for (const std::string& level : split(arguments.levels, ',')) {
     if (cpu_level_from_name(level)) named.cpu.push_back(level);
     else if (std::ranges::find(kGpus, level) != kGpus.end()) named.gpu.push_back(level);
-    else throw Error(Code::kUsage, fmt::format("--levels {}: no such level", quoted(level)), {}, {"levels: x86-64, x86-64-v2, x86-64-v3, x86-64-v4, x86-64-v4-amx; of GPUs " + join(kGpus, ", ")});
+    else throw Error(Code::kUsage, fmt::format("--levels {}: no such level", quoted(level)), {}, {fmt::format("levels: {}; of GPUs {}", fmt::join(cpu_level_names(), ", "), join(kGpus, ", "))});
   }
   const CodeLevels usual;
   return {.cpu = named.cpu.empty() ? usual.cpu : named.cpu, .gpu = named.gpu.empty() ? usual.gpu : named.gpu};

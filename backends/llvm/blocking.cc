@@ -34,6 +34,7 @@ constexpr double kMatrixTileCycles = 500;        ///< to wait for a tile's sums 
 constexpr double kTakenApart = 1.25;             ///< to pack an element as three parts
 constexpr std::int64_t kMatrixSumBlock = 128;    ///< the columns' factor of a tile fills half of the first level cache
 constexpr std::int64_t kMatrixPanelRows = 512;
+constexpr std::int64_t kAllPanels = std::int64_t{1} << 30;  ///< more than there are, where no sums wait
 
 /// Cycles of one step of the inner loops: two multiply-adds or two loads each, a chain of additions of latency 4, the loop itself.
 double step_cycles(std::int64_t rows, std::int64_t columns) {
@@ -78,7 +79,7 @@ class Chooser {
   }
 
   Stride stride(ExprId load, std::uint32_t axis) const { return stride_along(nest_.loads.at(load), axis, axes_of_); }
-  bool depends(ExprId load, std::uint32_t axis) const { return (axes_of_[load.index] >> axis & 1) != 0; }
+  bool depends(ExprId id, std::uint32_t axis) const { return (axes_of_[id.index] >> axis & 1) != 0; }
   bool contiguous_or_constant(std::uint32_t axis) const {
     return std::ranges::all_of(loads_, [&](ExprId load) { return stride(load, axis) == Stride::kOne or not depends(load, axis); });
   }
@@ -128,10 +129,9 @@ class Chooser {
     if (not copied and not std::ranges::all_of(inner, [&](std::uint32_t axis) { return nest_.extents[axis].is_constant(); })) return {};
     if (sum_block(columns) == 0 and inner_points() * kMaxVectors * unit_.lanes * 4 > kMaxPackedBytes) return {};
     const auto [factor, other] = factors(columns);
-    const auto depends_on = [&](ExprId id, std::uint32_t axis) { return (axes_of_[id.index] >> axis & 1) != 0; };
-    if (depends_on(factor, rows) or depends_on(other, columns)) return {};
+    if (depends(factor, rows) or depends(other, columns)) return {};
     const bool is_short = sum_block(columns) > 0 and not nest_.extents[inner.back()].is_constant() and inner_points() <= 2 * kSumBlock;  // likely, not surely: it would be one part, with all of its sums through memory
-    if (copied) return depends_on(factor, inner.back()) and not is_short ? factor : ExprId();
+    if (copied) return depends(factor, inner.back()) and not is_short ? factor : ExprId();
     const bool along = std::ranges::all_of(loads_, [&](ExprId load) { return not depends(load, columns) or stride(load, inner.back()) == Stride::kOne; });
     return along ? factor : ExprId();
   }
@@ -140,8 +140,7 @@ class Chooser {
   ExprId rows_to_pack(std::uint32_t rows, std::uint32_t columns) const {
     if (sum_block(columns) == 0 or nest_.inner[0].size() != 1) return {};
     const ExprId other = factors(columns).second;
-    const bool is_strided = std::ranges::all_of(loads_, [&](ExprId load) { return not depends(load, rows) or stride(load, rows) == Stride::kOne; });
-    return is_strided ? other : ExprId();
+    return contiguous_or_constant(rows) ? other : ExprId();
   }
 
   /// Are two inner axes as good as one, once the factor that depends on the columns is packed? Its vectors then begin at multiples of their length.
@@ -227,15 +226,14 @@ class Chooser {
   void try_matrices(std::uint32_t columns, std::uint32_t rows) {
     if (kernel_.repeats or kernel_.phases[0].reductions.size() != 1 or (nest_.inner[0].size() != 1 and not joins(columns))) return;
     const std::uint32_t inner = nest_.inner[0].back();
-    const auto varies = [&](ExprId id, std::uint32_t axis) { return (axes_of_[id.index] >> axis & 1) != 0; };
     const auto [of_columns, of_rows] = factors(columns);
-    if (varies(of_columns, rows) or varies(of_rows, columns) or not varies(of_columns, inner) or not varies(of_rows, inner)) return;
+    if (depends(of_columns, rows) or depends(of_rows, columns) or not depends(of_columns, inner) or not depends(of_rows, inner)) return;
     if (kernel_.exprs[of_columns].dtype != DType::kF32 or kernel_.exprs[of_rows].dtype != DType::kF32) return;
-    const auto walks = [&](std::uint32_t side, std::uint32_t axis) {  // is all that varies along the side contiguous along the axis?
-      return std::ranges::all_of(loads_, [&](ExprId load) { return not depends(load, side) or stride(load, axis) == Stride::kOne or not depends(load, axis); });
+    const auto is_along_sum = [&](std::uint32_t side) {
+      return std::ranges::all_of(loads_, [&](ExprId load) { return not depends(load, side) or stride(load, inner) == Stride::kOne or not depends(load, inner); });
     };
-    Blocking blocking{.columns = columns, .rows = rows, .row_count = 2 * MatrixTiles::kSide, .column_count = 2, .lanes = MatrixTiles::kSide, .packed = of_columns, .copied = walks(columns, columns), .joined = joins(columns), .sum_block = kMatrixSumBlock, .rows_packed = of_rows, .matrices = true, .rows_along_sum = walks(rows, inner)};
-    if ((not blocking.copied and not walks(columns, inner)) or (not blocking.rows_along_sum and not walks(rows, rows))) return;
+    Blocking blocking{.columns = columns, .rows = rows, .row_count = 2 * MatrixTiles::kSide, .column_count = 2, .lanes = MatrixTiles::kSide, .packed = of_columns, .copied = contiguous_or_constant(columns), .joined = joins(columns), .sum_block = kMatrixSumBlock, .rows_packed = of_rows, .matrices = true, .rows_along_sum = is_along_sum(rows)};
+    if ((not blocking.copied and not is_along_sum(columns)) or (not blocking.rows_along_sum and not contiguous_or_constant(rows))) return;
     const std::int64_t width = expected(columns, kTypicalExtent), height = expected(rows, kTypicalRows), depth = blocking.joined ? inner_points() : expected(inner, kTypicalRows);
     const auto matrices = [](std::int64_t points) { return static_cast<double>(ceil_div(points, MatrixTiles::kSide)); };
     const double instructions = MatrixTiles::kProducts * matrices(height) * matrices(width) * static_cast<double>(ceil_div(depth, MatrixTiles::kDepth));
@@ -248,13 +246,13 @@ class Chooser {
     keep(blocking, cycles);
     best_->panel_rows = kMatrixPanelRows / blocking.row_count;
     best_->is_one_part = (blocking.joined or nest_.extents[inner].is_constant()) and depth <= kMatrixSumBlock;
-    best_->panels_at_a_time = best_->is_one_part ? kSumBytes : std::max<std::int64_t>(1, kSumBytes / (4 * kMatrixPanelRows * blocking.width()));
+    best_->panels_at_a_time = best_->is_one_part ? kAllPanels : std::max<std::int64_t>(1, kSumBytes / (4 * kMatrixPanelRows * blocking.width()));
   }
 
   /// The two factors of the contraction: that of the columns, and the other.
   std::pair<ExprId, ExprId> factors(std::uint32_t columns) const {
     const Expr& product = kernel_.exprs[kernel_.phases[0].reductions[0].value];
-    const bool first = (axes_of_[product.operands[0].index] >> columns & 1) != 0;
+    const bool first = depends(product.operands[0], columns);
     return {product.operands[first ? 0 : 1], product.operands[first ? 1 : 0]};
   }
 

@@ -151,8 +151,7 @@ class BlockCode : private TileOrder {
   Value* place_in(const Pair& pair, Value* which) { return bytes_in(pair.array, which, pair.bytes); }
   Value* other(Value* which) { return ir_.CreateXor(which, number(1)); }
 
-  /// A group whose tiles are multiplied by the matrix unit. Its instructions take long and leave the vector units free: between them each tile's predecessor is finished, and the factors that come next are packed,
-  /// the columns' of the next panel and the rows' of the next part.
+  /// What all panels and parts of a group share.
   struct MatrixGroup {
     Range panels, tiles;
     Place leftmost;
@@ -162,6 +161,8 @@ class BlockCode : private TileOrder {
     llvm::AllocaInst* turn;  ///< of the columns: in which place the panel's are
   };
 
+  /// A group whose tiles are multiplied by the matrix unit. Its instructions take long and leave the vector units free: between them each tile's predecessor is finished, and the factors that come next are packed,
+  /// the columns' of the next panel and the rows' of the next part.
   void matrix_group(const Range& panels, const Range& tiles) {
     const std::int64_t waiting = blocking_.is_one_part ? 2 : blocking_.panels_at_a_time * blocking_.panel_rows, rows = blocking_.panel_rows * matrices_.row_bytes();
     const Place leftmost = place_of(panels.first);

@@ -37,7 +37,7 @@ constexpr Architecture kX86 = {"x86_64-unknown-linux-gnu", "+prfchw"};
 struct AddedLevel {
   std::string_view level, cpu, features;
 };
-constexpr AddedLevel kAmx = {"x86-64-v4-amx", "x86-64-v4", ",+avx512bf16,+amx-tile,+amx-bf16"};
+constexpr AddedLevel kAmx = {"x86-64-v4-amx", "x86-64-v4", ",+amx-tile,+amx-bf16"};
 /// PTX 7.8 is that of CUDA 11.8, the first that knows sm_90.
 constexpr Architecture kNvidia = {"nvptx64-nvidia-cuda", "+ptx78"};
 

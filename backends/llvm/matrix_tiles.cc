@@ -13,6 +13,7 @@ using llvm::Value;
 
 constexpr std::int64_t kSide = MatrixTiles::kSide, kDepth = MatrixTiles::kDepth, kParts = MatrixTiles::kParts;
 constexpr std::int64_t kMatrixBytes = 1024, kRowBytes = 64;
+constexpr std::uint32_t kUpperHalf = 0xffff0000;  ///< of f32: a bf16
 constexpr std::int64_t kFactorBytes = kParts * kMatrixBytes;  ///< of 16 rows or columns, `kDepth` terms deep
 
 // Matrix registers: four of sums, two of the rows' factor, two of the columns'.
@@ -137,10 +138,9 @@ std::vector<Value*> MatrixTiles::square(const Factor& factor, bool lanes_along_s
 /// The parts of a vector of f32, largest first, each as words whose upper halves are bf16: rounded to nearest, away from zero where two are; what that leaves over is exact, and behind the second it is the third.
 std::vector<Value*> MatrixTiles::parts_of(Value* vector) {
   auto* words = llvm::FixedVectorType::get(ir_.getInt32Ty(), kSide);
-  const auto splat = [&](std::uint32_t word) { return llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(kSide), ir_.getInt32(word)); };
   std::vector<Value*> parts;
   for (std::int64_t i = 0; i + 1 < kParts; ++i) {
-    parts.push_back(ir_.CreateAnd(ir_.CreateAdd(ir_.CreateBitCast(vector, words), splat(0x8000)), splat(0xffff0000)));
+    parts.push_back(ir_.CreateAnd(ir_.CreateAdd(ir_.CreateBitCast(vector, words), in_all_lanes(0x8000)), in_all_lanes(kUpperHalf)));
     vector = ir_.CreateFSub(vector, ir_.CreateBitCast(parts.back(), vector_type()));
   }
   parts.push_back(ir_.CreateBitCast(vector, words));
@@ -157,17 +157,14 @@ Value* MatrixTiles::upper_halves(Value* words) {
 /// By depth, then vectors of columns, then parts: pairs of points, each a row of the columns' pairs.
 void MatrixTiles::pack_columns(Value* first, const SumPart& part, const Pieces& pieces, Value* to) {
   const Factor factor = columns_factor();
-  Value* upper = llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(kSide), ir_.getInt32(0xffff0000));
   loops_.loop(pieces.from, pieces.to, {.unroll = 1}, [&](Value* piece) {
     Value *vector = ir_.CreateURem(piece, number(blocking_.column_count)), *step = ir_.CreateUDiv(piece, number(blocking_.column_count)), *point = point_at(part, step);
     const std::vector<Value*> points = square(factor, false, ir_.CreateNSWAdd(first, scaled(vector, kSide)), point, left_at(part, point));
-    Value* depth = scaled(ir_.CreateUDiv(step, number(kStepsOfDepth)), blocking_.column_count * kFactorBytes);
-    Value* half = scaled(ir_.CreateURem(step, number(kStepsOfDepth)), kMatrixBytes / kStepsOfDepth);
-    Value* place = at(to, ir_.CreateNSWAdd(ir_.CreateNSWAdd(depth, half), scaled(vector, kFactorBytes)));
+    Value* place = at(to, ir_.CreateNSWAdd(bytes_before(step, blocking_.column_count, kMatrixBytes), scaled(vector, kFactorBytes)));
     for (std::size_t pair = 0; pair < points.size() / 2; ++pair) {
       const std::vector<Value*> even = parts_of(points[2 * pair]), odd = parts_of(points[2 * pair + 1]);
       for (std::size_t p = 0; p < even.size(); ++p) {
-        Value* both = ir_.CreateOr(ir_.CreateLShr(even[p], 16), ir_.CreateAnd(odd[p], upper));
+        Value* both = ir_.CreateOr(ir_.CreateLShr(even[p], 16), ir_.CreateAnd(odd[p], in_all_lanes(kUpperHalf)));
         ir_.CreateAlignedStore(both, at(place, number(static_cast<std::int64_t>(p) * kMatrixBytes + static_cast<std::int64_t>(pair) * kRowBytes)), llvm::Align(kRowBytes));
       }
     }
@@ -206,10 +203,15 @@ void MatrixTiles::pack_rows(Value* above, Value* below, const SumPart& part, con
   });
 }
 
+/// Where a step begins of a factor that fills `count` matrices a part: behind the depths before it, and in its own behind the steps before it, which share `bytes`.
+Value* MatrixTiles::bytes_before(Value* step, std::int64_t count, std::int64_t bytes) {
+  Value* depth = scaled(ir_.CreateUDiv(step, number(kStepsOfDepth)), count * kFactorBytes);
+  return ir_.CreateNSWAdd(depth, scaled(ir_.CreateURem(step, number(kStepsOfDepth)), bytes / kStepsOfDepth));
+}
+
 /// A row's `kSide` points; `place` is where the row begins.
 void MatrixTiles::store_row(Value* row, Value* step, Value* place) {
-  Value* depth = scaled(ir_.CreateUDiv(step, number(kStepsOfDepth)), matrices(blocking_.row_count) * kFactorBytes);
-  Value* deep = ir_.CreateNSWAdd(depth, scaled(ir_.CreateURem(step, number(kStepsOfDepth)), kRowBytes / kStepsOfDepth));
+  Value* deep = bytes_before(step, matrices(blocking_.row_count), kRowBytes);
   const std::vector<Value*> parts = parts_of(row);
   for (std::size_t p = 0; p < parts.size(); ++p)
     ir_.CreateAlignedStore(upper_halves(parts[p]), at(place, ir_.CreateNSWAdd(deep, number(static_cast<std::int64_t>(p) * kMatrixBytes))), llvm::Align(kRowBytes / kStepsOfDepth));

@@ -71,6 +71,8 @@ class MatrixTiles : private TileCode {
   std::vector<llvm::Value*> square(const Factor& factor, bool lanes_along_sum, llvm::Value* index, llvm::Value* point, llvm::Value* left);
   std::vector<llvm::Value*> parts_of(llvm::Value* vector);
   llvm::Value* upper_halves(llvm::Value* words);
+  llvm::Constant* in_all_lanes(std::uint32_t word) { return llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(kSide), ir_.getInt32(word)); }
+  llvm::Value* bytes_before(llvm::Value* step, std::int64_t count, std::int64_t bytes);
   void store_row(llvm::Value* row, llvm::Value* step, llvm::Value* place);
   llvm::Value* at(llvm::Value* array, llvm::Value* bytes) { return ir_.CreateInBoundsGEP(ir_.getInt8Ty(), array, bytes); }
   llvm::Value* scaled(llvm::Value* count, std::int64_t bytes) { return ir_.CreateNSWMul(count, number(bytes)); }

@@ -17,8 +17,7 @@ void TileOrder::begin() {
   Value* wanted = ir_.CreateSelect(is_parted, even, number(1));
   panel_rows_ = kernel_.repeats ? rows_of_share() : ceil_div(row_blocks_, wanted);
   row_panels_ = ceil_div(row_blocks_, panel_height());
-  panels_beside_ = column_blocks_;
-  for (const std::uint32_t axis : blocking_.beside) panels_beside_ = ir_.CreateNUWMul(panels_beside_, extent(axis));
+  panels_beside_ = times_beside(column_blocks_);
   if (blocking_.rows) columns_first_ = blocking_.sum_block > 0 or kernel_.repeats ? ir_.getFalse() : are_columns_first();  // panels whose sums wait together have the same rows
 }
 
@@ -39,11 +38,10 @@ Value* TileOrder::are_columns_first() {
   return ir_.CreateAnd(is_kept, is_better);
 }
 
-/// That read the same rows.
-Value* TileOrder::all_columns() {
-  Value* columns = extent(blocking_.columns);
-  for (const std::uint32_t axis : blocking_.beside) columns = ir_.CreateNUWMul(columns, extent(axis));
-  return columns;
+/// As many for each point of the axes beside.
+Value* TileOrder::times_beside(Value* count) {
+  for (const std::uint32_t axis : blocking_.beside) count = ir_.CreateNUWMul(count, extent(axis));
+  return count;
 }
 
 /// Outer axes that have rows' and columns' factors of their own.

@@ -90,7 +90,8 @@ class TileOrder : protected TileCode {
  private:
   Value* rows_of_share();
   Value* are_columns_first();
-  Value* all_columns();
+  Value* times_beside(Value* count);
+  Value* all_columns() { return times_beside(extent(blocking_.columns)); }  ///< that read the same rows
   std::vector<std::uint32_t> axes_apart() const;
   std::int64_t column_tail_width() const;
   Value* block_count(std::uint32_t axis, std::int64_t width, std::int64_t tail_width);

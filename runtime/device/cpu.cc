@@ -21,9 +21,9 @@ struct CpuId {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
 };
 
-CpuId cpu_id(unsigned leaf, unsigned subleaf = 0) {
+CpuId cpu_id(unsigned leaf) {
   CpuId id;
-  __get_cpuid_count(leaf, subleaf, &id.eax, &id.ebx, &id.ecx, &id.edx);  // leaves zeros when there is no such leaf
+  __get_cpuid_count(leaf, 0, &id.eax, &id.ebx, &id.ecx, &id.edx);  // leaves zeros when there is no such leaf
   return id;
 }
 
@@ -56,12 +56,14 @@ CpuLevel find_level() {
   const bool v4 = has_all(more.ebx, {16, 17, 28, 30, 31})     // AVX512 F DQ CD BW VL
                   and has_all(saved_registers(), {5, 6, 7});  // masks and ZMM
   if (not v4) return CpuLevel::kV3;
-  const bool amx = has_all(more.edx, {22, 24}) and has_all(cpu_id(7, 1).eax, {5})  // AMX-BF16 AMX-TILE; AVX512-BF16
-                   and has_all(saved_registers(), {17, 18}) and may_use_tiles();   // XTILECFG XTILEDATA
+  const bool amx = has_all(more.edx, {22, 24})                                    // AMX-BF16 AMX-TILE
+                   and has_all(saved_registers(), {17, 18}) and may_use_tiles();  // XTILECFG XTILEDATA
   return amx ? CpuLevel::kV4Amx : CpuLevel::kV4;
 }
 
 }  // namespace
+
+std::span<const std::string_view> cpu_level_names() { return kLevelNames; }
 
 std::string_view to_string(CpuLevel level) { return kLevelNames[static_cast<std::size_t>(level)]; }
 

@@ -11,6 +11,8 @@ namespace hone {
 /// The psABI's levels, and the fourth with AMX's tiles of bf16; each includes those before it. Their names ("x86-64-v3") are the names of code in a plan.
 enum class CpuLevel : std::uint8_t { kV1, kV2, kV3, kV4, kV4Amx };
 
+/// All of them, lowest first.
+std::span<const std::string_view> cpu_level_names();
 std::string_view to_string(CpuLevel level);
 std::optional<CpuLevel> cpu_level_from_name(std::string_view name);
 
