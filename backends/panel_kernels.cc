@@ -4,7 +4,7 @@
 #include <set>
 
 #include "backends/kernel_set.h"
-#include "backends/llvm/nest.h"
+#include "backends/llvm/blocking.h"
 #include "backends/llvm/reduction.h"
 #include "base/check.h"
 #include "ir/kernel/rebuild.h"
@@ -160,7 +160,9 @@ std::optional<Kernel> over_panels(const Kernel& kernel, const std::vector<std::u
 
 std::optional<Panels> panels_for(const Kernel& kernel, std::uint32_t buffer) {
   const Shape& shape = kernel.buffers[buffer].shape;
-  if (not is_constant(shape) or shape.size() < 2 or kernel.buffers[buffer].dtype != DType::kF32 or element_count(shape).value() < kFewElements) return std::nullopt;
+  if (not is_constant(shape) or shape.size() < 2 or kernel.buffers[buffer].dtype != DType::kF32) return std::nullopt;
+  const bool slides = hone::slides(kernel, kAvx512);  // its tiles walk all of a weight for each line of an image, some columns at a time
+  if (not slides and element_count(shape).value() < kFewElements) return std::nullopt;
   const std::vector<std::uint64_t> axes_of = axes_of_expressions(kernel);
   for (const Phase& phase : kernel.phases)
     for (const Reduction& reduction : phase.reductions) {
@@ -176,7 +178,7 @@ std::optional<Panels> panels_for(const Kernel& kernel, std::uint32_t buffer) {
         for (std::size_t axis = 0; axis < shape.size(); ++axis) summed = summed or walks(axis, false);
         for (std::size_t axis = shape.size(); summed and axis-- > 0;) {
           if (not walks(axis, true)) continue;
-          const std::int64_t width = width_along(shape[axis].value(), has_many_rows(kernel, kernel.exprs[index[axis]].slot));
+          const std::int64_t width = slides ? shape[axis].value() : width_along(shape[axis].value(), has_many_rows(kernel, kernel.exprs[index[axis]].slot));
           if (width > 0) return Panels{static_cast<std::uint32_t>(axis), width};
         }
       }

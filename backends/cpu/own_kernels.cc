@@ -7,6 +7,8 @@
 #include <numeric>
 
 #include "backends/library_rows.h"
+#include "backends/llvm/blocking.h"
+#include "ir/kernel/compute.h"
 #include "ir/op.h"
 #include "ir/ops/ops.h"
 #include "ir/ops/window.h"
@@ -30,10 +32,11 @@ bool all_are(const Ints& values, std::int64_t value) {
   return std::ranges::all_of(values, [value](std::int64_t one) { return one == value; });
 }
 
-/// Convolutions of stride 1, channels first, with rows long enough to be vectors. Channels last the library has nothing to reorder.
+/// Channels last: those along which windows slide in registers. Channels first: of stride 1, with rows long enough to be vectors.
 std::string better_conv(const Graph& graph, const Node& node) {
+  if (node.attrs[kChannelsLast]) return slides(kernel_of(graph, graph.value(node.results[0]).producer), kAvx512) ? "each element that is loaded serves all windows over it" : "";
   constexpr std::int64_t kShortestRow = 24, kMostProducts = 512, kFewChannels = 16;
-  if (node.attrs[kChannelsLast] or node.attrs[kGroups] != 1 or not all_are(node.attrs[kStrides], 1)) return "";
+  if (node.attrs[kGroups] != 1 or not all_are(node.attrs[kStrides], 1)) return "";
   const bool of_weight = *node.op == op::conv_weight_grad;
   const Shape& rows = graph.type(of_weight ? node.operands[1] : node.results[0]).shape;  // what a vector runs along
   const Shape& weight = graph.type(of_weight ? node.results[0] : node.operands[1]).shape;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "backends/llvm/choose_sliding.h"
 #include "backends/llvm/matrix_tiles.h"
 #include "backends/llvm/reduction.h"
 
@@ -51,6 +52,7 @@ class Chooser {
   std::optional<Blocking> run() {
     if (std::ranges::any_of(kernel_.phases, &Phase::scatter)) return std::nullopt;
     if (is_contraction_with_stores()) {
+      if (std::optional<Blocking> sliding = choose_sliding(kernel_, nest_, unit_)) return sliding;
       for (const std::uint32_t axis : nest_.outer)
         if (is_contiguous_in_stores(axis)) try_columns(axis);
       if (best_) return best_;
@@ -313,6 +315,11 @@ class Chooser {
 }  // namespace
 
 std::optional<Blocking> choose_blocking(const Kernel& kernel, const Nest& nest, const VectorUnit& unit) { return Chooser(kernel, nest, unit).run(); }
+
+bool slides(const Kernel& kernel, const VectorUnit& unit) {
+  const std::optional<Blocking> blocking = choose_blocking(kernel, make_nest(kernel), unit);
+  return blocking and blocking->sliding;
+}
 
 bool uses_matrices(const Kernel& kernel, const VectorUnit& unit) {
   const std::optional<Blocking> blocking = choose_blocking(kernel, make_nest(kernel), unit);

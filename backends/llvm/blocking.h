@@ -15,6 +15,33 @@ struct VectorUnit {
 };
 constexpr VectorUnit kSse = {.lanes = 4, .registers = 16}, kAvx2 = {.lanes = 8, .registers = 16}, kAvx512 = {.lanes = 16, .registers = 32}, kAvx512WithAmx = {.lanes = 16, .registers = 32, .has_matrices = true};
 
+/// A contraction one of whose factors slides under the other: a convolution, or one of its gradients. Where an element of that factor is in a register, all sums and terms that need it are near.
+struct Sliding {
+  /// An outer and an inner axis along which the factor moves alike: it depends on them only through the position outer_step * outer + inner_step * inner, counted from the first one that there is.
+  struct Pair {
+    std::uint32_t outer, inner;
+    std::int64_t outer_extent, inner_extent;
+    std::int64_t outer_step, inner_step;  ///< one of them is 1; inner_step may be negative
+    std::int64_t inside_from = 0, inside_to = 0;  ///< the positions at which the factor's guard holds; elsewhere the factor is 0
+
+    std::int64_t inner_stride() const { return inner_step < 0 ? -inner_step : inner_step; }
+    std::int64_t positions_of(std::int64_t outer_count, std::int64_t inner_count) const { return outer_step * (outer_count - 1) + inner_stride() * (inner_count - 1) + 1; }
+    std::int64_t positions() const { return positions_of(outer_extent, inner_extent); }
+  };
+
+  ExprId moving, standing;  ///< both loads; only the moving one may have a guard
+  Pair along;               ///< the nearest positions in memory but for the channels: those in registers
+  std::optional<Pair> lines = {};
+  std::uint32_t channels = 0;  ///< the moving factor is contiguous along them
+  std::int64_t channel_count = 0;
+  /// All other axes, outermost first: outer ones, on which the standing factor does not depend, or, where sums wait in memory, inner ones.
+  std::vector<std::uint32_t> fixed = {};
+  /// Are channels an outer axis, so that a sum is over all points of `fixed` and all positions: a weight's gradient? Else a sum is over the window and the channels, and is done in registers.
+  bool sums_wait = false;
+  std::int64_t terms = 0;       ///< of a sum that are taken side by side, along the inner axis of `along`; all of a window's
+  std::int64_t line_block = 1;  ///< points of the lines' outer axis, or where sums wait of their inner one, whose positions are laid out together
+};
+
 /// A tile: `row_count` points along the outer axis `rows` times some along the outer axis `columns`. Sums of the tile's points stay in registers.
 struct Blocking {
   std::uint32_t columns = 0;
@@ -39,6 +66,7 @@ struct Blocking {
   std::int64_t panel_rows = 1;  ///< at most so many tiles below each other are done before those of the next columns
   std::int64_t kept_points = 0;  ///< rows' factors of at most so many elements stay in the cache while all columns are done
   std::vector<std::uint32_t> beside = {};  ///< outer axes along which the rows' factors serve again, as they do along the columns
+  std::optional<Sliding> sliding = {};  ///< tiles along which a factor slides (sliding_tiles.h); of what stands above only columns, rows and counts hold then
   bool prefetches = false;      ///< the memory behind the sums is asked for before them
 
   std::int64_t width() const { return dots ? column_count : column_count * lanes; }
@@ -48,6 +76,9 @@ struct Blocking {
 /// the result is contiguous, if each factor is contiguous or constant along it, or dot products. For others a block of vectors where runs_across_outer
 /// says so. Nothing: one point after the other.
 std::optional<Blocking> choose_blocking(const Kernel& kernel, const Nest& nest, const VectorUnit& unit);
+
+/// Has the kernel tiles along which a factor slides?
+bool slides(const Kernel& kernel, const VectorUnit& unit);
 
 /// Does the kernel have tiles for the unit's matrix registers? Code for a unit without them is as good if not.
 bool uses_matrices(const Kernel& kernel, const VectorUnit& unit);

@@ -9,6 +9,8 @@
 #include "backends/llvm/matrix_tiles.h"
 #include "backends/llvm/packing.h"
 #include "backends/llvm/phase_code.h"
+#include "backends/llvm/sliding_tiles.h"
+#include "backends/llvm/tile_finish.h"
 #include "backends/llvm/tile_order.h"
 
 namespace hone {
@@ -20,18 +22,13 @@ using llvm::Value;
 class BlockCode : private TileOrder {
  public:
   BlockCode(const Kernel& kernel, const Nest& nest, const Blocking& blocking, Point& point)
-      : TileOrder(kernel, nest, blocking, point), code_(point, kernel, nest), packing_(nest, blocking, point), matrices_(kernel, nest, blocking, point) {}
+      : TileOrder(kernel, nest, blocking, point), code_(point, kernel, nest), packing_(nest, blocking, point), matrices_(kernel, nest, blocking, point), finish_(kernel, nest, blocking, point) {}
 
-  /// Tile t is the work of the call in whose range point t * points / tiles lies, so every tile is done once however the points are split.
   void run() {
-    Value* points = number(1);
-    for (const std::uint32_t axis : nest_.outer) points = ir_.CreateNUWMul(points, extent(axis));
-    points = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, points, number(1));
     begin();
-    Value* tiles = tile_count();
-    const auto tile_at = [&](Value* point) { return ir_.CreateUDiv(ir_.CreateNUWMul(point, tiles), points); };
+    const Range tiles = share_of(tile_count());
     if (blocking_.matrices) matrices_.begin();
-    panels({tile_at(point_.begin()), tile_at(point_.end())});
+    panels(tiles);
     if (blocking_.matrices) matrices_.end();
   }
 
@@ -221,7 +218,7 @@ class BlockCode : private TileOrder {
         Value* steps = larger(matrices_.steps(part), number(1));
         const auto finished_at = [&](Value* step) { return ir_.CreateUDiv(ir_.CreateNSWMul(step, unfinished), steps); };
         matrices_.multiply(bytes_in(rows, ir_.CreateNSWSub(block, group.leftmost.above), matrices_.row_bytes()), place_in(group.columns, turn), part, sums_of(block), [&](Value* step) {
-          finish_rows(first_row(before), {finished_at(step), finished_at(ir_.CreateNSWAdd(step, number(1)))}, {.unroll = 1}, columns, {sums_of(before)});
+          finish_.rows(first_row(before), {finished_at(step), finished_at(ir_.CreateNSWAdd(step, number(1)))}, {.unroll = 1}, columns, {sums_of(before)});
           next_columns.some();
           if (next_rows) next_rows->some();
         });
@@ -230,7 +227,7 @@ class BlockCode : private TileOrder {
       Value* left = ir_.CreateSelect(ir_.CreateICmpEQ(all_points().to, number(0)), mine.first, larger(last, mine.first));  // of an empty sum all are
       loops_.loop(ir_.CreateSelect(is_last, left, mine.last), mine.last, {.unroll = 1}, [&](Value* block) {
         Value* there = smaller(ir_.CreateNSWSub(extent(*blocking_.rows), first_row(block)), height);
-        finish_rows(first_row(block), {number(0), there}, {.unroll = 1}, columns, {sums_of(block)});
+        finish_.rows(first_row(block), {number(0), there}, {.unroll = 1}, columns, {sums_of(block)});
       });
       point_.set_grid({});
     });
@@ -377,47 +374,7 @@ class BlockCode : private TileOrder {
 
   /// The phases behind the contraction, row by row, from sums that lie in memory: registers again, where LLVM unrolls the loop.
   void finish(const Side& rows, const Side& columns, const std::vector<Value*>& sums) {
-    finish_rows(rows.first, {number(0), rows.left == nullptr ? number(rows.count) : rows.left}, {.unroll = rows.left == nullptr ? 0 : 1}, columns, sums);
-  }
-
-  /// Those of a tile's rows, which begin at `first_row`, that are in the range.
-  void finish_rows(Value* first_row, const Range& range, LoopTraits traits, const Side& columns, const std::vector<Value*>& sums) {
-    PointGrid grid = blocking_.dots ? dots_as_lanes(columns) : columns.left == nullptr ? as_one_vector(columns) : along_columns(columns);
-    grid.row_axis = *blocking_.rows;
-    const std::int64_t vectors = blocking_.dots ? 1 : columns.count;  // of a row's sums
-    loops_.loop(range.first, range.last, traits, [&](Value* row) {
-      grid.rows = {ir_.CreateNSWAdd(first_row, row)};
-      point_.set_grid(grid);
-      for (std::size_t t = 0; t < sums.size(); ++t) {
-        std::vector<Value*>& variables = point_.temp(static_cast<std::uint32_t>(t)).cells;
-        variables.clear();
-        for (std::size_t i = 0; i < grid.columns.size(); ++i) {
-          Value* at = ir_.CreateNSWAdd(ir_.CreateNSWMul(row, number(vectors)), number(static_cast<std::int64_t>(i)));
-          variables.push_back(ir_.CreateInBoundsGEP(blocking_.dots ? point_.cell_type(DType::kF32) : vector_type(), sums[t], at));
-        }
-      }
-      for (std::size_t p = 1; p < kernel_.phases.size(); ++p) phase(p);
-    });
-  }
-
-  /// A row's columns as one vector, which LLVM takes apart, operation by operation: roots, quotients and functions of several registers are then worked out side by side.
-  PointGrid as_one_vector(const Side& columns) {
-    PointGrid grid = along_columns({columns.first, 1, nullptr});
-    grid.lanes *= static_cast<std::uint32_t>(columns.count);
-    return grid;
-  }
-
-  /// The columns of dot products as the lanes of one vector.
-  PointGrid dots_as_lanes(const Side& columns) {
-    const auto lanes = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(columns.count)));
-    PointGrid grid;
-    grid.column_axis = blocking_.columns;
-    grid.columns = {columns.first};
-    if (lanes == 1) return grid;
-    grid.lane_axis = blocking_.columns;
-    grid.lanes = static_cast<std::uint32_t>(lanes);
-    grid.masks = {lanes_below(columns.left == nullptr ? number(columns.count) : columns.left, lanes)};
-    return grid;
+    finish_.rows(rows.first, {number(0), rows.left == nullptr ? number(rows.count) : rows.left}, {.unroll = rows.left == nullptr ? 0 : 1}, columns, sums);
   }
 
   /// An array of all sums for each temporary, by row and then by column: of dot products one vector a row.
@@ -465,10 +422,14 @@ class BlockCode : private TileOrder {
   PhaseCode code_;
   Packing packing_;
   MatrixTiles matrices_;
+  TileFinish finish_;
 };
 
 }  // namespace
 
-void emit_blocks(const Kernel& kernel, const Nest& nest, const Blocking& blocking, Point& point) { BlockCode(kernel, nest, blocking, point).run(); }
+void emit_blocks(const Kernel& kernel, const Nest& nest, const Blocking& blocking, Point& point) {
+  if (blocking.sliding) SlidingTiles(kernel, nest, blocking, point).run();
+  else BlockCode(kernel, nest, blocking, point).run();
+}
 
 }  // namespace hone

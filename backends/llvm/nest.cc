@@ -41,7 +41,6 @@ class Linearizer {
     return offset;
   }
 
- private:
   Offset linear(ExprId id) const {
     const Expr& e = kernel_.exprs[id];
     Offset result;
@@ -71,6 +70,7 @@ class Linearizer {
     return result;
   }
 
+ private:
   const Kernel& kernel_;
   const Nest& nest_;
 };
@@ -215,6 +215,8 @@ std::vector<std::uint64_t> axes_of_expressions(const Kernel& kernel) {
   }
   return sets;
 }
+
+Offset linear_form(const Kernel& kernel, const Nest& nest, ExprId id) { return Linearizer(kernel, nest).linear(id); }
 
 Nest make_nest(const Kernel& kernel) {
   Nest nest;

@@ -29,6 +29,9 @@ struct Nest {
 
 Nest make_nest(const Kernel& kernel);
 
+/// An i64 expression over the axes that are left. Of merged axes only accesses are known.
+Offset linear_form(const Kernel& kernel, const Nest& nest, ExprId id);
+
 /// Every expression that phase number `phase` evaluates at a point, in topological order.
 std::vector<ExprId> expressions_of(const Kernel& kernel, std::size_t phase);
 

@@ -262,6 +262,12 @@ llvm::Value* Point::load(const Expr& load, const Offset& offset) {
   return result;
 }
 
+llvm::Value* Point::unguarded(ExprId load) {
+  const Offset& offset = nest_.loads.at(load);
+  for (const auto& [id, coefficient] : offset.values) value(id);
+  return load_lanes(kernel_.exprs[load].slot, offset, mask());
+}
+
 llvm::Value* Point::both_masks(llvm::Value* a, llvm::Value* b) { return b == nullptr ? a : ir.CreateAnd(a, b); }
 
 bool Point::has_vector_value(const Offset& offset) {

@@ -78,6 +78,8 @@ class Point {
   void restore(ExprId id) { replaced_.erase(id); }
   /// An expression's value as it is written down, whatever replaces it.
   llvm::Value* formula(ExprId id);
+  /// What a load reads where its guard is known to hold.
+  llvm::Value* unguarded(ExprId load);
   /// Runs `body` only where `condition`, a scalar, holds (nullptr: always).
   template <typename Body>
   void when(llvm::Value* condition, Body body);

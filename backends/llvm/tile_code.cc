@@ -4,6 +4,14 @@ namespace hone {
 
 using llvm::Value;
 
+TileCode::Range TileCode::share_of(Value* pieces) {
+  Value* points = number(1);
+  for (const std::uint32_t axis : nest_.outer) points = ir_.CreateNUWMul(points, extent(axis));
+  points = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, points, number(1));
+  const auto piece_at = [&](Value* point) { return ir_.CreateUDiv(ir_.CreateNUWMul(point, pieces), points); };
+  return {piece_at(point_.begin()), piece_at(point_.end())};
+}
+
 SumPart TileCode::all_points() {
   Value* points = number(1);
   for (const std::uint32_t axis : nest_.inner[0]) points = ir_.CreateNUWMul(points, extent(axis));

@@ -14,6 +14,11 @@ struct Side {
   llvm::Value* left;
 };
 
+/// Numbers from `first` up to, not with, `last`: of tiles, panels or rows.
+struct NumberRange {
+  llvm::Value *first, *last;
+};
+
 /// Points of the inner axes of a contraction, taken as one: [from, to).
 struct SumPart {
   llvm::Value *from, *to;
@@ -23,6 +28,7 @@ struct SumPart {
 class TileCode {
  protected:
   using Value = llvm::Value;
+  using Range = NumberRange;
 
   TileCode(const Nest& nest, const Blocking& blocking, Point& point) : nest_(nest), blocking_(blocking), point_(point), ir_(point.ir), loops_(point) {}
 
@@ -32,6 +38,8 @@ class TileCode {
   Value* ceil_div(Value* a, Value* b) { return ir_.CreateUDiv(ir_.CreateNSWAdd(a, ir_.CreateNSWSub(b, number(1))), b); }
   Value* extent(std::uint32_t axis) { return point_.size(nest_.extents[axis]); }
   bool is_constant(std::uint32_t axis) const { return nest_.extents[axis].is_constant(); }
+  /// Which of `pieces` of the kernel are the work of this call: piece i is that of the call in whose range point i * points / pieces lies, so each is done once however the points are split.
+  Range share_of(Value* pieces);
   /// All inner points of the contraction.
   SumPart all_points();
 

@@ -17,10 +17,6 @@ class TileOrder : protected TileCode {
   /// All tiles of all panels, counted as if the last panels had as many as the others.
   Value* tile_count();
 
-  /// Numbers from `first` up to, not with, `last`: of tiles, or of panels.
-  struct Range {
-    Value *first, *last;
-  };
   /// Where a panel lies.
   struct Place {
     Value *above, *column_block;              ///< `above`: the first tile's number in its column

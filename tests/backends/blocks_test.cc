@@ -3,8 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/llvm/emit.h"
-#include "ir/kernel/compute.h"
-#include "ir/parse.h"
+#include "tests/backends/convolution_kernels.h"
 #include "tests/backends/kernel_case.h"
 #include "tests/backends/product_kernel.h"
 
@@ -183,18 +182,8 @@ TEST(Blocks, TheResultMayOverwriteWhatTheEpilogueReads) {
 
 void expect_convolution(const std::string& x, const std::string& w, const std::string& y, const std::string& window, const std::string& attributes,
                         const std::string& spatial) {
-  const auto expect = [&](const std::string& op, const std::string& a, const std::string& b, const std::string& result, const std::string& more) {
-    const Graph graph = parse_graph("graph g(input %a: f32" + a + ", input %b: f32" + b + ") {\n%1: f32" + result + " = " + op + "(%a, %b) {" + attributes +
-                                        more + "}\noutput \"y\" %1\n}\n",
-                                    "test");
-    Kernel kernel = kernel_of(graph, NodeId(0));
-    kernel.name = op;
-    SCOPED_TRACE(x + " " + w + " " + attributes);
-    expect_agrees(kernel, {.tolerance = 2e-4, .sizes = {{{"N", 0}}, {{"N", 3}}}});
-  };
-  expect("conv", x, w, y, "");
-  expect("conv_input_grad", y, w, x, ", spatial=" + spatial);
-  expect("conv_weight_grad", x, y, w, ", kernel=" + window);
+  SCOPED_TRACE(x + " " + w + " " + attributes);
+  for (const Kernel& kernel : convolution_kernels({x, w, y, window, attributes, spatial})) expect_agrees(kernel, {.tolerance = 2e-4, .sizes = {{{"N", 0}}, {{"N", 3}}}});
 }
 
 TEST(Blocks, ConvolutionsAlongOneAxis) {

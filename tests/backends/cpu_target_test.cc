@@ -38,10 +38,14 @@ RowChoice conv(const std::string& x, const std::string& w, const std::string& y,
                 "] = conv(%x, %w) {dilations=[1,1], groups=1, pads_begin=[0,0], pads_end=[0,0], strides=[" + stride + "]}\noutput \"y\" %1\n");
 }
 
-TEST(CpuTarget, ConvolutionsThatLieChannelsLastAreCalls) {
-  const std::string attributes = "{dilations=[1,1], groups=1, pads_begin=[0,0], pads_end=[0,0], strides=[1,1], channels_last=true}";
-  EXPECT_EQ(choice("input %x: f32[N,32,32,3], input %w: f32[40,3,3,3]) {\n%1: f32[N,30,30,40] = conv(%x, %w) " + attributes + "\noutput \"y\" %1\n").row,
-            "onednn.conv");
+TEST(CpuTarget, ConvolutionsChannelsLastAreKernelsWhereWindowsSlide) {
+  const auto channels_last = [](const std::string& x, const std::string& w, const std::string& y) {
+    return choice("input %x: f32[" + x + "], input %w: f32[" + w + "]) {\n%1: f32[" + y +
+                  "] = conv(%x, %w) {dilations=[1,1], groups=1, pads_begin=[0,0], pads_end=[0,0], strides=[1,1], channels_last=true}\noutput \"y\" %1\n");
+  };
+  EXPECT_THAT(channels_last("N,32,32,3", "40,3,3,3", "N,30,30,40").reason, HasSubstr("serves all windows over it"));
+  EXPECT_EQ(channels_last("N,32,32,16", "32,16,1,1", "N,32,32,32").row, "onednn.conv") << "a window of one element";
+  EXPECT_EQ(channels_last("N,10,10,512", "512,512,3,3", "N,8,8,512").row, "onednn.conv") << "a large weight, read for each line";
 }
 
 TEST(CpuTarget, ConvolutionsWithLongRowsAreKernels) {
