@@ -162,15 +162,27 @@ class Grouper {
     for (const NodeId maker : makers) try_join(id, maker);
   }
 
-  /// Reductions over the same rows of the same tensor.
+  /// Reductions over the same rows of the same tensor, whatever is worked out of its elements before they are summed.
   void join_with_siblings(NodeId id) {
-    if (not can_fuse(id) or kernels_.of(id).kind != NodeKernel::Kind::kReduction) return;
-    for (const ValueId operand : graph_.node(id).operands) {
-      if (not operand.valid()) continue;
-      const std::vector<NodeId> readers = groups_.readers(operand);
-      for (const NodeId reader : readers)
-        if (reader < id and can_fuse(reader) and kernels_.of(reader).kind == NodeKernel::Kind::kReduction) try_join(id, reader);
+    if (not is_reduction(id)) return;
+    const Dim count = element_count(graph_.type(graph_.node(id).operands[0]).shape);
+    const std::vector<NodeId> members = groups_.members(groups_.group_of(id));
+    for (const NodeId member : members) {
+      for (const ValueId operand : graph_.node(member).operands) {
+        if (not operand.valid() or is_much_less(element_count(graph_.type(operand).shape), count)) continue;
+        for (const NodeId reader : groups_.readers(operand))
+          if (const NodeId reduction = reduction_with(reader); reduction.valid()) try_join(id, reduction);
+      }
     }
+  }
+
+  bool is_reduction(NodeId id) { return can_fuse(id) and kernels_.of(id).kind == NodeKernel::Kind::kReduction and not is_product(kernels_, id); }
+
+  /// One of the group's that the node is in, if there is one.
+  NodeId reduction_with(NodeId id) {
+    const std::vector<NodeId>& members = groups_.members(groups_.group_of(id));
+    const auto found = std::ranges::find_if(members, [this](NodeId member) { return is_reduction(member); });
+    return found == members.end() ? NodeId() : *found;
   }
 
   void try_join(NodeId id, NodeId maker) {

@@ -153,7 +153,7 @@ TEST(Fuse, WhatIsReadOfAStoredProductIsLeftToItsReaders) {
   constexpr const char* kGraph =
       "graph g(input %x: f32[N,64], input %w: f32[64,64], input %g: f32[64]) {\n%1: f32[N,64] = matmul(%x, %w)\n%2: f32[N,64] = mul(%1, %g)\n%3: f32[N,64] = mul(%1, %x)\n"
       "%4: f32[N] = reduce_sum(%2) {axes=[1]}\n%5: f32[N] = reduce_max(%3) {axes=[1]}\noutput \"s\" %4\noutput \"m\" %5\n}\n";
-  EXPECT_EQ(group_names(parse_graph(kGraph, "test")), "matmul mul+reduce_sum mul+reduce_max") << "one tensor in memory instead of two";
+  EXPECT_EQ(group_names(parse_graph(kGraph, "test")), "matmul mul+mul+reduce_sum+reduce_max") << "one tensor in memory instead of two, which is read once";
 }
 
 TEST(Fuse, WhatAKernelReadsStandsBeforeWhatItWrites) {
@@ -171,6 +171,8 @@ TEST(Fuse, SumsOverTheSameRowsAreTakenTogether) {
             "reduce_sum+reduce_max");
   EXPECT_EQ(groups_of("%1: f32[N] = reduce_sum(%x) {axes=[1]}\n%2: f32[8] = reduce_sum(%x) {axes=[0]}\noutput \"a\" %1\noutput \"b\" %2\n"),
             "reduce_sum reduce_sum");
+  EXPECT_EQ(groups_of("%1: f32[N,8] = mul(%x, %x)\n%2: f32[N] = reduce_sum(%1) {axes=[1]}\n%3: f32[N] = reduce_sum(%x) {axes=[1]}\noutput \"a\" %2\noutput \"b\" %3\n"), "mul+reduce_sum+reduce_sum")
+      << "of what is worked out of the same tensor";
 }
 
 TEST(Fuse, FewLongRowsAreNotWalkedTwiceInOneKernel) {
