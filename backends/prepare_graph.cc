@@ -1,6 +1,7 @@
 #include "backends/prepare_graph.h"
 
 #include "backends/split_reductions.h"
+#include "backends/split_weight_gradients.h"
 #include "ir/verify.h"
 #include "passes/pipeline.h"
 #include "passes/precision.h"
@@ -21,6 +22,7 @@ void prepare_graph(Graph& graph, const Target& target, const Recipe& recipe, con
   if (passes.runs("layout") and run("layout", [&] { return choose_layout(graph); }) == Changed::kYes) optimize(graph, passes, log);  // because transposes meet, and cancel, only now
   (void)run("widen", [&] { return widen_where_read(graph, narrowed); });  // because equal nodes are merged no more
   (void)run("library", [&] { return passes.runs("library") ? select_library(graph, target) : expand(graph); });  // because rows were what some nodes waited for
+  if (passes.runs("split")) (void)run("split weight gradients", [&] { return split_weight_gradients(graph, target, log); });  // because what runs as kernels is known by now
   if (passes.runs("split")) (void)run("split", [&] { return split_reductions(graph, log); });  // because what runs as kernels, and on which axes, is known by now
   verify(graph);
 }

@@ -97,6 +97,7 @@ inline constexpr AttrKey<Shape> kPadsBegin("pads_begin");  ///< one per spatial 
 inline constexpr AttrKey<Shape> kPadsEnd("pads_end");
 inline constexpr AttrKey<Ints> kKernel("kernel");          ///< window extents
 inline constexpr AttrKey<std::int64_t> kGroups("groups");
+inline constexpr AttrKey<std::int64_t> kParts("parts");         ///< of a sum, over the samples
 inline constexpr AttrKey<Shape> kSpatial("spatial");       ///< spatial extents of the result
 inline constexpr AttrKey<bool> kCountPads("count_pads");   ///< average pooling divides by the whole window
 inline constexpr AttrKey<Shape> kSizes("sizes");           ///< extents of the result, spelled out

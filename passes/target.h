@@ -39,6 +39,8 @@ class Target {
   virtual std::string why_no_recurrence(const RecurrentTypes&) const { return "the target has no library for it"; }
   /// Depends on the graph alone, so that nodes that must agree (pooling and its gradient) do.
   virtual RowChoice choose_row(const Graph& graph, NodeId node) const = 0;
+  /// In how many parts, over the samples, the node had better be summed; 1: not in parts, or it is no convolution's weight gradient.
+  virtual std::int64_t parts_of_weight_gradient(const Graph& graph, NodeId node) const { return (void)graph, (void)node, 1; }
   /// Does a library product of narrow operands give the sum in f32, too? Then a bias is added to that.
   virtual bool gives_wide_sums(const OpDef& product) const { return (void)product, true; }
   /// Does it work in memory of its own, so that what host functions read and write must be copied?

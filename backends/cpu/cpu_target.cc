@@ -90,6 +90,8 @@ constexpr TargetRow kCpuRows[] = {
 
 RowChoice CpuTarget::choose_row(const Graph& graph, NodeId node) const { return choose_among(kCpuRows, graph, node, better_as_kernel); }
 
+std::int64_t CpuTarget::parts_of_weight_gradient(const Graph& graph, NodeId node) const { return parts_of_own_gradient(graph, node); }
+
 TargetCode CpuTarget::emit(std::span<const Kernel* const> kernels, const CodeLevels& levels) const {
   const std::vector<EmitOptions> processors = options_for(levels.cpu);
   std::vector<std::vector<std::byte>> objects = compile_shared_objects(kernels, processors);

@@ -11,4 +11,7 @@ namespace hone {
 /// taken to be a few dozen. Borders are those of benchmarks/kernels on one core with AVX-512; what fusion gains comes on top.
 std::string better_as_kernel(const Graph& graph, const Node& node);
 
+/// In how many parts, over the samples, a kernel of our own sums a convolution's weight gradient; 1 for all other nodes.
+std::int64_t parts_of_own_gradient(const Graph& graph, NodeId node);
+
 }  // namespace hone

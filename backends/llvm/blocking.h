@@ -36,6 +36,8 @@ struct Sliding {
   std::int64_t channel_count = 0;
   /// All other axes, outermost first: outer ones, on which the standing factor does not depend, or, where sums wait in memory, inner ones.
   std::vector<std::uint32_t> fixed = {};
+  std::vector<std::uint32_t> apart = {};  ///< outer axes at each point of which sums that wait are over other points of the fixed ones
+  std::vector<ExprId> conditions = {};    ///< comparisons that depend on fixed axes and those apart alone; where one does not hold both factors are 0
   /// Are channels an outer axis, so that a sum is over all points of `fixed` and all positions: a weight's gradient? Else a sum is over the window and the channels, and is done in registers.
   bool sums_wait = false;
   std::int64_t terms = 0;       ///< of a sum that are taken side by side, along the inner axis of `along`; all of a window's

@@ -41,7 +41,7 @@ class SlidingChooser {
       const Expr& e = kernel_.exprs[id];
       if (e.op != ScalarOp::kLoad or e.dtype != DType::kF32 or not nest_.loads.at(id).values.empty()) return false;
     }
-    return not kernel_.exprs[sliding_.standing].guard.valid();
+    return true;
   }
 
   bool depends(ExprId id, std::uint32_t axis) const { return (axes_of_[id.index] >> axis & 1) != 0; }
@@ -118,6 +118,10 @@ class SlidingChooser {
     const auto is_other = [&](std::uint32_t axis) { return not is_in_pair(axis) and axis != sliding_.channels and axis != columns_; };
     for (const std::uint32_t axis : nest_.outer) {
       if (not is_other(axis)) continue;
+      if (sliding_.sums_wait and depends(sliding_.standing, axis) and depends(sliding_.moving, axis)) {
+        sliding_.apart.push_back(axis);
+        continue;
+      }
       if (sliding_.sums_wait or depends(sliding_.standing, axis)) return false;
       sliding_.fixed.push_back(axis);
     }
@@ -129,20 +133,37 @@ class SlidingChooser {
     return true;
   }
 
-  /// Takes the guard apart: each comparison bounds the position along one of the pairs by a number.
+  /// Takes the guards apart: each comparison bounds the position along one of the pairs by a number, or is the same for all that is done at a point of the fixed axes. Then both factors are guarded by it, or the moving one alone.
   bool find_insides() {
     const auto all_inside = [](Sliding::Pair& pair) { pair.inside_from = 0, pair.inside_to = pair.positions(); };
     all_inside(sliding_.along);
     if (sliding_.lines) all_inside(*sliding_.lines);
-    std::vector<ExprId> conditions;
-    if (const ExprId guard = kernel_.exprs[sliding_.moving].guard; guard.valid()) conditions.push_back(guard);
-    while (not conditions.empty()) {
-      const Expr& e = kernel_.exprs[conditions.back()];
-      conditions.pop_back();
-      if (e.op == ScalarOp::kAnd) conditions.insert(conditions.end(), e.operands, e.operands + 2);
+    for (const ExprId id : comparisons_of(sliding_.moving)) {
+      const Expr& e = kernel_.exprs[id];
+      if (is_of_fixed(id)) sliding_.conditions.push_back(id);
       else if ((e.op != ScalarOp::kGe and e.op != ScalarOp::kLt) or not(bound(sliding_.along, e) or (sliding_.lines and bound(*sliding_.lines, e)))) return false;
     }
-    return true;
+    return std::ranges::all_of(comparisons_of(sliding_.standing), [&](ExprId id) { return std::ranges::count(sliding_.conditions, id) > 0; });
+  }
+
+  /// Of the load's guard, which holds where all of them do.
+  std::vector<ExprId> comparisons_of(ExprId load) const {
+    std::vector<ExprId> open, found;
+    if (const ExprId guard = kernel_.exprs[load].guard; guard.valid()) open.push_back(guard);
+    while (not open.empty()) {
+      const Expr& e = kernel_.exprs[open.back()];
+      if (e.op != ScalarOp::kAnd) found.push_back(open.back());
+      open.pop_back();
+      if (e.op == ScalarOp::kAnd) open.insert(open.end(), e.operands, e.operands + 2);
+    }
+    return found;
+  }
+
+  bool is_of_fixed(ExprId id) const {
+    std::uint64_t axes = axes_of_[id.index];
+    for (const auto* list : {&sliding_.fixed, &sliding_.apart})
+      for (const std::uint32_t axis : *list) axes &= ~(std::uint64_t{1} << axis);
+    return sliding_.sums_wait and axes == 0;
   }
 
   bool bound(Sliding::Pair& pair, const Expr& comparison) const {

@@ -198,7 +198,7 @@ void SlidingTiles::pack_standing() {
           point_.set_index(sliding_.along.inner, number(term));
           Value* place = standing_place(column_block, line, channel, term);
           point_.enter();
-          point_.each_cell([&] { ir_.CreateStore(point_.spread(point_.value(sliding_.standing)), ir_.CreateConstInBoundsGEP1_64(vector_type(), place, point_.column())); });
+          point_.each_cell([&] { ir_.CreateStore(point_.spread(point_.unguarded(sliding_.standing)), ir_.CreateConstInBoundsGEP1_64(vector_type(), place, point_.column())); });
           point_.leave();
         }
       });
@@ -221,7 +221,7 @@ SlidingTiles::Vectors SlidingTiles::standing_of_window(Value* column_block, Valu
     } else {
       point_.set_index(sliding_.along.inner, number(term));
       point_.enter();
-      point_.each_cell([&] { vectors.push_back(point_.spread(point_.value(sliding_.standing))); });
+      point_.each_cell([&] { vectors.push_back(point_.spread(point_.unguarded(sliding_.standing))); });
       point_.leave();
     }
   }
@@ -242,18 +242,36 @@ SlidingTiles::Unit SlidingTiles::unit_at(Value* unit) {
 Value* SlidingTiles::sums_of(Value* unit) { return ir_.CreateInBoundsGEP(vector_type(), sums_, scaled(unit, sums_in_unit())); }
 
 void SlidingTiles::for_each_fixed(std::size_t depth, const std::function<void()>& body) {
-  if (depth == sliding_.fixed.size()) return body();
+  if (depth == sliding_.fixed.size()) {
+    Value* holds = nullptr;
+    for (const ExprId id : sliding_.conditions) holds = holds == nullptr ? point_.value(id) : ir_.CreateAnd(holds, point_.value(id));
+    return point_.when(holds, body);
+  }
   loops_.loop(number(0), extent(sliding_.fixed[depth]), {.unroll = 1}, [&](Value* i) {
     point_.set_index(sliding_.fixed[depth], i);
     for_each_fixed(depth + 1, body);
   });
 }
 
+/// Units of all points apart, one after the other, are what calls share.
 void SlidingTiles::waiting_sums() {
-  const std::int64_t units = (sliding_.lines ? sliding_.lines->outer_extent : 1) * (sliding_.channel_count / blocking_.row_count) * column_blocks();
-  const Range share = share_of(number(units));
   laid_out_ = point_.array(ir_.getFloatTy(), most_lines() * sliding_.along.positions() * pitch());
-  sums_ = point_.array(vector_type(), units * sums_in_unit());
+  sums_ = point_.array(vector_type(), unit_count() * sums_in_unit());
+  Value *points = number(1), *units = number(unit_count());
+  for (const std::uint32_t axis : sliding_.apart) points = ir_.CreateNUWMul(points, extent(axis));
+  const Range share = share_of(ir_.CreateNUWMul(points, units));
+  loops_.loop(ir_.CreateUDiv(share.first, units), ceil_div(share.last, units), {.unroll = 1}, [&](Value* point) {
+    if (not sliding_.apart.empty()) {
+      const std::vector<Value*> indices = loops_.coordinates(nest_, sliding_.apart, point);
+      for (std::size_t i = 0; i < indices.size(); ++i) point_.set_index(sliding_.apart[i], indices[i]);
+    }
+    Value* before = ir_.CreateNSWMul(point, units);
+    sums_over_all({larger(ir_.CreateNSWSub(share.first, before), number(0)), smaller(ir_.CreateNSWSub(share.last, before), units)});
+  });
+}
+
+/// Of these units, at a point of the axes apart.
+void SlidingTiles::sums_over_all(const Range& share) {
   loops_.loop(scaled(share.first, sums_in_unit()), scaled(share.last, sums_in_unit()), {.unroll = 4},
               [&](Value* i) { ir_.CreateStore(llvm::Constant::getNullValue(vector_type()), ir_.CreateInBoundsGEP(vector_type(), sums_, i)); });
   const Vectors sums = variables(sums_in_unit());
@@ -321,7 +339,7 @@ void SlidingTiles::add_terms(const Vectors& sums, Value* unit, Value* line, Valu
   for (std::int64_t term = 0; term < terms; ++term) {
     point_.set_index(along.inner, ir_.CreateNSWAdd(first, number(term)));
     point_.enter();
-    standing.push_back(point_.spread(point_.value(sliding_.standing)));
+    standing.push_back(point_.spread(point_.unguarded(sliding_.standing)));
     point_.leave();
     offsets.push_back(along.inner_step * term);
   }

@@ -34,6 +34,7 @@ class SlidingTiles : private TileCode {
 
   // ---- sums over all positions
   void waiting_sums();
+  void sums_over_all(const Range& units);
   void add_terms(const Vectors& sums, llvm::Value* unit, llvm::Value* line, llvm::Value* first, std::int64_t terms);
   void for_each_fixed(std::size_t depth, const std::function<void()>& body);
   void ask_for_line(llvm::Value* line);
@@ -42,6 +43,7 @@ class SlidingTiles : private TileCode {
     llvm::Value *window_line, *first_channel, *column_block;
   };
   Unit unit_at(llvm::Value* unit);
+  std::int64_t unit_count() const { return (sliding_.lines ? sliding_.lines->outer_extent : 1) * (sliding_.channel_count / blocking_.row_count) * column_blocks(); }
   llvm::Value* sums_of(llvm::Value* unit);
   std::int64_t sums_in_unit() const { return sliding_.along.outer_extent * blocking_.row_count; }
 

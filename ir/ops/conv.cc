@@ -4,6 +4,9 @@
 // s = o * stride + k * dilation - pad_begin.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
 #include "ir/ops/products.h"
@@ -14,6 +17,7 @@ namespace hone::op {
 namespace {
 
 constexpr FixedList<AttrRef, 12> kConvAttrs = {kStrides, kDilations, kPadsBegin, kPadsEnd, kGroups, kSpatial, kKernel, kChannelsLast, kTo, kTf32};
+constexpr FixedList<AttrRef, 12> kConvPartsAttrs = {kStrides, kDilations, kPadsBegin, kPadsEnd, kGroups, kSpatial, kKernel, kChannelsLast, kTo, kTf32, kParts};
 
 std::size_t spatial_rank(const Attrs& attrs) { return attrs[kStrides].size(); }
 
@@ -62,6 +66,14 @@ std::vector<Type> infer_conv_weight_grad(Infer& infer) {
   Shape shape = {channels(infer.attrs, infer.shape(1)), floordiv(channels(infer.attrs, infer.shape(0)), infer.attrs[kGroups])};
   for (const std::int64_t extent : infer.attrs[kKernel]) shape.push_back(extent);
   infer.require(shape.size() == infer.rank(0), Code::kBadAttribute, "kernel needs one extent a spatial axis");
+  return {{product_type(infer), shape}};
+}
+
+std::vector<Type> infer_conv_weight_grad_parts(Infer& infer) {
+  Shape shape = infer_conv_weight_grad(infer)[0].shape;
+  infer.require(infer.attrs[kParts] >= 1, Code::kBadAttribute, "there must be a part");
+  std::ranges::rotate(shape, shape.begin() + 1);  // outputs last
+  shape.insert(shape.begin(), infer.attrs[kParts]);
   return {{product_type(infer), shape}};
 }
 
@@ -133,18 +145,35 @@ void compute_conv_input_grad(Compute& c) {
           c.sum(c.load_if(inside, 0, activation<Scalar>(c.attrs, x[0], channel, from)) * c.load(1, weight_index(channel, within, std::span(k).subspan(1)))));
 }
 
-void compute_conv_weight_grad(Compute& c) {
-  const Shape &x = c.shape(0), &dy = c.shape(1), &w = c.result_shape();
+/// The sum over `samples` of them, the output positions and nothing else: an element of w's gradient. `sample` gives the number of one by its place in the sum, and whether there is such a sample (invalid: always).
+void sum_for_weight(Compute& c, const Indices& result, Scalar output, Scalar input, const Scalar* window, Dim samples, const std::function<std::pair<Scalar, Scalar>(Scalar)>& sample) {
+  const Shape &x = c.shape(0), &dy = c.shape(1);
   const std::span<const Dim> outputs = spatial(c.attrs, dy);
-  const Indices at = c.outer(w);
-  Shape inner = {dy[0]};
+  Shape inner = {samples};
   inner.insert(inner.end(), outputs.begin(), outputs.end());
   const Indices o = c.inner(inner);
-  const Window from = window_at(c, spatial(c.attrs, x), outputs, window_of_weight(w), &o[1], &at[2]);
-  const Scalar channel = in_group(c, at[0], floordiv(w[0], c.attrs[kGroups]), w[1], at[1]);
-  c.store(0, at,
-          c.sum(c.load_if(from.inside, 0, activation<Scalar>(c.attrs, o[0], channel, from.at)) *
-                c.load(1, activation<Scalar>(c.attrs, o[0], at[0], std::span(o).subspan(1)))));
+  const auto [number, is_there] = sample(o[0]);
+  const Shape extents = shape_of(c.attrs[kKernel]);
+  const Window from = window_at(c, spatial(c.attrs, x), outputs, extents, &o[1], window);
+  const Dim inputs = floordiv(channels(c.attrs, x), c.attrs[kGroups]);
+  const Scalar channel = in_group(c, output, floordiv(channels(c.attrs, dy), c.attrs[kGroups]), inputs, input);
+  c.store(0, result,
+          c.sum(c.load_if(both(from.inside, is_there), 0, activation<Scalar>(c.attrs, number, channel, from.at)) *
+                c.load_if(is_there, 1, activation<Scalar>(c.attrs, number, output, std::span(o).subspan(1)))));
+}
+
+void compute_conv_weight_grad(Compute& c) {
+  const Indices at = c.outer(c.result_shape());
+  sum_for_weight(c, at, at[0], at[1], &at[2], c.shape(1)[0], [](Scalar sample) { return std::pair(sample, Scalar()); });
+}
+
+void compute_conv_weight_grad_parts(Compute& c) {
+  const Dim samples = c.shape(1)[0], in_part = floordiv(samples + (c.attrs[kParts] - 1), c.attrs[kParts]);
+  const Indices at = c.outer(c.result_shape());
+  sum_for_weight(c, at, at.back(), at[1], &at[2], in_part, [&](Scalar sample) {
+    const Scalar number = at[0] * c.size(in_part) + sample;
+    return std::pair(number, expr::less(number, c.size(samples)));
+  });
 }
 
 }  // namespace
@@ -189,6 +218,16 @@ constinit const OpDef conv_weight_grad = {
           g.flow(1, op::conv(g.x(0), dy_of(g), untyped(g.attrs)));
         },
     .compute = compute_conv_weight_grad,
+};
+
+constinit const OpDef conv_weight_grad_parts = {
+    .name = "conv_weight_grad_parts",
+    .doc = "conv_weight_grad as the sums over each of `parts` parts of the samples, in order, the last of which may be smaller: [parts, C/groups, k.., O]",
+    .inputs = {"x", "dy"},
+    .attrs = kConvPartsAttrs,
+    .infer = infer_conv_weight_grad_parts,
+    .grad = no_gradient("it stands for conv_weight_grad once everything is differentiated"),
+    .compute = compute_conv_weight_grad_parts,
 };
 
 }  // namespace hone::op

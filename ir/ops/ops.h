@@ -25,7 +25,8 @@
   /* gather_sum.cc */                                                                                                                                 \
   X(gather_sum) X(gather_sum_input_grad) X(gather_sum_weight_grad)                                                                                    \
   /* matmul.cc, conv.cc, pool.cc */                                                                                                                   \
-  X(matmul) X(conv) X(conv_input_grad) X(conv_weight_grad) X(max_pool) X(max_pool_grad) X(max_pool_pick) X(window_position)                           \
+  X(matmul) X(conv) X(conv_input_grad) X(conv_weight_grad) X(conv_weight_grad_parts)                                             \
+  X(max_pool) X(max_pool_grad) X(max_pool_pick) X(window_position)                                                                                    \
   X(avg_pool) X(avg_pool_grad)                                                                                                                        \
   /* fold.cc */                                                                                                                                       \
   X(im2col) X(col2im)                                                                                                                                 \

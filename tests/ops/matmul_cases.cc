@@ -64,11 +64,18 @@ void add_conv(Cases& cases, const ConvCase& c) {
   weight_grad.set(kKernel = constant_shape(spatial_of(c.w)));
   cases.add(op::conv_input_grad, c.says, {f32(c.y), f32(c.w)}, input_grad).gives(c.x);
   cases.add(op::conv_weight_grad, c.says, {f32(c.x), f32(c.y)}, weight_grad).gives(c.w);
+  Attrs in_parts = weight_grad;
+  in_parts.set(kParts = 3);
+  Shape parts(c.w.begin() + 1, c.w.end());
+  parts.insert(parts.begin(), Dim(3));
+  parts.push_back(c.w[0]);
+  cases.add(op::conv_weight_grad_parts, c.says, {f32(c.x), f32(c.y)}, in_parts).gives(parts);
   const Shape x = channels_last(c.x), y = channels_last(c.y);
   const std::string says = c.says + ", channels last";
   cases.add(op::conv, says, {f32(x), f32(c.w)}, channels_last(attributes_of(c))).gives(y);
   cases.add(op::conv_input_grad, says, {f32(y), f32(c.w)}, channels_last(input_grad)).gives(x);
   cases.add(op::conv_weight_grad, says, {f32(x), f32(y)}, channels_last(weight_grad)).gives(c.w);
+  cases.add(op::conv_weight_grad_parts, says, {f32(x), f32(y)}, channels_last(in_parts)).gives(parts);
 }
 
 }  // namespace

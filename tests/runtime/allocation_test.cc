@@ -128,10 +128,11 @@ TEST_F(Allocations, NoneAfterTheFirstStepOfABinding) {
   }
 }
 
-/// A network with what there is: convolutions and poolings of the library, products of our own, loops.
+/// A network with what there is: a convolution and a pooling of the library, a convolution and products of our own, loops.
 plan::Plan network() {
   nn::Model model("network");
   nn::Value x = nn::relu(nn::conv(model.input("x", {3, 12, 12}), 8, 3));
+  x = nn::relu(nn::conv(x, 8, 1));
   x = nn::average_pool(x, 2);
   x = nn::lstm(nn::reshape(x, {25, 8}), 16);
   model.output("y", nn::dense(x, 4));

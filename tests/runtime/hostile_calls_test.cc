@@ -283,11 +283,11 @@ TEST(HostileCalls, OfDevicesRunOrAreRefused) {
   }
 }
 
-/// Two convolutions and two layers, large enough to be worth a library's call.
+/// Two convolutions, with windows of one element, and two layers, large enough to be worth a library's call.
 plan::Plan compiled(const test::TempFolder& folder) {
   nn::Model model("big");
-  nn::Value x = nn::relu(nn::conv(model.input("image", {4, 12, 12}), 8, 3));
-  x = nn::max_pool(nn::relu(nn::conv(x, 8, 3)), 2);
+  nn::Value x = nn::relu(nn::conv(model.input("image", {4, 12, 12}), 8, 1));
+  x = nn::max_pool(nn::relu(nn::conv(x, 8, 1)), 2);
   model.output("logits", nn::dense(nn::relu(nn::dense(nn::flatten(x), 64)), 3));
   save_model(model, folder / "big.onnx");
   return compile_model(folder / "big.onnx", read_recipe_text("[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"adam\"\n"), {}, {}, {"cpu", "sim"});
