@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int64_t kMostStep = 4;                    ///< positions between neighbours of an axis
 constexpr std::int64_t kLineBytes = 3 << 13;             ///< of positions that are laid out together: half of the first level cache
+constexpr std::int64_t kMostLineBytes = 1 << 19;         ///< of the fewest that can be: they lie on the stack
 constexpr std::int64_t kMostStandingBytes = 1 << 20;     ///< of a factor that is walked once for each line, and of sums that wait: in the second level cache
 constexpr std::int64_t kMostVectors = 4;
 constexpr std::int64_t kMostRows = 8, kMostTerms = 8;    ///< where sums wait
@@ -192,16 +193,18 @@ class SlidingChooser {
     return Blocking{.columns = columns_, .rows = rows, .row_count = row_count, .column_count = column_count, .lanes = lanes(), .sliding = sliding_};
   }
 
-  /// Of positions along the lines that are laid out at a time, as many as fit.
-  void choose_line_block(const Sliding::Pair& lines, bool of_inner) {
+  /// Of positions along the lines that are laid out at a time, as many as fit. False: not even the fewest do.
+  bool choose_line_block() {
     const std::int64_t line_bytes = sliding_.along.positions() * ceil_div(sliding_.channel_count, lanes()) * lanes() * 4;
-    const std::int64_t most = of_inner ? lines.inner_extent : lines.outer_extent;
+    if (line_bytes > kMostLineBytes) return false;
+    if (not sliding_.lines) return true;
+    const Sliding::Pair& lines = *sliding_.lines;
+    const auto bytes = [&](std::int64_t block) { return line_bytes * (sliding_.sums_wait ? lines.positions_of(lines.outer_extent, block) : lines.positions_of(block, lines.inner_extent)); };
+    const std::int64_t most = sliding_.sums_wait ? lines.inner_extent : lines.outer_extent;
     sliding_.line_block = 1;
-    for (std::int64_t block = 2; block <= most; ++block) {
-      const std::int64_t positions = of_inner ? lines.positions_of(lines.outer_extent, block) : lines.positions_of(block, lines.inner_extent);
-      if (positions * line_bytes <= kLineBytes) sliding_.line_block = block;
-    }
+    while (sliding_.line_block < most and bytes(sliding_.line_block + 1) <= kLineBytes) ++sliding_.line_block;
     sliding_.line_block = ceil_div(most, ceil_div(most, sliding_.line_block));  // blocks of equal size
+    return bytes(sliding_.line_block) <= kMostLineBytes;
   }
 
   /// Rows of points along the outer axis of `along`, all terms of a window.
@@ -222,7 +225,7 @@ class SlidingChooser {
     }
     if (row_count == 0 or ideal_cycles(along.outer_extent * steps * terms) < kLeastEfficiency * best) return std::nullopt;
     sliding_.terms = terms;
-    if (sliding_.lines) choose_line_block(*sliding_.lines, false);
+    if (not choose_line_block()) return std::nullopt;
     return blocking(along.outer, row_count, column_count);
   }
 
@@ -244,7 +247,7 @@ class SlidingChooser {
       }
     }
     if (row_count == 0 or ideal_cycles(along.inner_extent * sums * sliding_.channel_count) < kLeastEfficiency * best) return std::nullopt;
-    if (sliding_.lines) choose_line_block(*sliding_.lines, true);
+    if (not choose_line_block()) return std::nullopt;
     return blocking(sliding_.channels, row_count, 1);
   }
 
