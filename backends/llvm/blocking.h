@@ -17,6 +17,9 @@ constexpr VectorUnit kSse = {.lanes = 4, .registers = 16}, kAvx2 = {.lanes = 8, 
 
 /// A contraction one of whose factors slides under the other: a convolution, or one of its gradients. Where an element of that factor is in a register, all sums and terms that need it are near.
 struct Sliding {
+  /// So many tiles of a line, or blocks of terms, are written down one after the other, so that it is known what of them lies outside of the tensor; more of them are a loop.
+  static constexpr std::int64_t kWrittenOut = 4;
+
   /// An outer and an inner axis along which the factor moves alike: it depends on them only through the position outer_step * outer + inner_step * inner, counted from the first one that there is.
   struct Pair {
     std::uint32_t outer, inner;

@@ -17,13 +17,15 @@ constexpr std::int64_t kMostStandingBytes = 1 << 20;     ///< of a factor that i
 constexpr std::int64_t kMostVectors = 4;
 constexpr std::int64_t kMostRows = 8, kMostTerms = 8;    ///< where sums wait
 constexpr std::int64_t kMostSums = 8;                    ///< of a row of theirs
+constexpr double kLineCycles = 2;                        ///< to begin a loop over a line's terms: larger tiles begin fewer
 constexpr double kTileCycles = 30;                       ///< to find a tile's place, and to fill and empty the pipeline
-constexpr double kLeastEfficiency = 0.6;                 ///< of what two multiply-adds a cycle would do
+constexpr double kLeastEfficiency = 0.65;                ///< of what two multiply-adds a cycle would do
 
 class SlidingChooser {
  public:
   SlidingChooser(const Kernel& kernel, const Nest& nest, const VectorUnit& unit) : kernel_(kernel), nest_(nest), unit_(unit), axes_of_(axes_of_expressions(kernel)) {}
 
+  /// Any tiles that there are.
   std::optional<Blocking> run() {
     if (kernel_.repeats or kernel_.phases[0].reductions.size() != 1) return std::nullopt;
     const Expr& product = kernel_.exprs[kernel_.phases[0].reductions[0].value];
@@ -33,6 +35,9 @@ class SlidingChooser {
     }
     return std::nullopt;
   }
+
+  /// Of the tiles that run() has found: what part of two multiply-adds a cycle they are.
+  double efficiency() const { return efficiency_; }
 
  private:
   // ---- what the kernel is
@@ -179,6 +184,8 @@ class SlidingChooser {
 
   // ---- tiles
 
+  /// For the sliding factor's elements; with fewer LLVM spills sums.
+  std::int64_t spare_registers() const { return unit_.registers / 16 + 1; }
   static std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
   static double cycles_of(std::int64_t products, std::int64_t loads, std::int64_t terms) {
     return std::max({static_cast<double>(products) / 2, static_cast<double>(loads) / 2, 4.0 * static_cast<double>(terms)});
@@ -195,7 +202,7 @@ class SlidingChooser {
 
   /// Of positions along the lines that are laid out at a time, as many as fit. False: not even the fewest do.
   bool choose_line_block() {
-    const std::int64_t line_bytes = sliding_.along.positions() * ceil_div(sliding_.channel_count, lanes()) * lanes() * 4;
+    const std::int64_t line_bytes = sliding_.along.positions() * sliding_.channel_count * 4;
     if (line_bytes > kMostLineBytes) return false;
     if (not sliding_.lines) return true;
     const Sliding::Pair& lines = *sliding_.lines;
@@ -217,19 +224,21 @@ class SlidingChooser {
     for (std::int64_t columns = 1; columns <= std::min(vectors(), kMostVectors); ++columns) {
       if (vectors() % columns != 0) continue;
       for (std::int64_t rows = 1; rows <= along.outer_extent; ++rows) {
-        if (rows * columns + terms * columns + 2 > unit_.registers) break;
+        if (rows * columns + terms * columns + spare_registers() > unit_.registers) break;
         const auto tile = [&](std::int64_t count) { return count == 0 ? 0 : kTileCycles + static_cast<double>(steps) * cycles_of(count * columns * terms, along.positions_of(count, terms) + terms * columns, terms); };
         const double cycles = static_cast<double>(vectors() / columns) * (static_cast<double>(along.outer_extent / rows) * tile(rows) + tile(along.outer_extent % rows));
         if (row_count == 0 or cycles < best) best = cycles, row_count = rows, column_count = columns;
       }
     }
-    if (row_count == 0 or ideal_cycles(along.outer_extent * steps * terms) < kLeastEfficiency * best) return std::nullopt;
+    if (row_count == 0) return std::nullopt;
+    efficiency_ = ideal_cycles(along.outer_extent * steps * terms) / best;
     sliding_.terms = terms;
     if (not choose_line_block()) return std::nullopt;
     return blocking(along.outer, row_count, column_count);
   }
 
-  /// For each of some channels all sums along the outer axis of `along`, over some terms at a time.
+  /// For each of some channels all sums along the outer axis of `along`, over some terms at a time. Of tiles that are as good by the count the smaller, where blocks
+  /// of terms stand one after the other: LLVM loads the standing factor ahead for all of them, and beside 24 sums it spilled some, at two thirds of the speed.
   std::optional<Blocking> waiting_tiles() {
     const Sliding::Pair& along = sliding_.along;
     const std::int64_t sums = along.outer_extent, tiles = sums * (sliding_.lines ? sliding_.lines->outer_extent : 1);
@@ -239,14 +248,16 @@ class SlidingChooser {
     for (std::int64_t rows = 1; rows <= std::min(sliding_.channel_count, kMostRows); ++rows) {
       if (sliding_.channel_count % rows != 0) continue;
       for (std::int64_t terms = 1; terms <= std::min(along.inner_extent, kMostTerms); ++terms) {
-        if (rows * sums + terms + 2 > unit_.registers) break;
+        if (rows * sums + terms + spare_registers() > unit_.registers) break;
         const auto block = [&](std::int64_t count) { return count == 0 ? 0 : cycles_of(rows * sums * count, rows * along.positions_of(sums, count) + count, count); };
-        const double line = static_cast<double>(along.inner_extent / terms) * block(terms) + block(along.inner_extent % terms);
+        const std::int64_t blocks = along.inner_extent / terms;
+        const double line = (blocks > Sliding::kWrittenOut ? kLineCycles : 0) + static_cast<double>(blocks) * block(terms) + block(along.inner_extent % terms);
         const double cycles = line * static_cast<double>(sliding_.channel_count / rows * vectors());
         if (row_count == 0 or cycles < best) best = cycles, row_count = rows, sliding_.terms = terms;
       }
     }
-    if (row_count == 0 or ideal_cycles(along.inner_extent * sums * sliding_.channel_count) < kLeastEfficiency * best) return std::nullopt;
+    if (row_count == 0) return std::nullopt;
+    efficiency_ = ideal_cycles(along.inner_extent * sums * sliding_.channel_count) / best;
     if (not choose_line_block()) return std::nullopt;
     return blocking(sliding_.channels, row_count, 1);
   }
@@ -257,10 +268,15 @@ class SlidingChooser {
   const std::vector<std::uint64_t> axes_of_;
   Sliding sliding_;
   std::uint32_t columns_ = 0;
+  double efficiency_ = 0;
 };
 
 }  // namespace
 
-std::optional<Blocking> choose_sliding(const Kernel& kernel, const Nest& nest, const VectorUnit& unit) { return SlidingChooser(kernel, nest, unit).run(); }
+std::optional<Blocking> choose_sliding(const Kernel& kernel, const Nest& nest, const VectorUnit& unit) {
+  SlidingChooser on_large_unit(kernel, nest, kAvx512);
+  if (not on_large_unit.run() or on_large_unit.efficiency() < kLeastEfficiency or not SlidingChooser(kernel, nest, kAvx2).run()) return std::nullopt;
+  return SlidingChooser(kernel, nest, unit).run();
+}
 
 }  // namespace hone

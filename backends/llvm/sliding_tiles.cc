@@ -25,7 +25,7 @@ std::int64_t SlidingTiles::most_lines() const {
 /// Lines are counted from the first that is laid out.
 Value* SlidingTiles::element(Value* line, Value* position, Value* channel) {
   Value* place = ir_.CreateNSWAdd(scaled(line, sliding_.along.positions()), position);
-  return ir_.CreateInBoundsGEP(ir_.getFloatTy(), laid_out_, ir_.CreateNSWAdd(scaled(place, pitch()), channel));
+  return ir_.CreateInBoundsGEP(ir_.getFloatTy(), laid_out_, ir_.CreateNSWAdd(scaled(place, sliding_.channel_count), channel));
 }
 
 /// Those numbers i of the range for which position base + stride * i is inside.
@@ -38,7 +38,7 @@ SlidingTiles::Range SlidingTiles::inside(const Pair& pair, Value* base, std::int
   return {first, larger(first, smaller(range.last, first_from(pair.inside_to)))};
 }
 
-/// All positions along those of some lines that are inside, of all channels: 0 up to the first that is inside, and from the last on.
+/// All positions along those of some lines that are inside, of all channels: 0 up to the first that is inside, and from the last on. What a vector has beyond the channels is written over by the next position.
 void SlidingTiles::lay_out(Value* first_line, Value* lines) {
   PointGrid grid;
   grid.column_axis = grid.lane_axis = sliding_.channels;
@@ -57,7 +57,7 @@ void SlidingTiles::lay_out(Value* first_line, Value* lines) {
         set_position(sliding_.along, position);
         point_.each_cell([&] {
           Value* vector = with_zeros ? llvm::Constant::getNullValue(vector_type()) : point_.spread(point_.unguarded(sliding_.moving));
-          ir_.CreateStore(vector, element(line, position, grid.columns[point_.column()]));
+          ir_.CreateAlignedStore(vector, element(line, position, grid.columns[point_.column()]), llvm::Align(4));
         });
       });
     };
@@ -87,14 +87,14 @@ void SlidingTiles::multiply(const Vectors& sums, std::int64_t rows, std::span<co
   const std::int64_t step = sliding_.along.outer_step, positions = step * (rows - 1) + *std::ranges::max_element(offsets) + 1;
   for (std::int64_t position = 0; position < positions; ++position) {
     if (known != nullptr and (known->getSExtValue() + position < sliding_.along.inside_from or known->getSExtValue() + position >= sliding_.along.inside_to)) continue;
-    Value* element = nullptr;
+    Value* spread = nullptr;  // the element at the position, in all lanes
     for (std::int64_t term = 0; term < terms; ++term) {
       const std::int64_t behind = position - offsets[static_cast<std::size_t>(term)], row = behind / step;
       if (behind < 0 or behind % step != 0 or row >= rows) continue;
-      if (element == nullptr) element = ir_.CreateVectorSplat(static_cast<unsigned>(blocking_.lanes), ir_.CreateLoad(ir_.getFloatTy(), ir_.CreateConstInBoundsGEP1_64(ir_.getFloatTy(), from, static_cast<std::uint64_t>(position * pitch()))));
+      if (spread == nullptr) spread = ir_.CreateVectorSplat(static_cast<unsigned>(blocking_.lanes), ir_.CreateLoad(ir_.getFloatTy(), ir_.CreateConstInBoundsGEP1_64(ir_.getFloatTy(), from, static_cast<std::uint64_t>(position * sliding_.channel_count))));
       for (std::int64_t v = 0; v < vectors; ++v) {
         Value* variable = sums[static_cast<std::size_t>(row * vectors + v)];
-        ir_.CreateStore(multiply_add(element, standing[static_cast<std::size_t>(term * vectors + v)], ir_.CreateLoad(vector_type(), variable)), variable);
+        ir_.CreateStore(multiply_add(spread, standing[static_cast<std::size_t>(term * vectors + v)], ir_.CreateLoad(vector_type(), variable)), variable);
       }
     }
   }
@@ -115,7 +115,7 @@ void SlidingTiles::finished_sums() {
   Value* pieces = number(blocks);
   for (const std::uint32_t axis : sliding_.fixed) pieces = ir_.CreateNUWMul(pieces, extent(axis));
   const Range share = share_of(pieces);
-  laid_out_ = point_.array(ir_.getFloatTy(), most_lines() * sliding_.along.positions() * pitch());
+  laid_out_ = point_.array(ir_.getFloatTy(), laid_out_elements());
   point_.when(ir_.CreateICmpSLT(share.first, share.last), [&] {
     if (is_packed()) pack_standing();
     loops_.loop(share.first, share.last, {.unroll = 1}, [&](Value* piece) {
@@ -255,7 +255,7 @@ void SlidingTiles::for_each_fixed(std::size_t depth, const std::function<void()>
 
 /// Units of all points apart, one after the other, are what calls share.
 void SlidingTiles::waiting_sums() {
-  laid_out_ = point_.array(ir_.getFloatTy(), most_lines() * sliding_.along.positions() * pitch());
+  laid_out_ = point_.array(ir_.getFloatTy(), laid_out_elements());
   sums_ = point_.array(vector_type(), unit_count() * sums_in_unit());
   Value *points = number(1), *units = number(unit_count());
   for (const std::uint32_t axis : sliding_.apart) points = ir_.CreateNUWMul(points, extent(axis));

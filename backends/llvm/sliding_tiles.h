@@ -52,7 +52,8 @@ class SlidingTiles : private TileCode {
   Range inside(const Pair& pair, llvm::Value* base, std::int64_t stride, const Range& range);
   void set_position(const Pair& pair, llvm::Value* position);
   llvm::Value* element(llvm::Value* line, llvm::Value* position, llvm::Value* channel);
-  std::int64_t pitch() const { return (sliding_.channel_count + blocking_.lanes - 1) / blocking_.lanes * blocking_.lanes; }
+  /// Elements of all lines that are laid out at a time, and behind them what the last vector has too many of.
+  std::int64_t laid_out_elements() const { return most_lines() * sliding_.along.positions() * sliding_.channel_count + blocking_.lanes; }
   std::int64_t most_lines() const;
 
   /// sums[row][v] += the sliding factor at position outer_step * row + `offsets[term]` behind `from` * standing[term][v]. Positions that are known to lie outside of the tensor are left out.
@@ -60,11 +61,10 @@ class SlidingTiles : private TileCode {
   llvm::Value* multiply_add(llvm::Value* a, llvm::Value* b, llvm::Value* sum);
   Vectors variables(std::int64_t count);
 
-  /// body(i) for i in [0, count): a few are written down one after the other, so that it is known what lies outside of the tensor.
+  /// body(i) for i in [0, count).
   template <typename Body>
   void each_of_few(std::int64_t count, Body body) {
-    constexpr std::int64_t kFew = 4;
-    if (count > kFew) return loops_.loop(number(0), number(count), {.unroll = 1}, body);
+    if (count > Sliding::kWrittenOut) return loops_.loop(number(0), number(count), {.unroll = 1}, body);
     for (std::int64_t i = 0; i < count; ++i) body(number(i));
   }
 

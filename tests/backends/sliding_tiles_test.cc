@@ -90,6 +90,7 @@ TEST(SlidingTiles, NotWhereNothingSlidesOrTheWeightIsLarge) {
   EXPECT_FALSE(slides(convolution_kernels(over_images({512, 512, 8, 8, 3, 1}))[0], kAvx512));     // read for each line from far away
   EXPECT_FALSE(slides(convolution_kernels(over_images({512, 512, 8, 8, 3, 1}))[2], kAvx512));
   EXPECT_FALSE(slides(convolution_kernels(over_images({16, 2, 8, 8, 3, 1}))[0], kAvx512));        // half of the shortest vector
+  EXPECT_FALSE(slides(convolution_kernels(over_images({1, 32, 28, 28, 5}))[2], kAvx512)) << "five sums, each of which waits for its last term";
   for (const bool slides_there : sliding_on(over_images({64, 64, 8, 1024, 3, 1}), kAvx512)) EXPECT_FALSE(slides_there) << "lines of 262 KB, of which three would lie on the stack";
 }
 

@@ -45,13 +45,13 @@ TEST(SplitWeightGradients, OfConvolutionsThatAreKernelsOfOurOwn) {
 /// Samples that no part can have in equal number.
 TEST(SplitWeightGradients, ChangeNoValue) {
   for (const std::int64_t samples : {1, 5, 8}) {
-    Graph graph = gradient("[N,5,8,3]", "[N,5,8,16]", "[16,3,3,3]");
+    Graph graph = gradient("[N,5,8,8]", "[N,5,8,16]", "[16,8,3,3]");
     const auto wave = [](std::vector<std::int64_t> shape) {
       std::vector<double> values(static_cast<std::size_t>(checked_element_count(shape)));
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(0.7 * static_cast<double>(i + 1));
       return Tensor::of<double>(shape, std::span<const double>(values));
     };
-    const Feeds feeds = {{"x", wave({samples, 5, 8, 3})}, {"dy", wave({samples, 5, 8, 16})}};
+    const Feeds feeds = {{"x", wave({samples, 5, 8, 8})}, {"dy", wave({samples, 5, 8, 16})}};
     const Tensor before = interpret(graph, feeds, Precision::kDouble)["dw"];
     ASSERT_EQ(split_weight_gradients(graph, CpuTarget()), Changed::kYes);
     verify(graph);
