@@ -137,16 +137,24 @@ Placement place_buffers(std::span<const Interval> intervals) {
   // Trying an order is quadratic; very large graphs stop at a good answer instead of looking for the best.
   const std::int64_t good_enough = intervals.size() > 2048 ? reachable + reachable / 20 : reachable;
   Placer placer(intervals, rounded);
-  Attempt best{.order = {}, .placement = {.offsets = {}, .total = std::numeric_limits<std::int64_t>::max(), .lower_bound = 0}};
+  std::vector<Attempt> attempts;
   for (const Key key : kOrders) {
     const std::vector<std::uint32_t> order = order_by(intervals, key);
     for (const Placer::Gap gap : {Placer::Gap::kSmallest, Placer::Gap::kLowest}) {
-      if (best.placement.total <= good_enough) break;
-      Placement placement = placer.place(order, gap);
-      if (placement.total < best.placement.total) best = {order, gap, std::move(placement)};
+      if (not attempts.empty() and attempts.front().placement.total <= good_enough) break;
+      Attempt attempt{order, gap, placer.place(order, gap)};
+      const auto larger = std::ranges::upper_bound(attempts, attempt.placement.total, {}, [](const Attempt& other) { return other.placement.total; });
+      attempts.insert(larger, std::move(attempt));
     }
   }
-  Placement placement = improved(std::move(best), placer, rounded, good_enough).placement;
+  // From the best of them on; from the next ones only where that does not lead near enough.
+  const std::int64_t near_enough = std::max(good_enough, reachable + reachable / 25);
+  Placement placement{.offsets = {}, .total = std::numeric_limits<std::int64_t>::max(), .lower_bound = 0};
+  for (Attempt& attempt : attempts) {
+    if (placement.total <= near_enough) break;
+    Placement found = improved(std::move(attempt), placer, rounded, good_enough).placement;
+    if (found.total < placement.total) placement = std::move(found);
+  }
   placement.lower_bound = largest_sum(intervals, exact);
   return placement;
 }
