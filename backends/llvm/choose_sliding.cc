@@ -45,7 +45,7 @@ class SlidingChooser {
   bool are_loads() const {
     for (const ExprId id : {sliding_.moving, sliding_.standing}) {
       const Expr& e = kernel_.exprs[id];
-      if (e.op != ScalarOp::kLoad or e.dtype != DType::kF32 or not nest_.loads.at(id).values.empty()) return false;
+      if (e.op != ScalarOp::kLoad or e.dtype != DType::kF32) return false;
     }
     return true;
   }
@@ -136,7 +136,16 @@ class SlidingChooser {
       if (not sliding_.sums_wait) return false;
       sliding_.fixed.push_back(axis);
     }
-    return true;
+    return has_linear_accesses(sliding_.moving) and has_linear_accesses(sliding_.standing);
+  }
+
+  /// But for where what is apart begins.
+  bool has_linear_accesses(ExprId load) const {
+    return std::ranges::all_of(nest_.loads.at(load).values, [&](const auto& value) {
+      std::uint64_t axes = axes_of_[value.first.index];
+      for (const std::uint32_t axis : sliding_.apart) axes &= ~(std::uint64_t{1} << axis);
+      return axes == 0;
+    });
   }
 
   /// Takes the guards apart: each comparison bounds the position along one of the pairs by a number, or is the same for all that is done at a point of the fixed axes. Then both factors are guarded by it, or the moving one alone.

@@ -253,20 +253,28 @@ void SlidingTiles::for_each_fixed(std::size_t depth, const std::function<void()>
   });
 }
 
-/// Units of all points apart, one after the other, are what calls share.
+/// What calls share are the units of all points apart: those of one after those of another, so that each of few calls has points of its own; or, where a sum at such a point is over one fixed point at most, all points of
+/// one unit after those of another, as there may be points without any.
 void SlidingTiles::waiting_sums() {
   laid_out_ = point_.array(ir_.getFloatTy(), laid_out_elements());
   sums_ = point_.array(vector_type(), unit_count() * sums_in_unit());
   Value *points = number(1), *units = number(unit_count());
   for (const std::uint32_t axis : sliding_.apart) points = ir_.CreateNUWMul(points, extent(axis));
   const Range share = share_of(ir_.CreateNUWMul(points, units));
-  loops_.loop(ir_.CreateUDiv(share.first, units), ceil_div(share.last, units), {.unroll = 1}, [&](Value* point) {
+  Value* fixed = number(1);
+  for (const std::uint32_t axis : sliding_.fixed) fixed = ir_.CreateNUWMul(fixed, extent(axis));
+  Value* by_unit = ir_.CreateICmpSLE(fixed, number(1));
+  Value* most = larger(points, number(1));
+  const Range of_all{ir_.CreateUDiv(share.first, most), ir_.CreateUDiv(share.last, most)};
+  Value *first = ir_.CreateSelect(by_unit, number(0), ir_.CreateUDiv(share.first, units)), *last = ir_.CreateSelect(by_unit, points, ceil_div(share.last, units));
+  loops_.loop(first, last, {.unroll = 1}, [&](Value* point) {
     if (not sliding_.apart.empty()) {
       const std::vector<Value*> indices = loops_.coordinates(nest_, sliding_.apart, point);
       for (std::size_t i = 0; i < indices.size(); ++i) point_.set_index(sliding_.apart[i], indices[i]);
     }
     Value* before = ir_.CreateNSWMul(point, units);
-    sums_over_all({larger(ir_.CreateNSWSub(share.first, before), number(0)), smaller(ir_.CreateNSWSub(share.last, before), units)});
+    const Range of_point{larger(ir_.CreateNSWSub(share.first, before), number(0)), smaller(ir_.CreateNSWSub(share.last, before), units)};
+    sums_over_all({ir_.CreateSelect(by_unit, of_all.first, of_point.first), ir_.CreateSelect(by_unit, of_all.last, of_point.last)});
   });
 }
 

@@ -168,11 +168,13 @@ void compute_conv_weight_grad(Compute& c) {
 }
 
 void compute_conv_weight_grad_parts(Compute& c) {
-  const Dim samples = c.shape(1)[0], in_part = floordiv(samples + (c.attrs[kParts] - 1), c.attrs[kParts]);
+  const std::int64_t parts = c.attrs[kParts];
+  const Dim samples = c.shape(1)[0], most = floordiv(samples + (parts - 1), parts);
   const Indices at = c.outer(c.result_shape());
-  sum_for_weight(c, at, at.back(), at[1], &at[2], in_part, [&](Scalar sample) {
-    const Scalar number = at[0] * c.size(in_part) + sample;
-    return std::pair(number, expr::less(number, c.size(samples)));
+  const auto begin_of = [&](Scalar part) { return expr::floordiv(part * c.size(samples), c.index_constant(parts)); };  // so that no part has two samples more than another
+  sum_for_weight(c, at, at.back(), at[1], &at[2], most, [&](Scalar sample) {
+    const Scalar number = begin_of(at[0]) + sample;
+    return std::pair(number, expr::less(number, begin_of(at[0] + c.index_constant(1))));
   });
 }
 
@@ -222,7 +224,7 @@ constinit const OpDef conv_weight_grad = {
 
 constinit const OpDef conv_weight_grad_parts = {
     .name = "conv_weight_grad_parts",
-    .doc = "conv_weight_grad as the sums over each of `parts` parts of the samples, in order, the last of which may be smaller: [parts, C/groups, k.., O]",
+    .doc = "conv_weight_grad as the sums over each of `parts` parts of the samples, in order, which differ by one sample at most: [parts, C/groups, k.., O]",
     .inputs = {"x", "dy"},
     .attrs = kConvPartsAttrs,
     .infer = infer_conv_weight_grad_parts,
