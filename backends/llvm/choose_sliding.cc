@@ -10,6 +10,7 @@ namespace hone {
 
 namespace {
 
+constexpr std::int64_t kMostExtent = 1 << 14;            ///< products of four of them fit
 constexpr std::int64_t kMostStep = 4;                    ///< positions between neighbours of an axis
 constexpr std::int64_t kLineBytes = 3 << 13;             ///< of positions that are laid out together: half of the first level cache
 constexpr std::int64_t kMostLineBytes = 1 << 19;         ///< of the fewest that can be: they lie on the stack
@@ -53,7 +54,7 @@ class SlidingChooser {
   bool depends(ExprId id, std::uint32_t axis) const { return (axes_of_[id.index] >> axis & 1) != 0; }
   const std::vector<std::uint32_t>& inner() const { return nest_.inner[0]; }
   std::int64_t extent(std::uint32_t axis) const { return nest_.extents[axis].value(); }
-  bool is_known(std::uint32_t axis) const { return nest_.extents[axis].is_constant(); }
+  bool is_known(std::uint32_t axis) const { return nest_.extents[axis].is_constant() and extent(axis) >= 1 and extent(axis) <= kMostExtent; }
   static std::optional<std::int64_t> step(const Offset& offset, std::uint32_t axis) {
     const auto at = offset.axes.find(axis);
     if (at == offset.axes.end()) return 0;
