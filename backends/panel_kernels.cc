@@ -161,14 +161,14 @@ std::optional<Kernel> over_panels(const Kernel& kernel, const std::vector<std::u
 std::optional<Panels> panels_for(const Kernel& kernel, std::uint32_t buffer) {
   const Shape& shape = kernel.buffers[buffer].shape;
   if (not is_constant(shape) or shape.size() < 2 or kernel.buffers[buffer].dtype != DType::kF32) return std::nullopt;
-  const bool slides = hone::slides(kernel, kAvx512);  // its tiles walk all of a weight for each line of an image, some columns at a time
-  if (not slides and element_count(shape).value() < kFewElements) return std::nullopt;
   const std::vector<std::uint64_t> axes_of = axes_of_expressions(kernel);
   for (const Phase& phase : kernel.phases)
     for (const Reduction& reduction : phase.reductions) {
       if (not is_contraction(kernel, reduction, axes_of)) continue;
       for (const ExprId factor : kernel.exprs[reduction.value].operands) {
         if (not factor.valid() or kernel.exprs[factor].op != ScalarOp::kLoad or kernel.exprs[factor].slot != buffer) continue;
+        const bool slides = hone::slides(kernel, kAvx512);  // its tiles walk all of a weight for each line of an image, some columns at a time
+        if (not slides and element_count(shape).value() < kFewElements) return std::nullopt;
         const std::vector<ExprId>& index = kernel.exprs[factor].index;
         const auto walks = [&](std::size_t axis, bool outer) {
           const Expr& along = kernel.exprs[index[axis]];

@@ -78,8 +78,7 @@ std::string better_as_kernel(const Graph& graph, const Node& node) {
 std::int64_t parts_of_own_gradient(const Graph& graph, NodeId id) {
   constexpr std::int64_t kParts = 4, kFewerParts = 2, kManyElements = 1 << 16;
   const Node& node = graph.node(id);
-  if (*node.op != op::conv_weight_grad or not node.attrs[kRow].empty() or not node.attrs[kChannelsLast] or node.attrs[kGroups] != 1) return 1;
-  if (not slides(kernel_of(graph, id), kAvx512)) return 1;
+  if (*node.op != op::conv_weight_grad or not node.attrs[kRow].empty() or not slides(kernel_of(graph, id), kAvx512)) return 1;
   const std::int64_t parts = element_count(graph.type(node.results[0]).shape).value() > kManyElements ? kFewerParts : kParts;
   const Dim& samples = graph.type(node.operands[1]).shape[0];
   return samples.is_constant() and samples.value() < parts ? 1 : parts;

@@ -54,7 +54,7 @@ class Chooser {
     if (is_contraction_with_stores()) {
       if (std::optional<Blocking> sliding = choose_sliding(kernel_, nest_, unit_)) return sliding;
       for (const std::uint32_t axis : nest_.outer)
-        if (is_contiguous_in_stores(axis)) try_columns(axis);
+        if (is_contiguous_in_stores(nest_, axis, axes_of_)) try_columns(axis);
       if (best_) return best_;
     }
     return runs_across_outer(kernel_, nest_) ? std::optional(across()) : std::nullopt;
@@ -72,12 +72,6 @@ class Chooser {
     for (const ExprId id : expressions_of(kernel_, 0))
       if (kernel_.exprs[id].op == ScalarOp::kLoad) loads_.push_back(id);
     return true;
-  }
-
-  bool is_contiguous_in_stores(std::uint32_t axis) const {
-    return std::ranges::all_of(nest_.stores, [&](const std::vector<Offset>& offsets) {
-      return std::ranges::all_of(offsets, [&](const Offset& offset) { return stride_along(offset, axis, axes_of_) == Stride::kOne; });
-    });
   }
 
   Stride stride(ExprId load, std::uint32_t axis) const { return stride_along(nest_.loads.at(load), axis, axes_of_); }

@@ -32,7 +32,7 @@ struct Sliding {
     std::int64_t positions() const { return positions_of(outer_extent, inner_extent); }
   };
 
-  ExprId moving, standing;  ///< both loads; only the moving one may have a guard
+  ExprId moving, standing;  ///< both loads
   Pair along;               ///< the nearest positions in memory but for the channels: those in registers
   std::optional<Pair> lines = {};
   std::uint32_t channels = 0;  ///< the moving factor is contiguous along them
@@ -40,11 +40,18 @@ struct Sliding {
   /// All other axes, outermost first: outer ones, on which the standing factor does not depend, or, where sums wait in memory, inner ones.
   std::vector<std::uint32_t> fixed = {};
   std::vector<std::uint32_t> apart = {};  ///< outer axes at each point of which sums that wait are over other points of the fixed ones
-  std::vector<ExprId> conditions = {};    ///< comparisons that depend on fixed axes and those apart alone; where one does not hold both factors are 0
+  std::vector<ExprId> conditions = {};    ///< comparisons that depend on fixed axes and those apart alone; where one does not hold the moving factor is 0, and maybe the standing one
   /// Are channels an outer axis, so that a sum is over all points of `fixed` and all positions: a weight's gradient? Else a sum is over the window and the channels, and is done in registers.
   bool sums_wait = false;
   std::int64_t terms = 0;       ///< of a sum that are taken side by side, along the inner axis of `along`; all of a window's
+  bool packs_standing = false;  ///< because it is not contiguous along the columns
   std::int64_t line_block = 1;  ///< points of the lines' outer axis, or where sums wait of their inner one, whose positions are laid out together
+
+  /// Lines that are laid out for a block of so many points.
+  std::int64_t lines_of(std::int64_t block) const {
+    if (not lines) return 1;
+    return sums_wait ? lines->positions_of(lines->outer_extent, block) : lines->positions_of(block, lines->inner_extent);
+  }
 };
 
 /// A tile: `row_count` points along the outer axis `rows` times some along the outer axis `columns`. Sums of the tile's points stay in registers.

@@ -79,7 +79,7 @@ class BlockCode : private TileOrder {
     const Place leftmost = place_of(panels.first);
     const auto sums_of = [&](Value* panel, Value* block) { return ir_.CreateInBoundsGEP(type, array, ir_.CreateNSWMul(number_among(panels, panel, leftmost, block), number(cells))); };
     Value* used = ir_.CreateNSWMul(tiles_of_all(panels), number(cells));
-    loops_.loop(number(0), used, {.unroll = 4}, [&](Value* i) { ir_.CreateStore(llvm::Constant::getNullValue(type), ir_.CreateInBoundsGEP(type, array, i)); });
+    clear(array, number(0), used);
     each_part([&](const SumPart& part, Value* is_last) {
       go_to(leftmost);
       if (blocking_.rows_packed.valid()) packing_.rows(leftmost.above, below(leftmost), part);

@@ -111,11 +111,10 @@ class SlidingChooser {
   bool find_columns() {
     for (const std::uint32_t axis : nest_.outer) {
       if (is_in_pair(axis) or axis == sliding_.channels or not is_known(axis) or depends(sliding_.moving, axis) or not depends(sliding_.standing, axis)) continue;
-      const bool stored_together = std::ranges::all_of(nest_.stores, [&](const std::vector<Offset>& offsets) {
-        return std::ranges::all_of(offsets, [&](const Offset& offset) { return stride_along(offset, axis, axes_of_) == Stride::kOne; });
-      });
-      if (not(sliding_.sums_wait ? is_contiguous(sliding_.standing, axis) : stored_together)) continue;
+      const bool is_read_together = is_contiguous(sliding_.standing, axis);
+      if (not(sliding_.sums_wait ? is_read_together : is_contiguous_in_stores(nest_, axis, axes_of_))) continue;
       columns_ = axis;
+      sliding_.packs_standing = not is_read_together;
       return true;
     }
     return false;
@@ -212,12 +211,8 @@ class SlidingChooser {
 
   /// Of positions along the lines that are laid out at a time, as many as fit. False: not even the fewest do.
   bool choose_line_block() {
-    const std::int64_t line_bytes = sliding_.along.positions() * sliding_.channel_count * 4;
-    if (line_bytes > kMostLineBytes) return false;
-    if (not sliding_.lines) return true;
-    const Sliding::Pair& lines = *sliding_.lines;
-    const auto bytes = [&](std::int64_t block) { return line_bytes * (sliding_.sums_wait ? lines.positions_of(lines.outer_extent, block) : lines.positions_of(block, lines.inner_extent)); };
-    const std::int64_t most = sliding_.sums_wait ? lines.inner_extent : lines.outer_extent;
+    const auto bytes = [&](std::int64_t block) { return sliding_.along.positions() * sliding_.channel_count * 4 * sliding_.lines_of(block); };
+    const std::int64_t most = not sliding_.lines ? 1 : sliding_.sums_wait ? sliding_.lines->inner_extent : sliding_.lines->outer_extent;
     sliding_.line_block = 1;
     while (sliding_.line_block < most and bytes(sliding_.line_block + 1) <= kLineBytes) ++sliding_.line_block;
     sliding_.line_block = ceil_div(most, ceil_div(most, sliding_.line_block));  // blocks of equal size

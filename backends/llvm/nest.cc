@@ -251,6 +251,12 @@ Stride stride_along(const Offset& offset, std::uint32_t axis, const std::vector<
   return at->second.is_constant(1) ? Stride::kOne : Stride::kOther;
 }
 
+bool is_contiguous_in_stores(const Nest& nest, std::uint32_t axis, const std::vector<std::uint64_t>& axes_of) {
+  return std::ranges::all_of(nest.stores, [&](const std::vector<Offset>& offsets) {
+    return std::ranges::all_of(offsets, [&](const Offset& offset) { return stride_along(offset, axis, axes_of) == Stride::kOne; });
+  });
+}
+
 bool runs_across_outer(const Kernel& kernel, const Nest& nest) {
   if (nest.outer.empty()) return false;
   const std::uint32_t across = nest.outer.back();

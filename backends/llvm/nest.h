@@ -42,6 +42,9 @@ std::vector<std::uint64_t> axes_of_expressions(const Kernel& kernel);
 enum class Stride : std::uint8_t { kNone, kOne, kOther };
 Stride stride_along(const Offset& offset, std::uint32_t axis, const std::vector<std::uint64_t>& axes_of);
 
+/// Do all stores move by one element along the axis?
+bool is_contiguous_in_stores(const Nest& nest, std::uint32_t axis, const std::vector<std::uint64_t>& axes_of);
+
 /// Should the points of the innermost outer axis be computed side by side, a block of them as vector lanes, with every inner loop outside?
 /// True where that makes accesses contiguous that the inner loops would walk with a stride: column sums, matmul, convolution.
 bool runs_across_outer(const Kernel& kernel, const Nest& nest);

@@ -1,6 +1,7 @@
 #include "backends/llvm/sliding_tiles.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace hone {
 
@@ -17,9 +18,10 @@ void SlidingTiles::set_position(const Pair& pair, Value* position) {
   else point_.set_index(pair.inner, pair.inner_step < 0 ? ir_.CreateNSWSub(last, position) : position);
 }
 
-std::int64_t SlidingTiles::most_lines() const {
-  if (not sliding_.lines) return 1;
-  return sliding_.sums_wait ? sliding_.lines->positions_of(sliding_.lines->outer_extent, sliding_.line_block) : sliding_.lines->positions_of(sliding_.line_block, sliding_.lines->inner_extent);
+void SlidingTiles::go_to(const std::vector<std::uint32_t>& axes, Value* flat) {
+  if (axes.empty()) return;
+  const Vectors indices = loops_.coordinates(nest_, axes, flat);
+  for (std::size_t i = 0; i < axes.size(); ++i) point_.set_index(axes[i], indices[i]);
 }
 
 /// Lines are counted from the first that is laid out.
@@ -112,17 +114,12 @@ Side SlidingTiles::columns_at(Value* column_block) {
 
 void SlidingTiles::finished_sums() {
   const std::int64_t blocks = sliding_.lines ? (sliding_.lines->outer_extent + sliding_.line_block - 1) / sliding_.line_block : 1;
-  Value* pieces = number(blocks);
-  for (const std::uint32_t axis : sliding_.fixed) pieces = ir_.CreateNUWMul(pieces, extent(axis));
-  const Range share = share_of(pieces);
+  const Range share = share_of(times_points(number(blocks), sliding_.fixed));
   laid_out_ = point_.array(ir_.getFloatTy(), laid_out_elements());
   point_.when(ir_.CreateICmpSLT(share.first, share.last), [&] {
-    if (is_packed()) pack_standing();
+    if (sliding_.packs_standing) pack_standing();
     loops_.loop(share.first, share.last, {.unroll = 1}, [&](Value* piece) {
-      if (not sliding_.fixed.empty()) {
-        const std::vector<Value*> indices = loops_.coordinates(nest_, sliding_.fixed, ir_.CreateUDiv(piece, number(blocks)));
-        for (std::size_t i = 0; i < indices.size(); ++i) point_.set_index(sliding_.fixed[i], indices[i]);
-      }
+      go_to(sliding_.fixed, ir_.CreateUDiv(piece, number(blocks)));
       if (not sliding_.lines) {
         lay_out(number(0), number(1));
         return tiles_of_line(number(0));
@@ -177,8 +174,6 @@ void SlidingTiles::tile(Value* first_row, std::int64_t rows, Value* column_block
   point_.set_grid({});
 }
 
-bool SlidingTiles::is_packed() const { return not nest_.loads.at(sliding_.standing).axes.contains(blocking_.columns) or not nest_.loads.at(sliding_.standing).axes.at(blocking_.columns).is_constant(1); }
-
 /// Vectors by block of columns, line of the window, channel, term, and then by column.
 Value* SlidingTiles::standing_place(Value* column_block, Value* line, Value* channel, std::int64_t term) {
   Value* step = ir_.CreateNSWAdd(scaled(ir_.CreateNSWAdd(scaled(column_block, window_lines()), line), sliding_.channel_count), channel);
@@ -191,15 +186,11 @@ void SlidingTiles::pack_standing() {
   loops_.loop(number(0), number(column_blocks()), {.unroll = 1}, [&](Value* column_block) {
     point_.set_grid(along_columns(columns_at(column_block)));
     loops_.loop(number(0), number(window_lines()), {.unroll = 1}, [&](Value* line) {
-      if (sliding_.lines) point_.set_index(sliding_.lines->inner, line);
       loops_.loop(number(0), number(sliding_.channel_count), {.unroll = 1}, [&](Value* channel) {
-        point_.set_index(sliding_.channels, channel);
         for (std::int64_t term = 0; term < sliding_.terms; ++term) {
-          point_.set_index(sliding_.along.inner, number(term));
           Value* place = standing_place(column_block, line, channel, term);
-          point_.enter();
-          point_.each_cell([&] { ir_.CreateStore(point_.spread(point_.unguarded(sliding_.standing)), ir_.CreateConstInBoundsGEP1_64(vector_type(), place, point_.column())); });
-          point_.leave();
+          const Vectors vectors = standing_in_memory(line, channel, term);
+          for (std::size_t v = 0; v < vectors.size(); ++v) ir_.CreateStore(vectors[v], ir_.CreateConstInBoundsGEP1_64(vector_type(), place, v));
         }
       });
     });
@@ -207,25 +198,31 @@ void SlidingTiles::pack_standing() {
   });
 }
 
+/// Of the columns of the grid.
+SlidingTiles::Vectors SlidingTiles::standing_in_memory(Value* line, Value* channel, std::int64_t term) {
+  if (sliding_.lines) point_.set_index(sliding_.lines->inner, line);
+  point_.set_index(sliding_.channels, channel);
+  point_.set_index(sliding_.along.inner, number(term));
+  Vectors vectors;
+  point_.enter();
+  point_.each_cell([&] { vectors.push_back(point_.spread(point_.unguarded(sliding_.standing))); });
+  point_.leave();
+  return vectors;
+}
+
+/// For each term its columns.
 SlidingTiles::Vectors SlidingTiles::standing_of_window(Value* column_block, Value* line, Value* channel) {
   Vectors vectors;
-  if (not is_packed()) {
-    point_.set_grid(along_columns(columns_at(column_block)));
-    if (sliding_.lines) point_.set_index(sliding_.lines->inner, line);
-    point_.set_index(sliding_.channels, channel);
-  }
+  if (not sliding_.packs_standing) point_.set_grid(along_columns(columns_at(column_block)));
   for (std::int64_t term = 0; term < sliding_.terms; ++term) {
-    if (is_packed()) {
+    if (sliding_.packs_standing) {
       Value* place = standing_place(column_block, line, channel, term);
       for (std::int64_t v = 0; v < blocking_.column_count; ++v) vectors.push_back(ir_.CreateLoad(vector_type(), ir_.CreateConstInBoundsGEP1_64(vector_type(), place, static_cast<std::uint64_t>(v))));
     } else {
-      point_.set_index(sliding_.along.inner, number(term));
-      point_.enter();
-      point_.each_cell([&] { vectors.push_back(point_.spread(point_.unguarded(sliding_.standing))); });
-      point_.leave();
+      std::ranges::copy(standing_in_memory(line, channel, term), std::back_inserter(vectors));
     }
   }
-  if (not is_packed()) point_.set_grid({});
+  point_.set_grid({});
   return vectors;
 }
 
@@ -258,20 +255,14 @@ void SlidingTiles::for_each_fixed(std::size_t depth, const std::function<void()>
 void SlidingTiles::waiting_sums() {
   laid_out_ = point_.array(ir_.getFloatTy(), laid_out_elements());
   sums_ = point_.array(vector_type(), unit_count() * sums_in_unit());
-  Value *points = number(1), *units = number(unit_count());
-  for (const std::uint32_t axis : sliding_.apart) points = ir_.CreateNUWMul(points, extent(axis));
+  Value *points = times_points(number(1), sliding_.apart), *units = number(unit_count());
   const Range share = share_of(ir_.CreateNUWMul(points, units));
-  Value* fixed = number(1);
-  for (const std::uint32_t axis : sliding_.fixed) fixed = ir_.CreateNUWMul(fixed, extent(axis));
-  Value* by_unit = ir_.CreateICmpSLE(fixed, number(1));
+  Value* by_unit = ir_.CreateICmpSLE(times_points(number(1), sliding_.fixed), number(1));
   Value* most = larger(points, number(1));
   const Range of_all{ir_.CreateUDiv(share.first, most), ir_.CreateUDiv(share.last, most)};
   Value *first = ir_.CreateSelect(by_unit, number(0), ir_.CreateUDiv(share.first, units)), *last = ir_.CreateSelect(by_unit, points, ceil_div(share.last, units));
   loops_.loop(first, last, {.unroll = 1}, [&](Value* point) {
-    if (not sliding_.apart.empty()) {
-      const std::vector<Value*> indices = loops_.coordinates(nest_, sliding_.apart, point);
-      for (std::size_t i = 0; i < indices.size(); ++i) point_.set_index(sliding_.apart[i], indices[i]);
-    }
+    go_to(sliding_.apart, point);
     Value* before = ir_.CreateNSWMul(point, units);
     const Range of_point{larger(ir_.CreateNSWSub(share.first, before), number(0)), smaller(ir_.CreateNSWSub(share.last, before), units)};
     sums_over_all({ir_.CreateSelect(by_unit, of_all.first, of_point.first), ir_.CreateSelect(by_unit, of_all.last, of_point.last)});
@@ -280,8 +271,7 @@ void SlidingTiles::waiting_sums() {
 
 /// Of these units, at a point of the axes apart.
 void SlidingTiles::sums_over_all(const Range& share) {
-  loops_.loop(scaled(share.first, sums_in_unit()), scaled(share.last, sums_in_unit()), {.unroll = 4},
-              [&](Value* i) { ir_.CreateStore(llvm::Constant::getNullValue(vector_type()), ir_.CreateInBoundsGEP(vector_type(), sums_, i)); });
+  clear(sums_, scaled(share.first, sums_in_unit()), scaled(share.last, sums_in_unit()));
   const Vectors sums = variables(sums_in_unit());
   const auto add_lines = [&](Value* first, Value* count) {
     loops_.loop(share.first, share.last, {.unroll = 1}, [&](Value* unit) {

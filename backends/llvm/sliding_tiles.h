@@ -30,7 +30,7 @@ class SlidingTiles : private TileCode {
   void pack_standing();
   llvm::Value* standing_place(llvm::Value* column_block, llvm::Value* line, llvm::Value* channel, std::int64_t term);
   Vectors standing_of_window(llvm::Value* column_block, llvm::Value* line, llvm::Value* channel);
-  bool is_packed() const;
+  Vectors standing_in_memory(llvm::Value* line, llvm::Value* channel, std::int64_t term);
 
   // ---- sums over all positions
   void waiting_sums();
@@ -53,8 +53,9 @@ class SlidingTiles : private TileCode {
   void set_position(const Pair& pair, llvm::Value* position);
   llvm::Value* element(llvm::Value* line, llvm::Value* position, llvm::Value* channel);
   /// Elements of all lines that are laid out at a time, and behind them what the last vector has too many of.
-  std::int64_t laid_out_elements() const { return most_lines() * sliding_.along.positions() * sliding_.channel_count + blocking_.lanes; }
-  std::int64_t most_lines() const;
+  std::int64_t laid_out_elements() const { return sliding_.lines_of(sliding_.line_block) * sliding_.along.positions() * sliding_.channel_count + blocking_.lanes; }
+  /// Goes to the point number `flat` of the space that the axes span.
+  void go_to(const std::vector<std::uint32_t>& axes, llvm::Value* flat);
 
   /// sums[row][v] += the sliding factor at position outer_step * row + `offsets[term]` behind `from` * standing[term][v]. Positions that are known to lie outside of the tensor are left out.
   void multiply(const Vectors& sums, std::int64_t rows, std::span<const std::int64_t> offsets, const Vectors& standing, llvm::Value* first_position, llvm::Value* from);

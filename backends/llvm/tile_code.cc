@@ -4,18 +4,21 @@ namespace hone {
 
 using llvm::Value;
 
+Value* TileCode::times_points(Value* count, const std::vector<std::uint32_t>& axes) {
+  for (const std::uint32_t axis : axes) count = ir_.CreateNUWMul(count, extent(axis));
+  return count;
+}
+
 TileCode::Range TileCode::share_of(Value* pieces) {
-  Value* points = number(1);
-  for (const std::uint32_t axis : nest_.outer) points = ir_.CreateNUWMul(points, extent(axis));
-  points = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, points, number(1));
+  Value* points = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, times_points(number(1), nest_.outer), number(1));
   const auto piece_at = [&](Value* point) { return ir_.CreateUDiv(ir_.CreateNUWMul(point, pieces), points); };
   return {piece_at(point_.begin()), piece_at(point_.end())};
 }
 
-SumPart TileCode::all_points() {
-  Value* points = number(1);
-  for (const std::uint32_t axis : nest_.inner[0]) points = ir_.CreateNUWMul(points, extent(axis));
-  return {number(0), points};
+SumPart TileCode::all_points() { return {number(0), times_points(number(1), nest_.inner[0])}; }
+
+void TileCode::clear(Value* sums, Value* from, Value* to) {
+  loops_.loop(from, to, {.unroll = 4}, [&](Value* i) { ir_.CreateStore(llvm::Constant::getNullValue(vector_type()), ir_.CreateInBoundsGEP(vector_type(), sums, i)); });
 }
 
 std::vector<Value*> TileCode::indices(const Side& side, std::uint32_t axis) {

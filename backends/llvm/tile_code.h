@@ -37,6 +37,8 @@ class TileCode {
   Value* larger(Value* a, Value* b) { return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b); }
   Value* ceil_div(Value* a, Value* b) { return ir_.CreateUDiv(ir_.CreateNSWAdd(a, ir_.CreateNSWSub(b, number(1))), b); }
   Value* extent(std::uint32_t axis) { return point_.size(nest_.extents[axis]); }
+  /// `count` for each point of the axes.
+  Value* times_points(Value* count, const std::vector<std::uint32_t>& axes);
   bool is_constant(std::uint32_t axis) const { return nest_.extents[axis].is_constant(); }
   /// Which of `pieces` of the kernel are the work of this call: piece i is that of the call in whose range point i * points / pieces lies, so each is done once however the points are split.
   Range share_of(Value* pieces);
@@ -45,6 +47,9 @@ class TileCode {
 
   /// A vector of f32.
   llvm::Type* vector_type() { return llvm::FixedVectorType::get(ir_.getFloatTy(), static_cast<unsigned>(blocking_.lanes)); }
+
+  /// Sets vectors [from, to) of an array of sums to 0.
+  void clear(Value* sums, Value* from, Value* to);
 
   /// The index of each row or column.
   std::vector<Value*> indices(const Side& side, std::uint32_t axis);

@@ -17,14 +17,12 @@ void TileOrder::begin() {
   Value* wanted = ir_.CreateSelect(is_parted, even, number(1));
   panel_rows_ = kernel_.repeats ? rows_of_share() : ceil_div(row_blocks_, wanted);
   row_panels_ = ceil_div(row_blocks_, panel_height());
-  panels_beside_ = times_beside(column_blocks_);
+  panels_beside_ = times_points(column_blocks_, blocking_.beside);
   if (blocking_.rows) columns_first_ = blocking_.sum_block > 0 or kernel_.repeats ? ir_.getFalse() : are_columns_first();  // panels whose sums wait together have the same rows
 }
 
 Value* TileOrder::tile_count() {
-  Value* tiles = ir_.CreateNUWMul(panel_rows_, ir_.CreateNUWMul(panels_beside_, row_panels_));
-  for (const std::uint32_t axis : axes_apart()) tiles = ir_.CreateNUWMul(tiles, extent(axis));
-  return tiles;
+  return times_points(ir_.CreateNUWMul(panel_rows_, ir_.CreateNUWMul(panels_beside_, row_panels_)), axes_apart());
 }
 
 /// Of a panel whose rows one thread has: a tile, or, where each panel packs what its columns need, half of all.
@@ -36,12 +34,6 @@ Value* TileOrder::are_columns_first() {
   Value* is_kept = ir_.CreateICmpULE(ir_.CreateNUWMul(extent(*blocking_.rows), all_points().to), number(blocking_.kept_points));
   Value* is_better = is_constant(*blocking_.rows) ? ir_.getTrue() : ir_.CreateICmpULE(extent(*blocking_.rows), all_columns());
   return ir_.CreateAnd(is_kept, is_better);
-}
-
-/// As many for each point of the axes beside.
-Value* TileOrder::times_beside(Value* count) {
-  for (const std::uint32_t axis : blocking_.beside) count = ir_.CreateNUWMul(count, extent(axis));
-  return count;
 }
 
 /// Outer axes that have rows' and columns' factors of their own.

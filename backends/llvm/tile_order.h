@@ -86,8 +86,7 @@ class TileOrder : protected TileCode {
  private:
   Value* rows_of_share();
   Value* are_columns_first();
-  Value* times_beside(Value* count);
-  Value* all_columns() { return times_beside(extent(blocking_.columns)); }  ///< that read the same rows
+  Value* all_columns() { return times_points(extent(blocking_.columns), blocking_.beside); }  ///< that read the same rows
   std::vector<std::uint32_t> axes_apart() const;
   std::int64_t column_tail_width() const;
   Value* block_count(std::uint32_t axis, std::int64_t width, std::int64_t tail_width);

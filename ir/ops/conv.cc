@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
@@ -145,14 +144,20 @@ void compute_conv_input_grad(Compute& c) {
           c.sum(c.load_if(inside, 0, activation<Scalar>(c.attrs, x[0], channel, from)) * c.load(1, weight_index(channel, within, std::span(k).subspan(1)))));
 }
 
-/// The sum over `samples` of them, the output positions and nothing else: an element of w's gradient. `sample` gives the number of one by its place in the sum, and whether there is such a sample (invalid: always).
-void sum_for_weight(Compute& c, const Indices& result, Scalar output, Scalar input, const Scalar* window, Dim samples, const std::function<std::pair<Scalar, Scalar>(Scalar)>& sample) {
+/// Samples [begin, end), of which there are at most `most`; all of them where begin and end are invalid.
+struct SampleRange {
+  Dim most;
+  Scalar begin = {}, end = {};
+};
+
+/// An element of w's gradient, or of a part of it: the sum over the samples and all output positions.
+void sum_for_weight(Compute& c, const Indices& result, Scalar output, Scalar input, const Scalar* window, const SampleRange& samples) {
   const Shape &x = c.shape(0), &dy = c.shape(1);
   const std::span<const Dim> outputs = spatial(c.attrs, dy);
-  Shape inner = {samples};
+  Shape inner = {samples.most};
   inner.insert(inner.end(), outputs.begin(), outputs.end());
   const Indices o = c.inner(inner);
-  const auto [number, is_there] = sample(o[0]);
+  const Scalar number = samples.begin.valid() ? samples.begin + o[0] : o[0], is_there = samples.end.valid() ? expr::less(number, samples.end) : Scalar();
   const Shape extents = shape_of(c.attrs[kKernel]);
   const Window from = window_at(c, spatial(c.attrs, x), outputs, extents, &o[1], window);
   const Dim inputs = floordiv(channels(c.attrs, x), c.attrs[kGroups]);
@@ -164,18 +169,15 @@ void sum_for_weight(Compute& c, const Indices& result, Scalar output, Scalar inp
 
 void compute_conv_weight_grad(Compute& c) {
   const Indices at = c.outer(c.result_shape());
-  sum_for_weight(c, at, at[0], at[1], &at[2], c.shape(1)[0], [](Scalar sample) { return std::pair(sample, Scalar()); });
+  sum_for_weight(c, at, at[0], at[1], &at[2], {.most = c.shape(1)[0]});
 }
 
 void compute_conv_weight_grad_parts(Compute& c) {
   const std::int64_t parts = c.attrs[kParts];
-  const Dim samples = c.shape(1)[0], most = floordiv(samples + (parts - 1), parts);
+  const Dim samples = c.shape(1)[0];
   const Indices at = c.outer(c.result_shape());
   const auto begin_of = [&](Scalar part) { return expr::floordiv(part * c.size(samples), c.index_constant(parts)); };  // so that no part has two samples more than another
-  sum_for_weight(c, at, at.back(), at[1], &at[2], most, [&](Scalar sample) {
-    const Scalar number = begin_of(at[0]) + sample;
-    return std::pair(number, expr::less(number, begin_of(at[0] + c.index_constant(1))));
-  });
+  sum_for_weight(c, at, at.back(), at[1], &at[2], {.most = floordiv(samples + (parts - 1), parts), .begin = begin_of(at[0]), .end = begin_of(at[0] + c.index_constant(1))});
 }
 
 }  // namespace

@@ -270,7 +270,8 @@ namespace {
 /// Number `nudge` of the ways to move weights in their last places; 0: they stay.
 void train_as_recorded(const std::string& name, const Setting& setting, int nudge) {
   Run run(name, setting);
-  if (nudge > 0) run.move_weights(nudge % 2 == 1 ? nudge * 0x1p-23 : -nudge * 0x1p-24);
+  const int places = (nudge + 1) / 2;
+  if (nudge > 0) run.move_weights((nudge % 2 == 1 ? places : -places) * 0x1p-23);
   run.expect_output_before();
   ASSERT_NO_FATAL_FAILURE(run.train());
   run.expect_output_after();
