@@ -2,15 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "runtime/device/cpu.h"
-
 namespace hone {
 
 Error replica_has_failed(int rank, const char* why) {
   return Error(Code::kPeer, fmt::format("replica {} has failed: {}", rank, why), {}, {"the other replicas cannot go on without it"});
 }
 
-ThreadMeeting::ThreadMeeting(int size) : size_(size), waiting_(size > usable_cores() ? Barrier::Waiting::kSleeping : Barrier::Waiting::kSpinning), barrier_(std::in_place) {}
+ThreadMeeting::ThreadMeeting(int size) : size_(size), waiting_(Barrier::waiting_of(size)), barrier_(std::in_place) {}
 
 void ThreadMeeting::meet() {
   if (not barrier_->is_abandoned()) barrier_->wait(size_, waiting_);

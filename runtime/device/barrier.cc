@@ -3,14 +3,15 @@
 #include <immintrin.h>
 
 #include <chrono>
-#include <thread>
+
+#include "runtime/device/cpu.h"
 
 namespace hone {
 namespace {
 
-/// A sleeping thread takes some 50 us to come back; on a virtual machine whose core went to sleep with it, 10 ms were seen. So after that long a thread offers its
-/// core to others, but stays awake, and sleeps only when the wait is long beside any step's.
-constexpr std::chrono::microseconds kLongestSpin{50}, kLongestWait{2000};
+/// About twice what waking a thread up takes. A thread that goes on spinning beside a busy neighbour keeps the core from the thread it waits for; one that offers its core (sched_yield) instead of sleeping gives it away for a whole slice
+/// of the scheduler's, though the others may arrive the next moment (docs/performance.md).
+constexpr std::chrono::microseconds kLongestSpin{100};
 constexpr int kPausesBetweenLooksAtTheClock = 64;
 
 /// Does `word` change while this thread may spin?
@@ -23,21 +24,21 @@ bool changes_soon(const std::atomic<std::uint32_t>& word, std::uint32_t from) {
     return false;
   };
   if (changed()) return true;  // most waits end here, and need no clock
-  const auto begin = std::chrono::steady_clock::now();
-  for (auto now = begin; now < begin + kLongestWait; now = std::chrono::steady_clock::now()) {
+  for (const auto end = std::chrono::steady_clock::now() + kLongestSpin; std::chrono::steady_clock::now() < end;)
     if (changed()) return true;
-    if (now > begin + kLongestSpin) std::this_thread::yield();
-  }
   return false;
 }
 
 }  // namespace
 
+Barrier::Waiting Barrier::waiting_of(int threads) { return threads > usable_cores() ? Waiting::kSleeping : Waiting::kSpinning; }
+
 void Barrier::wait(int count, Waiting how) {
   const std::uint32_t round = round_.load(std::memory_order_acquire);  // it cannot change before this thread has arrived
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<std::uint32_t>(count)) {
     arrived_.store(0, std::memory_order_relaxed);  // before anybody goes on to the next round
-    round_.store(round + 1, std::memory_order_release);
+    // In one order with notify_all's look for sleepers: a look that came first would miss one who is about to sleep and still sees the old round.
+    round_.store(round + 1, std::memory_order_seq_cst);
     round_.notify_all();
     return;
   }

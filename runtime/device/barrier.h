@@ -12,6 +12,8 @@ class Barrier {
  public:
   /// Threads of which some wait for a core, as there are more of them than cores, had better not spin.
   enum class Waiting : std::uint8_t { kSpinning, kSleeping };
+  /// What suits so many threads on the cores that this process may use.
+  static Waiting waiting_of(int threads);
   /// Returns when `count` threads have called it as often as this one; what they wrote before is then seen. All give the same count.
   void wait(int count, Waiting how = Waiting::kSpinning);
   /// All waits return at once, those that have begun and those to come.

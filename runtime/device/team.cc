@@ -68,14 +68,14 @@ LibraryOnOneThread::~LibraryOnOneThread() {
 
 struct Team::Pool {};
 
-Team::Team(int threads) : threads_(threads) { HONE_CHECK(threads >= 1, "a team without threads"); }
+Team::Team(int threads) : threads_(threads), waiting_(Barrier::waiting_of(threads)) { HONE_CHECK(threads >= 1, "a team without threads"); }
 Team::~Team() = default;
 
 void Team::run(MemberFunction body, const void* context) {
 #pragma omp parallel num_threads(threads_)
   {
     set_denormals_are_zero();  // OpenMP may have started this thread just now
-    body(context, Member(omp_get_thread_num(), omp_get_num_threads(), barrier_));
+    body(context, Member(omp_get_thread_num(), omp_get_num_threads(), *this));
   }
 }
 
@@ -86,7 +86,7 @@ struct Team::Pool {
   WorkerThreads threads;
 };
 
-Team::Team(int threads) : threads_(threads) {
+Team::Team(int threads) : threads_(threads), waiting_(Barrier::waiting_of(threads)) {
   HONE_CHECK(threads >= 1, "a team without threads");
   pool_ = std::make_unique<Pool>(threads);
 }
@@ -100,7 +100,7 @@ void Team::run(MemberFunction body, const void* context) {
   } job = {*this, body, context};
   (void)pool_->threads.run([&job](int number) {  // one pointer, so that nothing is allocated; kernels throw nothing
     set_denormals_are_zero();
-    job.body(job.context, Member(number, job.team.threads_, job.team.barrier_));
+    job.body(job.context, Member(number, job.team.threads_, job.team));
   });
 }
 

@@ -26,13 +26,13 @@ class Team {
     int number() const { return number_; }  ///< 0 is the calling thread
     int count() const { return count_; }    ///< of the threads at work
     /// Returns when all members have called it as often as this one; what they wrote before is then seen.
-    void wait() const { barrier_.wait(count_); }
+    void wait() const { team_.barrier_.wait(count_, team_.waiting_); }
 
    private:
     friend class Team;
-    Member(int number, int count, Barrier& barrier) : number_(number), count_(count), barrier_(barrier) {}
+    Member(int number, int count, Team& team) : number_(number), count_(count), team_(team) {}
     int number_, count_;
-    Barrier& barrier_;
+    Team& team_;
   };
 
   /// Calls body(member) in each thread at the same time, normally in threads() of them, fewer if the system gives fewer; returns when all are done.
@@ -43,7 +43,7 @@ class Team {
   }
 
   /// The calling thread by itself.
-  Member caller() { return {0, 1, barrier_}; }
+  Member caller() { return {0, 1, *this}; }
 
   /// While it lives, the calling thread computes as the team's first: oneDNN uses as many threads as the team has, and denormal numbers are
   /// zero, as in all the team's threads. A sum that dies out would otherwise take a hundred times as long.
@@ -65,6 +65,7 @@ class Team {
 
   struct Pool;
   int threads_;
+  Barrier::Waiting waiting_;
   Barrier barrier_;
   std::unique_ptr<Pool> pool_;  // null with OpenMP
 };
