@@ -33,17 +33,22 @@ bool changes_soon(const std::atomic<std::uint32_t>& word, std::uint32_t from) {
 
 Barrier::Waiting Barrier::waiting_of(int threads) { return threads > usable_cores() ? Waiting::kSleeping : Waiting::kSpinning; }
 
-void Barrier::wait(int count, Waiting how) {
+bool Barrier::wait(int count, Waiting how) {
   const std::uint32_t round = round_.load(std::memory_order_acquire);  // it cannot change before this thread has arrived
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<std::uint32_t>(count)) {
     arrived_.store(0, std::memory_order_relaxed);  // before anybody goes on to the next round
     // In one order with notify_all's look for sleepers: a look that came first would miss one who is about to sleep and still sees the old round.
     round_.store(round + 1, std::memory_order_seq_cst);
     round_.notify_all();
-    return;
+    return false;
   }
-  while (round_.load(std::memory_order_acquire) == round and not is_abandoned())
-    if (how == Waiting::kSleeping or not changes_soon(round_, round)) round_.wait(round, std::memory_order_acquire);
+  bool has_slept = false;
+  while (round_.load(std::memory_order_acquire) == round and not is_abandoned()) {
+    if (how == Waiting::kSpinning and changes_soon(round_, round)) continue;
+    has_slept = true;
+    round_.wait(round, std::memory_order_acquire);
+  }
+  return has_slept;
 }
 
 void Barrier::abandon() {

@@ -14,8 +14,8 @@ class Barrier {
   enum class Waiting : std::uint8_t { kSpinning, kSleeping };
   /// What suits so many threads on the cores that this process may use.
   static Waiting waiting_of(int threads);
-  /// Returns when `count` threads have called it as often as this one; what they wrote before is then seen. All give the same count.
-  void wait(int count, Waiting how = Waiting::kSpinning);
+  /// Returns when `count` threads have called it as often as this one; what they wrote before is then seen. All give the same count. Has this one slept?
+  bool wait(int count, Waiting how = Waiting::kSpinning);
   /// All waits return at once, those that have begun and those to come.
   void abandon();
   bool is_abandoned() const { return abandoned_.load(std::memory_order_acquire); }

@@ -31,6 +31,14 @@ bool has_all(unsigned word, std::initializer_list<int> bits) {
   return std::all_of(bits.begin(), bits.end(), [word](int bit) { return (word >> bit & 1) != 0; });
 }
 
+/// Those it may run on; none if the system does not tell.
+cpu_set_t cores_of_this_thread() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) CPU_ZERO(&cores);
+  return cores;
+}
+
 /// XCR0: which registers the operating system saves.
 unsigned saved_registers() {
   unsigned low = 0, high = 0;
@@ -89,10 +97,19 @@ std::string host_cpu_model() {
 }
 
 int usable_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
+  const cpu_set_t cores = cores_of_this_thread();
   return std::max(1, CPU_COUNT(&cores));
+}
+
+int this_core() { return sched_getcpu(); }
+
+void leave_this_core() {
+  const cpu_set_t usable = cores_of_this_thread();
+  const int core = this_core();
+  if (core < 0 or CPU_COUNT(&usable) < 2) return;
+  cpu_set_t others = usable;
+  CPU_CLR(static_cast<unsigned>(core), &others);
+  if (sched_setaffinity(0, sizeof(others), &others) == 0) sched_setaffinity(0, sizeof(usable), &usable);  // it has moved by then, and may come back
 }
 
 }  // namespace hone

@@ -25,4 +25,9 @@ std::string host_cpu_model();
 /// Number of cores this process may run on; at least 1.
 int usable_cores();
 
+/// The core that the calling thread runs on just now.
+int this_core();
+/// Lets the calling thread go on on another of the cores it may run on; if there is but one it stays.
+void leave_this_core();
+
 }  // namespace hone

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "runtime/device/cpu.h"
 
 #if HONE_OPENMP
 #include <omp.h>
@@ -19,6 +20,18 @@ namespace {
 constexpr unsigned kDenormalsAreZero = 0x8040;
 
 void set_denormals_are_zero() { _mm_setcsr(_mm_getcsr() | kDenormalsAreZero); }
+
+int checked(int threads) {
+  HONE_CHECK(threads >= 1, "a team without threads");
+  return threads;
+}
+
+/// None is seen anywhere yet.
+std::unique_ptr<std::atomic<int>[]> no_cores(int threads) {
+  auto cores = std::make_unique<std::atomic<int>[]>(static_cast<std::size_t>(threads));
+  for (int i = 0; i < threads; ++i) cores[static_cast<std::size_t>(i)] = -1;
+  return cores;
+}
 
 }  // namespace
 
@@ -48,6 +61,20 @@ Team::InUse::~InUse() {
   _mm_setcsr(saved_control_);
 }
 
+void Team::enter(int member) {
+  set_denormals_are_zero();
+  cores_[static_cast<std::size_t>(member)].store(this_core(), std::memory_order_relaxed);
+}
+
+void Team::keep_apart(int member) {
+  if (waiting_ == Barrier::Waiting::kSleeping) return;  // there are not cores enough
+  const int core = this_core();
+  bool is_shared = false;
+  for (int i = 0; i < threads_; ++i) is_shared |= i != member and cores_[static_cast<std::size_t>(i)].load(std::memory_order_relaxed) == core;
+  if (is_shared) leave_this_core();
+  cores_[static_cast<std::size_t>(member)].store(is_shared ? this_core() : core, std::memory_order_relaxed);
+}
+
 DenormalsKept::DenormalsKept() : saved_control_(_mm_getcsr()) { _mm_setcsr(saved_control_ & ~kDenormalsAreZero); }
 DenormalsKept::~DenormalsKept() { _mm_setcsr(saved_control_); }
 
@@ -68,13 +95,13 @@ LibraryOnOneThread::~LibraryOnOneThread() {
 
 struct Team::Pool {};
 
-Team::Team(int threads) : threads_(threads), waiting_(Barrier::waiting_of(threads)) { HONE_CHECK(threads >= 1, "a team without threads"); }
+Team::Team(int threads) : threads_(checked(threads)), waiting_(Barrier::waiting_of(threads)), cores_(no_cores(threads)) {}
 Team::~Team() = default;
 
 void Team::run(MemberFunction body, const void* context) {
 #pragma omp parallel num_threads(threads_)
   {
-    set_denormals_are_zero();  // OpenMP may have started this thread just now
+    enter(omp_get_thread_num());  // OpenMP may have started this thread just now
     body(context, Member(omp_get_thread_num(), omp_get_num_threads(), *this));
   }
 }
@@ -86,10 +113,7 @@ struct Team::Pool {
   WorkerThreads threads;
 };
 
-Team::Team(int threads) : threads_(threads), waiting_(Barrier::waiting_of(threads)) {
-  HONE_CHECK(threads >= 1, "a team without threads");
-  pool_ = std::make_unique<Pool>(threads);
-}
+Team::Team(int threads) : threads_(checked(threads)), waiting_(Barrier::waiting_of(threads)), cores_(no_cores(threads)), pool_(std::make_unique<Pool>(threads)) {}
 Team::~Team() = default;
 
 void Team::run(MemberFunction body, const void* context) {
@@ -99,7 +123,7 @@ void Team::run(MemberFunction body, const void* context) {
     const void* context;
   } job = {*this, body, context};
   (void)pool_->threads.run([&job](int number) {  // one pointer, so that nothing is allocated; kernels throw nothing
-    set_denormals_are_zero();
+    job.team.enter(number);
     job.body(job.context, Member(number, job.team.threads_, job.team));
   });
 }

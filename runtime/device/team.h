@@ -3,6 +3,7 @@
 // understand libgomp) it is a plain pool of std::threads.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -26,7 +27,9 @@ class Team {
     int number() const { return number_; }  ///< 0 is the calling thread
     int count() const { return count_; }    ///< of the threads at work
     /// Returns when all members have called it as often as this one; what they wrote before is then seen.
-    void wait() const { team_.barrier_.wait(count_, team_.waiting_); }
+    void wait() const {
+      if (team_.barrier_.wait(count_, team_.waiting_)) team_.keep_apart(number_);
+    }
 
    private:
     friend class Team;
@@ -63,9 +66,15 @@ class Team {
   using MemberFunction = void (*)(const void* context, const Member& member);
   void run(MemberFunction body, const void* context);
 
+  /// A member begins: it computes as all do, and its core is known.
+  void enter(int member);
+  /// Moves a member that has a core together with another one to a core of its own, if there is one. The scheduler counts threads: two of a team on one core and two of a busy neighbour's on the other are even to it, though the team's then wait for each other all the time.
+  void keep_apart(int member);
+
   struct Pool;
   int threads_;
   Barrier::Waiting waiting_;
+  std::unique_ptr<std::atomic<int>[]> cores_;  // by member: where it was last seen
   Barrier barrier_;
   std::unique_ptr<Pool> pool_;  // null with OpenMP
 };

@@ -44,9 +44,10 @@ TEST_P(Barriers, ShowWhatAllWroteBefore) {
 TEST_P(Barriers, LetEverybodyGoOnceAbandoned) {
   Barrier barrier;
   in_threads(3, [&](int me) {
-    if (me != 0) return barrier.wait(3, GetParam());
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    barrier.abandon();
+    if (me == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      barrier.abandon();
+    }
     barrier.wait(3, GetParam());
   });
   EXPECT_TRUE(barrier.is_abandoned());
@@ -55,6 +56,19 @@ TEST_P(Barriers, LetEverybodyGoOnceAbandoned) {
 TEST(BarrierWaiting, OfMoreThreadsThanCoresSleep) {
   EXPECT_EQ(Barrier::waiting_of(usable_cores()), Waiting::kSpinning);
   EXPECT_EQ(Barrier::waiting_of(usable_cores() + 1), Waiting::kSleeping);
+}
+
+TEST(Cores, AThreadLeavesItsOwnAndMayStillUseAll) {
+  const int cores = usable_cores();
+  if (cores < 2) GTEST_SKIP() << "one core";
+  int left = 0;
+  for (int i = 0; i < 20; ++i) {  // the scheduler may move it, too
+    const int before = this_core();
+    leave_this_core();
+    left += this_core() != before;
+  }
+  EXPECT_GT(left, 15);
+  EXPECT_EQ(usable_cores(), cores);
 }
 
 }  // namespace
