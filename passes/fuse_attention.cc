@@ -48,7 +48,7 @@ class Finder {
   void run() {
     for (std::size_t i = 0; i < graph_.node_count(); ++i) {
       const Node& node = graph_.node(NodeId(i));
-      if (*node.op == op::softmax and graph_.type(node.results[0]).shape.size() >= 3) why_not_[NodeId(i)] = "something else than a product with values reads the weights";
+      if ((*node.op == op::softmax or *node.op == op::safe_softmax) and graph_.type(node.results[0]).shape.size() >= 3) why_not_[NodeId(i)] = "something else than a product with values reads the weights";
       else if (*node.op == op::attention) consider(NodeId(i), NodeId(i), whole_attention(NodeId(i)));
       else if (*node.op == op::matmul) look_at_product(NodeId(i));
     }
@@ -68,33 +68,18 @@ class Finder {
   void look_at_product(NodeId id) {
     const Node& node = graph_.node(id);
     if (node.attrs[kTransA]) return;
-    std::set<NodeId> guards;
-    const std::optional<NodeId> softmax = softmax_behind(node.operands[0], guards);
+    const std::optional<NodeId> softmax = softmax_behind(node.operands[0]);
     if (not softmax) return;
     try {
-      Attention attention{.last = id, .parts = guards, .query = {}, .key = {}, .value = node.operands[1], .value_is_transposed = node.attrs[kTransB], .mask = {}, .nothing_gives_zeros = not guards.empty()};
-      attention.parts.insert({id, *softmax});
+      Attention attention{.last = id, .parts = {id, *softmax}, .query = {}, .key = {}, .value = node.operands[1], .value_is_transposed = node.attrs[kTransB], .mask = {}, .nothing_gives_zeros = *graph_.node(*softmax).op == op::safe_softmax};
       read_scores(graph_.node(*softmax).operands[0], attention);
       consider(*softmax, id, std::move(attention));
     } catch (const Refused& refused) { why_not_[*softmax] = refused.why; }
   }
 
-  /// What makes the weights; exporters put zeros in place of NaNs behind it (`guards`), and what keeps other readers out.
-  std::optional<NodeId> softmax_behind(ValueId weights, std::set<NodeId>& guards) const {
-    std::uint32_t readers = 1;
-    if (graph_.is_op(weights, op::where) and uses_[weights.index] == 1) {
-      const Node& guard = graph_.producer(weights);
-      if (graph_.scalar_constant(guard.operands[1]) != 0.0 or not graph_.is_op(guard.operands[0], op::logical_not)) return std::nullopt;
-      const NodeId negation = graph_.value(guard.operands[0]).producer;
-      const ValueId is_number = graph_.node(negation).operands[0];
-      if (not graph_.is_op(is_number, op::equal)) return std::nullopt;
-      const Node& comparison = graph_.producer(is_number);
-      if (comparison.operands[0] != guard.operands[2] or comparison.operands[1] != guard.operands[2] or uses_[guard.operands[0].index] != 1 or uses_[is_number.index] != 1) return std::nullopt;
-      guards = {graph_.value(weights).producer, negation, graph_.value(is_number).producer};
-      weights = guard.operands[2];
-      readers = 3;
-    }
-    if (not graph_.is_op(weights, op::softmax) or uses_[weights.index] != readers) return std::nullopt;
+  /// What makes the weights.
+  std::optional<NodeId> softmax_behind(ValueId weights) const {
+    if ((not graph_.is_op(weights, op::softmax) and not graph_.is_op(weights, op::safe_softmax)) or uses_[weights.index] != 1) return std::nullopt;
     const std::size_t rank = graph_.type(weights).shape.size();
     return graph_.producer(weights).attrs[kAxis] + 1 == static_cast<std::int64_t>(rank) and rank >= 3 ? std::optional(graph_.value(weights).producer) : std::nullopt;
   }

@@ -66,6 +66,9 @@ void run_named_passes(Graph& graph, std::string_view list);
 
 // --- What turns a model into a training step. They run once, in this order. ---
 
+/// A softmax whose NaNs are made zeros, which is how PyTorch's exporters write attention, becomes safe_softmax: else what is masked as a whole would make its gradient, and with it all weights, NaN.
+Changed find_safe_softmaxes(Graph& graph);
+
 /// batch_norm and batch_norm_train become batch_norm_train of the convention with running statistics as aliases, where mean and variance are weights of the
 /// model.
 Changed train_batch_norm(Graph& graph, Convention convention);

@@ -63,6 +63,7 @@ Differentiated build_gradients(const Adapted& adapted, TrainingReport& report, c
   std::vector<std::string> dropped_after = insert_dropout(graph, recipe);              // because nodes have the file's names here
   (void)key_random(graph, recipe.train.seed, samples_of(imported));                    // because every step must draw other numbers
   Objective objective = add_objective(graph, recipe);
+  (void)find_safe_softmaxes(graph);                                                    // because the gradient of their parts is NaN, where theirs is 0
   if (target != nullptr) (void)fuse_attention(graph, recipe, *target);                 // because its gradient is one node, too, and whole softmaxes are easier to find
   if (target != nullptr) (void)fuse_recurrences(graph, recipe, *target);               // because its gradient is one node, too
   (void)expand_for_gradients(graph);                                                   // because few `lower` ops have gradients of their own
@@ -217,6 +218,7 @@ Recipe of_evaluation(Recipe recipe) {
 void expand_for(const Target* target, const Recipe& recipe, Graph& graph, TrainingReport& report) {
   if (target != nullptr) {
     (void)fold_constants(graph);                                                       // because scales may be computed
+    (void)find_safe_softmaxes(graph);                                                  // because attention has them
     report.attention = fuse_attention(graph, recipe, *target);
     report.recurrences = fuse_recurrences(graph, recipe, *target);
   }

@@ -22,6 +22,9 @@ std::vector<Type> infer_softmax(Infer& infer) {
 /// x minus its largest along the axis: exp cannot overflow, and the gradient does not depend on what was subtracted.
 Val shifted(const Lower& l) { return l.x(0) - op::stop_gradient(op::reduce_max(l.x(0), {kAxes = axis_of(l), kKeepDims = true})); }
 
+/// In terms of y, so that it is finite where y is.
+void softmax_gradient(Grad& g) { g.flow(0, g.y() * (g.dy() - hone::sum(g.dy() * g.y(), {g.attrs[kAxis]}, true))); }
+
 std::vector<Type> infer_batch_norm(Infer& infer) {
   infer.require(infer.rank(0) >= 2, Code::kShape, "x needs two axes or more: [N,C,...]");
   for (std::size_t i = 1; i < 5; ++i) {
@@ -69,12 +72,27 @@ constinit const OpDef softmax = {
     .inputs = {"x"},
     .attrs = {kAxis},
     .infer = infer_softmax,
-    .grad = [](Grad& g) { g.flow(0, g.y() * (g.dy() - hone::sum(g.dy() * g.y(), {g.attrs[kAxis]}, true))); },
+    .grad = softmax_gradient,
     .lower =
         [](const Lower& l) {
           const Val e = op::exp(shifted(l)), total = hone::sum(e, axis_of(l), true);
           // one division a row, not one an element; a type that is storage only would be rounded twice
           return std::vector<Val>{is_storage_only(l.x(0).dtype()) ? e / total : e * (1.0 / total)};
+        },
+    .keep = true,
+};
+
+constinit const OpDef safe_softmax = {
+    .name = "safe_softmax",
+    .doc = "y = softmax of x along axis, and 0 where that is NaN: where all of a slice is -inf, as is a mask that leaves nothing; no gradient flows there",
+    .inputs = {"x"},
+    .attrs = {kAxis},
+    .infer = infer_softmax,
+    .grad = softmax_gradient,
+    .lower =
+        [](const Lower& l) {
+          const Val y = op::softmax(l.x(0), {kAxis = l.attrs[kAxis]});
+          return std::vector<Val>{op::where(op::equal(y, y), y, l.builder.scalar(0, y.dtype()))};
         },
     .keep = true,
 };

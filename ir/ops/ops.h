@@ -31,7 +31,7 @@
   /* fold.cc */                                                                                                                                       \
   X(im2col) X(col2im)                                                                                                                                 \
   /* normalization.cc */                                                                                                                              \
-  X(softmax) X(log_softmax) X(layer_norm) X(rms_norm) X(batch_norm) X(batch_norm_train)                                                              \
+  X(softmax) X(safe_softmax) X(log_softmax) X(layer_norm) X(rms_norm) X(batch_norm) X(batch_norm_train)                                                              \
   /* random.cc, cumulative.cc, linear_algebra.cc */                                                                                                  \
   X(random_event) X(random_uniform) X(random_normal) X(dropout) X(linear_recurrence) X(det) X(cofactors)                                             \
   /* resize.cc, sampling.cc, regions_of_interest.cc */                                                                                               \

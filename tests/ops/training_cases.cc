@@ -1,10 +1,12 @@
 // Normalization, losses, metrics, optimizers, collectives.
+#include <limits>
+
 #include "tests/ops/op_cases.h"
 
 namespace hone::test {
 
 void add_normalization_cases(Cases& cases) {
-  for (const OpDef* op : {&op::softmax, &op::log_softmax}) {
+  for (const OpDef* op : {&op::softmax, &op::safe_softmax, &op::log_softmax}) {
     cases.add(*op, "last axis", {f32({kN, 5})}, {kAxis = 1}).gives({kN, 5});
     cases.add(*op, "first axis", {f32({kN, 2})}, {kAxis = 0});
     cases.add(*op, "axis in the middle", {f32({2, 3, 2})}, {kAxis = 1});
@@ -13,6 +15,8 @@ void add_normalization_cases(Cases& cases) {
     cases.add(*op, "a vector", {f32({7})}, {kAxis = 0});
   }
   cases.add(op::softmax, "large numbers", {given({2, 2}, {1000, 1000, -1000, 1000})}, {kAxis = 1}).equals({0.5, 0.5, 0, 1}).slopes({0, 0, 0, 0});
+  constexpr double kNever = -std::numeric_limits<double>::infinity();
+  cases.add(op::safe_softmax, "a row that is masked as a whole", {given({3, 2}, {kNever, kNever, 1, 1, kNever, 2})}, {kAxis = 1}).equals({0, 0, 0.5, 0.5, 0, 1}).slopes({0, 0, 0, 0, 0, 0});
   cases.add(op::log_softmax, "large numbers", {given({2}, {1000, -1000})}, {kAxis = 0}).equals({0, -2000}).slopes({-1, 1});
 
   const auto within_sample = [&](std::string says, Shape x, std::int64_t axis, Shape scale, Shape bias) {

@@ -45,6 +45,7 @@ struct Fused {
 };
 Fused fused(std::string_view inputs, std::string_view statements, const Recipe& recipe = multiplying_in("bf16")) {
   Graph graph = small_graph(fmt::format("{}{}", inputs, kNumbers), statements);
+  (void)find_safe_softmaxes(graph);
   const std::vector<std::string> lines = fuse_attention(graph, recipe, Attends());
   verify(graph);
   (void)simplify(graph);
