@@ -304,6 +304,12 @@ bool Dim::may_be_negative() const {
   return true;
 }
 
+bool Dim::is_at_most_one() const {
+  if (node_ == nullptr) return value_ <= 1;
+  const auto is_low = [](const Dim& dim) { return dim.is_constant() and dim.value() <= 1; };  // a constant within a min is its only one
+  return node_->kind == DimKind::kMin and (is_low(node_->a) or is_low(node_->b));
+}
+
 std::int64_t Dim::value() const {
   HONE_CHECK(is_constant(), "value() of the symbolic size " + text());
   return value_;

@@ -35,6 +35,8 @@ class Dim {
   bool is_symbol() const;
   /// False only if it cannot be: no value symbol in it, and no term is taken away.
   bool may_be_negative() const;
+  /// True only if it cannot be more than 1: min(1, N).
+  bool is_at_most_one() const;
   /// The number; only when is_constant().
   std::int64_t value() const;
   /// "784", "N", "4*N + 1", "(T + 1) floordiv 2"

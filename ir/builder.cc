@@ -25,6 +25,25 @@ namespace {
 std::string scalar_key(const Tensor& tensor) {
   return fmt::format("{} {}", to_string(tensor.dtype()), is_float(tensor.dtype()) ? fmt::format("{}", tensor.at(0)) : fmt::format("{}", tensor.int_at(0)));
 }
+/// Operands that broadcast. x[:1], of N rows, has min(1, N): beside another extent that is one row, as nothing would broadcast without it.
+std::vector<Val> with_single_rows(Builder& builder, std::span<const Val> operands) {
+  std::vector<Val> result(operands.begin(), operands.end());
+  for (Val& operand : result) {
+    if (not operand.valid()) continue;
+    Shape shape = operand.shape();
+    for (std::size_t from_last = 1; from_last <= shape.size(); ++from_last) {
+      Dim& extent = shape[shape.size() - from_last];
+      if (extent.is_constant() or not extent.is_at_most_one()) continue;
+      const auto has_more = [&](const Val& other) { return other.valid() and from_last <= other.rank() and not other.shape()[other.rank() - from_last].is_at_most_one(); };
+      if (std::none_of(operands.begin(), operands.end(), has_more)) continue;
+      builder.equate(extent, 1);
+      extent = 1;
+    }
+    operand = reshape(operand, std::move(shape));
+  }
+  return result;
+}
+
 }  // namespace
 
 Val Builder::constant(Tensor tensor, std::string name) {
@@ -73,6 +92,8 @@ void Builder::redirect_alias(std::size_t i, Val value) { graph_.aliases_.at(i).v
 void Builder::set_input_data(ValueId input, Tensor data) { graph_.inputs_.at(graph_.input_index_.at(input.index) - 1).data = std::move(data); }
 
 std::vector<Val> Builder::add(const OpDef& op, std::span<const Val> operands, Attrs attrs, std::vector<std::unique_ptr<Graph>> bodies) {
+  std::vector<Val> broadcast;
+  if (op.scalar != nullptr) operands = broadcast = with_single_rows(*this, operands);
   Node node;
   node.op = &op;
   for (const Val& operand : operands) node.operands.push_back(operand.id());

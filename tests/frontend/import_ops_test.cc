@@ -421,6 +421,23 @@ TEST(ImportOps, SliceKeepsSizesReadable) {
   EXPECT_EQ(TestModel::of_node("Slice", {"N", 8}, {ints({2}), ints({-1}), ints({1})}).type(), "f32[N,5]");
 }
 
+TEST(ImportOps, ASlicedRowBroadcasts) {
+  TestModel model;  // x + x[:1], however many rows there are
+  model.input("x", {"N", 2}).initializer("zero", ints({0})).initializer("one", ints({1})).output("y");
+  model.node("Slice", {"x", "zero", "one"}, {"first"});
+  model.node("Add", {"x", "first"}, {"y"});
+  EXPECT_EQ(model.type(), "f32[N,2]");
+  EXPECT_EQ(values_of(model.y(f32({3, 2}, {1, 2, 3, 4, 5, 6}))), (std::vector<double>{2, 4, 4, 6, 6, 8}));
+  EXPECT_EQ(values_of(model.y(f32({1, 2}, {1, 2}))), (std::vector<double>{2, 4}));
+  TestModel expanded;  // x, expanded to the shape of x[:1]: the longer one counts
+  expanded.input("x", {"N", 2}).initializer("zero", ints({0})).initializer("one", ints({1})).output("y");
+  expanded.node("Slice", {"x", "zero", "one"}, {"first"});
+  expanded.node("Shape", {"first"}, {"shape"});
+  expanded.node("Expand", {"x", "shape"}, {"y"});
+  EXPECT_EQ(expanded.type(), "f32[N,2]");
+  EXPECT_EQ(values_of(expanded.y(f32({2, 2}, {1, 2, 3, 4}))), (std::vector<double>{1, 2, 3, 4}));
+}
+
 TEST(ImportOps, SliceUpToASymbolicSize) {
   TestModel model;  // a table cut to the sequence, then added: the sequence may not be longer than the table
   model.input("x", {"N", "T", 4}).initializer("table", wavy({16, 4})).output("y");

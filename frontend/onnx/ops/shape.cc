@@ -129,8 +129,12 @@ std::vector<Val> import_expand(const ImportNode& node) {
   Shape target = node.contents(1, "shape");
   while (target.size() < x.rank()) target.insert(target.begin(), Dim(1));
   const std::size_t extra = target.size() - x.rank();
-  for (std::size_t i = extra; i < target.size(); ++i)
-    if (const Dim& own = x.shape()[i - extra]; target[i].is_constant(1) or (is_read(target[i]) and not own.is_constant(1))) target[i] = own;
+  for (std::size_t i = extra; i < target.size(); ++i) {
+    const Dim& own = x.shape()[i - extra];
+    const bool is_single_row = not target[i].is_constant() and target[i].is_at_most_one() and not own.is_at_most_one();
+    if (is_single_row) node.builder().equate(target[i], 1);  // of x[:1]: nothing else would broadcast
+    if (is_single_row or target[i].is_constant(1) or (is_read(target[i]) and not own.is_constant(1))) target[i] = own;
+  }
   return {broadcast_to(x, target)};
 }
 
