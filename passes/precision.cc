@@ -104,8 +104,9 @@ class Plan {
   bool is_wide(ValueId product) const { return wide_[product.index]; }
   /// Is it a product and its bias? They are rounded as one, as PyTorch's autocast has them: rounded before, an activation's argument may change its sign where the two nearly cancel, and the gradient with it.
   bool is_rounded_sum(const Node& node) const { return product_of_biased(node).valid() and not wide_[node.results[0].index]; }
-  /// Does the backward pass read what is kept for a product? Then once: as that product does.
+  /// Does the backward pass read what is kept for a product? Then once: as that product does. Equality is asked of what the forward pass saw: rounded, no element may be equal to the largest of them, and a gradient shared among none is NaN.
   bool reads_kept(const Node& node, ValueId operand) const {
+    if (*node.op == op::equal) return false;
     if (node.part != Part::kBackward or not operand.valid() or not read_narrow_[operand.index] or not graph_.value(operand).producer.valid()) return false;
     return graph_.producer(operand).part == Part::kForward;
   }

@@ -12,7 +12,9 @@
 namespace hone::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Recipe recipe_with(std::string precision, std::vector<std::string> keep_f32 = {}) {
   Recipe recipe;
@@ -132,6 +134,17 @@ Graph forward_and_backward() {
   builder.output("y", op::matmul(kept, product, {kTransA = true}));
   builder.output("z", 1.0 - square(kept));
   return graph;
+}
+
+TEST(LowerPrecision, TheLargestElementIsSoughtAmongThoseThatTheForwardPassSaw) {
+  Graph graph = small_graph(kOperands, "%1 = tanh(%x); %2 = matmul(%1, %w); %3 = reduce_max(%1) {axes=[1]}; %y = reduce_sum(%2) {axes=[0,1]}; %z = reduce_sum(%3) {axes=[0]}");
+  Builder builder(graph);
+  const auto tanh = std::ranges::find_if(graph.nodes(), [](const Node& node) { return *node.op == op::tanh; }), most = std::ranges::find_if(graph.nodes(), [](const Node& node) { return *node.op == op::reduce_max; });
+  const ValueId seen = tanh->results[0], wrt[] = {seen};
+  builder.output("dz", builder.val(differentiate(graph, most->results[0], wrt)[0]));
+  (void)expand(graph);
+  EXPECT_EQ(lowered(graph), Changed::kYes);
+  EXPECT_THAT(expression(graph, graph.find_output("dz")->value), AllOf(HasSubstr("equal(tanh(x), reshape(reduce_max(tanh(x))"), Not(HasSubstr("bf16"))));
 }
 
 TEST(LowerPrecision, TheBackwardPassReadsWhatIsKept) {
