@@ -12,6 +12,10 @@
 
 #include "base/text.h"
 
+#if HONE_OPENMP
+#include <omp.h>
+#endif
+
 namespace hone {
 namespace {
 
@@ -97,8 +101,12 @@ std::string host_cpu_model() {
 }
 
 int usable_cores() {
+#if HONE_OPENMP
+  return std::max(1, omp_get_num_procs());  // where OMP_PROC_BIND has bound this thread to a core, the process has others
+#else
   const cpu_set_t cores = cores_of_this_thread();
   return std::max(1, CPU_COUNT(&cores));
+#endif
 }
 
 int this_core() { return sched_getcpu(); }
