@@ -28,12 +28,13 @@ std::string scalar_key(const Tensor& tensor) {
 /// Operands that broadcast. x[:1], of N rows, has min(1, N): beside another extent that is one row, as nothing would broadcast without it.
 std::vector<Val> with_single_rows(Builder& builder, std::span<const Val> operands) {
   std::vector<Val> result(operands.begin(), operands.end());
+  const auto may_be_single = [](const Dim& extent) { return not extent.is_constant() and extent.is_at_most_one(); };
   for (Val& operand : result) {
-    if (not operand.valid()) continue;
+    if (not operand.valid() or std::ranges::none_of(operand.shape(), may_be_single)) continue;
     Shape shape = operand.shape();
     for (std::size_t from_last = 1; from_last <= shape.size(); ++from_last) {
       Dim& extent = shape[shape.size() - from_last];
-      if (extent.is_constant() or not extent.is_at_most_one()) continue;
+      if (not may_be_single(extent)) continue;
       const auto has_more = [&](const Val& other) { return other.valid() and from_last <= other.rank() and not other.shape()[other.rank() - from_last].is_at_most_one(); };
       if (std::none_of(operands.begin(), operands.end(), has_more)) continue;
       builder.equate(extent, 1);

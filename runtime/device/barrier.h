@@ -6,7 +6,7 @@
 
 namespace hone {
 
-/// A waiting thread spins for some microseconds, about what waking it up would take, and then sleeps: where another process has the core of a
+/// A waiting thread spins for some microseconds, about twice what waking it up would take, and then sleeps: where another process has the core of a
 /// thread that is still to come, that process is not kept from finishing, and neither is the thread.
 class Barrier {
  public:

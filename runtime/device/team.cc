@@ -63,7 +63,13 @@ Team::InUse::~InUse() {
 
 void Team::enter(int member) {
   set_denormals_are_zero();
-  cores_[static_cast<std::size_t>(member)].store(this_core(), std::memory_order_relaxed);
+  is_on(member, this_core());
+}
+
+/// Written where it has changed alone: the cores share the line.
+void Team::is_on(int member, int core) {
+  std::atomic<int>& seen = cores_[static_cast<std::size_t>(member)];
+  if (seen.load(std::memory_order_relaxed) != core) seen.store(core, std::memory_order_relaxed);
 }
 
 void Team::keep_apart(int member) {
@@ -72,7 +78,7 @@ void Team::keep_apart(int member) {
   bool is_shared = false;
   for (int i = 0; i < threads_; ++i) is_shared |= i != member and cores_[static_cast<std::size_t>(i)].load(std::memory_order_relaxed) == core;
   if (is_shared) leave_this_core();
-  cores_[static_cast<std::size_t>(member)].store(is_shared ? this_core() : core, std::memory_order_relaxed);
+  is_on(member, is_shared ? this_core() : core);
 }
 
 DenormalsKept::DenormalsKept() : saved_control_(_mm_getcsr()) { _mm_setcsr(saved_control_ & ~kDenormalsAreZero); }

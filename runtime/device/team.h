@@ -68,6 +68,7 @@ class Team {
 
   /// A member begins: it computes as all do, and its core is known.
   void enter(int member);
+  void is_on(int member, int core);
   /// Moves a member that has a core together with another one to a core of its own, if there is one. The scheduler counts threads: two of a team on one core and two of a busy neighbour's on the other are even to it, though the team's then wait for each other all the time.
   void keep_apart(int member);
 

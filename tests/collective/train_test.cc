@@ -90,7 +90,7 @@ TEST_F(TrainedByRanks, OfSeveralReplicasIsTheSameBitsAsInOneProcess) {
 TEST_F(TrainedByRanks, OfReplicasThatAreNotEquallyManyIsRefused) {
   const auto command = [](int replicas) { return TrainedModel::command("run", fmt::format("--quiet --virtual {}", replicas)); };
   const Ranks three(folder(), "three", {.size = 2}, command(3));
-  // Both say so by themselves; the one that ends later may then be told that it has lost the other.
+  // Each refuses by itself, or hears first that another one has: what others say comes before what a rank sees.
   for (const int rank : {0, 1}) {
     EXPECT_THAT(three.exit_code(rank), testing::AnyOf(2, 9));
     EXPECT_THAT(three.said(rank), HasSubstr("several processes of 3 replicas each"));
