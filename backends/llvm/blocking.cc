@@ -17,6 +17,8 @@ namespace {
 constexpr std::int64_t kTypicalRows = 64, kTypicalExtent = 256;
 constexpr double kDotCost = 1.3;                    ///< loads of dot products cross cache lines
 constexpr double kTileCycles = 30;                  ///< to find a tile's place, and to fill and empty the pipeline
+constexpr double kStreamCycles = 0.35;              ///< of a vector of a packed part that the first level cache does not hold
+constexpr std::int64_t kFirstLevelBytes = 1 << 15;
 constexpr double kMissCycles = 1;                   ///< of a vector that comes from the second level cache, beside what is hidden behind other work
 constexpr double kTransposed = 0.5, kCopied = 0.25;  ///< cycles to pack an element
 constexpr std::int64_t kMaxPackedBytes = 1 << 19;   ///< they lie on the stack
@@ -267,8 +269,9 @@ class Chooser {
       const std::int64_t cells = blocking.dots ? tile_width : ceil_div(tile_width, blocking.lanes);
       const double tail = blocking.dots ? 3.0 * static_cast<double>(tile_rows * cells) : 0;
       const bool misses = not blocking.dots and not blocking.packed.valid() and misses_first_level(blocking.columns, cells);
-      return (step_cycles(tile_rows, cells) * (blocking.dots ? kDotCost : 1) + (misses ? kMissCycles * static_cast<double>(cells) : 0)) * steps + tail +
-             kTileCycles;
+      const bool streams = 4 * blocking.sum_block * cells * blocking.lanes > kFirstLevelBytes;
+      const double loads = (misses ? kMissCycles : streams ? kStreamCycles : 0) * static_cast<double>(cells);
+      return (step_cycles(tile_rows, cells) * (blocking.dots ? kDotCost : 1) + loads) * steps + tail + kTileCycles;
     };
     const auto strip = [&](std::int64_t tile_rows) {
       return static_cast<double>(columns / blocking.width()) * tile(tile_rows, blocking.width()) + (last_columns > 0 ? tile(tile_rows, last_columns) : 0);

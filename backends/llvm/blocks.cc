@@ -290,6 +290,7 @@ class BlockCode : private TileOrder {
     Value* share = ceil_div(ir_.CreateNSWSub(part.to, part.from), times);
     loops_.loop(number(0), times, {.unroll = 1}, [&](Value* row) {
       prefetch(ir_.CreateNSWAdd(rows.first, row), columns);
+      prefetch_beginning(ir_.CreateNSWAdd(rows.first, ir_.CreateNSWAdd(row, number(blocking_.row_count))));
       point_.set_grid(grid);
       Value* from = ir_.CreateNSWAdd(part.from, ir_.CreateNSWMul(row, share));
       steps(from, smaller(ir_.CreateNSWAdd(from, share), part.to));
@@ -313,6 +314,26 @@ class BlockCode : private TileOrder {
           if (lies_at_cells(nest_.stores[p][s])) point_.prefetch(kernel_.phases[p].stores[s].buffer, nest_.stores[p][s]);
       }
     });
+  }
+
+  /// Where a row's factor begins, if it lies along the sum: the processor foresees the rest of it, once it is being read.
+  void prefetch_beginning(Value* row) {
+    constexpr std::int64_t kLines = 4, kLine = 16;  // of so many elements
+    const std::uint32_t axis = nest_.inner[0].back();
+    const std::vector<std::uint64_t> axes_of = axes_of_expressions(kernel_);
+    PointGrid grid;
+    grid.row_axis = *blocking_.rows;
+    grid.rows = {row};
+    point_.set_grid(grid);
+    for (const ExprId id : expressions_of(kernel_, 0)) {
+      if (kernel_.exprs[id].op != ScalarOp::kLoad or id == blocking_.rows_packed) continue;
+      const Offset& offset = nest_.loads.at(id);
+      if (not offset.values.empty() or not offset.axes.contains(*blocking_.rows) or stride_along(offset, axis, axes_of) != Stride::kOne) continue;
+      for (std::int64_t line = 0; line < kLines; ++line) {
+        point_.set_index(axis, number(line * kLine));
+        point_.prefetch(kernel_.exprs[id].slot, offset);
+      }
+    }
   }
 
   PointGrid dot_products(const Side& columns) {
