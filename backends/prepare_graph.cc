@@ -17,6 +17,7 @@ void prepare_graph(Graph& graph, const Target& target, const Recipe& recipe, con
   };
   verify(graph);  // cheap next to code generation, and a wrong graph must not become a plan
   optimize(graph, passes, log);
+  if (passes.runs("factor") and run("factor", [&] { return factor_gradients(graph); }) == Changed::kYes) optimize(graph, passes, log);  // because numbers among the factors are known
   if (run("precision", [&] { return lower_precision(graph, recipe, &target); }) == Changed::kYes)
     optimize(graph, passes, log);  // because a weight is rounded once for all who read it, before loops and not in them
   if (passes.runs("layout") and run("layout", [&] { return choose_layout(graph); }) == Changed::kYes) optimize(graph, passes, log);  // because transposes meet, and cancel, only now

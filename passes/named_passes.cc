@@ -14,6 +14,7 @@ constexpr std::array kNamedPasses = {
     NamedPass{"fold", fold_constants, "nodes over constants become constants"},
     NamedPass{"simplify", simplify, "algebraic rules"},
     NamedPass{"layout", choose_layout, "activations of convolution and pooling lie channels last where that is cheaper"},
+    NamedPass{"factor", factor_gradients, "gradients are multiplied by one derivative"},
     NamedPass{"cse", eliminate_common_subexpressions, "equal nodes become one"},
     NamedPass{"dce", eliminate_dead_code, "nodes that nobody reads go"},
     NamedPass{"prune_loops", prune_loops, "loops lose what nobody reads"},

@@ -29,6 +29,9 @@ Changed eliminate_common_subexpressions(Graph& graph);
 Changed fold_constants(Graph& graph);
 /// Algebraic rules (passes/simplify.cc), to a fixpoint.
 Changed simplify(Graph& graph);
+/// g * a + g * b -> g * (a + b) where g is a gradient and the forward pass knows a and b: an activation's derivative is one tensor then, which can be made, and
+/// kept, where the activation is, in place of its argument.
+Changed factor_gradients(Graph& graph);
 
 // Loops (scan). What a loop's body computes moves out of it where nothing in it waits for that; random numbers, host functions and control flow stay.
 /// Drops states that only feed themselves, stacked results that nobody reads, and operands of loops that nothing in them reads.
