@@ -91,7 +91,12 @@ class BlockCode : private TileOrder {
           packing_.columns(columns, part);
           each_tile(mine, [&](Value* block, const Side& rows) {
             packing_.set_tile(ir_.CreateNSWSub(block, leftmost.above));
-            add_part(rows, columns, part, sums_of(panel, block));
+            add_part(rows, columns, part, sums_of(panel, block), [&](Value* share) {
+              const auto first_row = [&](Value* tile) { return ir_.CreateNSWMul(tile, number(blocking_.row_count)); };
+              const Range columns_of_panel{columns.first, ir_.CreateNSWAdd(columns.first, number(blocking_.width()))}, rows_of_panel{first_row(leftmost.above), first_row(below(leftmost))};
+              if (blocking_.copied) prefetch_behind(part, blocking_.packed, columns_of_panel, {ir_.CreateNSWSub(block, mine.first), ir_.CreateNSWSub(mine.last, mine.first)}, share);
+              if (blocking_.rows_packed.valid()) prefetch_behind(part, blocking_.rows_packed, rows_of_panel, {number_among(panels, panel, leftmost, block), tiles_of_all(panels)}, share);
+            });
           });
           point_.when(is_last, [&] { each_tile(mine, [&](Value* block, const Side& rows) { finish(rows, columns, {sums_of(panel, block)}); }); });
         });
@@ -237,13 +242,37 @@ class BlockCode : private TileOrder {
 
   Value* cell_at(Value* cells, llvm::Type* type, std::int64_t i) { return ir_.CreateConstInBoundsGEP1_64(type, cells, static_cast<std::uint64_t>(i)); }
 
-  void add_part(const Side& rows, const Side& columns, const SumPart& part, Value* sums) {
+  static constexpr std::int64_t kShares = 8;  ///< of a tile's steps in a part, before each of which it asks for some of the next part
+
+  /// One of several tiles that share something out.
+  struct Sharer {
+    Value *number, *count;
+  };
+
+  /// Asks for a tile's share of what a factor, contiguous along its side of the tile, has at the points of the part behind `part`: packing waits for memory, sums do not.
+  void prefetch_behind(const SumPart& part, ExprId factor, const Range& side, const Sharer& tile, Value* share) {
+    constexpr std::int64_t kLine = 16;  // elements
+    if (kernel_.exprs[factor].op != ScalarOp::kLoad) return;
+    Value *block = number(blocking_.sum_block), *points = ceil_div(block, ir_.CreateNSWMul(tile.count, number(kShares)));
+    Value* first = ir_.CreateNSWMul(ir_.CreateNSWAdd(ir_.CreateNSWMul(tile.number, number(kShares)), share), points);
+    loops_.loop(first, smaller(ir_.CreateNSWAdd(first, points), block), {.unroll = 1}, [&](Value* point) {
+      point_.set_index(nest_.inner[0].back(), ir_.CreateNSWAdd(part.to, point));
+      loops_.strided(side.first, side.last, number(kLine), {.unroll = 1}, [&](Value* at) {
+        point_.set_grid(with_rows(along_columns({at, 1, nullptr}), {at, 1, nullptr}));  // the factor depends on one of them
+        point_.prefetch(kernel_.exprs[factor].slot, nest_.loads.at(factor), false);
+      });
+    });
+  }
+
+  /// ahead(share) before each share of the steps, unless the part is the last one.
+  template <typename Ahead>
+  void add_part(const Side& rows, const Side& columns, const SumPart& part, Value* sums, Ahead ahead) {
     point_.set_grid(with_rows(along_columns(columns), rows));
     point_.make_temps();
     const std::vector<Value*> cells = point_.temp(0).cells;
     const auto in_memory = [&](std::size_t i) { return cell_at(sums, point_.cell_type(DType::kF32), static_cast<std::int64_t>(i)); };
     for (std::size_t i = 0; i < cells.size(); ++i) point_.write(cells[i], point_.read(in_memory(i), DType::kF32));
-    sum(rows, columns, part);
+    sum(rows, columns, part, kShares, ahead);
     for (std::size_t i = 0; i < cells.size(); ++i) point_.write(in_memory(i), point_.read(cells[i], DType::kF32));
     point_.set_grid({});
   }
@@ -259,7 +288,7 @@ class BlockCode : private TileOrder {
       point_.set_grid(with_rows(blocking_.dots ? dot_products(columns) : along_columns(columns), rows));
       point_.make_temps();
       code_.start(0);
-      if ((nest_.inner[0].size() == 1 or blocking_.joined) and not blocking_.dots) sum(rows, columns, all_points());
+      if ((nest_.inner[0].size() == 1 or blocking_.joined) and not blocking_.dots) sum(rows, columns, all_points(), 1, [](Value*) {});
       else inner_loops(0, 0);
       finish(rows, columns, collect(columns.count));
     }
@@ -273,8 +302,9 @@ class BlockCode : private TileOrder {
   }
 
   /// The sums over a part of the innermost inner axis. Between its steps it asks for what the phases behind the sums touch at the cells, row by row: rows of it
-  /// lie apart, which no processor foresees, and all of them at once are more than it can ask for.
-  void sum(const Side& rows, const Side& columns, const SumPart& part) {
+  /// lie apart, which no processor foresees, and all of them at once are more than it can ask for. Before other parts than the last it does what `ahead` says, in so many shares.
+  template <typename Ahead>
+  void sum(const Side& rows, const Side& columns, const SumPart& part, std::int64_t shares, Ahead ahead) {
     const PointGrid grid = point_.grid();
     const std::uint32_t axis = nest_.inner[0].back();
     if (blocking_.joined) point_.set_index(nest_.inner[0].front(), number(0));  // the last axis goes on beyond its extent
@@ -286,10 +316,11 @@ class BlockCode : private TileOrder {
     };
     if (not blocking_.prefetches) return steps(part.from, part.to);
     Value* is_last = ir_.CreateICmpEQ(part.to, all_points().to);  // the cells are wanted behind it; before it, a row is asked for to no harm
-    Value* times = ir_.CreateSelect(is_last, number(rows.count), number(1));
+    Value* times = ir_.CreateSelect(is_last, number(rows.count), number(shares));
     Value* share = ceil_div(ir_.CreateNSWSub(part.to, part.from), times);
     loops_.loop(number(0), times, {.unroll = 1}, [&](Value* row) {
-      prefetch(ir_.CreateNSWAdd(rows.first, row), columns);
+      if (shares > 1) loops_.branch(is_last, [&] { prefetch(ir_.CreateNSWAdd(rows.first, row), columns); }, [&] { ahead(row); });
+      else prefetch(ir_.CreateNSWAdd(rows.first, row), columns);
       prefetch_beginning(ir_.CreateNSWAdd(rows.first, ir_.CreateNSWAdd(row, number(blocking_.row_count))));
       point_.set_grid(grid);
       Value* from = ir_.CreateNSWAdd(part.from, ir_.CreateNSWMul(row, share));
