@@ -36,6 +36,7 @@ void bound_spinning(char** argv) {
   const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
   if (length <= 0 or setenv("GOMP_SPINCOUNT", "2000", 0) != 0) return;
   self[length] = '\0';
+  take_all_cores();  // the second start would find no others
   execv(self, argv);
 }
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "base/text.h"
 
@@ -106,6 +107,20 @@ int usable_cores() {
 #else
   const cpu_set_t cores = cores_of_this_thread();
   return std::max(1, CPU_COUNT(&cores));
+#endif
+}
+
+void take_all_cores() {
+#if HONE_OPENMP
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> numbers(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, numbers.data());
+    for (const int number : numbers)
+      if (number >= 0 and number < CPU_SETSIZE) CPU_SET(static_cast<unsigned>(number), &cores);
+  }
+  if (CPU_COUNT(&cores) > 0) sched_setaffinity(0, sizeof(cores), &cores);  // else OpenMP has bound nothing
 #endif
 }
 

@@ -25,6 +25,9 @@ std::string host_cpu_model();
 /// Number of cores this process may run on; at least 1.
 int usable_cores();
 
+/// Lets the calling thread run on all cores of the process, of which OpenMP binds it to some when OMP_PROC_BIND or OMP_PLACES says so. What it starts from then on, a program or a thread, may run on all of them, too.
+void take_all_cores();
+
 /// The core that the calling thread runs on just now.
 int this_core();
 /// Lets the calling thread go on on another of the cores it may run on; if there is but one it stays.

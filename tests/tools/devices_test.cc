@@ -1,9 +1,12 @@
 // hone-run on devices with memory of their own, played by the host: the same plan trains there, on one, on several and on virtual ones; a device that is not here is refused with a way out.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "runtime/device/cpu.h"
 #include "runtime/device/cuda_library.h"
 #include "tests/support/tools/run_folders.h"
 #include "tests/support/tools/run_tool.h"
@@ -121,6 +124,22 @@ TEST(RunOnDevices, APlanWithoutAProgramForItSaysHowToGetOne) {
   const ToolRun run = run_tool(folder.path(), train("none") + " --device sim");
   EXPECT_EQ(run.exit, 10);
   EXPECT_THAT(run.err, AllOf(HasSubstr("no program for sim"), HasSubstr("--target cpu,sim")));
+}
+
+/// hone-run starts itself a second time, from a thread that OpenMP has bound to a core.
+TEST(RunOnDevices, TheCpuHasAllItsCoresWhereOpenMpBindsThreads) {
+  const TempFolder folder;
+  const auto first_line = [&](const std::string& environment) {
+    const std::string out = run_well(folder.path(), environment + "hone-run devices").out;
+    return out.substr(0, out.find('\n'));
+  };
+  const char* spins = std::getenv("GOMP_SPINCOUNT");
+  const std::string kept = spins == nullptr ? "" : spins;
+  unsetenv("GOMP_SPINCOUNT");
+  EXPECT_EQ(first_line("OMP_PROC_BIND=true "), first_line(""));
+  EXPECT_EQ(first_line("OMP_PROC_BIND=close OMP_PLACES=cores "), first_line(""));
+  EXPECT_THAT(first_line(fmt::format("OMP_PROC_BIND=true OMP_PLACES={{{}}} ", this_core())), HasSubstr(" 1 core "));
+  if (spins != nullptr) setenv("GOMP_SPINCOUNT", kept.c_str(), 1);
 }
 
 TEST(RunOnDevices, AreListedWithTheirLibraries) {
