@@ -18,7 +18,7 @@ constexpr std::int64_t kTypicalRows = 64, kTypicalExtent = 256;
 constexpr double kDotCost = 1.3;                    ///< loads of dot products cross cache lines
 constexpr double kTileCycles = 30;                  ///< to find a tile's place, and to fill and empty the pipeline
 constexpr double kStreamCycles = 0.35;              ///< of a vector of a packed part that the first level cache does not hold
-constexpr std::int64_t kFirstLevelBytes = 1 << 15;
+constexpr std::int64_t kLine = 64, kSets = 64, kWays = 8;  ///< of the first level cache: bytes of a line, and how many lines it holds
 constexpr double kMissCycles = 1;                   ///< of a vector that comes from the second level cache, beside what is hidden behind other work
 constexpr double kTransposed = 0.5, kCopied = 0.25;  ///< cycles to pack an element
 constexpr std::int64_t kMaxPackedBytes = 1 << 19;   ///< they lie on the stack
@@ -169,7 +169,6 @@ class Chooser {
 
   /// Does what is loaded for `count` vectors of columns fall out of the first level cache between two tiles? Rows a power of two apart share few of its sets.
   bool misses_first_level(std::uint32_t columns, std::int64_t count) const {
-    constexpr std::int64_t kLine = 64, kSets = 64, kWays = 8;
     const std::uint32_t inner = nest_.inner[0].back();
     return std::ranges::any_of(loads_, [&](ExprId load) {
       if (not depends(load, columns) or not depends(load, inner)) return false;
@@ -269,7 +268,7 @@ class Chooser {
       const std::int64_t cells = blocking.dots ? tile_width : ceil_div(tile_width, blocking.lanes);
       const double tail = blocking.dots ? 3.0 * static_cast<double>(tile_rows * cells) : 0;
       const bool misses = not blocking.dots and not blocking.packed.valid() and misses_first_level(blocking.columns, cells);
-      const bool streams = 4 * blocking.sum_block * cells * blocking.lanes > kFirstLevelBytes;
+      const bool streams = 4 * blocking.sum_block * cells * blocking.lanes > kLine * kSets * kWays;
       const double loads = (misses ? kMissCycles : streams ? kStreamCycles : 0) * static_cast<double>(cells);
       return (step_cycles(tile_rows, cells) * (blocking.dots ? kDotCost : 1) + loads) * steps + tail + kTileCycles;
     };

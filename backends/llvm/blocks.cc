@@ -92,7 +92,6 @@ class BlockCode : private TileOrder {
           each_tile(mine, [&](Value* block, const Side& rows) {
             packing_.set_tile(ir_.CreateNSWSub(block, leftmost.above));
             add_part(rows, columns, part, sums_of(panel, block), [&](Value* share) {
-              const auto first_row = [&](Value* tile) { return ir_.CreateNSWMul(tile, number(blocking_.row_count)); };
               const Range columns_of_panel{columns.first, ir_.CreateNSWAdd(columns.first, number(blocking_.width()))}, rows_of_panel{first_row(leftmost.above), first_row(below(leftmost))};
               if (blocking_.copied) prefetch_behind(part, blocking_.packed, columns_of_panel, {ir_.CreateNSWSub(block, mine.first), ir_.CreateNSWSub(mine.last, mine.first)}, share);
               if (blocking_.rows_packed.valid()) prefetch_behind(part, blocking_.rows_packed, rows_of_panel, {number_among(panels, panel, leftmost, block), tiles_of_all(panels)}, share);
@@ -190,6 +189,7 @@ class BlockCode : private TileOrder {
     });
   }
 
+  Value* first_row(Value* block) { return ir_.CreateNSWMul(block, number(blocking_.row_count)); }
   std::int64_t tile_cells() const { return blocking_.row_count * blocking_.column_count; }
   Value* first_column(const Place& place) { return ir_.CreateNSWMul(place.column_block, number(blocking_.width())); }
 
@@ -216,7 +216,6 @@ class BlockCode : private TileOrder {
         return ir_.CreateInBoundsGEP(vector_type(), group.sums, ir_.CreateNSWMul(tile, number(tile_cells())));
       };
       Value* height = number(blocking_.row_count);
-      const auto first_row = [&](Value* block) { return ir_.CreateNSWMul(block, height); };
       loops_.loop(mine.first, mine.last, {.unroll = 1}, [&](Value* block) {
         Value* before = ir_.CreateNSWSub(block, number(1));
         Value* unfinished = ir_.CreateSelect(ir_.CreateAnd(is_last, ir_.CreateICmpSGT(block, mine.first)), height, number(0));
@@ -242,6 +241,7 @@ class BlockCode : private TileOrder {
 
   Value* cell_at(Value* cells, llvm::Type* type, std::int64_t i) { return ir_.CreateConstInBoundsGEP1_64(type, cells, static_cast<std::uint64_t>(i)); }
 
+  static constexpr std::int64_t kLine = 16;   ///< elements that are asked for together
   static constexpr std::int64_t kShares = 8;  ///< of a tile's steps in a part, before each of which it asks for some of the next part
 
   /// One of several tiles that share something out.
@@ -251,7 +251,6 @@ class BlockCode : private TileOrder {
 
   /// Asks for a tile's share of what a factor, contiguous along its side of the tile, has at the points of the part behind `part`: packing waits for memory, sums do not.
   void prefetch_behind(const SumPart& part, ExprId factor, const Range& side, const Sharer& tile, Value* share) {
-    constexpr std::int64_t kLine = 16;  // elements
     if (kernel_.exprs[factor].op != ScalarOp::kLoad) return;
     Value *block = number(blocking_.sum_block), *points = ceil_div(block, ir_.CreateNSWMul(tile.count, number(kShares)));
     Value* first = ir_.CreateNSWMul(ir_.CreateNSWAdd(ir_.CreateNSWMul(tile.number, number(kShares)), share), points);
@@ -349,7 +348,7 @@ class BlockCode : private TileOrder {
 
   /// Where a row's factor begins, if it lies along the sum: the processor foresees the rest of it, once it is being read.
   void prefetch_beginning(Value* row) {
-    constexpr std::int64_t kLines = 4, kLine = 16;  // of so many elements
+    constexpr std::int64_t kLines = 4;
     const std::uint32_t axis = nest_.inner[0].back();
     const std::vector<std::uint64_t> axes_of = axes_of_expressions(kernel_);
     PointGrid grid;
