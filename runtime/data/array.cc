@@ -30,9 +30,11 @@ Array::Array(std::string label, DType dtype, std::vector<std::int64_t> shape, st
     : label_(std::move(label)), dtype_(dtype), shape_(std::move(shape)), element_count_(checked_element_count(shape_)), parts_(std::move(parts)) {
   const std::span<const std::int64_t> extents(shape_);
   row_elements_ = shape_.empty() ? 1 : checked_element_count(extents.subspan(1));
+  row_bytes_ = static_cast<std::size_t>(row_elements_) * size_of(dtype_);
   std::int64_t rows = 0;
   for (const RowPart& part : parts_) part_ends_.push_back(rows += part.row_count);
   HONE_CHECK(rows == row_count(), "parts of an array that do not add up");
+  even_rows_ = find_even_rows();
 }
 
 bool Array::is_streamed() const {
@@ -48,6 +50,10 @@ const RowPart& Array::part_of(std::int64_t row, std::int64_t* begin) const {
 
 void Array::read(std::int64_t first, std::int64_t count, std::byte* to) const {
   const std::uint64_t bytes = row_bytes();
+  if (const std::byte* data = where_they_lie(first, count)) {
+    std::memcpy(to, data, static_cast<std::size_t>(count) * bytes);
+    return;
+  }
   std::byte* const start = to;
   for (std::int64_t row = first + skipped_, end = row + count; row < end and bytes > 0;) {
     std::int64_t begin = 0;
@@ -62,8 +68,14 @@ void Array::read(std::int64_t first, std::int64_t count, std::byte* to) const {
   if (dtype_ == DType::kBool) normalize_bools({start, to});
 }
 
+const std::byte* Array::find_even_rows() const {
+  if (parts_.size() != 1 or not parts_[0].offsets.empty() or parts_[0].stride % size_of(dtype_) != 0 or row_count() == 0) return nullptr;
+  return where_they_lie(0, 1);
+}
+
 const std::byte* Array::where_they_lie(std::int64_t first, std::int64_t count) const {
   if (count == 0) return nullptr;
+  if (even_rows_ != nullptr and (count == 1 or parts_[0].stride == row_bytes_)) return even_rows_ + static_cast<std::uint64_t>(first) * parts_[0].stride;
   std::int64_t begin = 0;
   const RowPart& part = part_of(first + skipped_, &begin);
   const std::int64_t row = first + skipped_ - begin;
@@ -84,11 +96,8 @@ const std::byte* Array::rows(std::int64_t first, std::int64_t count, std::vector
 
 void Array::expect_row(std::int64_t row) const {
   constexpr std::uint64_t kLine = 64, kMostBytes = 512;  // the rest of a longer row is found by the processor itself, which asks for more lines at once
-  std::int64_t begin = 0;
-  const RowPart& part = part_of(row + skipped_, &begin);
-  if (part.bytes->data() == nullptr) return;
-  const std::byte* data = part.bytes->data() + part.offset_of(row + skipped_ - begin);
-  for (std::uint64_t at = 0; at < std::min<std::uint64_t>(row_bytes(), kMostBytes); at += kLine) __builtin_prefetch(data + at);
+  const std::byte* data = where_they_lie(row, 1);
+  for (std::uint64_t at = 0; data != nullptr and at < std::min<std::uint64_t>(row_bytes(), kMostBytes); at += kLine) __builtin_prefetch(data + at);
 }
 
 /// Rows that touch or overlap are one stretch of elements, each of which is looked at once.
@@ -131,6 +140,7 @@ std::optional<Array::Place> Array::find(const Search& search) const {
 
 void Array::keep_rows(std::int64_t first, std::optional<std::int64_t> end) {
   if (first == 0 and not end) return;
+  even_rows_ = nullptr;
   const std::int64_t rows = shape_.empty() ? 0 : shape_[0];
   const std::int64_t last = end.value_or(rows);
   if (first >= last or last > rows)
@@ -140,6 +150,7 @@ void Array::keep_rows(std::int64_t first, std::optional<std::int64_t> end) {
   first_row_ += first;
   shape_[0] = last - first;
   element_count_ = shape_[0] * row_elements_;
+  even_rows_ = find_even_rows();
 }
 
 Array join_arrays(std::string label, const std::vector<Array>& arrays) {

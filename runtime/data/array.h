@@ -32,7 +32,7 @@ class Array {
   /// The first extent; a scalar is one row.
   std::int64_t row_count() const { return shape_.empty() ? 1 : shape_[0]; }
   std::int64_t row_elements() const { return row_elements_; }
-  std::size_t row_bytes() const { return static_cast<std::size_t>(row_elements_) * size_of(dtype_); }
+  std::size_t row_bytes() const { return row_bytes_; }
   /// The number that row 0 has in the file.
   std::int64_t first_row() const { return first_row_; }
   /// Has any of it to be read from a file each time?
@@ -44,7 +44,7 @@ class Array {
   /// The same, aligned for the element type, where they lie if they lie so, else in `scratch`. Throws kFileRead.
   const std::byte* rows(std::int64_t first, std::int64_t count, std::vector<std::byte>& scratch) const;
 
-  /// Tells the processor that the row will be wanted soon, if it lies in memory.
+  /// Tells the processor that the row will be wanted soon, if it can be looked at where it lies.
   void expect_row(std::int64_t row) const;
 
   struct Place {
@@ -62,6 +62,7 @@ class Array {
  private:
   const RowPart& part_of(std::int64_t row, std::int64_t* begin) const;
   const std::byte* where_they_lie(std::int64_t first, std::int64_t count) const;
+  const std::byte* find_even_rows() const;
   std::optional<Place> find_in(const RowPart& part, const Search& search) const;
 
   std::string label_;
@@ -69,10 +70,12 @@ class Array {
   std::vector<std::int64_t> shape_;
   std::int64_t element_count_ = 0;
   std::int64_t row_elements_ = 1;
+  std::size_t row_bytes_ = 0;
   std::vector<RowPart> parts_;
   std::vector<std::int64_t> part_ends_;  // the rows up to the end of each part, those left out included
   std::int64_t skipped_ = 0;             // rows of the parts before row 0
   std::int64_t first_row_ = 0;
+  const std::byte* even_rows_ = nullptr;  // row 0, if all rows can be looked at where they lie, parts_[0].stride bytes apart: so each row of a batch is found at once
 };
 
 /// The rows of all, one array after the other. Throws kDataShape, kDataType when they are of different kinds. There is at least one.
