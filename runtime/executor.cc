@@ -35,7 +35,9 @@ Executor::Executor(const plan::Entry& entry, HostState& state, WorkMemory* arena
       shared_arena_(arena),
       matched_(entry.feeds.size()),
       feeds_(entry.feeds.size()),
-      pointers_(entry.buffers.size()) {
+      apart_(entry.feeds.size()),
+      pointers_(entry.buffers.size()),
+      copies_apart_(entry.buffers.size()) {
   for (auto& bindings : bindings_) bindings.reserve(kKeptBindings + 1);
   for (std::uint32_t i = 0; i < entry.buffers.size(); ++i) {
     const plan::Buffer& buffer = entry.buffers[i];
@@ -65,13 +67,37 @@ void Executor::run_fed(NamedFeeds feeds) {
   match_feeds(entry_, feeds, matched_);
   const Team::InUse in_use(state_.team);
   BoundSegment& first = bind_feeds(feeds);
+  are_copied_ = false;
+  makers_.clear();
+  for (const TensorView* feed : matched_)
+    if (feed->maker != nullptr and std::ranges::find(makers_, feed->maker) == makers_.end()) makers_.push_back(feed->maker);
+  if (others_look_at_feeds()) make_feeds();
   for (std::size_t i = 0; i < matched_.size(); ++i) {
     check_bounds(entry_.feeds[i], *matched_[i]);
     feeds_[i] = matched_[i]->data;
+    apart_[i] = state_.device == nullptr and matched_[i]->copies == state_.team.threads() ? matched_[i]->copy_bytes : 0;
+    are_copied_ = are_copied_ or apart_[i] > 0;
   }
   if (state_.device != nullptr) feed_device(first);
   run_segments(first);
   if (state_.device != nullptr) state_.device->finish();
+}
+
+/// By others than the thread that makes its copy in the first kernels? Bounds are held against what is fed, a device copies it.
+bool Executor::others_look_at_feeds() const {
+  if (state_.device != nullptr or watcher_ != nullptr or not measured_.empty() or not state_.tracks.empty()) return true;
+  for (std::size_t i = 0; i < matched_.size(); ++i)
+    if (matched_[i]->maker != nullptr and (entry_.feeds[i].bounds or matched_[i]->copies != state_.team.threads())) return true;
+  return false;
+}
+
+/// Those that have not been made yet.
+void Executor::make_feeds() {
+  if (makers_.empty()) return;
+  state_.team.run([this](const Team::Member& member) {
+    for (FeedMaker* maker : makers_) maker->make(member.number(), member.count());
+  });
+  makers_.clear();
 }
 
 /// The binding for the matched feeds.
@@ -124,7 +150,10 @@ void Executor::run_segments(BoundSegment& first) {
     else if (state_.device != nullptr) run_steps_on_device(*bound);
     else if (not state_.tracks.empty()) execute_traced(*bound);
     else
-      for (BoundStep& step : bound->steps) std::visit([this](auto& what) { execute(what); }, step);
+      for (BoundStep& step : bound->steps) {
+        if (not std::holds_alternative<KernelRun>(step)) make_feeds();
+        std::visit([this](auto& what) { execute(what); }, step);
+      }
     end_exchanges();
     if (segment + 1 == segments_.size()) return;
     bound = &bind(segment + 1, read_sizes(segment, *bound));
@@ -145,18 +174,37 @@ void Executor::start(std::size_t segment, BoundSegment& bound) {
   scratch_ = memory + bound.scratch_offset;
   for (const auto& [buffer, offset] : bound.placed) pointers_[buffer] = memory + offset;
   if (segment == 0)
-    for (const auto& [buffer, feed] : fed_) pointers_[buffer] = const_cast<void*>(feeds_[feed]);  // plan::check: nothing writes to it
+    for (const auto& [buffer, feed] : fed_) {
+      pointers_[buffer] = const_cast<void*>(feeds_[feed]);  // plan::check: nothing writes to it
+      copies_apart_[buffer] = apart_[feed];
+    }
   for (std::size_t k = 0; k < wanted_.size(); ++k)
     if (direct_[k] and wanted_[k] != nullptr) pointers_[*direct_[k]] = wanted_[k];
-  for (const auto& [view, root] : bound.views) pointers_[view] = pointers_[root];
+  for (const auto& [view, root] : bound.views) {
+    pointers_[view] = pointers_[root];
+    copies_apart_[view] = copies_apart_[root];
+  }
   const auto give_arguments = [this](std::vector<BoundKernel>& kernels) {
-    for (BoundKernel& kernel : kernels)
-      for (std::size_t i = 0; i < kernel.buffers.size(); ++i) kernel.arguments[i] = pointers_[kernel.buffers[i]];
+    for (BoundKernel& kernel : kernels) this->give_arguments(kernel);
   };
   for (BoundStep& step : bound.steps)
     if (auto* region = std::get_if<BoundRegion>(&step)) region->states = memory + region->states_offset;
     else if (auto* run = std::get_if<KernelRun>(&step)) give_arguments(run->kernels);
     else if (auto* library = std::get_if<BoundLibrary>(&step)) give_arguments(library->kernels);
+}
+
+/// For each thread where a feed lies in copies, one for each of them.
+void Executor::give_arguments(BoundKernel& kernel) const {
+  const std::size_t count = kernel.buffers.size();
+  const bool is_copied = are_copied_ and std::ranges::any_of(kernel.buffers, [this](std::uint32_t buffer) { return copies_apart_[buffer] > 0; });
+  const std::size_t threads = is_copied ? static_cast<std::size_t>(state_.team.threads()) : 1;
+  if (kernel.arguments.size() < threads * count) kernel.arguments.resize(threads * count);
+  kernel.arguments_apart = is_copied ? count : 0;
+  for (std::size_t thread = 0; thread < threads; ++thread)
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint32_t buffer = kernel.buffers[i];
+      kernel.arguments[thread * count + i] = copies_apart_[buffer] > 0 ? pointer(buffer) + thread * copies_apart_[buffer] : pointers_[buffer];
+    }
 }
 
 /// The sizes so far and those that the step reads behind the segment. Their names are always the same ones, so the map is kept.
@@ -206,7 +254,7 @@ void Executor::execute_watched(BoundSegment& bound) {
   for (std::size_t i = 0; i < bound.steps.size(); ++i) {
     if (const auto* run = std::get_if<KernelRun>(&bound.steps[i])) {
       for (const BoundKernel& kernel : run->kernels)
-        pieces.push_back({kernel.step, [&] { state_.device != nullptr ? state_.device->run(kernel) : execute_piece(kernel, {0, kernel.range}); }});
+        pieces.push_back({kernel.step, [&] { state_.device != nullptr ? state_.device->run(kernel) : execute_piece(kernel, {0, kernel.range}, 0); }});
       continue;
     }
     if (std::holds_alternative<BoundWait>(bound.steps[i])) continue;

@@ -71,6 +71,8 @@ class Executor {
  private:
   void run_fed(NamedFeeds feeds);
   BoundSegment& bind_feeds(NamedFeeds feeds);
+  bool others_look_at_feeds() const;
+  void make_feeds();
   BoundSegment& bind(std::size_t segment, const DimBindings& sizes);
   BoundSegment& keep(std::size_t segment, std::unique_ptr<BoundSegment> bound);
   bool is_bound_to_matched(const BoundSegment& bound) const;
@@ -84,8 +86,9 @@ class Executor {
   void execute_watched(BoundSegment& bound);
   WatchedStep watched(std::uint32_t step, const BoundSegment& bound, std::deque<std::vector<std::byte>>& downloaded) const;
   void execute(KernelRun& run) {
-    if (state_.device != nullptr) execute_on_device(run);
-    else hone::execute(run, state_.team);
+    if (state_.device != nullptr) return execute_on_device(run);
+    hone::execute(run, state_.team, makers_);
+    makers_.clear();
   }
   void execute(const BoundLibrary& step);
   void execute(BoundHost& step);
@@ -128,6 +131,7 @@ class Executor {
   void execute_on_device(BoundExchange& step);
   TensorView read_from_device(const BoundSegment& bound, std::uint32_t buffer, std::vector<std::byte>& content) const;
 
+  void give_arguments(BoundKernel& kernel) const;
   std::byte* pointer(std::int64_t buffer) const { return static_cast<std::byte*>(pointers_[static_cast<std::size_t>(buffer)]); }
 
   const plan::Entry& entry_;
@@ -140,8 +144,12 @@ class Executor {
   std::vector<std::vector<std::unique_ptr<Executor>>> bodies_;  // by number of the region
   std::vector<const TensorView*> matched_;                      // the feeds of this run; null between runs
   std::vector<const void*> feeds_;                              // where they lie
+  std::vector<std::size_t> apart_;                              // and how far behind each other the copies for each thread do; 0: there is one for all
   const BoundSegment* current_ = nullptr;                       // what runs, or ran last
+  std::vector<FeedMaker*> makers_;                              // of feeds whose content is still to be made
+  bool are_copied_ = false;                                     // is any not 0?
   std::vector<void*> pointers_;                                 // of the buffers
+  std::vector<std::size_t> copies_apart_;                       // as apart_, of the buffers that are fed and their views
   std::vector<std::pair<std::uint32_t, std::uint32_t>> fed_;    // buffers that are feeds, and which
   std::vector<void*> arguments_;                                // of one library call
   std::span<void* const> wanted_;                               // as a body: where the results are wanted

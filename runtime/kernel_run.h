@@ -11,6 +11,7 @@
 #include "runtime/device/device.h"
 #include "runtime/device/team.h"
 #include "runtime/plan/plan.h"
+#include "runtime/session.h"
 #include "runtime/trace.h"
 #include "runtime/trial.h"
 
@@ -28,7 +29,8 @@ struct BoundKernel {
   std::uint32_t step = 0;          ///< among the entry's
   std::vector<std::size_t> bytes;    ///< of each buffer that are there, on a device
   std::vector<std::size_t> skipped;  ///< and that would be in front of them: of what is held in parts, which is counted from where all of it would begin
-  std::vector<void*> arguments;    ///< where the buffers lie; the executor's to fill in
+  std::vector<void*> arguments;    ///< where the buffers lie, for all threads or for one after the other; the executor's to fill in
+  std::size_t arguments_apart = 0;  ///< so far behind each other each thread's begin: feeds may lie in a place for each of them
   std::vector<RangePiece> pieces;  ///< of the range, by thread; from share_out()
   bool waits = false;              ///< for all that the other threads did before
 };
@@ -48,8 +50,8 @@ struct MemoryRange {
 /// another thread read. `memory` is by buffer.
 void share_out(KernelRun& run, std::span<const MemoryRange> memory, int threads);
 
-/// Runs all kernels, in the way that was found to be the faster one; the first runs try both.
-void execute(KernelRun& run, Team& team);
+/// Runs all kernels, in the way that was found to be the faster one; the first runs try both. Each thread that takes part makes its copies of feeds first.
+void execute(KernelRun& run, Team& team, std::span<FeedMaker* const> makers = {});
 /// The same, and puts each piece on the track of the thread that runs it. `steps` are the entry's; there is a track for each of the team's threads.
 void execute_traced(KernelRun& run, Team& team, std::span<const plan::Step> steps, std::span<TraceTrack* const> tracks);
 
@@ -59,9 +61,10 @@ void execute_one_by_one(const KernelRun& run, Team& team, const Done& done);
 
 // --- Implementation ---
 
-/// A piece of the kernel's range.
-inline void execute_piece(const BoundKernel& kernel, const RangePiece& piece) {
-  if (piece.begin < piece.end) kernel.function(kernel.arguments.data(), kernel.sizes.data(), kernel.begin + piece.begin, kernel.begin + piece.end);
+/// A piece of the kernel's range, with what lies there for thread `number`.
+inline void execute_piece(const BoundKernel& kernel, const RangePiece& piece, int number) {
+  void* const* arguments = kernel.arguments.data() + static_cast<std::size_t>(number) * kernel.arguments_apart;
+  if (piece.begin < piece.end) kernel.function(arguments, kernel.sizes.data(), kernel.begin + piece.begin, kernel.begin + piece.end);
 }
 
 template <typename Done>
@@ -69,8 +72,8 @@ void execute_one_by_one(const KernelRun& run, Team& team, const Done& done) {
   const auto walk = [&](const Team::Member& member) {
     for (const BoundKernel& kernel : run.kernels) {
       const bool is_shared = member.count() > 1 and static_cast<std::size_t>(member.count()) == kernel.pieces.size();
-      if (is_shared) execute_piece(kernel, kernel.pieces[static_cast<std::size_t>(member.number())]);
-      else if (member.number() == 0) execute_piece(kernel, {0, kernel.range});
+      if (is_shared) execute_piece(kernel, kernel.pieces[static_cast<std::size_t>(member.number())], member.number());
+      else if (member.number() == 0) execute_piece(kernel, {0, kernel.range}, 0);
       if (member.count() > 1) member.wait();
       if (member.number() == 0) done(kernel);
     }

@@ -19,6 +19,16 @@
 
 namespace hone {
 
+/// Makes feeds with the threads of the session that takes them.
+class FeedMaker {
+ public:
+  /// Thread `member` of `members` makes the copy that it will read, and every members-th behind that. Called again, it makes the same again.
+  virtual void make(int member, int members) noexcept = 0;
+
+ protected:
+  ~FeedMaker() = default;
+};
+
 /// Memory of the caller, plain row-major, that holds still during the call.
 struct TensorView {
   DType dtype = DType::kF32;
@@ -26,6 +36,11 @@ struct TensorView {
   const void* data = nullptr;
   /// Views of the same place and the same version, but 0, show the same content: what was fed ahead is known by it.
   std::uint64_t version = 0;
+  /// So many copies of the content, each `copy_bytes` behind the one before: one for each of the session's threads, which finds it in its own core's cache. Whoever has use for one only takes the first.
+  int copies = 1;
+  std::size_t copy_bytes = 0;
+  /// Makes the content as each run begins; null: it is there. What was made stays.
+  FeedMaker* maker = nullptr;
 
   TensorView() = default;
   TensorView(DType type, std::vector<std::int64_t> extents, const void* bytes) : dtype(type), shape(std::move(extents)), data(bytes) {}

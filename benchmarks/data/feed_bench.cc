@@ -53,7 +53,7 @@ class Feeding {
   Feeding(const plan::Plan& plan, DType dtype, int threads)
       : session_(plan, {.device = "cpu", .threads = threads}),
         data_(session_.entry(plan::kTrainStep), arrays(dtype), {.flag = "feed_bench", .batch_symbol = plan.batch_symbol, .scale = scale(dtype)}),
-        batches_(data_, kBatch, {.shuffle = true}, {.threads = threads}) {
+        batches_(data_, kBatch, {.shuffle = true}, {.late = true, .threads = threads}) {
     batches_.add_feed("learning_rate", rate_);
     batches_.start_epoch(epoch_);
   }

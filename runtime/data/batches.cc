@@ -15,6 +15,10 @@ namespace hone {
 namespace {
 
 constexpr std::size_t kFewestSharedBytes = 32 * 1024;  // less is copied before another thread has begun
+/// Up to so large each thread has a batch to itself. A first layer's product is shared out by its results, so that each thread reads all of a batch. Of one for all, half of the lines that a thread reads or writes over would be in another core's
+/// cache, and take more time than to gather the whole batch. But all threads go through all rows, so that more threads gain less.
+constexpr std::size_t kMostCopiedBytes = 512 * 1024;
+constexpr int kMostCopies = 2;
 
 /// Another number for each batch that any reader gathers.
 std::uint64_t next_version() {
@@ -26,25 +30,21 @@ bool reads_files(const BoundArrays& arrays) {
   return std::any_of(arrays.columns().begin(), arrays.columns().end(), [](const BoundArrays::Column& column) { return column.array.is_streamed(); });
 }
 
-std::size_t batch_bytes(const BoundArrays& arrays, std::int64_t batch_size) {
-  std::size_t bytes = 0;
-  for (const BoundArrays::Column& column : arrays.columns())
-    if (column.by_sample) bytes += static_cast<std::size_t>(batch_size * column.row_elements) * size_of(column.feed.dtype);
-  return bytes;
-}
-
 }  // namespace
 
 BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, ShuffleOptions shuffle, GatherOptions how)
-    : arrays_(arrays), device_(how.device), shuffle_(arrays.pre_batched() ? ShuffleOptions{.shuffle = false} : shuffle), part_(arrays.pre_batched() ? nullptr : std::move(how.part)), sample_order_(arrays.length(), shuffle_) {
+    : arrays_(arrays), device_(how.device), late_(how.late), shuffle_(arrays.pre_batched() ? ShuffleOptions{.shuffle = false} : shuffle), part_(arrays.pre_batched() ? nullptr : std::move(how.part)), sample_order_(arrays.length(), shuffle_) {
   const std::int64_t fixed = std::max<std::int64_t>(arrays.fixed_batch(), 1);
   if (arrays.fixed_batch() > 0) batch_size = checked_multiply<std::int64_t>(fixed, how.replicas, "the batch of all replicas");
   sample_count_ = arrays.length() / fixed * fixed;  // of the fixed sizes only whole ones can be fed
   batch_size_ = arrays.pre_batched() ? 1 : std::min(batch_size, sample_count_);
   batch_count_ = (sample_count_ + batch_size_ - 1) / batch_size_;
   const bool streamed = reads_files(arrays), ahead = how.ahead == Ahead::kAlways or (how.ahead == Ahead::kIfStreamed and streamed);
-  if (not ahead and not streamed and how.threads > 1 and batch_bytes(arrays, batch_size_) >= kFewestSharedBytes)
-    team_ = std::make_unique<Team>(how.threads);
+  if (not ahead and not streamed) threads_ = how.threads;
+  std::size_t shared_bytes = 0;
+  for (const BoundArrays::Column& column : arrays.columns())
+    if (column.by_sample and not is_late(column)) shared_bytes += column_bytes(column);
+  if (threads_ > 1 and shared_bytes >= kFewestSharedBytes) team_ = std::make_unique<Team>(threads_);
   in_use_ = make_slot();
   for (const BoundArrays::Column& column : arrays.columns()) {
     if (arrays.pre_batched() and feeds_.empty() and not column.row_shape.empty()) samples_each_ = column.row_shape[0];
@@ -67,15 +67,14 @@ void BatchReader::trace(Trace& trace) {
 /// What is the same for every batch is converted here, once.
 BatchReader::Slot BatchReader::make_slot() const {
   Slot slot;
-  slot.scratch.resize(static_cast<std::size_t>(team_ ? team_->threads() : 1));
+  slot.scratch.resize(static_cast<std::size_t>(threads_));
   slot.samples.reserve(static_cast<std::size_t>(batch_size_));
   for (const BoundArrays::Column& column : arrays_.columns()) {
-    const std::int64_t rows = column.by_sample ? batch_size_ : 1;
-    const auto bytes = static_cast<std::size_t>(checked_multiply(rows, column.row_elements, "a batch")) * size_of(column.feed.dtype);
+    const std::size_t bytes = column_bytes(column) * static_cast<std::size_t>(copies_of(column));
     std::memset(slot.columns.emplace_back(device_, bytes, "a batch").data(), 0, bytes);  // of what is not wanted nothing is read
     if (column.by_sample and not column.converter.only_copies())  // now, because later epochs may need more of it than the first
       for (std::vector<std::byte>& scratch : slot.scratch)
-        scratch.resize(std::max(scratch.size(), (static_cast<std::size_t>(batch_size_) / slot.scratch.size() + 1) * column.array.row_bytes()));
+        scratch.resize(std::max(scratch.size(), static_cast<std::size_t>(batch_size_ * copies_of(column) / threads_ + 1) * column.array.row_bytes()));
     if (column.by_sample) continue;
     const std::byte* whole = column.array.rows(0, column.array.row_count(), slot.scratch[0]);
     column.converter.convert(whole, slot.columns.back().data(), static_cast<std::size_t>(column.row_elements));
@@ -121,11 +120,14 @@ bool BatchReader::next() {
   return true;
 }
 
-void BatchReader::show(const Slot& slot, std::int64_t size, NamedViews& feeds) const {
+void BatchReader::show(const Slot& slot, std::int64_t size, NamedViews& feeds) {
   for (std::size_t column = 0; column < slot.columns.size(); ++column) {
     TensorView& view = feeds[column].second;
     view.data = slot.columns[column].data();
     view.version = slot.version;
+    view.maker = is_late(arrays_.columns()[column]) ? this : nullptr;
+    view.copies = copies_of(arrays_.columns()[column]);
+    view.copy_bytes = column_bytes(arrays_.columns()[column]);
     if (arrays_.columns()[column].by_sample and not arrays_.pre_batched()) view.shape[0] = size;
   }
 }
@@ -157,35 +159,72 @@ void BatchReader::gather(std::int64_t begin, Slot& slot) {
   slot.samples.resize(static_cast<std::size_t>(size_at(begin)));
   sample_order_.copy(begin, slot.samples);
   const auto samples = static_cast<std::int64_t>(slot.samples.size());
-  const BatchPart part = part_ ? part_(samples) : BatchPart{.begin = 0, .end = samples};
-  const std::int64_t rows = part.end - part.begin;
+  slot.part = part_ ? part_(samples) : BatchPart{.begin = 0, .end = samples};
   slot.version = next_version();
-  if (team_ == nullptr) return gather_rows(part.begin, part.end, slot, slot.scratch[0]);
+  if (team_ == nullptr) return gather_share(slot, 0, 1);
   const Team::InUse in_use(*team_);
   team_->run([&](const Team::Member& member) {
     const DenormalsKept kept;
-    gather_rows(part.begin + rows * member.number() / member.count(), part.begin + rows * (member.number() + 1) / member.count(), slot, slot.scratch[static_cast<std::size_t>(member.number())]);
+    gather_share(slot, member.number(), member.count());
   });
 }
 
-/// Rows [begin, end) of the batch. Samples that follow each other in an array are taken in one go.
-void BatchReader::gather_rows(std::int64_t begin, std::int64_t last, Slot& slot, std::vector<std::byte>& scratch) const {
-  const std::vector<std::int64_t>& samples = slot.samples;
-  const auto stop = static_cast<std::size_t>(last);
+/// What one of several threads gathers: its share of each column's rows, and all rows of its copies.
+void BatchReader::gather_share(Slot& slot, int member, int members) const {
+  const auto [begin, end] = slot.part;
+  const BatchPart share = {.begin = begin + (end - begin) * member / members, .end = begin + (end - begin) * (member + 1) / members};
   for (std::size_t index = 0; index < slot.columns.size(); ++index) {
     const BoundArrays::Column& column = arrays_.columns()[index];
-    if (not column.by_sample) continue;
-    const auto elements = static_cast<std::size_t>(column.row_elements);
-    const std::size_t row_bytes = elements * size_of(column.feed.dtype);
-    std::byte* batch = slot.columns[index].data();
-    for (auto at = static_cast<std::size_t>(begin), end = at; at < stop; at = end) {
-      for (end = at + 1; end < stop and samples[end] == samples[end - 1] + 1;) ++end;
-      const auto rows = static_cast<std::int64_t>(end - at);
-      if (end < stop) column.array.expect_row(samples[end]);
-      if (column.converter.only_copies()) column.array.read(samples[at], rows, batch + at * row_bytes);
-      else column.converter.convert(column.array.rows(samples[at], rows, scratch), batch + at * row_bytes, (end - at) * elements);
-    }
+    if (not column.by_sample or is_late(column)) continue;
+    if (copies_of(column) == 1) gather_rows(index, share, slot, member, 0);
+    else
+      for (int copy = member; copy < copies_of(column); copy += members) gather_copy(index, slot, member, copy);
   }
+}
+
+/// Each begins with other rows, so that one thread finds in a cache what the other had to wait for.
+void BatchReader::gather_copy(std::size_t column, Slot& slot, int member, int copy) const {
+  const auto [begin, end] = slot.part;
+  const std::int64_t from = begin + (end - begin) * copy / copies_of(arrays_.columns()[column]);
+  gather_rows(column, {from, end}, slot, member, copy);
+  gather_rows(column, {begin, from}, slot, member, copy);
+}
+
+void BatchReader::make(int member, int members) noexcept {
+  const DenormalsKept kept;
+  for (std::size_t index = 0; index < in_use_.columns.size(); ++index) {
+    const BoundArrays::Column& column = arrays_.columns()[index];
+    if (not column.by_sample or not is_late(column)) continue;
+    for (int copy = member; copy < copies_of(column); copy += members) gather_copy(index, in_use_, member, copy);
+  }
+}
+
+/// Samples that follow each other in an array are taken in one go.
+void BatchReader::gather_rows(std::size_t index, const BatchPart& part, Slot& slot, int member, int copy) const {
+  constexpr std::size_t kLine = 64, kSmallRowsAhead = 16;  // where a row is copied before the next one has come
+  const BoundArrays::Column& column = arrays_.columns()[index];
+  const std::vector<std::int64_t>& samples = slot.samples;
+  const auto stop = static_cast<std::size_t>(part.end), elements = static_cast<std::size_t>(column.row_elements);
+  const std::size_t row_bytes = elements * size_of(column.feed.dtype), ahead = row_bytes <= kLine ? kSmallRowsAhead : 1;
+  std::byte* batch = slot.columns[index].data() + static_cast<std::size_t>(copy) * column_bytes(column);
+  for (auto at = static_cast<std::size_t>(part.begin), end = at; at < stop; at = end) {
+    for (end = at + 1; end < stop and samples[end] == samples[end - 1] + 1;) ++end;
+    const auto rows = static_cast<std::int64_t>(end - at);
+    if (end + ahead - 1 < stop) column.array.expect_row(samples[end + ahead - 1]);
+    if (column.converter.only_copies()) column.array.read(samples[at], rows, batch + at * row_bytes);
+    else column.converter.convert(column.array.rows(samples[at], rows, slot.scratch[static_cast<std::size_t>(member)]), batch + at * row_bytes, (end - at) * elements);
+  }
+}
+
+int BatchReader::copies_of(const BoundArrays::Column& column) const {
+  const std::size_t bytes = column_bytes(column);
+  return device_ == nullptr and threads_ <= kMostCopies and column.by_sample and bytes >= kFewestSharedBytes and bytes <= kMostCopiedBytes ? threads_ : 1;
+}
+
+std::size_t BatchReader::column_bytes(const BoundArrays::Column& column) const {
+  const std::int64_t rows = column.by_sample ? batch_size_ : 1;
+  const auto bytes = static_cast<std::size_t>(checked_multiply(rows, column.row_elements, "a batch")) * size_of(column.feed.dtype);
+  return round_up(bytes, kTensorAlignment, "a batch");
 }
 
 }  // namespace hone

@@ -31,13 +31,14 @@ struct GatherOptions {
   Ahead ahead = Ahead::kIfStreamed;
   int replicas = 1;  ///< that share a batch: of a batch size that the model has fixed, each gets one
   Device* device = nullptr;  ///< that will be fed the batches, and outlives the reader: they are gathered in memory which it copies while it computes (Session::feed_ahead)
-  int threads = 1;  ///< that gather a batch together, the caller's among them; those of the session that takes it: they are there anyway, and it lies where they work on it
+  bool late = false;  ///< what each thread has a copy of is gathered by the session that takes it, as its run begins (TensorView::maker); nobody else may look at it before
+  int threads = 1;  ///< that gather a batch together, the caller's among them; those of the session that takes it: they are there anyway, and it lies where they work on it, or each has a copy (TensorView::copies)
   std::function<BatchPart(std::int64_t samples)> part = {};  ///< what is wanted of a batch of so many samples, if not all: the rest of it is not read, and feeds are as large, with anything there. Slices of pre-batched data are read whole
 };
 
 /// Goes through arrays in the order of an epoch, batch after batch; the last one may be smaller. Pre-batched data are fed slice by slice, in order.
 /// Nothing is allocated after the first epoch has begun (pre-batched or not).
-class BatchReader : public BatchSource {
+class BatchReader : public BatchSource, private FeedMaker {
  public:
   /// `arrays` stay alive. `batch_size` is overruled by a batch size that the model has fixed; then samples that do not fill a last one are left out.
   BatchReader(const BoundArrays& arrays, std::int64_t batch_size, ShuffleOptions shuffle, GatherOptions gather = {});
@@ -60,8 +61,9 @@ class BatchReader : public BatchSource {
  private:
   /// Memory for one batch.
   struct Slot {
-    std::vector<PinnedMemory> columns;
+    std::vector<PinnedMemory> columns;  // each with its copies
     std::vector<std::int64_t> samples;  // which they are
+    BatchPart part;                     // those that are wanted
     std::uint64_t version = 0;          // of what lies there
     std::vector<std::vector<std::byte>> scratch;  // for each thread: rows before they are converted, where they do not lie in memory
   };
@@ -70,11 +72,18 @@ class BatchReader : public BatchSource {
   /// Samples of the batch that begins there; 0 at the end.
   std::int64_t size_at(std::int64_t begin) const { return std::max<std::int64_t>(0, std::min(batch_size_, sample_count_ - begin)); }
   void gather(std::int64_t begin, Slot& slot);
-  void show(const Slot& slot, std::int64_t size, NamedViews& feeds) const;
-  void gather_rows(std::int64_t begin, std::int64_t end, Slot& slot, std::vector<std::byte>& scratch) const;
+  void show(const Slot& slot, std::int64_t size, NamedViews& feeds);
+  void make(int member, int members) noexcept override;
+  void gather_share(Slot& slot, int member, int members) const;
+  void gather_copy(std::size_t column, Slot& slot, int member, int copy) const;
+  bool is_late(const BoundArrays::Column& column) const { return late_ and copies_of(column) > 1 and not column.feed.bounds; }
+  void gather_rows(std::size_t column, const BatchPart& part, Slot& slot, int member, int copy) const;
+  int copies_of(const BoundArrays::Column& column) const;
+  std::size_t column_bytes(const BoundArrays::Column& column) const;
 
   const BoundArrays& arrays_;
   Device* const device_;
+  const bool late_;
   std::int64_t batch_size_ = 1;
   std::int64_t batch_count_ = 0;
   std::int64_t sample_count_ = 0;
@@ -88,6 +97,7 @@ class BatchReader : public BatchSource {
   bool is_ready_ = false;                        // does it hold that?
   NamedViews ahead_;                             // what it holds
   std::exception_ptr failure_;                   // of gathering it
+  int threads_ = 1;                              // that gather, and take, batches
   std::unique_ptr<Team> team_;                   // null: whoever gathers does it alone
   std::int64_t next_begin_ = 0;                  // of what is gathered into next_
   TraceTrack* track_ = nullptr;                  // of the thread that gathers ahead

@@ -19,6 +19,7 @@ namespace {
 using test::expect_error;
 using test::TempFolder;
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -433,32 +434,68 @@ TEST(BatchReader, RowsOfAllInputsStayTogether) {
   }
 }
 
-/// Also where a batch is gathered from several files, and where numbers are denormal: threads that compute take those for zero.
+/// Each copy of what is fed.
+std::vector<std::vector<float>> copies_of(TensorView view) {
+  std::vector<std::vector<float>> copies;
+  for (int copy = 0; copy < view.copies; ++copy) {
+    copies.push_back(values_of<float>(view));
+    view.data = static_cast<const std::byte*>(view.data) + view.copy_bytes;
+  }
+  return copies;
+}
+
+/// Also where a batch is gathered from several files, where two threads have a copy each, and where numbers are denormal: threads that compute take those for zero.
 TEST(BatchReader, AnyNumberOfThreadsGathersTheSame) {
-  constexpr std::int64_t kRows = 300, kElements = 4000;
-  plan::Entry entry;
-  entry.feeds = {{"x", plan::Feed::Kind::kModelInput, DType::kF32, {Dim::symbol("N"), kElements}, std::nullopt, std::nullopt}};
-  std::vector<double> numbers(static_cast<std::size_t>(kRows * kElements));
-  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i) * (i % 3 == 0 ? 1e-44 : 1);
-  const Tensor doubles = Tensor::of<double>({kRows, kElements}, std::span<const double>(numbers));
-  for (const DType dtype : {DType::kF32, DType::kF64, DType::kI32}) {
-    std::vector<std::pair<std::string, Array>> arrays;
-    arrays.emplace_back("x", join_arrays("x", {Array("a", doubles.cast(dtype)), Array("b", doubles.cast(dtype))}));
-    const BoundArrays data(entry, std::move(arrays), options());
-    BatchReader alone(data, 37, {.shuffle = true, .seed = 3}, {.threads = 1}), two(data, 37, {.shuffle = true, .seed = 3}, {.threads = 2}), eight(data, 37, {.shuffle = true, .seed = 3}, {.threads = 8});
-    for (const std::int64_t epoch : {0, 1}) {
-      for (BatchReader* batches : {&alone, &two, &eight}) batches->start_epoch(epoch);
-      while (alone.next()) {
-        const auto expected = values_of<float>(alone.feeds()[0].second);
-        for (BatchReader* batches : {&two, &eight}) {
-          ASSERT_TRUE(batches->next());
-          EXPECT_EQ(values_of<float>(batches->feeds()[0].second), expected) << to_string(dtype);
+  constexpr std::int64_t kRows = 300;
+  for (const std::int64_t elements : {1000, 4000}) {
+    const bool has_copies = elements == 1000;  // of 148 KB; more is for both threads
+    plan::Entry entry;
+    entry.feeds = {{"x", plan::Feed::Kind::kModelInput, DType::kF32, {Dim::symbol("N"), elements}, std::nullopt, std::nullopt}};
+    std::vector<double> numbers(static_cast<std::size_t>(kRows * elements));
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i) * (i % 3 == 0 ? 1e-44 : 1);
+    const Tensor doubles = Tensor::of<double>({kRows, elements}, std::span<const double>(numbers));
+    for (const DType dtype : {DType::kF32, DType::kF64, DType::kI32}) {
+      std::vector<std::pair<std::string, Array>> arrays;
+      arrays.emplace_back("x", join_arrays("x", {Array("a", doubles.cast(dtype)), Array("b", doubles.cast(dtype))}));
+      const BoundArrays data(entry, std::move(arrays), options());
+      const ShuffleOptions shuffle = {.shuffle = true, .seed = 3};
+      BatchReader alone(data, 37, shuffle, {.threads = 1}), two(data, 37, shuffle, {.threads = 2}), eight(data, 37, shuffle, {.threads = 8}), late(data, 37, shuffle, {.late = true, .threads = 2});
+      for (const std::int64_t epoch : {0, 1}) {
+        for (BatchReader* batches : {&alone, &two, &eight, &late}) batches->start_epoch(epoch);
+        while (alone.next()) {
+          const std::vector<std::vector<float>> expected = copies_of(alone.feeds()[0].second);
+          ASSERT_EQ(expected.size(), 1u);
+          for (BatchReader* batches : {&two, &eight, &late}) {
+            ASSERT_TRUE(batches->next());
+            const TensorView& x = batches->feeds()[0].second;
+            EXPECT_EQ(x.copies, has_copies and batches != &eight ? 2 : 1);
+            EXPECT_EQ(x.maker != nullptr, has_copies and batches == &late);
+            if (x.maker != nullptr)
+              for (int member = 0; member <= epoch; ++member) x.maker->make(member, static_cast<int>(epoch) + 1);  // one thread makes both, or each its own
+            for (const std::vector<float>& copy : copies_of(x)) EXPECT_EQ(copy, expected[0]) << to_string(dtype);
+          }
         }
+        for (BatchReader* batches : {&two, &eight, &late}) EXPECT_FALSE(batches->next());
       }
-      EXPECT_FALSE(two.next());
-      EXPECT_FALSE(eight.next());
     }
   }
+}
+
+/// Labels and ids are looked at before a run, so they are there.
+TEST(BatchReader, WhatHasBoundsIsNotGatheredLate) {
+  plan::Entry entry;
+  entry.feeds = {{"ids", plan::Feed::Kind::kModelInput, DType::kI64, {Dim::symbol("N"), 1000}, std::pair<std::int64_t, std::int64_t>(0, 8), std::nullopt}};
+  std::vector<std::int64_t> ids(50 * 1000, 7);
+  std::vector<std::pair<std::string, Array>> arrays;
+  arrays.emplace_back("ids", Array("ids", Tensor::of<std::int64_t>({50, 1000}, ids)));
+  const BoundArrays data(entry, std::move(arrays), options());
+  BatchReader batches(data, 20, {.shuffle = true}, {.late = true, .threads = 2});
+  batches.start_epoch(0);
+  ASSERT_TRUE(batches.next());
+  const TensorView& fed = batches.feeds()[0].second;
+  EXPECT_EQ(fed.copies, 2);
+  EXPECT_EQ(fed.maker, nullptr);
+  EXPECT_THAT(values_of<std::int64_t>(fed), Each(7));
 }
 
 TEST(BatchReader, PreBatchedSlicesAreFedAsTheyAreInOrder) {
@@ -515,7 +552,7 @@ TEST(Converter, AgreesWithTensorCast) {
 }
 
 TEST(Converter, ScaledBytesHaveTheBitsOfOneRounding) {
-  std::vector<std::uint8_t> bytes(256 + 5);  // no multiple of a vector
+  std::vector<std::uint8_t> bytes(256 + 13);  // whole vectors, half of one, and a rest
   std::iota(bytes.begin(), bytes.end(), std::uint8_t{0});
   for (const double scale : {1.0, 1 / 255.0, 0.5, 1 / 127.5, 0.00392156862745098, -3.7, 1e-40, 1e38, 0.1, 1 / 3.0}) {
     std::vector<float> found(bytes.size());

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <xmmintrin.h>
 
+#include <atomic>
 #include <cmath>
 #include <random>
 #include <thread>
@@ -118,6 +119,109 @@ TEST(Executor, EveryPointRunsOnceWithAnyNumberOfThreads) {
       const std::vector<float> found = floats(map(session, input));
       for (std::size_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], 2 * floats(input)[i] + 1) << threads << " threads, " << count << " points";
     }
+}
+
+constexpr std::int64_t kManyOperations = std::int64_t{1} << 28;  // so that nobody tries whether one thread is faster
+
+/// Copies of a feed that differ, so that it shows who has read which.
+class CopiesOfAFeed : public FeedMaker {
+ public:
+  static constexpr std::int64_t kCount = 1000;
+
+  explicit CopiesOfAFeed(int copies) : copies_(copies), values_(static_cast<std::size_t>(copies * kCount)) {}
+  void make(int member, int members) noexcept override {
+    ++calls;
+    for (int copy = member; copy < copies_; copy += members) std::fill_n(values_.begin() + copy * kCount, kCount, static_cast<float>(copy + 1) * scale);
+  }
+  TensorView view(FeedMaker* maker) const {
+    TensorView view(DType::kF32, {kCount}, values_.data());
+    view.copies = copies_;
+    view.copy_bytes = kCount * sizeof(float);
+    view.maker = maker;
+    return view;
+  }
+
+  std::atomic<int> calls = 0;
+  float scale = 1;
+
+ private:
+  int copies_;
+  std::vector<float> values_;
+};
+
+std::vector<float> ends_of(Session& session) {
+  const std::vector<float> found = floats(session.result_tensor("y"));
+  return {found.front(), found.back()};
+}
+
+/// Twice a view of feed x.
+plan::Plan plan_with_view(bool counts = false) {
+  EntryBuilder builder("map");
+  const std::uint32_t x = builder.feed("x", DType::kF32, {kN}), seen = builder.view(x, {1, kN}), y = builder.arena(DType::kF32, {kN});
+  builder.kernel("twice", {seen, y}, {}, kN, kManyOperations);
+  if (counts) builder.kernel("count", {y}, {}, kN, kManyOperations);
+  builder.result("y", y);
+  return hand_plan({builder.build()});
+}
+
+TEST(Executor, EachThreadReadsItsOwnCopyOfAFeed) {
+  Session session(plan_with_view(), {.device = "cpu", .threads = 2});
+  CopiesOfAFeed two(2), three(3);
+  two.make(0, 2), two.make(1, 2), three.make(0, 3);
+  session.run("map", Feeds{{"x", two.view(nullptr)}});
+  EXPECT_THAT(ends_of(session), ElementsAre(2, 4));
+  session.run("map", Feeds{{"x", three.view(nullptr)}});
+  EXPECT_THAT(ends_of(session), ElementsAre(2, 2)) << "copies for other threads than there are: the first is for all";
+  session.run("map", Feeds{{"x", two.view(nullptr)}});
+  EXPECT_THAT(ends_of(session), ElementsAre(2, 4));
+  session.run("map", Feeds{{"x", tensor({3}, {5, 5, 5})}});
+  EXPECT_THAT(ends_of(session), ElementsAre(10, 10)) << "one for all, after copies";
+}
+
+TEST(Executor, FeedsAreMadeOnceAsEachRunBegins) {
+  Session two(plan_with_view(true), {.device = "cpu", .threads = 2}), one(plan_with_view(true), {.device = "cpu", .threads = 1}), three(plan_with_view(true), {.device = "cpu", .threads = 3});
+  CopiesOfAFeed copies(2);
+  const Feeds feeds = {{"x", copies.view(&copies)}};
+  for (const float scale : {1.0F, 3.0F}) {
+    copies.scale = scale;
+    copies.calls = 0;
+    two.run("map", feeds);
+    EXPECT_EQ(copies.calls, 2) << "each thread its own";
+    EXPECT_THAT(ends_of(two), ElementsAre(2 * scale + 1, 4 * scale + 1));
+    one.run("map", feeds);
+    EXPECT_EQ(copies.calls, 3);
+    EXPECT_THAT(ends_of(one), ElementsAre(2 * scale + 1, 2 * scale + 1));
+    three.run("map", feeds);
+    EXPECT_THAT(ends_of(three), ElementsAre(2 * scale + 1, 2 * scale + 1)) << "the first is for all, and there before any of them reads it";
+  }
+  two.measure_steps("map", true);
+  copies.scale = 4;
+  two.run("map", feeds);
+  EXPECT_THAT(ends_of(two), ElementsAre(9, 17)) << "steps that are measured, too";
+}
+
+TEST(Executor, WhatIsMadeIsHeldAgainstItsBounds) {
+  EntryBuilder builder("map");
+  const std::uint32_t index = builder.feed("index", DType::kI64, {kN}), y = builder.arena(DType::kF32, {40});
+  builder.entry().feeds[0].bounds = {0, 40};
+  builder.kernel("zero", {y}, {}, 40);
+  builder.kernel("scatter", {index, y}, {kN}, 40, 1'000'000);
+  builder.result("y", y);
+  Session session(hand_plan({builder.build()}), {.device = "cpu", .threads = 2});
+  struct Maker : FeedMaker {
+    std::vector<std::int64_t> rows = std::vector<std::int64_t>(3);
+    std::int64_t row = 0;
+    void make(int member, int) noexcept override {
+      if (member == 0) std::ranges::fill(rows, row);
+    }
+  } maker;
+  TensorView view(DType::kI64, {3}, maker.rows.data());
+  view.maker = &maker;
+  maker.row = 39;
+  session.run("map", Feeds{{"index", view}});
+  EXPECT_EQ(floats(session.result_tensor("y")).back(), 3);
+  maker.row = 40;
+  expect_error(Code::kDataRange, "40", [&] { session.run("map", Feeds{{"index", view}}); });
 }
 
 TEST(Executor, ScatterRowsHaveOneOwner) {
