@@ -118,6 +118,7 @@ MpiPeers::MpiPeers(const MpiOptions& options)
   the_peers = this;
   greet(options.version);
   duplicate_world();
+  have_met_ = true;
 }
 
 MpiPeers::~MpiPeers() { the_peers = nullptr; }

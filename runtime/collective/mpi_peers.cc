@@ -153,9 +153,10 @@ void MpiPeers::rest(Waiting& waiting) {
   else std::this_thread::sleep_for(std::clamp<steady_clock::duration>(waiting.waited / 16, kShortestSleep, kLongestSleep));
 }
 
-/// What others say comes before what this one sees.
+/// What others say comes before what this one sees. Who fails by itself has met all others, so what they need of it to have met, too, is sent: they go on to their next call. Each then finds by itself what is wrong with its own command, as it would alone.
 void MpiPeers::look_around() {
   look_for_messages();
+  if (failure_ and failure_->blame == Blame::kFails and not have_met_) return;
   if (failure_) throw error();
   if (const auto lost = connections_.lost()) connection_broke(lost->rank, lost->why);
 }

@@ -134,6 +134,7 @@ class MpiPeers {
   const char* call_ = "connecting";
   std::unique_ptr<Peer[]> peers_;  // by rank
   std::atomic<bool> are_known_ = false;
+  bool have_met_ = false;  // what it takes to exchange data: nobody can fail before that but by being gone
   std::optional<Failure> failure_;
 
   // In flight, side by side
