@@ -35,7 +35,6 @@ Executor::Executor(const plan::Entry& entry, HostState& state, WorkMemory* arena
       shared_arena_(arena),
       matched_(entry.feeds.size()),
       feeds_(entry.feeds.size()),
-      apart_(entry.feeds.size()),
       pointers_(entry.buffers.size()),
       copies_apart_(entry.buffers.size()) {
   for (auto& bindings : bindings_) bindings.reserve(kKeptBindings + 1);
@@ -72,31 +71,36 @@ void Executor::run_fed(NamedFeeds feeds) {
   for (const TensorView* feed : matched_)
     if (feed->maker != nullptr and std::ranges::find(makers_, feed->maker) == makers_.end()) makers_.push_back(feed->maker);
   if (others_look_at_feeds()) make_feeds();
+  for (const auto& [buffer, feed] : fed_) {
+    copies_apart_[buffer] = apart(*matched_[feed]);
+    are_copied_ = are_copied_ or copies_apart_[buffer] > 0;
+  }
   for (std::size_t i = 0; i < matched_.size(); ++i) {
     check_bounds(entry_.feeds[i], *matched_[i]);
     feeds_[i] = matched_[i]->data;
-    apart_[i] = state_.device == nullptr and matched_[i]->copies == state_.team.threads() ? matched_[i]->copy_bytes : 0;
-    are_copied_ = are_copied_ or apart_[i] > 0;
   }
   if (state_.device != nullptr) feed_device(first);
   run_segments(first);
   if (state_.device != nullptr) state_.device->finish();
 }
 
+/// How far behind each other the copies for each of the team's threads lie; 0: there is one for all.
+std::size_t Executor::apart(const TensorView& feed) const {
+  return state_.device == nullptr and feed.copies > 1 and feed.copies == state_.team.threads() ? feed.copy_bytes : 0;
+}
+
 /// By others than the thread that makes its copy in the first kernels? Bounds are held against what is fed, a device copies it.
 bool Executor::others_look_at_feeds() const {
   if (state_.device != nullptr or watcher_ != nullptr or not measured_.empty() or not state_.tracks.empty()) return true;
   for (std::size_t i = 0; i < matched_.size(); ++i)
-    if (matched_[i]->maker != nullptr and (entry_.feeds[i].bounds or matched_[i]->copies != state_.team.threads())) return true;
+    if (matched_[i]->maker != nullptr and (entry_.feeds[i].bounds or apart(*matched_[i]) == 0)) return true;
   return false;
 }
 
 /// Those that have not been made yet.
 void Executor::make_feeds() {
   if (makers_.empty()) return;
-  state_.team.run([this](const Team::Member& member) {
-    for (FeedMaker* maker : makers_) maker->make(member.number(), member.count());
-  });
+  state_.team.run([this](const Team::Member& member) { hone::make_feeds(makers_, member); });
   makers_.clear();
 }
 
@@ -174,10 +178,7 @@ void Executor::start(std::size_t segment, BoundSegment& bound) {
   scratch_ = memory + bound.scratch_offset;
   for (const auto& [buffer, offset] : bound.placed) pointers_[buffer] = memory + offset;
   if (segment == 0)
-    for (const auto& [buffer, feed] : fed_) {
-      pointers_[buffer] = const_cast<void*>(feeds_[feed]);  // plan::check: nothing writes to it
-      copies_apart_[buffer] = apart_[feed];
-    }
+    for (const auto& [buffer, feed] : fed_) pointers_[buffer] = const_cast<void*>(feeds_[feed]);  // plan::check: nothing writes to it
   for (std::size_t k = 0; k < wanted_.size(); ++k)
     if (direct_[k] and wanted_[k] != nullptr) pointers_[*direct_[k]] = wanted_[k];
   for (const auto& [view, root] : bound.views) {
@@ -201,10 +202,7 @@ void Executor::give_arguments(BoundKernel& kernel) const {
   if (kernel.arguments.size() < threads * count) kernel.arguments.resize(threads * count);
   kernel.arguments_apart = is_copied ? count : 0;
   for (std::size_t thread = 0; thread < threads; ++thread)
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::uint32_t buffer = kernel.buffers[i];
-      kernel.arguments[thread * count + i] = copies_apart_[buffer] > 0 ? pointer(buffer) + thread * copies_apart_[buffer] : pointers_[buffer];
-    }
+    for (std::size_t i = 0; i < count; ++i) kernel.arguments[thread * count + i] = pointer(kernel.buffers[i]) + thread * copies_apart_[kernel.buffers[i]];
 }
 
 /// The sizes so far and those that the step reads behind the segment. Their names are always the same ones, so the map is kept.

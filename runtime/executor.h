@@ -71,6 +71,7 @@ class Executor {
  private:
   void run_fed(NamedFeeds feeds);
   BoundSegment& bind_feeds(NamedFeeds feeds);
+  std::size_t apart(const TensorView& feed) const;
   bool others_look_at_feeds() const;
   void make_feeds();
   BoundSegment& bind(std::size_t segment, const DimBindings& sizes);
@@ -144,12 +145,11 @@ class Executor {
   std::vector<std::vector<std::unique_ptr<Executor>>> bodies_;  // by number of the region
   std::vector<const TensorView*> matched_;                      // the feeds of this run; null between runs
   std::vector<const void*> feeds_;                              // where they lie
-  std::vector<std::size_t> apart_;                              // and how far behind each other the copies for each thread do; 0: there is one for all
   const BoundSegment* current_ = nullptr;                       // what runs, or ran last
   std::vector<FeedMaker*> makers_;                              // of feeds whose content is still to be made
-  bool are_copied_ = false;                                     // is any not 0?
   std::vector<void*> pointers_;                                 // of the buffers
-  std::vector<std::size_t> copies_apart_;                       // as apart_, of the buffers that are fed and their views
+  std::vector<std::size_t> copies_apart_;                       // of the buffers that are fed and their views: apart() of what is fed
+  bool are_copied_ = false;                                     // is any of them not 0?
   std::vector<std::pair<std::uint32_t, std::uint32_t>> fed_;    // buffers that are feeds, and which
   std::vector<void*> arguments_;                                // of one library call
   std::span<void* const> wanted_;                               // as a body: where the results are wanted

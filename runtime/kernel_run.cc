@@ -68,7 +68,7 @@ class Dealer {
   std::vector<Touch> touched_;       // since then
 };
 
-// How pieces are run: run_piece(kernel, piece, number of the thread). Before, each thread that runs any calls begin(member).
+// How pieces are run: run_piece(kernel, piece, number of the thread). Before, each thread that takes part makes its copies of feeds.
 
 template <typename RunPiece>
 void execute_alone(const KernelRun& run, const RunPiece& run_piece) {
@@ -84,29 +84,29 @@ void execute_shared(const KernelRun& run, const Team::Member& member, const RunP
   }
 }
 
-template <typename Begin, typename RunPiece>
-void execute_in_team(const KernelRun& run, Team& team, const Begin& begin, const RunPiece& run_piece) {
+template <typename RunPiece>
+void execute_in_team(const KernelRun& run, Team& team, std::span<FeedMaker* const> makers, const RunPiece& run_piece) {
   team.run([&](const Team::Member& member) {
-    begin(member);
+    make_feeds(makers, member);
     if (member.count() == team.threads()) execute_shared(run, member, run_piece);
     else if (member.number() == 0) execute_alone(run, run_piece);  // the system gave fewer threads
   });
 }
 
-template <typename Begin, typename RunPiece>
-void execute(const KernelRun& run, Team& team, Trial::Way way, const Begin& begin, const RunPiece& run_piece) {
-  if (way == Trial::Way::kTeam) return execute_in_team(run, team, begin, run_piece);
-  begin(team.caller());
+template <typename RunPiece>
+void execute(const KernelRun& run, Team& team, Trial::Way way, std::span<FeedMaker* const> makers, const RunPiece& run_piece) {
+  if (way == Trial::Way::kTeam) return execute_in_team(run, team, makers, run_piece);
+  make_feeds(makers, team.caller());
   execute_alone(run, run_piece);
 }
 
-template <typename Begin, typename RunPiece>
-void try_and_execute(KernelRun& run, Team& team, const Begin& begin, const RunPiece& run_piece) {
-  if (not run.trial.wants_time()) return execute(run, team, run.trial.winner(), begin, run_piece);
+template <typename RunPiece>
+void try_and_execute(KernelRun& run, Team& team, std::span<FeedMaker* const> makers, const RunPiece& run_piece) {
+  if (not run.trial.wants_time()) return execute(run, team, run.trial.winner(), makers, run_piece);
   using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
-  execute(run, team, run.trial.next(), begin, run_piece);
-  run.trial.add(std::chrono::duration<double>(Clock::now() - start).count());
+  const Clock::time_point begin = Clock::now();
+  execute(run, team, run.trial.next(), makers, run_piece);
+  run.trial.add(std::chrono::duration<double>(Clock::now() - begin).count());
 }
 
 }  // namespace
@@ -124,15 +124,11 @@ void share_out(KernelRun& run, std::span<const MemoryRange> memory, int threads)
 }
 
 void execute(KernelRun& run, Team& team, std::span<FeedMaker* const> makers) {
-  const auto make_feeds = [makers](const Team::Member& member) {
-    for (FeedMaker* maker : makers) maker->make(member.number(), member.count());
-  };
-  try_and_execute(run, team, make_feeds, [](const BoundKernel& kernel, const RangePiece& piece, int number) { execute_piece(kernel, piece, number); });
+  try_and_execute(run, team, makers, [](const BoundKernel& kernel, const RangePiece& piece, int number) { execute_piece(kernel, piece, number); });
 }
 
 void execute_traced(KernelRun& run, Team& team, std::span<const plan::Step> steps, std::span<TraceTrack* const> tracks) {
-  const auto is_made = [](const Team::Member&) {};
-  try_and_execute(run, team, is_made, [&](const BoundKernel& kernel, const RangePiece& piece, int number) {
+  try_and_execute(run, team, {}, [&](const BoundKernel& kernel, const RangePiece& piece, int number) {
     if (piece.begin >= piece.end) return;
     TraceTrack& track = *tracks[static_cast<std::size_t>(number)];
     const std::int64_t begin = track.now();

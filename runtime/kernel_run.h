@@ -50,6 +50,11 @@ struct MemoryRange {
 /// another thread read. `memory` is by buffer.
 void share_out(KernelRun& run, std::span<const MemoryRange> memory, int threads);
 
+/// A member's part of making feeds.
+inline void make_feeds(std::span<FeedMaker* const> makers, const Team::Member& member) {
+  for (FeedMaker* maker : makers) maker->make(member.number(), member.count());
+}
+
 /// Runs all kernels, in the way that was found to be the faster one; the first runs try both. Each thread that takes part makes its copies of feeds first.
 void execute(KernelRun& run, Team& team, std::span<FeedMaker* const> makers = {});
 /// The same, and puts each piece on the track of the thread that runs it. `steps` are the entry's; there is a track for each of the team's threads.

@@ -34,7 +34,7 @@ Array::Array(std::string label, DType dtype, std::vector<std::int64_t> shape, st
   std::int64_t rows = 0;
   for (const RowPart& part : parts_) part_ends_.push_back(rows += part.row_count);
   HONE_CHECK(rows == row_count(), "parts of an array that do not add up");
-  even_rows_ = find_even_rows();
+  find_even_rows();
 }
 
 bool Array::is_streamed() const {
@@ -68,9 +68,10 @@ void Array::read(std::int64_t first, std::int64_t count, std::byte* to) const {
   if (dtype_ == DType::kBool) normalize_bools({start, to});
 }
 
-const std::byte* Array::find_even_rows() const {
-  if (parts_.size() != 1 or not parts_[0].offsets.empty() or parts_[0].stride % size_of(dtype_) != 0 or row_count() == 0) return nullptr;
-  return where_they_lie(0, 1);
+void Array::find_even_rows() {
+  even_rows_ = nullptr;
+  const bool is_even = parts_.size() == 1 and parts_[0].offsets.empty() and parts_[0].stride % size_of(dtype_) == 0 and row_count() > 0;
+  if (is_even) even_rows_ = where_they_lie(0, 1);
 }
 
 const std::byte* Array::where_they_lie(std::int64_t first, std::int64_t count) const {
@@ -140,7 +141,6 @@ std::optional<Array::Place> Array::find(const Search& search) const {
 
 void Array::keep_rows(std::int64_t first, std::optional<std::int64_t> end) {
   if (first == 0 and not end) return;
-  even_rows_ = nullptr;
   const std::int64_t rows = shape_.empty() ? 0 : shape_[0];
   const std::int64_t last = end.value_or(rows);
   if (first >= last or last > rows)
@@ -150,7 +150,7 @@ void Array::keep_rows(std::int64_t first, std::optional<std::int64_t> end) {
   first_row_ += first;
   shape_[0] = last - first;
   element_count_ = shape_[0] * row_elements_;
-  even_rows_ = find_even_rows();
+  find_even_rows();
 }
 
 Array join_arrays(std::string label, const std::vector<Array>& arrays) {

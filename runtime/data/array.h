@@ -62,7 +62,7 @@ class Array {
  private:
   const RowPart& part_of(std::int64_t row, std::int64_t* begin) const;
   const std::byte* where_they_lie(std::int64_t first, std::int64_t count) const;
-  const std::byte* find_even_rows() const;
+  void find_even_rows();
   std::optional<Place> find_in(const RowPart& part, const Search& search) const;
 
   std::string label_;

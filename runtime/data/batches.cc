@@ -177,26 +177,25 @@ void BatchReader::gather_share(Slot& slot, int member, int members) const {
     const BoundArrays::Column& column = arrays_.columns()[index];
     if (not column.by_sample or is_late(column)) continue;
     if (copies_of(column) == 1) gather_rows(index, share, slot, member, 0);
-    else
-      for (int copy = member; copy < copies_of(column); copy += members) gather_copy(index, slot, member, copy);
+    else gather_copies(index, slot, member, members);
   }
 }
 
 /// Each begins with other rows, so that one thread finds in a cache what the other had to wait for.
-void BatchReader::gather_copy(std::size_t column, Slot& slot, int member, int copy) const {
+void BatchReader::gather_copies(std::size_t column, Slot& slot, int member, int members) const {
   const auto [begin, end] = slot.part;
-  const std::int64_t from = begin + (end - begin) * copy / copies_of(arrays_.columns()[column]);
-  gather_rows(column, {from, end}, slot, member, copy);
-  gather_rows(column, {begin, from}, slot, member, copy);
+  const int copies = copies_of(arrays_.columns()[column]);
+  for (int copy = member; copy < copies; copy += members) {
+    const std::int64_t from = begin + (end - begin) * copy / copies;
+    gather_rows(column, {from, end}, slot, member, copy);
+    gather_rows(column, {begin, from}, slot, member, copy);
+  }
 }
 
 void BatchReader::make(int member, int members) noexcept {
   const DenormalsKept kept;
-  for (std::size_t index = 0; index < in_use_.columns.size(); ++index) {
-    const BoundArrays::Column& column = arrays_.columns()[index];
-    if (not column.by_sample or not is_late(column)) continue;
-    for (int copy = member; copy < copies_of(column); copy += members) gather_copy(index, in_use_, member, copy);
-  }
+  for (std::size_t index = 0; index < in_use_.columns.size(); ++index)
+    if (is_late(arrays_.columns()[index])) gather_copies(index, in_use_, member, members);
 }
 
 /// Samples that follow each other in an array are taken in one go.

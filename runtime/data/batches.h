@@ -75,7 +75,7 @@ class BatchReader : public BatchSource, private FeedMaker {
   void show(const Slot& slot, std::int64_t size, NamedViews& feeds);
   void make(int member, int members) noexcept override;
   void gather_share(Slot& slot, int member, int members) const;
-  void gather_copy(std::size_t column, Slot& slot, int member, int copy) const;
+  void gather_copies(std::size_t column, Slot& slot, int member, int members) const;
   bool is_late(const BoundArrays::Column& column) const { return late_ and copies_of(column) > 1 and not column.feed.bounds; }
   void gather_rows(std::size_t column, const BatchPart& part, Slot& slot, int member, int copy) const;
   int copies_of(const BoundArrays::Column& column) const;
