@@ -23,7 +23,7 @@ class DeviceWork {
   // In the stream that computes, in order.
   void run(const BoundKernel& kernel);
   void copy(std::byte* to, const std::byte* from, std::size_t bytes);
-  void call(DeviceCall& call, std::span<const std::byte* const> operands, std::span<std::byte* const> results, std::byte* scratch) { call.put(compute_, operands, results, scratch); }
+  void call(DeviceCall& call, std::span<const std::byte* const> operands, std::span<std::byte* const> results, std::byte* scratch) { call.put(compute_, operands, results, call.scratch_bytes() > 0 ? scratch : nullptr); }
 
   /// From now on what its streams run is put on tracks of the trace, which outlives that; null: no longer.
   void trace(Trace* trace, const std::string& process);

@@ -57,7 +57,8 @@ class DeviceCall {
 
   /// Memory that it may overwrite while it runs; at most device_scratch() of what it was made for.
   virtual std::size_t scratch_bytes() const = 0;
-  /// Puts it into the stream, captured or not. Addresses are the device's, multiples of kLibraryAlignment; null where an operand is absent.
+  /// Puts it into the stream, captured or not. Addresses are the device's, multiples of kLibraryAlignment; null where an operand is absent. The scratch is a multiple of kDeviceScratchAlignment (runtime/library/arena.h);
+  /// null where none is wanted: cuBLASLt refuses another address even where it uses none of it.
   virtual void put(Stream stream, std::span<const std::byte* const> operands, std::span<std::byte* const> results, std::byte* scratch) = 0;
 };
 /// Of what libraries read and write: the longest access of a thread.
@@ -93,7 +94,7 @@ class Device {
   /// What it can do at most, without units that only some products can use; nothing: that is not known.
   virtual std::optional<MachinePeak> peak() const { return std::nullopt; }
 
-  /// A multiple of kTensorAlignment in size and place; contents are undefined. `what` names it in the message. Throws Error kMemory.
+  /// A multiple of kTensorAlignment in size, and of kDeviceScratchAlignment in place; contents are undefined. `what` names it in the message. Throws Error kMemory.
   virtual std::byte* allocate(std::size_t bytes, std::string_view what) = 0;
   /// Nothing that uses it may be under way.
   virtual void release(std::byte* memory) noexcept = 0;

@@ -8,7 +8,6 @@
 #include <fstream>
 #include <string>
 
-#include "base/alignment.h"
 #include "base/diag.h"
 #include "base/hash.h"
 #include "base/huge_pages.h"
@@ -56,12 +55,11 @@ std::uint64_t machine_number() {
   return hash_of(name);
 }
 
-HostMemory::HostMemory(std::size_t bytes, std::string_view what) : bytes_(bytes) {
+HostMemory::HostMemory(std::size_t bytes, std::string_view what, std::size_t alignment) : bytes_(bytes) {
   // Linux promises more than it has and kills the process later, so what cannot fit is refused here.
   const std::uint64_t available = host_memory_bytes();
   if (bytes <= available) {
-    const bool large = bytes >= kLargeMemory;
-    const std::size_t alignment = large ? kHugePage : kTensorAlignment;
+    if (bytes >= kLargeMemory) alignment = std::max(alignment, kHugePage);
     const std::size_t rounded = round_up(std::max<std::size_t>(bytes, 1), alignment, what);
     data_ = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
     if (data_ != nullptr) wish_for_huge_pages(data_, rounded);

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/alignment.h"
+
 namespace hone {
 
 /// Bytes that this process may use at most: the machine's memory, or its control group's limit if that is smaller.
@@ -19,8 +21,8 @@ std::uint64_t machine_number();
 class HostMemory {
  public:
   HostMemory() = default;
-  /// `what` names it in the message: "the arena". Throws Error kMemory.
-  HostMemory(std::size_t bytes, std::string_view what);
+  /// `what` names it in the message: "the arena". It begins at a multiple of `alignment`, a power of two. Throws Error kMemory.
+  HostMemory(std::size_t bytes, std::string_view what, std::size_t alignment = kTensorAlignment);
   ~HostMemory() { release(); }
   HostMemory(HostMemory&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   HostMemory& operator=(HostMemory&& other) noexcept {

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "runtime/collective/tree_sum.h"
 #include "runtime/device/team.h"
+#include "runtime/library/arena.h"
 #include "runtime/library/call_text.h"
 
 namespace hone {
@@ -68,7 +69,7 @@ std::byte* SimDevice::allocate(std::size_t bytes, std::string_view what) {
     throw Error(Code::kMemory, fmt::format("{} takes {}, and {} has {} of {} left", what, human_bytes(bytes), name(), human_bytes(free_memory()), human_bytes(options_.memory_bytes)), {},
                 {"take a smaller batch, or --batch auto for the largest that fits", "compile with --memory-limit, so that activations are made again in the backward pass", "give the device more memory: HONE_SIM=memory=BYTES"});
   const std::size_t rounded = round_up(std::max<std::size_t>(bytes, 1), kTensorAlignment, "device memory");
-  HostMemory memory(rounded, what);
+  HostMemory memory(rounded, what, static_cast<std::size_t>(kDeviceScratchAlignment));
   std::memset(memory.data(), kPoison, rounded);
   std::byte* const place = memory.data();
   order_.allocate(place, rounded);
@@ -121,12 +122,15 @@ class SimDevice::Call final : public DeviceCall {
   void put(Stream stream, std::span<const std::byte* const> operands, std::span<std::byte* const> results, std::byte* scratch) override {
     for (const auto* const memory : operands) check_place(memory);
     for (const auto* const memory : results) check_place(memory);
+    check_place(scratch, static_cast<std::size_t>(kDeviceScratchAlignment));
     device_.put(stream, [this, stream, operands = std::vector(operands.begin(), operands.end()), results = std::vector(results.begin(), results.end()), scratch] { run(stream, operands, results, scratch); });
   }
 
  private:
   static std::size_t bytes_of(const TensorType& type) { return static_cast<std::size_t>(checked_element_count(type.shape)) * size_of(type.dtype); }
-  void check_place(const std::byte* memory) const { HONE_CHECK(reinterpret_cast<std::uintptr_t>(memory) % kLibraryAlignment == 0, fmt::format("{} is called with memory that does not begin at a multiple of {}", name_, kLibraryAlignment)); }
+  void check_place(const std::byte* memory, std::size_t alignment = kLibraryAlignment) const {
+    HONE_CHECK(reinterpret_cast<std::uintptr_t>(memory) % alignment == 0, fmt::format("{} is called with memory that does not begin at a multiple of {}", name_, alignment));
+  }
 
   void run(Stream stream, const std::vector<const std::byte*>& operands, const std::vector<std::byte*>& results, std::byte* scratch) {
     ++device_.launches_;
@@ -135,8 +139,10 @@ class SimDevice::Call final : public DeviceCall {
     for (std::size_t i = 0; i < operands.size(); ++i)
       if (operands[i] != nullptr) device_.order_.read(operands[i], operand_bytes_[i]);
     for (std::size_t i = 0; i < results.size(); ++i) device_.order_.write(results[i], result_bytes_[i]);
-    device_.order_.write(scratch, scratch_bytes_);
-    std::memset(scratch, kPoison, scratch_bytes_);
+    if (scratch != nullptr) {
+      device_.order_.write(scratch, scratch_bytes_);
+      std::memset(scratch, kPoison, scratch_bytes_);
+    }
     const LibraryOnOneThread one_thread;
     const DenormalsKept as_on_a_gpu;
     const std::vector<const void*> read(operands.begin(), operands.end());

@@ -8,6 +8,7 @@
 
 #include "base/diag.h"
 #include "runtime/collective/tree_sum.h"
+#include "runtime/library/arena.h"
 #include "runtime/library/rows.h"
 #include "tests/runtime/device_program.h"
 
@@ -76,7 +77,7 @@ std::string memory_is_aligned(DeviceBench& t) {
   for (const std::size_t bytes : {0, 1, 255, 4097, 1 << 20}) blocks.push_back(t.device.allocate(bytes, "a block"));
   std::string problem;
   for (std::byte* const block : blocks) {
-    if (reinterpret_cast<std::uintptr_t>(block) % kTensorAlignment != 0) problem = "a block begins at no multiple of the alignment";
+    if (reinterpret_cast<std::uintptr_t>(block) % static_cast<std::uintptr_t>(kDeviceScratchAlignment) != 0) problem = "a block begins at no multiple of the alignment";
     if (std::ranges::count(blocks, block) != 1) problem = "two blocks begin at one place";
   }
   for (std::byte* const block : blocks) t.device.release(block);
