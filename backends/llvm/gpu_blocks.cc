@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "backends/llvm/block_threads.h"
+#include "backends/llvm/gpu_scatter.h"
 #include "backends/llvm/gpu_schedule.h"
 #include "backends/llvm/phase_code.h"
 
@@ -17,7 +17,10 @@ using llvm::Value;
 constexpr std::int64_t kSharedBytes = 48 * 1024;
 constexpr std::int64_t kLargestElement = 8;
 
-/// Where the partial results of a reduction lie, one of each thread, and its result.
+/// Inner points whose loads a thread begins at a time.
+constexpr std::int64_t kUnrolled = 4;
+
+/// Where the partial results of a reduction lie, one of each thread, and its results, one of each column.
 struct SharedReduction {
   Value *partials = nullptr, *partial_positions = nullptr;  ///< positions of arg kinds only
   Value *result = nullptr, *result_position = nullptr;
@@ -26,7 +29,7 @@ struct SharedReduction {
 class Blocks {
  public:
   Blocks(llvm::Module& module, const Kernel& kernel, const Nest& nest, Point& point, const GpuLaunch& launch)
-      : kernel_(kernel), nest_(nest), axes_of_(axes_of_expressions(kernel)), point_(point), ir_(point.ir), loops_(point), code_(point, kernel, nest), launch_(launch), threads_(module, point, launch.shape.threads) {}
+      : kernel_(kernel), nest_(nest), point_(point), ir_(point.ir), loops_(point), code_(point, kernel, nest), launch_(launch), threads_(module, point, launch.shape.threads), scatter_(kernel, nest, point, code_, threads_) {}
 
   void run() {
     point_.make_temps();
@@ -35,7 +38,8 @@ class Blocks {
     share_memory();
     Value *block = threads_.block(), *blocks = threads_.blocks();
     if (launch_.schedule == GpuSchedule::kRows) {
-      loops_.strided(ir_.CreateNSWAdd(point_.begin(), block), point_.end(), blocks, {.unroll = 1}, [&](Value* row) { one_row(all, row); });
+      Value* columns = number(launch_.columns);
+      loops_.strided(ir_.CreateNSWAdd(point_.begin(), ir_.CreateNSWMul(block, columns)), point_.end(), ir_.CreateNSWMul(blocks, columns), {.unroll = 1}, [&](Value* row) { some_rows(all, row); });
     } else {
       const auto border = [&](Value* i) { return ir_.CreateNSWAdd(point_.begin(), ir_.CreateUDiv(ir_.CreateNUWMul(ir_.CreateNSWSub(point_.end(), point_.begin()), i), blocks)); };
       scatter({border(block), border(ir_.CreateNSWAdd(block, number(1)))});
@@ -102,40 +106,62 @@ class Blocks {
     });
   }
 
-  // ---- a block a point
+  // ---- a block some neighbouring points
 
-  void one_row(Phases phases, Value* row) {
-    set_indices(nest_.outer, row);
+  /// A thread of the block, which of the block's points it works on, and which share of that one's inner points is its own.
+  struct Seat {
+    Value *thread, *column, *slice;
+  };
+
+  /// The launch's columns, of which the first is outer point number `row`; those behind the range are left out.
+  void some_rows(Phases phases, Value* row) {
+    if (launch_.columns == 1) set_indices(nest_.outer, row);
     for (std::size_t phase = phases.first; phase < phases.last; ++phase) {
-      threads_.each([&](Value* thread) { share_of(phase, thread); });
+      each_seat(row, {phases.first, phase}, [&](Seat seat) { share_of(phase, seat); });
       if (kernel_.phases[phase].reductions.empty()) continue;
-      for (std::int64_t half = threads_.count() / 2; half > 0; half /= 2) threads_.each([&](Value* thread) { meet(phase, thread, half); });
-      for (const Reduction& reduction : kernel_.phases[phase].reductions) read_from(reduction, shared_[reduction.temp].result, shared_[reduction.temp].result_position);
+      for (std::int64_t half = launch_.slices() / 2; half > 0; half /= 2) each_seat(row, {phases.first, phase}, [&](Seat seat) { meet(phase, seat, half); });
     }
   }
 
+  /// body(seat) in each thread that has a point, where the results of the phases `before` can be read.
+  template <typename Body>
+  void each_seat(Value* row, Phases before, Body body) {
+    threads_.each([&](Value* thread) {
+      const bool is_one = launch_.columns == 1;
+      Value* columns = number(launch_.columns);
+      const Seat seat = {thread, is_one ? number(0) : ir_.CreateURem(thread, columns), is_one ? thread : ir_.CreateUDiv(thread, columns)};
+      Value* at = is_one ? row : ir_.CreateNSWAdd(row, seat.column);
+      point_.when(is_one ? nullptr : ir_.CreateICmpSLT(at, point_.end()), [&] {
+        if (not is_one) set_indices(nest_.outer, at);
+        for (std::size_t phase = before.first; phase < before.last; ++phase)
+          for (const Reduction& reduction : kernel_.phases[phase].reductions) read_result(reduction, seat.column);
+        body(seat);
+      });
+    });
+  }
+
   /// What a thread does of a phase: every so many inner points, and then it leaves its partial results to the others.
-  void share_of(std::size_t phase, Value* thread) {
+  void share_of(std::size_t phase, Seat seat) {
     const std::vector<std::uint32_t>& axes = nest_.inner[phase];
     code_.start(phase);
     Value* points = number(1);
     for (const std::uint32_t axis : axes) points = ir_.CreateNSWMul(points, extent(axis));
-    loops_.strided(thread, points, number(threads_.count()), {.unroll = 1}, [&](Value* at) {
+    loops_.strided(seat.slice, points, number(launch_.slices()), {.unroll = kUnrolled}, [&](Value* at) {
       set_indices(axes, at);
       code_.run(phase, PhaseCode::Order::kAsWritten);
     });
     for (const Reduction& reduction : kernel_.phases[phase].reductions) {
       const Point::Temp& temp = point_.temp(reduction.temp);
       const SharedReduction& memory = shared_[reduction.temp];
-      point_.write(element(memory.partials, temp.dtype, thread), point_.read(temp.cells[0], temp.dtype));
-      if (not temp.positions.empty()) point_.write(element(memory.partial_positions, DType::kI64, thread), point_.read(temp.positions[0], DType::kI64));
+      point_.write(element(memory.partials, temp.dtype, seat.thread), point_.read(temp.cells[0], temp.dtype));
+      if (not temp.positions.empty()) point_.write(element(memory.partial_positions, DType::kI64, seat.thread), point_.read(temp.positions[0], DType::kI64));
     }
   }
 
-  /// The threads of the first half take up the partial results of the second.
-  void meet(std::size_t phase, Value* thread, std::int64_t half) {
-    point_.when(ir_.CreateICmpSLT(thread, number(half)), [&] {
-      Value* other = ir_.CreateNSWAdd(thread, number(half));
+  /// Of each point the threads of the first half take up the partial results of the second.
+  void meet(std::size_t phase, Seat seat, std::int64_t half) {
+    point_.when(ir_.CreateICmpSLT(seat.slice, number(half)), [&] {
+      Value* other = ir_.CreateNSWAdd(seat.thread, number(half * launch_.columns));
       for (const Reduction& reduction : kernel_.phases[phase].reductions) {
         const SharedReduction& memory = shared_[reduction.temp];
         const DType dtype = point_.temp(reduction.temp).dtype;
@@ -143,21 +169,22 @@ class Blocks {
           Value* position = memory.partial_positions == nullptr ? nullptr : point_.read(element(memory.partial_positions, DType::kI64, of), DType::kI64);
           return PhaseCode::Partial{point_.read(element(memory.partials, dtype, of), dtype), position};
         };
-        const PhaseCode::Partial both = code_.combined(reduction, partial(thread), partial(other));
+        const PhaseCode::Partial both = code_.combined(reduction, partial(seat.thread), partial(other));
         const bool is_last = half == 1;
-        point_.write(is_last ? memory.result : element(memory.partials, dtype, thread), both.value);
-        if (both.position != nullptr) point_.write(is_last ? memory.result_position : element(memory.partial_positions, DType::kI64, thread), both.position);
+        point_.write(is_last ? element(memory.result, dtype, seat.column) : element(memory.partials, dtype, seat.thread), both.value);
+        if (both.position != nullptr) point_.write(is_last ? element(memory.result_position, DType::kI64, seat.column) : element(memory.partial_positions, DType::kI64, seat.thread), both.position);
       }
     });
   }
 
   Value* element(Value* array, DType dtype, Value* i) { return ir_.CreateInBoundsGEP(point_.cell_type(dtype), array, i); }
 
-  /// From here on the temporary is what lies there.
-  void read_from(const Reduction& reduction, Value* value, Value* position) {
+  /// From here on the temporary is what the block has found for that point.
+  void read_result(const Reduction& reduction, Value* column) {
     Point::Temp& temp = point_.temp(reduction.temp);
-    temp.cells[0] = value;
-    if (not temp.positions.empty()) temp.positions[0] = position;
+    const SharedReduction& memory = shared_[reduction.temp];
+    temp.cells[0] = element(memory.result, temp.dtype, column);
+    if (not temp.positions.empty()) temp.positions[0] = element(memory.result_position, DType::kI64, column);
   }
 
   /// Reductions of different phases take turns in the memory for partial results; results stay for later phases.
@@ -174,10 +201,10 @@ class Blocks {
       for (const Reduction& reduction : phase.reductions) {
         const Point::Temp& temp = point_.temp(reduction.temp);
         SharedReduction& made = shared_[reduction.temp];
-        made = {.partials = array(temp.dtype), .result = threads_.shared(point_.cell_type(temp.dtype), 1)};
+        made = {.partials = array(temp.dtype), .result = threads_.shared(point_.cell_type(temp.dtype), launch_.columns)};
         if (temp.positions.empty()) continue;
         made.partial_positions = array(DType::kI64);
-        made.result_position = threads_.shared(ir_.getInt64Ty(), 1);
+        made.result_position = threads_.shared(ir_.getInt64Ty(), launch_.columns);
       }
     }
   }
@@ -187,8 +214,7 @@ class Blocks {
   void scatter(Rows rows) {
     for (std::size_t phase = 0; phase < kernel_.phases.size();) {
       if (kernel_.phases[phase].scatter) {
-        threads_.each([&](Value* thread) { scatter_share(phase, rows, thread); });
-        ++phase;
+        scatter_.run(phase++, rows.begin, rows.end);
         continue;
       }
       std::size_t last = phase;
@@ -201,80 +227,36 @@ class Blocks {
   void own_rows(Phases phases, Rows rows) {
     const bool is_leaf = std::all_of(nest_.inner.begin() + static_cast<std::ptrdiff_t>(phases.first), nest_.inner.begin() + static_cast<std::ptrdiff_t>(phases.last),
                                      [](const std::vector<std::uint32_t>& inner) { return inner.empty(); });
-    if (not is_leaf) return loops_.loop(rows.begin, rows.end, {.unroll = 1}, [&](Value* row) { one_row(phases, row); });
+    if (not is_leaf) return loops_.loop(rows.begin, rows.end, {.unroll = 1}, [&](Value* row) { some_rows(phases, row); });
     threads_.each([&](Value* thread) {
       loops_.strided(ir_.CreateNSWAdd(rows.begin, thread), rows.end, number(threads_.count()), {.unroll = 1}, [&](Value* row) { one_point(phases, row); });
     });
   }
 
-  /// Threads share each row's elements where the innermost loop runs along them, and the rows where it does not: no two meet at one element.
-  void scatter_share(std::size_t phase, Rows rows, Value* thread) {
-    const std::size_t depth = nest_.inner[phase].size();
-    scatter_loops(phase, rows, thread, 0, walks_along_row(phase) ? depth - 1 : depth);
-  }
-
-  /// Is the row the same along the innermost axis, and each of the destination's other coordinates an axis by itself, that one among them?
-  bool walks_along_row(std::size_t phase) const {
-    const std::vector<std::uint32_t>& axes = nest_.inner[phase];
-    const Phase& p = kernel_.phases[phase];
-    if (axes.empty() or p.stores.size() != 1) return false;
-    const std::vector<ExprId>& index = p.stores[0].index;
-    if (axes_of_[index[0].index] >> axes.back() & 1) return false;
-    bool has_innermost = false;
-    for (std::size_t i = 1; i < index.size(); ++i) {
-      const Expr& e = kernel_.exprs[index[i]];
-      if (e.op != ScalarOp::kIndex or std::find(index.begin() + 1, index.begin() + static_cast<std::ptrdiff_t>(i), index[i]) != index.begin() + static_cast<std::ptrdiff_t>(i)) return false;
-      has_innermost = has_innermost or e.slot == axes.back();
-    }
-    return has_innermost;
-  }
-
-  void scatter_loops(std::size_t phase, Rows rows, Value* thread, std::size_t depth, std::size_t test_depth) {
-    const std::vector<std::uint32_t>& axes = nest_.inner[phase];
-    if (depth < test_depth) {
-      return loops_.loop(number(0), extent(axes[depth]), {.unroll = 1}, [&](Value* i) {
-        point_.set_index(axes[depth], i);
-        scatter_loops(phase, rows, thread, depth + 1, test_depth);
-      });
-    }
-    const bool along_row = test_depth < axes.size();
-    const Phase& p = kernel_.phases[phase];
-    for (std::size_t s = 0; s < p.stores.size(); ++s) {
-      Value* row = point_.value(p.stores[s].index[0]);
-      Value* owned = ir_.CreateAnd(ir_.CreateICmpSGE(row, rows.begin), ir_.CreateICmpSLT(row, rows.end));
-      if (not along_row) owned = ir_.CreateAnd(owned, ir_.CreateICmpEQ(ir_.CreateURem(row, number(threads_.count())), thread));
-      point_.when(owned, [&] {
-        if (not along_row) return code_.perform(p.stores[s], nest_.stores[phase][s], nullptr);
-        loops_.strided(thread, extent(axes.back()), number(threads_.count()), {.unroll = 1}, [&](Value* i) {
-          point_.set_index(axes.back(), i);
-          code_.perform(p.stores[s], nest_.stores[phase][s], nullptr);
-        });
-      });
-    }
-  }
-
   const Kernel& kernel_;
   const Nest& nest_;
-  const std::vector<std::uint64_t> axes_of_;
   Point& point_;
   llvm::IRBuilder<>& ir_;
   LoopBuilder loops_;
   PhaseCode code_;
   const GpuLaunch launch_;
   BlockThreads threads_;
+  BlockScatter scatter_;
   std::vector<SharedReduction> shared_;  // by temporary
 };
 
 /// Kernels with many reductions at a time have fewer threads, so that what they share fits.
-std::int64_t threads_that_fit(const Kernel& kernel, std::int64_t threads) {
+void make_fit(const Kernel& kernel, GpuLaunch& launch) {
   std::int64_t results = 0, at_a_time = 0;
   for (const Phase& phase : kernel.phases) {
     const auto count = 2 * static_cast<std::int64_t>(phase.reductions.size());  // with positions
     results += count;
     at_a_time = std::max(at_a_time, count);
   }
-  while (threads > 2 and (at_a_time * threads + results) * kLargestElement > kSharedBytes) threads /= 2;
-  return threads;
+  while (launch.shape.threads > 2 and (at_a_time * launch.shape.threads + results * launch.columns) * kLargestElement > kSharedBytes) {
+    launch.shape.threads /= 2;
+    if (launch.slices() < 2) launch.columns /= 2, launch.shape.points /= 2;
+  }
 }
 
 void add_launch_shape(llvm::Module& module, const std::string& kernel, plan::LaunchShape shape, bool on_gpu) {
@@ -299,7 +281,7 @@ void bound_threads(llvm::Module& module, llvm::Function* function, std::int64_t 
 
 void emit_in_blocks(llvm::Module& module, const Kernel& kernel, const Nest& nest, Point& point) {
   GpuLaunch launch = gpu_launch(kernel, nest);
-  if (launch.schedule != GpuSchedule::kPoints) launch.shape.threads = static_cast<std::int32_t>(threads_that_fit(kernel, launch.shape.threads));
+  if (launch.schedule != GpuSchedule::kPoints) make_fit(kernel, launch);
   Blocks(module, kernel, nest, point, launch).run();
   const bool on_gpu = point.signature() == Signature::kLaunch;
   add_launch_shape(module, kernel.name, launch.shape, on_gpu);

@@ -11,7 +11,7 @@ namespace hone {
 
 namespace {
 
-constexpr std::int32_t kWarp = 32, kThreads = 256;
+constexpr std::int32_t kWarp = 32, kThreads = 256, kMostThreads = 1024;
 /// Inner points of an outer one from which on a warp does them together. Fewer would leave most of its threads idle.
 constexpr std::int64_t kWorthAWarp = 32;
 /// Destination rows of a block: each block looks at all indices, and few rows leave little to share.
@@ -23,6 +23,15 @@ constexpr std::uint32_t kMostLanes = 8;
 constexpr int kCostly = 100;
 /// Points that are too few to keep a GPU busy: there a thread each is as fast.
 constexpr std::int64_t kFewPoints = 1 << 14;
+constexpr std::int64_t kInnerOfARowsThread = 8;
+/// A thread each is enough to do for outer points from this number on; fewer share out their inner points, of which a thread should have some left.
+constexpr std::int64_t kManyPoints = 1 << 17, kInnerOfAThread = 4;
+constexpr std::int32_t kThreadsOfColumns = 512;
+/// Where a warp's width leaves fewer blocks than this, half of it: two bytes each are still what memory is read by.
+constexpr std::int64_t kManyBlocks = 256;
+constexpr std::int32_t kFewColumns = 16;
+/// Sizes that are not known are taken to be this.
+constexpr std::int64_t kExpectedSize = 64;
 
 /// The most inner points of a phase; nothing where that is not known when compiling.
 std::optional<std::int64_t> most_inner_points(const Nest& nest) {
@@ -115,10 +124,32 @@ class Neighbours {
   int cost_ = 0;                      ///< of what differs from point to point
 };
 
-/// A power of two: halves meet in the reduction.
-std::int32_t threads_for(std::optional<std::int64_t> inner_points) {
-  if (not inner_points or *inner_points >= kThreads) return kThreads;
-  return std::max(kWarp, static_cast<std::int32_t>(std::bit_ceil(static_cast<std::uint64_t>(*inner_points))));
+/// A power of two: halves meet in the reduction. Few for a short row: they wait for each other, and other blocks work meanwhile. Many for a long one, so that fewer rows are worked on at a time, and
+/// what later phases read again is still in the cache.
+std::int32_t threads_of_row(std::optional<std::int64_t> inner_points) {
+  if (not inner_points) return kThreads;
+  const std::uint64_t wanted = std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(*inner_points / kInnerOfARowsThread, 1)));
+  return static_cast<std::int32_t>(std::clamp<std::uint64_t>(wanted, kWarp, kMostThreads));
+}
+
+std::int64_t expected_inner_points(const Kernel& kernel) {
+  std::int64_t most = 1;
+  for (const Phase& phase : kernel.phases) {
+    Dim points = 1;
+    for (const std::uint32_t axis : phase.inner) points *= kernel.axes[axis].extent;
+    most = std::max(most, points.guess(kExpectedSize));
+  }
+  return most;
+}
+
+/// Blocks of neighbouring outer points whose inner ones are worth sharing; nothing if they are not, or if there are enough outer points.
+std::optional<GpuLaunch> in_columns(const Kernel& kernel) {
+  const std::int64_t outer = kernel.outer_size().guess(kExpectedSize), inner = expected_inner_points(kernel);
+  if (outer >= kManyPoints or inner < kWorthAWarp) return std::nullopt;
+  const std::int32_t most_columns = outer < kManyBlocks * kWarp ? kFewColumns : kWarp;
+  const auto columns = static_cast<std::int32_t>(std::min<std::uint64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(outer, 1))), static_cast<std::uint64_t>(most_columns)));
+  const auto slices = static_cast<std::int32_t>(std::bit_ceil(static_cast<std::uint64_t>(inner / kInnerOfAThread)));
+  return GpuLaunch{.schedule = GpuSchedule::kRows, .shape = {.threads = std::min(columns * slices, kThreadsOfColumns), .points = columns}, .columns = columns};
 }
 
 }  // namespace
@@ -128,11 +159,13 @@ GpuLaunch gpu_launch(const Kernel& kernel, const Nest& nest) {
   if (std::ranges::any_of(kernel.phases, &Phase::scatter)) return {GpuSchedule::kScatter, {.threads = kThreads, .points = kScatterRows}};
   // Of a contraction, and where the inner loops walk with a stride that neighbouring points do not have, threads side by side touch memory side by side.
   const bool walks_apart = has_contraction(kernel) or runs_across_outer(kernel, nest);
+  if (walks_apart)
+    if (const std::optional<GpuLaunch> columns = in_columns(kernel)) return *columns;
   if (walks_apart or (inner_points and *inner_points < kWorthAWarp)) {
     const std::uint32_t lanes = Neighbours(kernel, nest).most();
     return {GpuSchedule::kPoints, {.threads = kThreads, .points = kThreads * static_cast<std::int32_t>(lanes)}, lanes};
   }
-  return {GpuSchedule::kRows, {.threads = threads_for(inner_points), .points = 1}};
+  return {.schedule = GpuSchedule::kRows, .shape = {.threads = threads_of_row(inner_points), .points = 1}};
 }
 
 }  // namespace hone

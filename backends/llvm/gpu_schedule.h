@@ -8,7 +8,7 @@ namespace hone {
 
 enum class GpuSchedule : std::uint8_t {
   kPoints,   ///< a thread an outer point, with all its phases; the next points are the other threads' (grid-stride)
-  kRows,     ///< a block an outer point: threads share its inner points, and what they reduce meets in shared memory
+  kRows,     ///< a block some neighbouring outer points (`columns`): threads share the inner points of each, and what they reduce meets in shared memory
   kScatter,  ///< a block owns neighbouring rows of the destination, and looks through all that is stored for what is theirs: what meets does so in index order
 };
 
@@ -18,6 +18,10 @@ struct GpuLaunch {
   /// Neighbouring points that a thread does at once (kPoints): each access touches one element for all of them, or elements side by side, of which the first is a multiple of this in its
   /// buffer where the first point is one in the kernel's range.
   std::uint32_t lanes = 1;
+  /// Of a block (kRows). Threads side by side work on the same inner points of neighbouring outer ones.
+  std::int32_t columns = 1;
+
+  std::int32_t slices() const { return shape.threads / columns; }  ///< threads that share the inner points of one outer point
 };
 
 /// Bytes that a thread loads or stores at once, at most: memory has to begin at a multiple of them.
