@@ -199,7 +199,7 @@ Scheduled schedule_all(const Graph& imported, const Recipe& recipe, const OwnTra
     if (not(for_replicas and norms)) all.push_back({&entry, entry.name, entry.exchange});
     if (for_replicas and entry.name != plan::kTrainStep) all.push_back({&entry, plan::replica_entry(entry.name), Exchange::kAll});
   }
-  on_all_cores(all.size(), [&](std::size_t i) { all[i].fusion = fuse_and_recompute(all[i].entry->graph, passes, all[i].exchange); });
+  on_all_cores(all.size(), [&](std::size_t i) { all[i].fusion = fuse_and_recompute(all[i].entry->graph, passes, all[i].exchange, backend.parallelism()); });
   const DescribeFeed describe = [&](const Graph& graph, const Input& input) { return describe_feed(imported, recipe, own, graph, input); };
   for (Wanted& wanted : all) {
     ScheduledEntry made = schedule(std::move(wanted.fusion), scheduled.kernels, scheduled.persistents, passes, describe);

@@ -16,17 +16,11 @@ namespace {
 
 constexpr std::size_t kMostMembers = 64;  // longer kernels run out of registers and gain nothing
 
-/// Rows that are worked on as a whole, several times over, are what threads share: with fewer than these there is too little to share.
-constexpr std::int64_t kFewestRows = 16;
 /// But rows of at most so many elements need no second thread.
 constexpr std::int64_t kShortRow = 4096;
 
-/// Results that lie side by side are rows that are worked on together, as lanes of a vector.
-constexpr std::int64_t kVectorOfRows = 16;
-/// Tensors of fewer elements are not worth the second kernel and the barrier between the two.
-constexpr std::int64_t kFewestShared = 1 << 17;
 /// A part has at least so many terms: then the parts are as good as nothing beside the tensor. And with so many, no more parts are wanted.
-constexpr std::int64_t kShortestPart = 64, kLongEnoughPart = 256;
+constexpr std::int64_t kShortestPart = 64, kLongEnoughPart = 256, kFewestParts = 16;
 
 /// Where sizes are not known, they are taken to be 64.
 std::int64_t expected_size(const Dim& size) { return size.guess(64); }
@@ -48,10 +42,10 @@ Space space_of(const Kernel& kernel) {
   return space;
 }
 
-bool has_too_few_rows(const Space& space) {
+bool has_too_few_rows(const Space& space, const Parallelism& parallelism) {
   const bool walks_rows_again = space.reducing_phases > 1 or (space.reducing_phases == 1 and space.stores_elements);
-  const bool is_short = space.inner.is_constant() and space.inner.value() <= kShortRow;
-  return walks_rows_again and not is_short and space.outer.is_constant() and space.outer.value() < kFewestRows;
+  const bool is_short = expected_size(space.inner) <= (space.inner.is_constant() ? kShortRow : parallelism.short_unknown_row);
+  return walks_rows_again and not is_short and space.outer.is_constant() and space.outer.value() < parallelism.fewest_rows;
 }
 
 /// Is the result a strided view of the operand: a transpose, a slice, a broadcast?
@@ -89,10 +83,10 @@ bool is_tiled(const Kernel& kernel) {
 
 }  // namespace
 
-std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> members, const FusedKernel& fused) {
+std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> members, const FusedKernel& fused, const Parallelism& parallelism) {
   if (members.size() > kMostMembers) return fmt::format("more than {} nodes would be one kernel", kMostMembers);
   const Space space = space_of(fused.kernel);
-  if (has_too_few_rows(space)) return fmt::format("only {} rows, each read several times, would keep threads idle", space.outer.text());
+  if (has_too_few_rows(space, parallelism)) return fmt::format("only {} rows, each read several times, would keep threads idle", space.outer.text());
   const bool reduces = space.reducing_phases > 0;
   bool reads_through_views = false;
   const std::uint64_t inner_axes = ~std::uint64_t{0} << fused.kernel.outer_count;
@@ -124,7 +118,7 @@ bool is_product(NodeKernels& kernels, NodeId node) {
   });
 }
 
-std::size_t axes_worth_leaving(const Shape& shape, const Ints& axes) {
+std::size_t axes_worth_leaving(const Shape& shape, const Ints& axes, const Parallelism& parallelism) {
   const auto is_reduced = [&](std::size_t axis) { return std::ranges::binary_search(axes, static_cast<std::int64_t>(axis)); };
   Dim shares = 1, contiguous = 1, terms = 1;
   bool at_the_end = true;
@@ -133,8 +127,8 @@ std::size_t axes_worth_leaving(const Shape& shape, const Ints& axes) {
     (is_reduced(axis) ? terms : at_the_end ? contiguous : shares) *= shape[axis];
   }
   if (not shares.is_constant() or not contiguous.is_constant()) return 0;
-  if (shares.value() * ((contiguous.value() + kVectorOfRows - 1) / kVectorOfRows) >= kFewestRows) return 0;
-  if (shares.value() * contiguous.value() == 0 or expected_size(terms * shares * contiguous) < kFewestShared) return 0;
+  if (shares.value() * ((contiguous.value() + parallelism.neighbours - 1) / parallelism.neighbours) >= parallelism.fewest_shares) return 0;
+  if (shares.value() * contiguous.value() == 0 or expected_size(terms * shares * contiguous) < parallelism.fewest_elements) return 0;
   std::size_t left = 0;
   Dim parts = 1;
   for (; left + 1 < axes.size(); ++left) {
@@ -143,7 +137,7 @@ std::size_t axes_worth_leaving(const Shape& shape, const Ints& axes) {
     if (length < (left == 0 ? kShortestPart : kLongEnoughPart)) break;
     parts = more;
   }
-  return expected_size(parts) >= kFewestRows ? left : 0;
+  return expected_size(parts) >= kFewestParts ? left : 0;
 }
 
 int cost_of(ScalarOp op) {

@@ -5,18 +5,19 @@
 #include <string>
 
 #include "ir/kernel/fused.h"
+#include "passes/target.h"
 
 namespace hone {
 
 /// Why these members should not be one kernel though they could be; empty: they should.
-std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> members, const FusedKernel& fused);
+std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> members, const FusedKernel& fused, const Parallelism& parallelism);
 
 /// Does the node multiply and sum: a matrix product, a convolution?
 bool is_product(NodeKernels& kernels, NodeId node);
 
 /// Of a reduction of a tensor of this shape over `axes` (sorted): how many of them, from the outermost on, should be left to a second reduction, so that there is
-/// enough to share among threads. 0: one reduction does.
-std::size_t axes_worth_leaving(const Shape& shape, const Ints& axes);
+/// enough to share. 0: one reduction does.
+std::size_t axes_worth_leaving(const Shape& shape, const Ints& axes, const Parallelism& parallelism);
 
 /// In additions, for vectors of f32; what goes to libm is out of proportion.
 int cost_of(ScalarOp op);

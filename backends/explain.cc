@@ -39,8 +39,8 @@ std::string explain_cuts(const Fusion& fusion) {
 }
 
 /// What the scheduler fuses in the graph and in the loops of it.
-std::string explain_fusion(const Graph& graph, const PassChoice& passes) {
-  const Fusion fusion = fuse_and_recompute(graph, passes);
+std::string explain_fusion(const Graph& graph, const PassChoice& passes, const Target& target) {
+  const Fusion fusion = fuse_and_recompute(graph, passes, Exchange::kNone, target.parallelism());
   std::string text;
   for (const Group& group : fusion.groups) {
     if (group.members.size() < 2) continue;
@@ -52,7 +52,7 @@ std::string explain_fusion(const Graph& graph, const PassChoice& passes) {
   for (const std::string& name : fusion.recomputed) text += fmt::format("    {}\n", name);
   for (const Node& node : graph.nodes())
     for (const auto& body : node.bodies)
-      if (const std::string inside = explain_fusion(*body, passes); not inside.empty())
+      if (const std::string inside = explain_fusion(*body, passes, target); not inside.empty())
         text += fmt::format("  in a body of {} {}:\n{}", node.op->name, to_string(node.loc), inside);
   return text;
 }
@@ -90,7 +90,7 @@ std::string explain(const Target& target, const std::vector<EntryGraph>& entries
     for (const std::string& reason : explain_layout(entry.graph)) text += fmt::format("  {}\n", reason);
     if (number < logs.size())
       for (const std::string& line : logs[number].told()) text += fmt::format("  {}\n", line);
-    text += explain_fusion(entry.graph, passes);
+    text += explain_fusion(entry.graph, passes, target);
   }
   return text;
 }

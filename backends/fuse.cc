@@ -124,7 +124,7 @@ constexpr int kRounds = 2;
 
 class Grouper {
  public:
-  explicit Grouper(const Graph& graph) : graph_(graph), kernels_(graph), groups_(graph), kept_(wanted_after_step(graph)), updating_(graph.node_count()) {
+  Grouper(const Graph& graph, const Parallelism& parallelism) : graph_(graph), parallelism_(parallelism), kernels_(graph), groups_(graph), kept_(wanted_after_step(graph)), updating_(graph.node_count()) {
     const auto is_weight = [&](const Alias& alias) { return graph.input_of(alias.state)->role == Role::kWeight; };
     if (exchanges(graph) and std::ranges::any_of(graph.aliases(), is_weight)) find_updates();  // a step that only adds gradients up is never shared
   }
@@ -240,7 +240,7 @@ class Grouper {
     if (stored.empty()) return "nobody reads their results";
     if (is_shared_update(members, stored)) return "replicas may share an update out among them, element by element";
     const FusedKernel fused = fused_kernel(kernels_, members, stored);
-    return fused.why_not.empty() ? why_not_worth_fusing(kernels_, members, fused) : fused.why_not;
+    return fused.why_not.empty() ? why_not_worth_fusing(kernels_, members, fused, parallelism_) : fused.why_not;
   }
 
   /// Marks what is done to each element of a weight or a state alone, and serves nothing else than its update.
@@ -309,6 +309,7 @@ class Grouper {
     for (const std::vector<NodeId>& group : groups)
       for (const NodeId member : group) append(member, order, placed);
     Fusion fusion;
+    fusion.parallelism = parallelism_;
     const std::vector<ValueId> values = Rewriter::reordered(graph_, order, fusion.graph);
     std::vector<NodeId> nodes(order.size());
     for (std::size_t i = 0; i < order.size(); ++i) nodes[order[i].index] = NodeId(i);
@@ -328,6 +329,7 @@ class Grouper {
   }
 
   const Graph& graph_;
+  const Parallelism parallelism_;
   NodeKernels kernels_;
   OrderedGroups groups_;
   std::vector<bool> kept_;      // by value: an output, or what a state becomes
@@ -340,6 +342,6 @@ class Grouper {
 
 }  // namespace
 
-Fusion fuse(const Graph& graph, FusionMode mode) { return Grouper(graph).run(mode); }
+Fusion fuse(const Graph& graph, const Parallelism& parallelism, FusionMode mode) { return Grouper(graph, parallelism).run(mode); }
 
 }  // namespace hone

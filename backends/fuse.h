@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "passes/target.h"
 
 namespace hone {
 
@@ -24,6 +25,7 @@ struct Fusion {
   std::vector<Group> groups;              ///< of `graph`, in order; of one node for what is not fused
   std::vector<std::uint32_t> group_of;    ///< by node of `graph`
   std::vector<FusionDecision> decisions;  ///< of `graph`
+  Parallelism parallelism;                ///< for which it was made: loops' bodies are fused for the same
   std::vector<std::string> recomputed;    ///< what is worked out again in the backward pass rather than kept for it, for --why
 
   const Group& group(NodeId node) const { return groups[group_of[node.index]]; }
@@ -33,6 +35,6 @@ enum class FusionMode : std::uint8_t { kFused, kUnfused };
 
 /// Groups nodes that are cheaper as one kernel. Nothing outside of a group may need one of its results before all it reads are there. Depends on the graph
 /// alone. kUnfused: every node by itself, in the graph's order.
-Fusion fuse(const Graph& graph, FusionMode mode = FusionMode::kFused);
+Fusion fuse(const Graph& graph, const Parallelism& parallelism = {}, FusionMode mode = FusionMode::kFused);
 
 }  // namespace hone

@@ -194,7 +194,7 @@ void NodeStory::prepared(const EntryGraph& entry, const Target& target, const Pa
       if (node.loc.node != node_) continue;
       choices.push_back(fmt::format("{}{}: {}", place.where, part_text(graph, node), runner_of(target, graph, NodeId(i))));
     }
-    tell_fusion(fuse_and_recompute(graph, passes, entry.exchange), place.where, fused);
+    tell_fusion(fuse_and_recompute(graph, passes, entry.exchange, target.parallelism()), place.where, fused);
   }
   const std::string in = entry.name == entry_ ? "" : ", in " + entry.name;
   add(fmt::format("what runs it on {}{}", target.name(), in), std::move(choices));

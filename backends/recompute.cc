@@ -10,6 +10,7 @@
 #include "backends/cost_model.h"
 #include "backends/readers.h"
 #include "backends/split_reductions.h"
+#include "ir/kernel/scalar_math.h"
 #include "ir/op.h"
 #include "ir/ops/ops.h"
 #include "ir/rewriter.h"
@@ -35,7 +36,7 @@ class Recomputer {
     bool any = false;
     for (const Group& group : fusion_.groups) {
       for (const ValueId value : group.stored) {
-        const bool chosen = is_late(group) ? is_kept_for_maps(value) and is_cheap(value) and has_few_loads(value) : is_kept_for_backward(value) and is_cheap(value);
+        const bool chosen = is_widened(value) or (is_late(group) ? is_kept_for_maps(value) and is_cheap(value) and has_few_loads(value) : is_kept_for_backward(value) and is_cheap(value));
         if (chosen) any = chosen_[value.index] = true;
       }
     }
@@ -60,6 +61,15 @@ class Recomputer {
     return std::ranges::all_of(group.members, [this](NodeId member) { return is_late(member); });
   }
   const Group& group_of_maker(ValueId value) const { return fusion_.group(graph_.value(value).producer); }
+
+  /// Is it what lies narrow in memory, widened? Whoever reads that can do it on the way.
+  bool is_widened(ValueId value) const {
+    const Node& maker = graph_.producer(value);
+    if (*maker.op != op::cast or wanted_[value.index]) return false;
+    const DType from = graph_.type(maker.operands[0]).dtype;
+    const auto is_kernel = [this](NodeId reader) { return graph_.node(reader).op->scalar != nullptr or *graph_.node(reader).op == op::reduce_sum; };
+    return is_storage_only(from) and graph_.type(value).dtype == arithmetic_type(from) and in_memory_[maker.operands[0].index] and std::ranges::all_of(readers_[value.index], is_kernel);
+  }
 
   /// Do all readers outside of its own group run in the backward pass, as kernels?
   bool is_kept_for_backward(ValueId value) const {
@@ -133,12 +143,12 @@ class Recomputer {
   }
 
   bool makes_again(NodeId reader, ValueId chosen) const {
-    return is_late(group_of_maker(chosen)) ? &fusion_.group(reader) != &group_of_maker(chosen) : is_late(reader);
+    return is_late(group_of_maker(chosen)) or is_widened(chosen) ? &fusion_.group(reader) != &group_of_maker(chosen) : is_late(reader);
   }
 
   /// Made again in each elementwise kernel, if that takes few loads: one copy for several kernels would have to be kept. Else once for the backward pass.
   std::uint32_t for_group(NodeId reader, ValueId chosen) const {
-    return is_elementwise(fusion_.group(reader)) and has_few_loads(chosen) ? fusion_.group_of[reader.index] : kBackwardPass;
+    return is_widened(chosen) or (is_elementwise(fusion_.group(reader)) and has_few_loads(chosen)) ? fusion_.group_of[reader.index] : kBackwardPass;
   }
 
   struct Wanted {
@@ -170,19 +180,19 @@ class Recomputer {
 
 }  // namespace
 
-Fusion fuse_and_recompute(const Graph& graph, const PassChoice& passes, Exchange exchange) {
+Fusion fuse_and_recompute(const Graph& graph, const PassChoice& passes, Exchange exchange, const Parallelism& parallelism) {
   Graph wanted = graph.clone();
   if (exchange == Exchange::kNone and drop_all_reduce(wanted) == Changed::kYes) {  // because an update can only be one kernel with the gradient if nothing stands between them
     if (passes.runs("simplify")) (void)simplify(wanted);                            // because a mean over one replica is what it has
-    if (passes.runs("split")) (void)split_reductions(wanted);                       // because a sum of a sum became one sum
+    if (passes.runs("split")) (void)split_reductions(wanted, parallelism);          // because a sum of a sum became one sum
     if (passes.runs("dce")) (void)eliminate_dead_code(wanted);
   }
-  if (not passes.runs("fuse")) return fuse(wanted, FusionMode::kUnfused);
-  Fusion fusion = fuse(wanted);
+  if (not passes.runs("fuse")) return fuse(wanted, parallelism, FusionMode::kUnfused);
+  Fusion fusion = fuse(wanted, parallelism);
   Recomputer recomputer(fusion);
   const std::optional<Graph> changed = recomputer.run();
   if (not changed) return fusion;
-  Fusion again = fuse(*changed);
+  Fusion again = fuse(*changed, parallelism);
   again.recomputed = recomputer.names();
   return again;
 }

@@ -12,6 +12,6 @@ namespace hone {
 /// The groups of an entry, or of a loop's body. Where a value would be written for readers in the backward pass alone, or for elementwise kernels of it, and
 /// cost_model.h finds it cheap, those readers get copies of the nodes that make it, and what that gives is fused again. Depends on the graph alone; without the
 /// pass "fuse" nothing is joined.
-Fusion fuse_and_recompute(const Graph& graph, const PassChoice& passes, Exchange exchange = Exchange::kNone);
+Fusion fuse_and_recompute(const Graph& graph, const PassChoice& passes, Exchange exchange = Exchange::kNone, const Parallelism& parallelism = {});
 
 }  // namespace hone

@@ -271,7 +271,7 @@ class Scheduler {
       return plan::Feed{.name = input.name, .dtype = body.type(input.value).dtype, .shape = body.type(input.value).shape};
     };
     for (const auto& body : node.bodies)
-      step.bodies.push_back(Scheduler(fuse_and_recompute(*body, passes_), kernels_, persistents_, passes_, describe, step.kind == Kind::kScan).run().entry);  // the verifier limits the depth
+      step.bodies.push_back(Scheduler(fuse_and_recompute(*body, passes_, Exchange::kNone, fusion_.parallelism), kernels_, persistents_, passes_, describe, step.kind == Kind::kScan).run().entry);  // the verifier limits the depth
     if (step.kind == Kind::kScan and passes_.runs("panels")) panels_for_all_iterations(step, node);
     const KernelCost cost = is_call ? cost_of_call(step) : KernelCost{};
     add_step(std::move(step), node, cost);

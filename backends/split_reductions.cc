@@ -20,12 +20,12 @@ struct Split {
   Ints parts, of_parts;
 };
 
-std::optional<Split> split_of(const Graph& graph, const Node& node) {
+std::optional<Split> split_of(const Graph& graph, const Node& node, const Parallelism& parallelism) {
   if (*node.op != op::reduce_sum and *node.op != op::reduce_max and *node.op != op::reduce_min) return std::nullopt;
   const Ints& axes = node.attrs[kAxes];
   const Type& type = graph.type(node.operands[0]);
   if (is_storage_only(type.dtype)) return std::nullopt;  // parts would be rounded
-  const std::size_t left = axes_worth_leaving(type.shape, axes);
+  const std::size_t left = axes_worth_leaving(type.shape, axes, parallelism);
   if (left == 0) return std::nullopt;
   const auto middle = axes.begin() + static_cast<std::ptrdiff_t>(left);
   return Split{Ints(middle, axes.end()), Ints(axes.begin(), middle)};
@@ -33,10 +33,10 @@ std::optional<Split> split_of(const Graph& graph, const Node& node) {
 
 class Splitter {
  public:
-  explicit Splitter(PassLog* log) : log_(log) {}
+  Splitter(const Parallelism& parallelism, PassLog* log) : parallelism_(parallelism), log_(log) {}
   bool visit(Rewriter& rewriter, NodeId id) {
     const Node& node = rewriter.node(id);
-    const std::optional<Split> split = split_of(rewriter.old(), node);
+    const std::optional<Split> split = split_of(rewriter.old(), node, parallelism_);
     if (not split) return false;
     const std::optional<Deviation> deviation = *node.op == op::reduce_sum ? deviation_of(rewriter.old(), node) : std::nullopt;
     const Val parts = deviation ? squares_by_part(rewriter, *deviation, *split) : rewriter.mapped(node.operands[0]);
@@ -85,15 +85,16 @@ class Splitter {
                            fmt::join(split.parts, ","), fmt::join(split.of_parts, ","), to_string(node.loc)));
   }
 
+  const Parallelism parallelism_;
   PassLog* log_;
   std::map<NodeId, Val> parts_;  ///< by reduction: what the first of the two gives
 };
 
 }  // namespace
 
-Changed split_reductions(Graph& graph, PassLog* log) {
-  const Changed inside = Rewriter::in_bodies(graph, [log](Graph& body) { return split_reductions(body, log); });
-  Splitter splitter(log);
+Changed split_reductions(Graph& graph, const Parallelism& parallelism, PassLog* log) {
+  const Changed inside = Rewriter::in_bodies(graph, [&](Graph& body) { return split_reductions(body, parallelism, log); });
+  Splitter splitter(parallelism, log);
   return inside | Rewriter::rewrite(graph, [&](Rewriter& rewriter, NodeId id) { return splitter.visit(rewriter, id); });
 }
 

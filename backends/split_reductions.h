@@ -3,6 +3,7 @@
 
 #include "ir/rewriter.h"
 #include "passes/pass_log.h"
+#include "passes/target.h"
 
 namespace hone {
 
@@ -10,6 +11,6 @@ namespace hone {
 /// Parts follow from extents alone, so results do not depend on the number of threads. (x - m)^2, where m is x's mean, is summed around the part's own mean, which
 /// need not wait for all others; what that leaves out depends on the part alone. axes_worth_leaving (backends/cost_model.h) decides.
 /// `log`, if given, is told of each.
-Changed split_reductions(Graph& graph, PassLog* log = nullptr);
+Changed split_reductions(Graph& graph, const Parallelism& parallelism = {}, PassLog* log = nullptr);
 
 }  // namespace hone

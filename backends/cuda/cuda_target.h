@@ -12,6 +12,8 @@ class CudaTarget : public Backend {
   std::string why_no_recurrence(const RecurrentTypes& types) const override;
   RowChoice choose_row(const Graph& graph, NodeId node) const override;
   bool gives_wide_sums(const OpDef& product) const override;
+  std::int64_t row_multiple(const Graph& graph, NodeId product) const override;
+  Parallelism parallelism() const override;
   bool has_own_memory() const override { return true; }
   /// PTX for each level, named "sm_90"; and where ptxas is at hand machine code for just that GPU, "sm_90.cubin".
   TargetCode emit(std::span<const Kernel* const> kernels, const CodeLevels& levels) const override;
