@@ -2,6 +2,7 @@
 
 #include "backends/split_reductions.h"
 #include "backends/split_weight_gradients.h"
+#include "backends/suit_products.h"
 #include "ir/verify.h"
 #include "passes/pipeline.h"
 #include "passes/precision.h"
@@ -21,10 +22,12 @@ void prepare_graph(Graph& graph, const Target& target, const Recipe& recipe, con
   if (run("precision", [&] { return lower_precision(graph, recipe, &target); }) == Changed::kYes)
     optimize(graph, passes, log);  // because a weight is rounded once for all who read it, before loops and not in them
   if (passes.runs("layout") and run("layout", [&] { return choose_layout(graph); }) == Changed::kYes) optimize(graph, passes, log);  // because transposes meet, and cancel, only now
+  if (passes.runs("library") and run("suit products", [&] { return suit_products(graph, target, log); }) == Changed::kYes)
+    (void)run("cse", [&] { return eliminate_common_subexpressions(graph); });  // because several products may read one factor
   (void)run("widen", [&] { return widen_where_read(graph, narrowed); });  // because equal nodes are merged no more
   (void)run("library", [&] { return passes.runs("library") ? select_library(graph, target) : expand(graph); });  // because rows were what some nodes waited for
   if (passes.runs("split")) (void)run("split weight gradients", [&] { return split_weight_gradients(graph, target, log); });  // because what runs as kernels is known by now
-  if (passes.runs("split")) (void)run("split", [&] { return split_reductions(graph, log); });  // because what runs as kernels, and on which axes, is known by now
+  if (passes.runs("split")) (void)run("split", [&] { return split_reductions(graph, target.parallelism(), log); });  // because what runs as kernels, and on which axes, is known by now
   verify(graph);
 }
 
