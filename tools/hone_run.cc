@@ -153,7 +153,7 @@ int bench_plan(const Arguments& arguments) {
                                     .warm_up_seconds = arguments.warm_up,
                                     .learning_rate = recipe.optimizer.learning_rate,
                                     .batch_symbol = job.plan.batch_symbol,
-                                    .replicas = job.replicas.total(),
+                                    .gather = {.ahead = gathers(job), .replicas = job.replicas.total(), .device = job.session.device()},
                                     .dims = dims_from(arguments.dim),
                                     .data = sources,
                                     .scale = recipe.data.scale,

@@ -73,7 +73,7 @@ double percentile(std::span<const double> sorted, double share) { return sorted[
 
 BenchResult bench(StepRunner& runner, const plan::Entry& entry, const BenchOptions& options) {
   const BoundArrays data = data_for(entry, options);
-  BatchReader batches(data, options.batch_size, {.shuffle = false}, {.replicas = options.replicas});
+  BatchReader batches(data, options.batch_size, {.shuffle = false}, options.gather);
   for (const plan::Feed& feed : entry.feeds)
     if (feed.kind == plan::Feed::Kind::kLearningRate)
       batches.add_feed(feed.name, {DType::kF64, std::vector<std::int64_t>(feed.shape.size(), 1), &options.learning_rate});
@@ -86,6 +86,7 @@ BenchResult bench(StepRunner& runner, const plan::Entry& entry, const BenchOptio
       batches.next();
     }
     const auto begin = Clock::now();
+    runner.feed_ahead(entry.name, batches);
     runner.run(entry.name, batches.feeds());
     result.final_loss = scalar_result(runner, plan::kLossSum) / scalar_result(runner, plan::kTargetCount);
     return seconds_since(begin);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/data/batches.h"
 #include "runtime/data/spec.h"
 #include "runtime/trace.h"
 #include "runtime/train/means.h"
@@ -21,7 +22,7 @@ struct BenchOptions {
   double warm_up_seconds = 0.2;  ///< untimed steps, three at least
   double learning_rate = 1e-3;
   std::string batch_symbol;
-  int replicas = 1;  ///< that share a batch
+  GatherOptions gather;  ///< of batches
   DimBindings dims;  ///< other symbolic sizes
   std::vector<DataSource> data;  ///< none: made-up data
   std::map<std::string, double> scale;  ///< factors by input name, for data that are integers
@@ -29,7 +30,7 @@ struct BenchOptions {
   std::function<TraceTrack*()> start_tracing;  ///< called, if given, after those; some steps follow, which are written down on the track
 };
 
-/// Times in seconds, of the steps alone: data are in memory before.
+/// Times in seconds, of the steps alone: data are in the host's memory before, and come to a device while it works on the step before, as in training.
 struct BenchResult {
   std::int64_t batch = 0, steps = 0;
   double p10 = 0, median = 0, p90 = 0;
