@@ -63,6 +63,12 @@ bool is_view(const NodeKernel& node) {
   return true;
 }
 
+/// Are there hardly more elements than `few`, as where a pad makes rows a little longer?
+bool is_almost(const Dim& few, const Dim& many) {
+  constexpr std::int64_t kParts = 16;
+  return expected_size(few) <= expected_size(many) and expected_size(many) - expected_size(few) <= expected_size(few) / kParts;
+}
+
 /// Is a result of a point stored elsewhere than in the points' own order?
 bool stores_transposed(const Kernel& kernel) {
   return std::ranges::any_of(kernel.phases, [&](const Phase& phase) {
@@ -98,7 +104,7 @@ std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> m
     const bool in_rows = reduces and (fused.axes[i] & inner_axes) == 0;
     const bool once_a_row = in_rows and count == space.outer, once_an_element = not in_rows and count == space.outer * space.inner;
     const bool only_moves = not reduces and node.op->scalar == nullptr;
-    if (once_an_element or once_a_row or only_moves) continue;
+    if (once_an_element or once_a_row or only_moves or (not reduces and is_almost(count, space.outer))) continue;
     if (not reduces or not is_view(kernels.of(member)))
       return fmt::format("{} would be worked out more than once an element: it has {}, the kernel runs over {}", node.op->name, count.text(),
                          (space.outer * space.inner).text());

@@ -1,4 +1,5 @@
 // Sums across neighbouring points on a GPU: threads side by side take neighbouring points, and others a share of what is summed. And scatters whose positions are shared out.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -137,6 +138,14 @@ TEST(Parallelism, FewTermsAreSummedWhereTheirSumIsRead) {
       "graph g(input %x: f32[N,256], input %c: f32[256]) {\n%1: f32[256] = reduce_sum(%x) {axes=[0]}\n%2: f32[N,256] = sub(%x, %1)\n%3: f32[N,256] = mul(%2, %2)\n"
       "%4: f32[256] = reduce_sum(%3) {axes=[0]}\n%5: f32[256] = add(%4, %c)\noutput \"y\" %5\n}\n");
   EXPECT_EQ(kernels_of(graph, of_gpu()), 1U);
+}
+
+TEST(Parallelism, RowsAreMadeALittleLongerOnTheWay) {
+  const auto kernels_with = [](std::int64_t longer) {
+    return kernels_of(parse_graph(fmt::format("graph g(input %x: f32[N,129]) {{\n%1: f32[N,129] = exp(%x)\n%2: f32[N,{0}] = pad(%1) {{sizes=[N,{0}], starts=[0,0], steps=[1,1]}}\noutput \"y\" %2\n}}\n", longer)), {});
+  };
+  EXPECT_EQ(kernels_with(136), 1U);
+  EXPECT_EQ(kernels_with(258), 2U) << "of half of the points there is nothing to work out";
 }
 
 TEST(Recompute, WhatLiesNarrowInMemoryIsWidenedByItsReaders) {
