@@ -95,12 +95,6 @@ const std::byte* Array::rows(std::int64_t first, std::int64_t count, std::vector
   return scratch.data();
 }
 
-void Array::expect_row(std::int64_t row) const {
-  constexpr std::uint64_t kLine = 64, kMostBytes = 512;  // the rest of a longer row is found by the processor itself, which asks for more lines at once
-  const std::byte* data = where_they_lie(row, 1);
-  for (std::uint64_t at = 0; data != nullptr and at < std::min<std::uint64_t>(row_bytes(), kMostBytes); at += kLine) __builtin_prefetch(data + at);
-}
-
 /// Rows that touch or overlap are one stretch of elements, each of which is looked at once.
 std::optional<Array::Place> Array::find_in(const RowPart& part, const Search& search) const {
   const std::uint64_t size = size_of(dtype_), row_length = row_bytes();

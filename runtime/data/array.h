@@ -44,8 +44,8 @@ class Array {
   /// The same, aligned for the element type, where they lie if they lie so, else in `scratch`. Throws kFileRead.
   const std::byte* rows(std::int64_t first, std::int64_t count, std::vector<std::byte>& scratch) const;
 
-  /// Tells the processor that the row will be wanted soon, if it can be looked at where it lies.
-  void expect_row(std::int64_t row) const;
+  /// Where rows [first, first + count) lie one behind the other, aligned for the element type; null if they do not, or have to be read.
+  const std::byte* where_they_lie(std::int64_t first, std::int64_t count) const;
 
   struct Place {
     std::int64_t row, element;  ///< the element's number within its row
@@ -61,7 +61,6 @@ class Array {
 
  private:
   const RowPart& part_of(std::int64_t row, std::int64_t* begin) const;
-  const std::byte* where_they_lie(std::int64_t first, std::int64_t count) const;
   void find_even_rows();
   std::optional<Place> find_in(const RowPart& part, const Search& search) const;
 

@@ -42,8 +42,10 @@ BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, Shu
   const bool streamed = reads_files(arrays), ahead = how.ahead == Ahead::kAlways or (how.ahead == Ahead::kIfStreamed and streamed);
   if (not ahead and not streamed) threads_ = how.threads;
   std::size_t shared_bytes = 0;
-  for (const BoundArrays::Column& column : arrays.columns())
-    if (column.by_sample and not is_late(column)) shared_bytes += column_bytes(column);
+  for (const BoundArrays::Column& column : arrays.columns()) {
+    if (column.by_sample) shared_bytes += column_bytes(column);
+    has_choice_ = has_choice_ or most_copies_of(column) > 1;
+  }
   if (threads_ > 1 and shared_bytes >= kFewestSharedBytes) team_ = std::make_unique<Team>(threads_);
   in_use_ = make_slot();
   for (const BoundArrays::Column& column : arrays.columns()) {
@@ -70,11 +72,11 @@ BatchReader::Slot BatchReader::make_slot() const {
   slot.scratch.resize(static_cast<std::size_t>(threads_));
   slot.samples.reserve(static_cast<std::size_t>(batch_size_));
   for (const BoundArrays::Column& column : arrays_.columns()) {
-    const std::size_t bytes = column_bytes(column) * static_cast<std::size_t>(copies_of(column));
+    const std::size_t bytes = column_bytes(column) * static_cast<std::size_t>(most_copies_of(column));
     std::memset(slot.columns.emplace_back(device_, bytes, "a batch").data(), 0, bytes);  // of what is not wanted nothing is read
     if (column.by_sample and not column.converter.only_copies())  // now, because later epochs may need more of it than the first
       for (std::vector<std::byte>& scratch : slot.scratch)
-        scratch.resize(std::max(scratch.size(), static_cast<std::size_t>(batch_size_ * copies_of(column) / threads_ + 1) * column.array.row_bytes()));
+        scratch.resize(std::max(scratch.size(), static_cast<std::size_t>(batch_size_ * most_copies_of(column) / threads_ + 1) * column.array.row_bytes()));
     if (column.by_sample) continue;
     const std::byte* whole = column.array.rows(0, column.array.row_count(), slot.scratch[0]);
     column.converter.convert(whole, slot.columns.back().data(), static_cast<std::size_t>(column.row_elements));
@@ -92,6 +94,7 @@ void BatchReader::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
   HONE_CHECK(first_batch >= 0, "an epoch that begins before its first batch");
   if (gather_ahead_) gather_ahead_->finish();
   is_ready_ = false;
+  is_timed_ = false;
   failure_ = nullptr;
   sample_order_.start_epoch(epoch);
   begin_ = std::min(first_batch, batch_count_) * batch_size_;
@@ -114,10 +117,22 @@ bool BatchReader::next() {
     next_begin_ = begin_ + size_;
     if (size_at(next_begin_) > 0) gather_ahead_->begin();
   } else {
+    choose_way();
     gather(begin_, in_use_);
   }
   show(in_use_, size_, feeds_);
   return true;
+}
+
+/// A copy for each thread, or one that they gather together: what is faster depends on whether cores find what the other has written in a cache that they share. It is found by trying both: by
+/// what passes from batch to batch, which is mostly the step that takes them.
+void BatchReader::choose_way() {
+  if (not has_choice_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (is_timed_) trial_.add(std::chrono::duration<double>(now - began_).count());
+  is_timed_ = trial_.wants_time();
+  are_apart_ = trial_.next() == Trial::Way::kAlone;
+  began_ = now;
 }
 
 void BatchReader::show(const Slot& slot, std::int64_t size, NamedViews& feeds) {
@@ -161,7 +176,10 @@ void BatchReader::gather(std::int64_t begin, Slot& slot) {
   const auto samples = static_cast<std::int64_t>(slot.samples.size());
   slot.part = part_ ? part_(samples) : BatchPart{.begin = 0, .end = samples};
   slot.version = next_version();
-  if (team_ == nullptr) return gather_share(slot, 0, 1);
+  std::size_t bytes = 0;
+  for (const BoundArrays::Column& column : arrays_.columns())
+    if (column.by_sample and not is_late(column)) bytes += column_bytes(column);
+  if (team_ == nullptr or bytes < kFewestSharedBytes) return gather_share(slot, 0, 1);
   const Team::InUse in_use(*team_);
   team_->run([&](const Team::Member& member) {
     const DenormalsKept kept;
@@ -198,24 +216,41 @@ void BatchReader::make(int member, int members) noexcept {
     if (is_late(arrays_.columns()[index])) gather_copies(index, in_use_, member, members);
 }
 
-/// Samples that follow each other in an array are taken in one go.
+/// Samples that follow each other in an array are taken in one go. Rows that lie in memory are wanted from there some time before their turn, piece by piece as others are taken: all of a row
+/// at a time would be more lines than a core can wait for.
 void BatchReader::gather_rows(std::size_t index, const BatchPart& part, Slot& slot, int member, int copy) const {
-  constexpr std::size_t kLine = 64, kSmallRowsAhead = 16;  // where a row is copied before the next one has come
+  constexpr std::size_t kLine = 64, kPiece = 512, kRowsAhead = 2, kSmallRowsAhead = 16;
   const BoundArrays::Column& column = arrays_.columns()[index];
   const std::vector<std::int64_t>& samples = slot.samples;
-  const auto stop = static_cast<std::size_t>(part.end), elements = static_cast<std::size_t>(column.row_elements);
-  const std::size_t row_bytes = elements * size_of(column.feed.dtype), ahead = row_bytes <= kLine ? kSmallRowsAhead : 1;
+  const std::size_t from_bytes = column.array.row_bytes(), row_bytes = static_cast<std::size_t>(column.row_elements) * size_of(column.feed.dtype);
+  const std::size_t from_element = size_of(column.array.dtype()), element = size_of(column.feed.dtype), ahead = from_bytes <= kLine ? kSmallRowsAhead : kRowsAhead;
+  const auto take = [&](const std::byte* from, std::byte* to, std::size_t bytes) {
+    if (column.converter.only_copies()) std::memcpy(to, from, bytes);
+    else column.converter.convert(from, to, bytes / from_element);
+  };
   std::byte* batch = slot.columns[index].data() + static_cast<std::size_t>(copy) * column_bytes(column);
+  const auto stop = static_cast<std::size_t>(part.end);
   for (auto at = static_cast<std::size_t>(part.begin), end = at; at < stop; at = end) {
     for (end = at + 1; end < stop and samples[end] == samples[end - 1] + 1;) ++end;
     const auto rows = static_cast<std::int64_t>(end - at);
-    if (end + ahead - 1 < stop) column.array.expect_row(samples[end + ahead - 1]);
-    if (column.converter.only_copies()) column.array.read(samples[at], rows, batch + at * row_bytes);
-    else column.converter.convert(column.array.rows(samples[at], rows, slot.scratch[static_cast<std::size_t>(member)]), batch + at * row_bytes, (end - at) * elements);
+    const std::size_t bytes = static_cast<std::size_t>(rows) * from_bytes;
+    std::byte* const to = batch + at * row_bytes;
+    const std::byte* const from = column.array.where_they_lie(samples[at], rows);
+    if (from == nullptr) {
+      if (column.converter.only_copies()) column.array.read(samples[at], rows, to);
+      else take(column.array.rows(samples[at], rows, slot.scratch[static_cast<std::size_t>(member)]), to, bytes);
+      continue;
+    }
+    const std::byte* const expected = end + ahead - 1 < stop ? column.array.where_they_lie(samples[end + ahead - 1], 1) : nullptr;
+    for (std::size_t done = 0; done < bytes; done += kPiece) {
+      if (expected != nullptr)
+        for (std::size_t line = done; line < std::min(done + kPiece, from_bytes); line += kLine) __builtin_prefetch(expected + line);
+      take(from + done, to + done / from_element * element, std::min(kPiece, bytes - done));
+    }
   }
 }
 
-int BatchReader::copies_of(const BoundArrays::Column& column) const {
+int BatchReader::most_copies_of(const BoundArrays::Column& column) const {
   const std::size_t bytes = column_bytes(column);
   return device_ == nullptr and threads_ <= kMostCopies and column.by_sample and bytes >= kFewestSharedBytes and bytes <= kMostCopiedBytes ? threads_ : 1;
 }

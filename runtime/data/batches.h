@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -17,6 +18,7 @@
 #include "runtime/device/pinned_memory.h"
 #include "runtime/device/team.h"
 #include "runtime/trace.h"
+#include "runtime/trial.h"
 
 namespace hone {
 
@@ -59,6 +61,8 @@ class BatchReader : public BatchSource, private FeedMaker {
   void trace(Trace& trace);
 
  private:
+  static constexpr std::int64_t kBatchesBeforeTrial = 100;  // meanwhile kernels find out whether threads pay
+
   /// Memory for one batch.
   struct Slot {
     std::vector<PinnedMemory> columns;  // each with its copies
@@ -77,8 +81,10 @@ class BatchReader : public BatchSource, private FeedMaker {
   void gather_share(Slot& slot, int member, int members) const;
   void gather_copies(std::size_t column, Slot& slot, int member, int members) const;
   bool is_late(const BoundArrays::Column& column) const { return late_ and copies_of(column) > 1 and not column.feed.bounds; }
+  void choose_way();
   void gather_rows(std::size_t column, const BatchPart& part, Slot& slot, int member, int copy) const;
-  int copies_of(const BoundArrays::Column& column) const;
+  int most_copies_of(const BoundArrays::Column& column) const;
+  int copies_of(const BoundArrays::Column& column) const { return are_apart_ ? most_copies_of(column) : 1; }
   std::size_t column_bytes(const BoundArrays::Column& column) const;
 
   const BoundArrays& arrays_;
@@ -99,6 +105,11 @@ class BatchReader : public BatchSource, private FeedMaker {
   std::exception_ptr failure_;                   // of gathering it
   int threads_ = 1;                              // that gather, and take, batches
   std::unique_ptr<Team> team_;                   // null: whoever gathers does it alone
+  bool has_choice_ = false;                      // can columns be gathered in copies?
+  bool are_apart_ = true;                        // are they now?
+  Trial trial_{kBatchesBeforeTrial};             // of copies against one for all
+  bool is_timed_ = false;                        // is the batch in use timed, since
+  std::chrono::steady_clock::time_point began_;
   std::int64_t next_begin_ = 0;                  // of what is gathered into next_
   TraceTrack* track_ = nullptr;                  // of the thread that gathers ahead
   std::unique_ptr<BackgroundJob> gather_ahead_;  // null: each batch is gathered when it is asked for

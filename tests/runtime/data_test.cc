@@ -481,6 +481,27 @@ TEST(BatchReader, AnyNumberOfThreadsGathersTheSame) {
   }
 }
 
+TEST(BatchReader, ACopyForEachThreadAndOneForAllFeedTheSame) {  // both are tried after some hundred batches
+  plan::Entry entry;
+  entry.feeds = {{"x", plan::Feed::Kind::kModelInput, DType::kF32, {Dim::symbol("N"), 1000}, std::nullopt, std::nullopt}};
+  std::vector<std::pair<std::string, Array>> arrays;
+  arrays.emplace_back("x", counted("x", {300, 1000}));
+  const BoundArrays data(entry, std::move(arrays), options());
+  BatchReader alone(data, 37, {.shuffle = true}, {.threads = 1}), late(data, 37, {.shuffle = true}, {.late = true, .threads = 2});
+  std::set<int> seen;
+  for (std::int64_t epoch = 0; epoch < 16; ++epoch) {
+    alone.start_epoch(epoch), late.start_epoch(epoch);
+    while (alone.next() and late.next()) {
+      const TensorView& x = late.feeds()[0].second;
+      EXPECT_EQ(x.maker != nullptr, x.copies == 2) << "what is for all is there at once";
+      if (x.maker != nullptr) x.maker->make(0, 1);
+      for (const std::vector<float>& copy : copies_of(x)) EXPECT_EQ(copy, values_of<float>(alone.feeds()[0].second));
+      seen.insert(x.copies);
+    }
+  }
+  EXPECT_THAT(seen, ElementsAre(1, 2));
+}
+
 /// Labels and ids are looked at before a run, so they are there.
 TEST(BatchReader, WhatHasBoundsIsNotGatheredLate) {
   plan::Entry entry;
