@@ -190,6 +190,17 @@ TEST(Trial, KeepsTheFasterWayAndForgetsTheFirstRunOfATurn) {
   }
 }
 
+TEST(Trial, MayRestBeforeItsFirstLook) {
+  Trial trial(3);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(trial.wants_time());
+    EXPECT_EQ(trial.next(), Trial::Way::kAlone);
+  }
+  EXPECT_TRUE(trial.wants_time()) << "the third run";
+  run_to_end(trial, [](Trial::Way way, int) { return way == Trial::Way::kAlone ? 2e-6 : 1e-6; });
+  EXPECT_EQ(trial.next(), Trial::Way::kTeam);
+}
+
 TEST(Trial, AWayThatIsSlowToStartMayBeTheFasterOne) {
   Trial trial;
   run_to_end(trial, [](Trial::Way way, int i) { return way == Trial::Way::kAlone ? 2e-6 : i == 0 ? 1e-3 : 1e-6; });
