@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMostMembers = 64;  // longer kernels run out of registers and gain nothing
 
-/// But rows of at most so many elements need no second thread.
+/// Rows of at most so many elements need no second thread.
 constexpr std::int64_t kShortRow = 4096;
 
 /// A part has at least so many terms: then the parts are as good as nothing beside the tensor. And with so many, no more parts are wanted.

@@ -53,8 +53,9 @@ class Target {
   virtual std::int64_t parts_of_weight_gradient(const Graph& graph, NodeId node) const { return (void)graph, (void)node, 1; }
   /// Does a library product of narrow operands give the sum in f32, too? Then what is added to it, a bias or another sum, is added to that.
   virtual bool gives_wide_sums(const OpDef& product) const { return (void)product, true; }
-  /// Of how many elements the rows of a library product's factors and of its result had better be a multiple: 1: any number is fine; 0: it is none that a library makes transposed as well.
+  /// Of how many elements the rows of a library product's factors and of its result had better be a multiple. 1: any number is fine. 0: it is no product of a library that takes all transposes alike.
   virtual std::int64_t row_multiple(const Graph& graph, NodeId product) const { return (void)graph, (void)product, 0; }
+  /// What is enough for it.
   virtual Parallelism parallelism() const { return {}; }
   /// Does it work in memory of its own, so that what host functions read and write must be copied?
   virtual bool has_own_memory() const { return false; }

@@ -159,8 +159,7 @@ GpuLaunch gpu_launch(const Kernel& kernel, const Nest& nest) {
   if (std::ranges::any_of(kernel.phases, &Phase::scatter)) return {GpuSchedule::kScatter, {.threads = kThreads, .points = kScatterRows}};
   // Of a contraction, and where the inner loops walk with a stride that neighbouring points do not have, threads side by side touch memory side by side.
   const bool walks_apart = has_contraction(kernel) or runs_across_outer(kernel, nest);
-  if (walks_apart)
-    if (const std::optional<GpuLaunch> columns = in_columns(kernel)) return *columns;
+  if (const std::optional<GpuLaunch> columns = walks_apart ? in_columns(kernel) : std::nullopt) return *columns;
   if (walks_apart or (inner_points and *inner_points < kWorthAWarp)) {
     const std::uint32_t lanes = Neighbours(kernel, nest).most();
     return {GpuSchedule::kPoints, {.threads = kThreads, .points = kThreads * static_cast<std::int32_t>(lanes)}, lanes};
