@@ -216,8 +216,8 @@ void BatchReader::make(int member, int members) noexcept {
     if (is_late(arrays_.columns()[index])) gather_copies(index, in_use_, member, members);
 }
 
-/// Samples that follow each other in an array are taken in one go. Rows that lie in memory are wanted from there some time before their turn, piece by piece as others are taken: all of a row
-/// at a time would be more lines than a core can wait for.
+/// Samples that follow each other in an array are taken in one go. Rows that lie in memory are asked for some time before their turn, piece by piece while others are taken: all of a long row at once would be more
+/// lines than a core can wait for.
 void BatchReader::gather_rows(std::size_t index, const BatchPart& part, Slot& slot, int member, int copy) const {
   constexpr std::size_t kLine = 64, kPiece = 512, kRowsAhead = 2, kSmallRowsAhead = 16;
   const BoundArrays::Column& column = arrays_.columns()[index];
@@ -242,11 +242,13 @@ void BatchReader::gather_rows(std::size_t index, const BatchPart& part, Slot& sl
       continue;
     }
     const std::byte* const expected = end + ahead - 1 < stop ? column.array.where_they_lie(samples[end + ahead - 1], 1) : nullptr;
-    for (std::size_t done = 0; done < bytes; done += kPiece) {
-      if (expected != nullptr)
-        for (std::size_t line = done; line < std::min(done + kPiece, from_bytes); line += kLine) __builtin_prefetch(expected + line);
-      take(from + done, to + done / from_element * element, std::min(kPiece, bytes - done));
+    std::size_t done = 0;
+    for (; expected != nullptr and done + 2 * kPiece <= from_bytes; done += kPiece) {
+      for (std::size_t line = done; line < done + kPiece; line += kLine) __builtin_prefetch(expected + line);
+      take(from + done, to + done / from_element * element, kPiece);
     }
+    for (std::size_t line = done; expected != nullptr and line < from_bytes; line += kLine) __builtin_prefetch(expected + line);
+    take(from + done, to + done / from_element * element, bytes - done);
   }
 }
 
