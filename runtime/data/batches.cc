@@ -42,10 +42,9 @@ BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, Shu
   const bool streamed = reads_files(arrays), ahead = how.ahead == Ahead::kAlways or (how.ahead == Ahead::kIfStreamed and streamed);
   if (not ahead and not streamed) threads_ = how.threads;
   std::size_t shared_bytes = 0;
-  for (const BoundArrays::Column& column : arrays.columns()) {
+  for (const BoundArrays::Column& column : arrays.columns())
     if (column.by_sample) shared_bytes += column_bytes(column);
-    has_choice_ = has_choice_ or most_copies_of(column) > 1;
-  }
+  if (std::ranges::all_of(arrays.columns(), [this](const BoundArrays::Column& column) { return most_copies_of(column) == 1; })) trial_.decide(Trial::Way::kAlone);
   if (threads_ > 1 and shared_bytes >= kFewestSharedBytes) team_ = std::make_unique<Team>(threads_);
   in_use_ = make_slot();
   for (const BoundArrays::Column& column : arrays.columns()) {
@@ -127,12 +126,11 @@ bool BatchReader::next() {
 /// A copy for each thread, or one that they gather together: what is faster depends on whether cores find what the other has written in a cache that they share. It is found by trying both: by
 /// what passes from batch to batch, which is mostly the step that takes them.
 void BatchReader::choose_way() {
-  if (not has_choice_) return;
-  const auto now = std::chrono::steady_clock::now();
-  if (is_timed_) trial_.add(std::chrono::duration<double>(now - began_).count());
+  using Clock = std::chrono::steady_clock;
+  if (is_timed_) trial_.add(std::chrono::duration<double>(Clock::now() - began_).count());
   is_timed_ = trial_.wants_time();
   are_apart_ = trial_.next() == Trial::Way::kAlone;
-  began_ = now;
+  if (is_timed_) began_ = Clock::now();
 }
 
 void BatchReader::show(const Slot& slot, std::int64_t size, NamedViews& feeds) {
@@ -219,7 +217,7 @@ void BatchReader::make(int member, int members) noexcept {
 /// Samples that follow each other in an array are taken in one go. Rows that lie in memory are asked for some time before their turn, piece by piece while others are taken: all of a long row at once would be more
 /// lines than a core can wait for.
 void BatchReader::gather_rows(std::size_t index, const BatchPart& part, Slot& slot, int member, int copy) const {
-  constexpr std::size_t kLine = 64, kPiece = 512, kRowsAhead = 2, kSmallRowsAhead = 16;
+  constexpr std::size_t kLine = 64, kPiece = 512, kRowsAhead = 2, kSmallRowsAhead = 16;  // a small one is taken before the next one has come
   const BoundArrays::Column& column = arrays_.columns()[index];
   const std::vector<std::int64_t>& samples = slot.samples;
   const std::size_t from_bytes = column.array.row_bytes(), row_bytes = static_cast<std::size_t>(column.row_elements) * size_of(column.feed.dtype);

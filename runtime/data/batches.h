@@ -105,8 +105,7 @@ class BatchReader : public BatchSource, private FeedMaker {
   std::exception_ptr failure_;                   // of gathering it
   int threads_ = 1;                              // that gather, and take, batches
   std::unique_ptr<Team> team_;                   // null: whoever gathers does it alone
-  bool has_choice_ = false;                      // can columns be gathered in copies?
-  bool are_apart_ = true;                        // are they now?
+  bool are_apart_ = true;                        // are columns that can be gathered in copies so now?
   Trial trial_{kBatchesBeforeTrial};             // of copies against one for all
   bool is_timed_ = false;                        // is the batch in use timed, since
   std::chrono::steady_clock::time_point began_;
