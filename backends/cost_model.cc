@@ -22,9 +22,6 @@ constexpr std::int64_t kShortRow = 4096;
 /// A part has at least so many terms: then the parts are as good as nothing beside the tensor. And with so many, no more parts are wanted.
 constexpr std::int64_t kShortestPart = 64, kLongEnoughPart = 256, kFewestParts = 16;
 
-/// Where sizes are not known, they are taken to be 64.
-std::int64_t expected_size(const Dim& size) { return size.guess(64); }
-
 struct Space {
   Dim outer = 1, inner = 1;
   std::size_t reducing_phases = 0;
@@ -88,6 +85,8 @@ bool is_tiled(const Kernel& kernel) {
 }
 
 }  // namespace
+
+std::int64_t expected_size(const Dim& size) { return size.guess(64); }
 
 std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> members, const FusedKernel& fused, const Parallelism& parallelism) {
   if (members.size() > kMostMembers) return fmt::format("more than {} nodes would be one kernel", kMostMembers);

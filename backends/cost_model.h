@@ -12,6 +12,9 @@ namespace hone {
 /// Why these members should not be one kernel though they could be; empty: they should.
 std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> members, const FusedKernel& fused, const Parallelism& parallelism);
 
+/// Where sizes are not known, they are taken to be 64.
+std::int64_t expected_size(const Dim& size);
+
 /// Does the node multiply and sum: a matrix product, a convolution?
 bool is_product(NodeKernels& kernels, NodeId node);
 

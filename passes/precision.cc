@@ -103,7 +103,7 @@ class Plan {
   /// Is the product better stored as f32? Where it is added up with others, or leaves the step.
   bool is_wide(ValueId product) const { return wide_[product.index]; }
   /// Can its sums be f32? Where they cannot, those that are added up with others are rounded before, as PyTorch's autocast rounds all of them.
-  bool gives_wide(const Node& node) const { return target_ == nullptr or target_->gives_wide_sums(*node.op); }
+  bool gives_wide(const Node& product) const { return narrow_op(*product.op)->may_be_wide and (target_ == nullptr or target_->gives_wide_sums(*product.op)); }
   /// Is it a product and its bias? They are rounded as one, as PyTorch's autocast has them: rounded before, an activation's argument may change its sign where the two nearly cancel, and the gradient with it.
   bool is_rounded_sum(const Node& node) const { return product_of_biased(node).valid() and not wide_[node.results[0].index]; }
   /// Does the backward pass read what is kept for a product? Then once: as that product does. Equality is asked of what the forward pass saw: rounded, no element may be equal to the largest of them, and a gradient shared among none is NaN.
@@ -137,7 +137,7 @@ class Plan {
       const ValueId product = node.operands[i];
       const NodeId maker = graph_.value(product).producer;
       if (not maker.valid() or not chosen_[maker.index] or uses_[product.index] != 1 or graph_.type(product) != graph_.type(node.results[0])) continue;
-      if (narrow_op(*graph_.node(maker).op)->may_be_wide and gives_wide(graph_.node(maker)) and is_bias(node.operands[1 - i], graph_.type(product))) return product;
+      if (gives_wide(graph_.node(maker)) and is_bias(node.operands[1 - i], graph_.type(product))) return product;
     }
     return {};
   }
@@ -187,7 +187,7 @@ class Lowering {
     std::vector<Val> operands;
     for (std::size_t i = 0; i < node.operands.size(); ++i) operands.push_back(i < row.factors ? rounded(rewriter, node.operands[i]) : rewriter.mapped(node.operands[i]));
     Attrs attrs = node.attrs;
-    attrs.set(kTo = row.may_be_wide and plan_.gives_wide(node) and plan_.is_wide(node.results[0]) ? DType::kF32 : narrow_);
+    attrs.set(kTo = plan_.gives_wide(node) and plan_.is_wide(node.results[0]) ? DType::kF32 : narrow_);
     const std::vector<Val> made = node.op->build_all(std::move(operands), std::move(attrs));
     for (std::size_t i = 0; i < made.size(); ++i)
       if (made[i].dtype() == narrow_) give(rewriter, node.results[i], made[i]);

@@ -57,11 +57,7 @@ class Blocks {
 
   Value* number(std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); }
   Value* extent(std::uint32_t axis) { return point_.size(nest_.extents[axis]); }
-  void set_indices(std::span<const std::uint32_t> axes, Value* flat) {
-    if (axes.empty()) return;
-    const std::vector<Value*> indices = loops_.coordinates(nest_, axes, flat);
-    for (std::size_t i = 0; i < axes.size(); ++i) point_.set_index(axes[i], indices[i]);
-  }
+  void set_indices(std::span<const std::uint32_t> axes, Value* flat) { loops_.go_to(nest_, axes, flat); }
 
   // ---- a thread a point
 
@@ -144,9 +140,7 @@ class Blocks {
   void share_of(std::size_t phase, Seat seat) {
     const std::vector<std::uint32_t>& axes = nest_.inner[phase];
     code_.start(phase);
-    Value* points = number(1);
-    for (const std::uint32_t axis : axes) points = ir_.CreateNSWMul(points, extent(axis));
-    loops_.strided(seat.slice, points, number(launch_.slices()), {.unroll = kUnrolled}, [&](Value* at) {
+    loops_.strided(seat.slice, loops_.points(nest_, axes), number(launch_.slices()), {.unroll = kUnrolled}, [&](Value* at) {
       set_indices(axes, at);
       code_.run(phase, PhaseCode::Order::kAsWritten);
     });

@@ -105,8 +105,7 @@ void BlockScatter::add_in_slices(const Scattered& scattered, std::int64_t width,
 template <typename Hit>
 void BlockScatter::each_hit(const Scattered& scattered, Rows rows, std::int64_t slices, Hit hit) {
   if (marks_ == nullptr) marks_ = threads_.shared(ir_.getInt64Ty(), threads_.count());
-  Value* count = number(1);
-  for (const std::uint32_t axis : scattered.positions) count = ir_.CreateNSWMul(count, extent(axis));
+  Value* count = loops_.points(nest_, scattered.positions);
   Value* left = point_.variable(ir_.getInt64Ty());
   const std::int64_t of_slice = threads_.count() / slices;
   loops_.strided(number(0), count, number(kMarked * threads_.count()), {.unroll = 1}, [&](Value* tile) {
@@ -120,7 +119,7 @@ void BlockScatter::each_hit(const Scattered& scattered, Rows rows, std::int64_t 
           Value* bits = point_.read(left, DType::kI64);
           Value* lowest = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, bits, ir_.getTrue());
           point_.write(left, ir_.CreateAnd(bits, ir_.CreateSub(bits, number(1))));
-          set_position(scattered, ir_.CreateNSWAdd(tile, ir_.CreateNSWAdd(ir_.CreateNSWMul(word, number(kMarked)), lowest)));
+          loops_.go_to(nest_, scattered.positions, ir_.CreateNSWAdd(tile, ir_.CreateNSWAdd(ir_.CreateNSWMul(word, number(kMarked)), lowest)));
           hit(thread, slice);
         });
       });
@@ -135,7 +134,7 @@ void BlockScatter::mark(const Scattered& scattered, Rows rows, Value* count, Val
   Value* first = ir_.CreateNSWAdd(tile, ir_.CreateNSWMul(thread, number(kMarked)));
   Value* mine = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateNSWSub(count, first), number(kMarked));
   loops_.loop(number(0), mine, {.unroll = kUnrolledMarks}, [&](Value* bit) {
-    set_position(scattered, ir_.CreateNSWAdd(first, bit));
+    loops_.go_to(nest_, scattered.positions, ir_.CreateNSWAdd(first, bit));
     Value* row = point_.value(scattered.store.index[0]);
     Value* owned = ir_.CreateAnd(ir_.CreateICmpSGE(row, rows.begin), ir_.CreateICmpSLT(row, rows.end));
     point_.write(marked, ir_.CreateOr(point_.read(marked, DType::kI64), ir_.CreateShl(ir_.CreateZExt(owned, ir_.getInt64Ty()), bit)));
@@ -152,12 +151,6 @@ void BlockScatter::store_hit(const Scattered& scattered, Value* thread) {
     point_.set_index(*scattered.along, i);
     code_.perform(scattered.store, scattered.offset, nullptr);
   });
-}
-
-void BlockScatter::set_position(const Scattered& scattered, Value* flat) {
-  if (scattered.positions.empty()) return;
-  const std::vector<Value*> indices = loops_.coordinates(nest_, scattered.positions, flat);
-  for (std::size_t i = 0; i < indices.size(); ++i) point_.set_index(scattered.positions[i], indices[i]);
 }
 
 }  // namespace hone

@@ -40,7 +40,6 @@ class BlockScatter {
   void each_hit(const Scattered& scattered, Rows rows, std::int64_t slices, Hit hit);
   void mark(const Scattered& scattered, Rows rows, Value* count, Value* tile, Value* thread);
   void store_hit(const Scattered& scattered, Value* thread);
-  void set_position(const Scattered& scattered, Value* flat);
   Value* number(std::int64_t value) { return ir_.getInt64(static_cast<std::uint64_t>(value)); }
   Value* extent(std::uint32_t axis) { return point_.size(nest_.extents[axis]); }
   Value* element(Value* array, DType dtype, Value* i) { return ir_.CreateInBoundsGEP(point_.cell_type(dtype), array, i); }

@@ -31,15 +31,12 @@ constexpr std::int32_t kThreadsOfColumns = 512;
 /// Where a warp's width leaves fewer blocks than this, half of it: two bytes each are still what memory is read by.
 constexpr std::int64_t kManyBlocks = 256;
 constexpr std::int32_t kFewColumns = 16;
-/// Sizes that are not known are taken to be this.
-constexpr std::int64_t kExpectedSize = 64;
 
 /// The most inner points of a phase; nothing where that is not known when compiling.
-std::optional<std::int64_t> most_inner_points(const Nest& nest) {
+std::optional<std::int64_t> most_inner_points(const Kernel& kernel) {
   std::int64_t most = 1;
-  for (const std::vector<std::uint32_t>& inner : nest.inner) {
-    Size points = 1;
-    for (const std::uint32_t axis : inner) points = points * nest.extents[axis];
+  for (const Phase& phase : kernel.phases) {
+    const Dim points = inner_points(kernel, phase);
     if (not points.is_constant()) return std::nullopt;
     most = std::max(most, points.value());
   }
@@ -132,19 +129,11 @@ std::int32_t threads_of_row(std::optional<std::int64_t> inner_points) {
   return std::max(kWarp, static_cast<std::int32_t>(std::bit_ceil(static_cast<std::uint64_t>(*inner_points))));
 }
 
-std::int64_t expected_inner_points(const Kernel& kernel) {
-  std::int64_t most = 1;
-  for (const Phase& phase : kernel.phases) {
-    Dim points = 1;
-    for (const std::uint32_t axis : phase.inner) points *= kernel.axes[axis].extent;
-    most = std::max(most, points.guess(kExpectedSize));
-  }
-  return most;
-}
-
 /// Blocks of neighbouring outer points whose inner ones are worth sharing; nothing if they are not, or if there are enough outer points.
 std::optional<GpuLaunch> in_columns(const Kernel& kernel) {
-  const std::int64_t outer = kernel.outer_size().guess(kExpectedSize), inner = expected_inner_points(kernel);
+  const std::int64_t outer = expected_size(kernel.outer_size());
+  std::int64_t inner = 1;
+  for (const Phase& phase : kernel.phases) inner = std::max(inner, expected_size(inner_points(kernel, phase)));
   if (outer >= kManyPoints or inner < kWorthAWarp) return std::nullopt;
   const std::int32_t most_columns = outer < kManyBlocks * kWarp ? kFewColumns : kWarp;
   const auto columns = static_cast<std::int32_t>(std::min<std::uint64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max<std::int64_t>(outer, 1))), static_cast<std::uint64_t>(most_columns)));
@@ -155,7 +144,7 @@ std::optional<GpuLaunch> in_columns(const Kernel& kernel) {
 }  // namespace
 
 GpuLaunch gpu_launch(const Kernel& kernel, const Nest& nest) {
-  const std::optional<std::int64_t> inner_points = most_inner_points(nest);
+  const std::optional<std::int64_t> inner_points = most_inner_points(kernel);
   if (std::ranges::any_of(kernel.phases, &Phase::scatter)) return {GpuSchedule::kScatter, {.threads = kThreads, .points = kScatterRows}};
   // Of a contraction, and where the inner loops walk with a stride that neighbouring points do not have, threads side by side touch memory side by side.
   const bool walks_apart = has_contraction(kernel) or runs_across_outer(kernel, nest);

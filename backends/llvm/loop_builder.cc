@@ -13,6 +13,18 @@ std::vector<llvm::Value*> LoopBuilder::coordinates(const Nest& nest, std::span<c
   return result;
 }
 
+llvm::Value* LoopBuilder::points(const Nest& nest, std::span<const std::uint32_t> axes) {
+  llvm::Value* points = ir_.getInt64(1);
+  for (const std::uint32_t axis : axes) points = ir_.CreateNSWMul(points, point_.size(nest.extents[axis]));
+  return points;
+}
+
+void LoopBuilder::go_to(const Nest& nest, std::span<const std::uint32_t> axes, llvm::Value* flat) {
+  if (axes.empty()) return;
+  const std::vector<llvm::Value*> indices = coordinates(nest, axes, flat);
+  for (std::size_t i = 0; i < axes.size(); ++i) point_.set_index(axes[i], indices[i]);
+}
+
 llvm::MDNode* LoopBuilder::metadata(LoopTraits traits, llvm::MDNode* group) const {
   llvm::LLVMContext& context = ir_.getContext();
   const auto property = [&context](const char* name, llvm::Metadata* value) {

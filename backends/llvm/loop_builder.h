@@ -48,6 +48,11 @@ class LoopBuilder {
   /// The index on each of `axes`, of which there is at least one, of the point number `flat` of the space that they span, row-major.
   std::vector<llvm::Value*> coordinates(const Nest& nest, std::span<const std::uint32_t> axes, llvm::Value* flat);
 
+  /// How many points `axes` span.
+  llvm::Value* points(const Nest& nest, std::span<const std::uint32_t> axes);
+  /// Goes to the point number `flat` of the space that `axes`, of which there may be none, span.
+  void go_to(const Nest& nest, std::span<const std::uint32_t> axes, llvm::Value* flat);
+
   /// One or the other. Values that they compute are forgotten.
   template <typename Then, typename Otherwise>
   void branch(llvm::Value* condition, Then then, Otherwise otherwise) {

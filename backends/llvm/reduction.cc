@@ -21,11 +21,16 @@ bool is_contraction(const Kernel& kernel, const Reduction& reduction, const std:
   return (a & ~b) != 0 and (b & ~a) != 0;
 }
 
+Dim inner_points(const Kernel& kernel, const Phase& phase) {
+  Dim points = 1;
+  for (const std::uint32_t axis : phase.inner) points *= kernel.axes[axis].extent;
+  return points;
+}
+
 DType accumulator_type(const Kernel& kernel, const Phase& phase, const Reduction& reduction) {
   const DType dtype = kernel.exprs[reduction.value].dtype;
   if (reduction.kind != ReduceKind::kSum or dtype != DType::kF32) return dtype;
-  Dim terms = 1;
-  for (const std::uint32_t axis : phase.inner) terms *= kernel.axes[axis].extent;
+  const Dim terms = inner_points(kernel, phase);
   const bool is_short = terms.is_constant() and terms.value() <= kLongestF32Sum;
   return is_short or is_contraction(kernel, reduction, axes_of_expressions(kernel)) ? DType::kF32 : DType::kF64;
 }
