@@ -378,11 +378,18 @@ class Scheduler {
     for (std::uint32_t i = 0; i < values.size(); ++i) {
       if (values[i] == state) {
         if (not may_share_memory(kernel, written, i)) return false;
-      } else if (i != written and values[i].valid() and buffers_[values[i].index] and root(*buffers_[values[i].index]) == root(buffer_of(state))) {
-        return false;  // read through a view of the state
+      } else if (i != written and values[i].valid() and is_view_of(values[i], state)) {
+        return false;
       }
     }
     return true;
+  }
+
+  /// A view has no buffer before its first use.
+  bool is_view_of(ValueId value, ValueId state) {
+    while (graph_.is_op(value, op::reshape)) value = graph_.producer(value).operands[0];
+    const std::optional<std::uint32_t> buffer = buffers_[value.index];
+    return value == state or (buffer and root(*buffer) == root(buffer_of(state)));
   }
 
   void finish_alias(const Alias& alias, std::uint32_t value) {

@@ -256,6 +256,18 @@ TEST(Fuse, AStateThatIsReadLaterIsCopiedAtTheEnd) {
   EXPECT_TRUE(std::holds_alternative<plan::CopyStep>(entry.steps.back().what));
 }
 
+TEST(Fuse, AStateThatItsUpdateReadsThroughAViewIsCopiedAtTheEnd) {
+  const Graph graph = parse_graph(
+      "graph g(input %a: f32[4], input %b: f32[4], weight %w: f32[4] = [1, 2, 3, 4]) {\n%1: f32[1,4] = reshape(%w) {shape=[1,4]}\n%2: f32[1,1] = slice(%1) {sizes=[1,1], starts=[0,0], steps=[1,1]}\n"
+      "%3: f32[] = reduce_sum(%b) {axes=[0]}\n%4: f32[] = reshape(%2)\n%5: f32[] = mul(%4, %4)\n%6: f32[] = add(%3, %5)\n%7: bool[] = is_finite(%6)\n%8: f32[4] = where(%7, %a, %w)\n"
+      "%9: f32[] = acosh(%4)\noutput \"y\" %9\nalias %w <- %8\n}\n",
+      "test");
+  const plan::Entry entry = scheduled(graph);
+  const auto* update = std::get_if<plan::CopyStep>(&entry.steps.back().what);
+  ASSERT_NE(update, nullptr) << "the kernel would read what it has written";
+  EXPECT_EQ(entry.buffers[update->to].storage, plan::Buffer::Storage::kPersistent);
+}
+
 TEST(Fuse, WhatAStateWasBeforeTheStepIsCopiedBeforeItIsOverwritten) {
   const Graph graph = parse_graph(
       "graph g(input %x: f32[4], weight %w: f32[4] = [1, 2, 3, 4]) {\n%1: f32[4] = sub(%w, %x)\n%2: f32[2,2] = reshape(%w) {shape=[2,2]}\noutput \"y\" "
