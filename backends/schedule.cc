@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "backends/above_diagonal.h"
 #include "backends/kernel_cost.h"
 #include "backends/llvm/emit.h"
 #include "backends/panel_kernels.h"
@@ -68,6 +69,7 @@ class Scheduler {
         fusion_(std::move(fusion)),
         graph_(fusion_.graph),
         node_kernels_(graph_),
+        above_diagonal_(graph_),
         passes_(passes),
         kernels_(kernels),
         persistents_(persistents),
@@ -180,6 +182,7 @@ class Scheduler {
   plan::KernelStep kernel_step(Kernel kernel, const std::vector<ValueId>& values) {
     const std::vector<KernelBuffer> buffers = kernel.buffers;
     kernel.repeats = repeats_ and std::ranges::any_of(kernel.phases, [](const Phase& phase) { return not phase.reductions.empty(); });  // of others it says nothing
+    if (passes_.runs("triangles")) kernel.triangle = triangle_of(kernel, values, graph_, above_diagonal_);
     const KernelCall call = kernels_.add(std::move(kernel));
     plan::KernelStep step{call.symbol, {}, call.sizes, call.range, call.work};
     const auto is_written = [&](std::uint32_t i) { return buffers[i].access == Access::kWrite; };
@@ -405,6 +408,7 @@ class Scheduler {
   Fusion fusion_;
   const Graph& graph_;  ///< in the order of groups
   NodeKernels node_kernels_;
+  AboveDiagonal above_diagonal_;
   const PassChoice& passes_;
   KernelSet& kernels_;
   PersistentSet& persistents_;

@@ -10,7 +10,7 @@
 namespace hone {
 
 const std::vector<std::string>& optional_passes() {
-  static const std::vector<std::string> names = {"fold", "simplify", "cse", "dce", "factor", "loops", "layout", "library", "split", "fuse", "panels", "epilogues"};
+  static const std::vector<std::string> names = {"fold", "simplify", "cse", "dce", "factor", "loops", "layout", "library", "split", "fuse", "triangles", "panels", "epilogues"};
   return names;
 }
 

@@ -288,6 +288,7 @@ class BlockCode : private TileOrder {
       point_.make_temps();
       code_.start(0);
       if ((nest_.inner[0].size() == 1 or blocking_.joined) and not blocking_.dots) sum(rows, columns, all_points(), 1, [](Value*) {});
+      else if (nest_.inner[0].size() == 1) lanes_along(0, nest_.inner[0][0], counting(all_points(), rows, columns));
       else inner_loops(0, 0);
       finish(rows, columns, collect(columns.count));
     }
@@ -306,6 +307,7 @@ class BlockCode : private TileOrder {
   void sum(const Side& rows, const Side& columns, const SumPart& part, std::int64_t shares, Ahead ahead) {
     const PointGrid grid = point_.grid();
     const std::uint32_t axis = nest_.inner[0].back();
+    const SumPart counted = counting(part, rows, columns);
     if (blocking_.joined) point_.set_index(nest_.inner[0].front(), number(0));  // the last axis goes on beyond its extent
     const auto steps = [&](Value* from, Value* to) {
       loops_.loop(from, to, {.unroll = unrolling(nest_.extents[axis])}, [&](Value* i) {
@@ -313,18 +315,34 @@ class BlockCode : private TileOrder {
         code_.run(0, PhaseCode::Order::kAsWritten);
       });
     };
-    if (not blocking_.prefetches) return steps(part.from, part.to);
+    if (not blocking_.prefetches) return steps(counted.from, counted.to);
     Value* is_last = ir_.CreateICmpEQ(part.to, all_points().to);  // the cells are wanted behind it; before it, a row is asked for to no harm
     Value* times = ir_.CreateSelect(is_last, number(rows.count), number(shares));
-    Value* share = ceil_div(ir_.CreateNSWSub(part.to, part.from), times);
+    Value* share = ceil_div(ir_.CreateNSWSub(counted.to, counted.from), times);
     loops_.loop(number(0), times, {.unroll = 1}, [&](Value* row) {
       if (shares > 1) loops_.branch(is_last, [&] { prefetch(ir_.CreateNSWAdd(rows.first, row), columns); }, [&] { ahead(row); });
       else prefetch(ir_.CreateNSWAdd(rows.first, row), columns);
       prefetch_beginning(ir_.CreateNSWAdd(rows.first, ir_.CreateNSWAdd(row, number(blocking_.row_count))));
       point_.set_grid(grid);
-      Value* from = ir_.CreateNSWAdd(part.from, ir_.CreateNSWMul(row, share));
-      steps(from, smaller(ir_.CreateNSWAdd(from, share), part.to));
+      Value* from = ir_.CreateNSWAdd(counted.from, ir_.CreateNSWMul(row, share));
+      steps(from, smaller(ir_.CreateNSWAdd(from, share), counted.to));
     });
+  }
+
+  /// What of a part of a tile's sums lies in the kernel's triangle, as far as whole rows and columns of the tile do: elsewhere all terms are 0, or no sum is wanted.
+  SumPart counting(const SumPart& part, const Side& rows, const Side& columns) {
+    if (not kernel_.triangle or nest_.inner[0].size() != 1) return part;
+    const auto [low, high] = *kernel_.triangle;
+    if (nest_.dropped[low] or nest_.dropped[high]) return part;
+    const std::uint32_t summed = nest_.inner[0][0];
+    const auto first = [&](std::uint32_t axis) { return axis == blocking_.rows ? rows.first : axis == blocking_.columns ? columns.first : point_.index(axis); };
+    const auto behind = [&](std::uint32_t axis) {
+      const std::int64_t count = axis == blocking_.rows ? rows.count : axis != blocking_.columns ? 1 : blocking_.dots ? columns.count : columns.count * blocking_.lanes;
+      return ir_.CreateNSWAdd(first(axis), number(count));
+    };
+    if (low == summed) return {part.from, larger(part.from, smaller(part.to, behind(high)))};
+    if (high == summed) return {smaller(part.to, larger(part.from, first(low))), part.to};
+    return {part.from, ir_.CreateSelect(ir_.CreateICmpSLT(first(low), behind(high)), part.to, part.from)};
   }
 
   /// What lies at a row's cells in memory.
@@ -384,7 +402,7 @@ class BlockCode : private TileOrder {
     const std::vector<std::uint32_t>& axes = nest_.inner[phase];
     if (depth == axes.size()) return code_.run(phase, PhaseCode::Order::kAsWritten);
     const bool innermost = depth + 1 == axes.size();
-    if (innermost and blocking_.dots) return lanes_along(phase, axes[depth]);
+    if (innermost and blocking_.dots) return lanes_along(phase, axes[depth], {number(0), extent(axes[depth])});
     loops_.loop(number(0), extent(axes[depth]), {.unroll = innermost ? unrolling(nest_.extents[axes[depth]]) : 1}, [&](Value* i) {
       point_.set_index(axes[depth], i);
       inner_loops(phase, depth + 1);
@@ -400,17 +418,17 @@ class BlockCode : private TileOrder {
     return cells <= kFewCells ? 4 : 1;
   }
 
-  /// The innermost axis of dot products: whole vectors, and what is left under a mask.
-  void lanes_along(std::size_t phase, std::uint32_t axis) {
+  /// The innermost axis of dot products: whole vectors that have points of the part, and what is left under a mask.
+  void lanes_along(std::size_t phase, std::uint32_t axis, const SumPart& part) {
     Value* lanes = number(blocking_.lanes);
     Value* rest = ir_.CreateURem(extent(axis), lanes);
     Value* whole = ir_.CreateNSWSub(extent(axis), rest);
-    loops_.strided(number(0), whole, lanes, {.unroll = 1}, [&](Value* i) {
+    loops_.strided(ir_.CreateNSWSub(part.from, ir_.CreateURem(part.from, lanes)), smaller(whole, part.to), lanes, {.unroll = 1}, [&](Value* i) {
       point_.set_index(axis, i);
       code_.run(phase, PhaseCode::Order::kAsWritten);
     });
     if (const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(rest); constant != nullptr and constant->isZero()) return;
-    point_.when(ir_.CreateICmpSGT(rest, number(0)), [&] {
+    point_.when(ir_.CreateAnd(ir_.CreateICmpSGT(rest, number(0)), ir_.CreateICmpSGT(part.to, whole)), [&] {
       PointGrid grid = point_.grid();
       grid.masks.assign(grid.columns.size(), lanes_below(rest, blocking_.lanes));
       point_.set_grid(grid);

@@ -119,6 +119,7 @@ std::set<std::uint32_t> pinned_axes(const Kernel& kernel, const Nest& nest) {
   std::set<std::uint32_t> pinned;
   for (std::size_t i = 0; i < kernel.exprs.size(); ++i)
     if (reach.seen()[i] and kernel.exprs[ExprId(i)].op == ScalarOp::kIndex) pinned.insert(kernel.exprs[ExprId(i)].slot);
+  if (kernel.triangle) pinned.insert({kernel.triangle->low, kernel.triangle->high});
   return pinned;
 }
 

@@ -16,6 +16,7 @@
 // flattened (row-major) outer space; `sizes` are the values of size_arguments(kernel), in that order.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,12 @@ struct Phase {
   bool scatter = false;
 };
 
+/// Points whose index along one axis is at most the one along another.
+struct Triangle {
+  std::uint32_t low, high;  ///< axes
+  bool operator==(const Triangle&) const = default;
+};
+
 struct Kernel {
   std::string name;
   std::vector<KernelBuffer> buffers;  ///< operands first, then results
@@ -84,6 +91,8 @@ struct Kernel {
   /// It runs again and again on what it and its neighbours made, as in a loop. So threads share out the rows of a contraction, as they do the elements of its neighbours,
   /// and each reads what it has written itself; its columns would be cheaper for once, as then each thread reads its own part of a weight.
   bool repeats = false;
+  /// Of a contraction: elsewhere the terms of phase 0 are 0, or, where both axes are outer ones, nobody wants the sums. Code may leave them out; then a sum that nobody wants is any number.
+  std::optional<Triangle> triangle = {};
 
   /// Number of outer points.
   Dim outer_size() const;

@@ -66,7 +66,8 @@ class KernelPrinter {
     if (kernel_.outer_count > 0) {
       std::vector<std::uint32_t> outer(kernel_.outer_count);
       for (std::uint32_t axis = 0; axis < kernel_.outer_count; ++axis) outer[axis] = axis;
-      line(fmt::format("for {}:{}", axis_list(outer), kernel_.repeats ? "  # again and again" : ""));
+      const std::string counting = kernel_.triangle ? fmt::format("  # {} <= {} counts", axes_[kernel_.triangle->low], axes_[kernel_.triangle->high]) : "";
+      line(fmt::format("for {}:{}{}", axis_list(outer), kernel_.repeats ? "  # again and again" : "", counting));
       ++indent_;
     }
     for (const Phase& phase : kernel_.phases) print_phase(phase);

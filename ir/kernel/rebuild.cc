@@ -39,6 +39,7 @@ Kernel rebuilt(const Kernel& kernel, const std::function<ExprId(ExprPool& pool, 
   made.outer_count = kernel.outer_count;
   made.phases = kernel.phases;
   made.repeats = kernel.repeats;
+  made.triangle = kernel.triangle;
   const std::vector<bool> live = reachable(kernel);
   std::vector<ExprId> map(kernel.exprs.size());
   const auto mapped = [&map](ExprId id) { return id.valid() ? map[id.index] : id; };

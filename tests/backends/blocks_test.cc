@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <utility>
+
 #include "backends/llvm/emit.h"
 #include "tests/backends/convolution_kernels.h"
 #include "tests/backends/kernel_case.h"
@@ -157,6 +160,72 @@ TEST(Blocks, ExpressionsAsFactors) {
     w.store(y, {n, m}, sum);
     expect_agrees(w.kernel, {.tolerance = 1e-4, .sizes = {{{"N", 1}}, {{"N", 26}}}});
   }
+}
+
+/// Axes of a Product.
+constexpr std::uint32_t kRow = 0, kColumn = 1, kSummed = 2;
+
+/// A factor's elements, 0 where they do not count.
+std::function<double(std::uint32_t, std::int64_t)> zeros_outside(const Triangle& triangle, std::uint32_t factor, std::uint32_t first_axis, std::int64_t second_extent) {
+  return [=](std::uint32_t buffer, std::int64_t i) {
+    const auto index = [&](std::uint32_t axis) { return axis == first_axis ? i / second_extent : i % second_extent; };
+    const bool is_outside = buffer == factor and index(triangle.low) > index(triangle.high);
+    return is_outside ? 0 : 0.25 * static_cast<double>((i * 7 + buffer * 3) % 13 - 6);
+  };
+}
+
+TEST(Blocks, TermsThatAreZeroAreLeftOut) {
+  struct Sizes {
+    std::int64_t rows, depth, columns;
+  };
+  AgreeingKernels kernels;
+  for (const auto [rows, depth, columns] : {Sizes{70, 40, 33}, Sizes{13, 40, 129}, Sizes{20, 300, 200}})
+    for (const Form form : kForms) {
+      const auto add = [&](const Triangle& triangle, std::uint32_t factor) {
+        Kernel kernel = matmul(rows, depth, columns, form);
+        kernel.triangle = triangle;
+        const bool is_first = factor == 0, is_swapped = is_first ? form.ta : form.tb;
+        const std::uint32_t a = is_first ? kRow : kSummed, b = is_first ? kSummed : kColumn;
+        const std::int64_t last = is_first ? (is_swapped ? rows : depth) : (is_swapped ? depth : columns);
+        kernels.add(std::move(kernel), {.tolerance = 2e-4, .fill = zeros_outside(triangle, factor, is_swapped ? b : a, last)});
+      };
+      add({.low = kSummed, .high = kRow}, 0);
+      add({.low = kRow, .high = kSummed}, 0);
+      add({.low = kSummed, .high = kColumn}, 1);
+      add({.low = kColumn, .high = kSummed}, 1);
+    }
+  kernels.expect();
+}
+
+TEST(Blocks, SumsThatNobodyWantsAreLeftOut) {
+  AgreeingKernels kernels;
+  for (const Triangle& triangle : {Triangle{kRow, kColumn}, Triangle{kColumn, kRow}})
+    for (const std::int64_t depth : {9, 300})
+      for (const Form form : kForms) {
+        Product p(130, depth, 150, form);
+        const Scalar a = triangle.low == kRow ? p.row : p.column, b = triangle.low == kRow ? p.column : p.row;
+        p.writer.store(p.result, {p.row, p.column}, expr::select(expr::less_equal(a, b), p.sum, p.writer.number(DType::kF32, -1)));
+        p.writer.kernel.triangle = triangle;
+        kernels.add(std::move(p.writer.kernel), {.tolerance = 2e-4});
+      }
+  kernels.expect();
+}
+
+/// 0 times infinity would be NaN.
+TEST(Blocks, WhatIsLeftOutIsNotComputed) {
+  constexpr std::int64_t kSide = 64;
+  Kernel kernel = matmul(kSide, kSide, kSide, {});
+  kernel.triangle = Triangle{.low = kSummed, .high = kRow};
+  const Kernel* const kernels[] = {&kernel};
+  const LoadedKernels loaded(compile_shared_object(kernels, {.cpu = runnable_cpus().front()}));
+  const GuardedMemory a(kSide * kSide * 4), b(kSide * kSide * 4), y(kSide * kSide * 4);
+  for (std::int64_t i = 0; i < kSide * kSide; ++i) {
+    a.as<float>()[i] = i % kSide > i / kSide ? 0.0F : 1.0F;
+    b.as<float>()[i] = i / kSide >= kSide - 16 ? std::numeric_limits<float>::infinity() : 2.0F;
+  }
+  void* buffers[] = {a.data(), b.data(), y.data()};
+  loaded["product"](buffers, nullptr, 0, kSide * kSide);
+  for (std::int64_t i = 0; i < kSide * kSide / 2; ++i) ASSERT_EQ(y.as<float>()[i], 2.0F * static_cast<float>(i / kSide + 1)) << i;
 }
 
 TEST(Blocks, TheResultMayOverwriteWhatTheEpilogueReads) {

@@ -3,11 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "backends/recompute.h"
-#include "backends/schedule.h"
 #include "ir/op.h"
 #include "ir/parse.h"
 #include "ir/verify.h"
+#include "tests/backends/scheduled_case.h"
 
 namespace hone {
 namespace {
@@ -26,22 +25,6 @@ std::string group_names(const Graph& graph) {
 }
 
 std::string groups_of(const std::string& body) { return group_names(parse_graph("graph g(input %x: f32[N,8], input %b: f32[8]) {\n" + body + "}\n", "test")); }
-
-plan::Entry scheduled(const Graph& graph, KernelSet& kernels, const PassChoice& passes) {
-  PersistentSet persistents;
-  return schedule(fuse_and_recompute(graph, passes), kernels, persistents, passes, [](const Graph& g, const Input& input) {
-    plan::Feed feed;
-    feed.name = input.name;
-    feed.dtype = g.type(input.value).dtype;
-    feed.shape = g.type(input.value).shape;
-    return feed;
-  }).entry;
-}
-
-plan::Entry scheduled(const Graph& graph, const PassChoice& passes = {}) {
-  KernelSet kernels;
-  return scheduled(graph, kernels, passes);
-}
 
 TEST(Fuse, AChainIsOneKernel) {
   EXPECT_EQ(groups_of("%1: f32[N,8] = add(%x, %b)\n%2: f32[N,8] = relu(%1)\n%3: f32[N,8] = exp(%2)\noutput \"y\" %3\n"), "add+relu+exp");

@@ -42,7 +42,7 @@ Making making_of(std::uint64_t seed) {
   static const std::vector<Way> every = {{"all passes", PassChoice(), true}, {"all but the library", all_but("library"), false}, {"no pass", PassChoice("none"), false}};
   static const std::vector<Way> some = [] {
     std::vector<Way> list = {{"bf16", PassChoice(), true, "bf16"}};
-    for (const char* pass : {"factor", "loops", "layout", "library", "split", "fuse", "panels"}) list.push_back({pass, PassChoice(pass), std::string_view(pass) == "library"});
+    for (const char* pass : {"factor", "loops", "layout", "library", "split", "fuse", "triangles", "panels"}) list.push_back({pass, PassChoice(pass), std::string_view(pass) == "library"});
     return list;
   }();
   Making making{.ways = every, .code = {.cpu = "x86-64-v3", .opt_level = 0}};
@@ -63,6 +63,7 @@ bool has_effect(const Graph& graph, const Way& way) {
   KernelSet kernels;
   PersistentSet persistents;
   std::vector<plan::Entry> entries = {schedule(std::move(fusion), kernels, persistents, way.passes, describe).entry};
+  if (way.name == "triangles") return std::ranges::any_of(kernels.kernels(), [](const Kernel& kernel) { return kernel.triangle.has_value(); });
   (void)lay_out_in_panels(entries, persistents.all(), kernels);
   return way.name == "panels" and std::ranges::any_of(persistents.all(), [](const plan::Persistent& persistent) { return persistent.panels.has_value(); });
 }

@@ -51,6 +51,7 @@ class Drawer {
     add_input(Role::kWeight, f32({width}), 2);
     const std::int64_t steps = choice_.between(3, 14);
     for (std::int64_t i = 0; i < steps; ++i) add_something();
+    if (choice_.one_in(4)) add_attention();
     add_outputs();
     if (choice_.one_in(2)) add_training();
     tell_sizes();
@@ -222,12 +223,21 @@ class Drawer {
     return not try_add(op::matmul, {x, weight}, {kTransB = transposed}).empty();
   }
 
-  /// A case of any op, more often of one with a body, its float operands made of values of the pool.
+  /// Positions that attend to those before them, or to all.
+  void add_attention() {
+    const Shape heads = {kN, choice_.between(1, 2), choice_.between(2, 40), choice_.between(1, 9)};
+    std::vector<Val> operands;
+    for (int i = 0; i < 3; ++i)
+      if (operands.push_back(with_shape(any(), heads)); not operands.back().valid()) operands.back() = add_input(Role::kInput, f32(heads), graph_.inputs().size());
+    (void)try_add(op::fused_attention, operands, {kScale = 0.5, kCausal = not choice_.one_in(4)});
+  }
+
+  /// A case of any op, more often of one with a body and of a convolution, its float operands made of values of the pool.
   bool add_case() {
     static const std::vector<const OpCase*> cases = [] {
       std::vector<const OpCase*> list;
       for (const OpCase& each : op_cases())
-        for (int times = each.op->region == Region::kNone ? 1 : 10; times > 0; --times) list.push_back(&each);
+        for (int times = each.op->region != Region::kNone ? 10 : *each.op == op::conv ? 5 : 1; times > 0; --times) list.push_back(&each);
       return list;
     }();
     const OpCase& drawn = *choice_.of(cases);

@@ -79,7 +79,7 @@ TEST(RandomGraphs, GiveEachWaySomethingToDo) {
     const Way way = making_of(seed).ways.back();
     graphs[way.name] += has_effect(expanded(draw_graph(seed).graph), way) ? 1 : 0;
   }
-  EXPECT_EQ(graphs.size(), 8);
+  EXPECT_EQ(graphs.size(), 9);
   for (const auto& [way, count] : graphs) EXPECT_GE(count, 1) << way;
 }
 
