@@ -10,7 +10,6 @@ constexpr int kInARow = 3;
 constexpr int kTrialRounds = 4;
 constexpr int kFewestRounds = 3;         // one look at what takes long was seen to fall into a moment in which a core was taken away, and to decide a whole run
 constexpr double kEnoughSeconds = 0.02;
-constexpr std::int64_t kLongestRest = 100'000;
 
 }  // namespace
 
@@ -39,7 +38,7 @@ void Trial::add(double seconds) {
   is_over_ = rounds_ >= kTrialRounds or (rounds_ >= kFewestRounds and spent_ >= kEnoughSeconds);
   if (not is_over_) return;
   rest_ = next_rest_;
-  next_rest_ = std::min(next_rest_ * 10, kLongestRest);
+  next_rest_ = std::min(next_rest_ * 10, longest_rest_);
 }
 
 void Trial::decide(Way way) {

@@ -14,11 +14,14 @@ namespace hone {
 
 namespace {
 
+constexpr std::size_t kLine = 64;
 constexpr std::size_t kFewestSharedBytes = 32 * 1024;  // less is copied before another thread has begun
 /// Up to so large each thread has a batch to itself. A first layer's product is shared out by its results, so that each thread reads all of a batch. Of one for all, half of the lines that a thread reads or writes over would be in another core's
 /// cache, and take more time than to gather the whole batch. But all threads go through all rows, so that more threads gain less.
 constexpr std::size_t kMostCopiedBytes = 512 * 1024;
 constexpr int kMostCopies = 2;
+/// Behind each place of a batch. A processor foresees a walk down a column of it and asks for rows behind the last one: of whatever lies there another core would have to take back the lines that it writes. Nobody touches it, so it is address space alone.
+constexpr std::size_t kBetweenPlaces = std::size_t{1} << 20;
 
 /// Another number for each batch that any reader gathers.
 std::uint64_t next_version() {
@@ -71,8 +74,9 @@ BatchReader::Slot BatchReader::make_slot() const {
   slot.scratch.resize(static_cast<std::size_t>(threads_));
   slot.samples.reserve(static_cast<std::size_t>(batch_size_));
   for (const BoundArrays::Column& column : arrays_.columns()) {
-    const std::size_t bytes = column_bytes(column) * static_cast<std::size_t>(most_copies_of(column));
-    std::memset(slot.columns.emplace_back(device_, bytes, "a batch").data(), 0, bytes);  // of what is not wanted nothing is read
+    const std::size_t places = most_copies_of(column) == 1 ? 1 : static_cast<std::size_t>(1 + most_copies_of(column)), bytes = column_bytes(column), apart = distance_of_places(column);
+    std::byte* const first = slot.columns.emplace_back(device_, places == 1 ? bytes : places * apart, "a batch").data();
+    for (std::size_t i = 0; i < places; ++i) std::memset(first + i * apart, 0, bytes);  // of what is not wanted nothing is read
     if (column.by_sample and not column.converter.only_copies())  // now, because later epochs may need more of it than the first
       for (std::vector<std::byte>& scratch : slot.scratch)
         scratch.resize(std::max(scratch.size(), static_cast<std::size_t>(batch_size_ * most_copies_of(column) / threads_ + 1) * column.array.row_bytes()));
@@ -118,6 +122,7 @@ bool BatchReader::next() {
   } else {
     choose_way();
     gather(begin_, in_use_);
+    ask_for_small_rows(begin_ + size_);
   }
   show(in_use_, size_, feeds_);
   return true;
@@ -136,11 +141,11 @@ void BatchReader::choose_way() {
 void BatchReader::show(const Slot& slot, std::int64_t size, NamedViews& feeds) {
   for (std::size_t column = 0; column < slot.columns.size(); ++column) {
     TensorView& view = feeds[column].second;
-    view.data = slot.columns[column].data();
+    view.data = place(slot, column, 0);
     view.version = slot.version;
     view.maker = is_late(arrays_.columns()[column]) ? this : nullptr;
     view.copies = copies_of(arrays_.columns()[column]);
-    view.copy_bytes = column_bytes(arrays_.columns()[column]);
+    view.copy_bytes = distance_of_places(arrays_.columns()[column]);
     if (arrays_.columns()[column].by_sample and not arrays_.pre_batched()) view.shape[0] = size;
   }
 }
@@ -217,7 +222,7 @@ void BatchReader::make(int member, int members) noexcept {
 /// Samples that follow each other in an array are taken in one go. Rows that lie in memory are asked for some time before their turn, piece by piece while others are taken: all of a long row at once would be more
 /// lines than a core can wait for.
 void BatchReader::gather_rows(std::size_t index, const BatchPart& part, Slot& slot, int member, int copy) const {
-  constexpr std::size_t kLine = 64, kPiece = 512, kRowsAhead = 2, kSmallRowsAhead = 16;  // a small one is taken before the next one has come
+  constexpr std::size_t kPiece = 512, kRowsAhead = 2, kSmallRowsAhead = 16;  // a small one is taken before the next one has come
   const BoundArrays::Column& column = arrays_.columns()[index];
   const std::vector<std::int64_t>& samples = slot.samples;
   const std::size_t from_bytes = column.array.row_bytes(), row_bytes = static_cast<std::size_t>(column.row_elements) * size_of(column.feed.dtype);
@@ -226,7 +231,7 @@ void BatchReader::gather_rows(std::size_t index, const BatchPart& part, Slot& sl
     if (column.converter.only_copies()) std::memcpy(to, from, bytes);
     else column.converter.convert(from, to, bytes / from_element);
   };
-  std::byte* batch = slot.columns[index].data() + static_cast<std::size_t>(copy) * column_bytes(column);
+  std::byte* const batch = place(slot, index, copy);
   const auto stop = static_cast<std::size_t>(part.end);
   for (auto at = static_cast<std::size_t>(part.begin), end = at; at < stop; at = end) {
     for (end = at + 1; end < stop and samples[end] == samples[end - 1] + 1;) ++end;
@@ -250,9 +255,26 @@ void BatchReader::gather_rows(std::size_t index, const BatchPart& part, Slot& sl
   }
 }
 
+/// Of the batch that begins there: such a row is taken before it has come, however soon it is asked for while others are taken. Now a step runs meanwhile.
+void BatchReader::ask_for_small_rows(std::int64_t begin) const {
+  const std::span<const std::int64_t> samples = sample_order_.kept(begin, size_at(begin));
+  for (const BoundArrays::Column& column : arrays_.columns()) {
+    if (not column.by_sample or column.array.row_bytes() > kLine) continue;
+    for (const std::int64_t sample : samples) __builtin_prefetch(column.array.where_they_lie(sample, 1));
+  }
+}
+
 int BatchReader::most_copies_of(const BoundArrays::Column& column) const {
   const std::size_t bytes = column_bytes(column);
   return device_ == nullptr and threads_ <= kMostCopies and column.by_sample and bytes >= kFewestSharedBytes and bytes <= kMostCopiedBytes ? threads_ : 1;
+}
+
+std::size_t BatchReader::distance_of_places(const BoundArrays::Column& column) const { return checked_add(column_bytes(column), kBetweenPlaces, "a batch"); }
+
+/// What is for all has a place of its own, so that copies which are tried after it lie where their cores had them.
+std::byte* BatchReader::place(const Slot& slot, std::size_t column, int copy) const {
+  const BoundArrays::Column& of = arrays_.columns()[column];
+  return slot.columns[column].data() + (copies_of(of) == 1 ? 0 : static_cast<std::size_t>(copy + 1) * distance_of_places(of));
 }
 
 std::size_t BatchReader::column_bytes(const BoundArrays::Column& column) const {

@@ -61,11 +61,12 @@ class BatchReader : public BatchSource, private FeedMaker {
   void trace(Trace& trace);
 
  private:
-  static constexpr std::int64_t kBatchesBeforeTrial = 100;  // meanwhile kernels find out whether threads pay
+  static constexpr std::int64_t kBatchesBeforeTrial = 100;     // meanwhile kernels find out whether threads pay
+  static constexpr std::int64_t kBatchesBetweenTrials = 1000;  // a virtual machine's cores have a cache in common for some seconds or minutes, and then not
 
   /// Memory for one batch.
   struct Slot {
-    std::vector<PinnedMemory> columns;  // each with its copies
+    std::vector<PinnedMemory> columns;  // each with its copies, behind the place that is for all
     std::vector<std::int64_t> samples;  // which they are
     BatchPart part;                     // those that are wanted
     std::uint64_t version = 0;          // of what lies there
@@ -82,10 +83,13 @@ class BatchReader : public BatchSource, private FeedMaker {
   void gather_copies(std::size_t column, Slot& slot, int member, int members) const;
   bool is_late(const BoundArrays::Column& column) const { return late_ and copies_of(column) > 1 and not column.feed.bounds; }
   void choose_way();
+  void ask_for_small_rows(std::int64_t begin) const;
   void gather_rows(std::size_t column, const BatchPart& part, Slot& slot, int member, int copy) const;
   int most_copies_of(const BoundArrays::Column& column) const;
   int copies_of(const BoundArrays::Column& column) const { return are_apart_ ? most_copies_of(column) : 1; }
   std::size_t column_bytes(const BoundArrays::Column& column) const;
+  std::size_t distance_of_places(const BoundArrays::Column& column) const;
+  std::byte* place(const Slot& slot, std::size_t column, int copy) const;
 
   const BoundArrays& arrays_;
   Device* const device_;
@@ -106,7 +110,7 @@ class BatchReader : public BatchSource, private FeedMaker {
   int threads_ = 1;                              // that gather, and take, batches
   std::unique_ptr<Team> team_;                   // null: whoever gathers does it alone
   bool are_apart_ = true;                        // are columns that can be gathered in copies so now?
-  Trial trial_{kBatchesBeforeTrial};             // of copies against one for all
+  Trial trial_{kBatchesBeforeTrial, kBatchesBetweenTrials};  // of copies against one for all
   bool is_timed_ = false;                        // is the batch in use timed, since
   std::chrono::steady_clock::time_point began_;
   std::int64_t next_begin_ = 0;                  // of what is gathered into next_

@@ -39,6 +39,10 @@ class SampleOrder {
   void start_epoch(std::int64_t epoch);
   /// The samples at places [begin, begin + to.size()) of the order. Going forward costs little.
   void copy(std::int64_t begin, std::span<std::int64_t> to);
+  /// The same without going there, where the order is kept; else none.
+  std::span<const std::int64_t> kept(std::int64_t begin, std::int64_t count) const {
+    return listed_ ? std::span(order_).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)) : std::span<const std::int64_t>();
+  }
 
  private:
   void permute(RandomWords random);

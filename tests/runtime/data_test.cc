@@ -327,6 +327,8 @@ TEST(SampleOrder, IsEnteredAnywhere) {
         std::vector<std::int64_t> part(static_cast<std::size_t>(50 - begin));
         order.copy(begin, part);
         EXPECT_TRUE(std::equal(part.begin(), part.end(), all.begin() + begin));
+        const std::span<const std::int64_t> kept = order.kept(begin, 50 - begin);
+        EXPECT_EQ(std::vector(kept.begin(), kept.end()), shuffle.shuffle and most_listed > 0 ? part : std::vector<std::int64_t>());
       }
     }
 }
@@ -469,6 +471,7 @@ TEST(BatchReader, AnyNumberOfThreadsGathersTheSame) {
             ASSERT_TRUE(batches->next());
             const TensorView& x = batches->feeds()[0].second;
             EXPECT_EQ(x.copies, has_copies and batches != &eight ? 2 : 1);
+            if (x.copies > 1) { EXPECT_GT(x.copy_bytes, 37 * 1000 * sizeof(float) + 16 * 1000 * sizeof(float)) << "whoever walks down a column does not see the other copy"; }
             EXPECT_EQ(x.maker != nullptr, has_copies and batches == &late);
             if (x.maker != nullptr)
               for (int member = 0; member <= epoch; ++member) x.maker->make(member, static_cast<int>(epoch) + 1);  // one thread makes both, or each its own

@@ -220,6 +220,22 @@ TEST(Trial, OfWhatTakesLongEndsSoon) {
   EXPECT_EQ(trial.next(), Trial::Way::kAlone) << "of equals the one that needs less";
 }
 
+TEST(Trial, RestsLongerEachTimeUnlessItIsToldOtherwise) {
+  const auto rests = [](Trial trial) {
+    std::vector<std::int64_t> found;
+    for (int look = 0; look < 3; ++look) {
+      run_to_end(trial, [](Trial::Way, int) { return 1e-6; });
+      std::int64_t runs = 2;  // one did not want to be timed, one does
+      while (not trial.wants_time()) ++runs;
+      trial.add(1e-6);
+      found.push_back(runs);
+    }
+    return found;
+  };
+  EXPECT_THAT(rests(Trial()), ElementsAre(1000, 10'000, 100'000));
+  EXPECT_THAT(rests(Trial(0, 1000)), ElementsAre(1000, 1000, 1000));
+}
+
 TEST(Trial, LooksAgain) {
   Trial trial;
   run_to_end(trial, [](Trial::Way way, int) { return way == Trial::Way::kAlone ? 1e-6 : 2e-6; });
