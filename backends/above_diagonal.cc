@@ -11,10 +11,10 @@ namespace hone {
 
 namespace {
 
-/// a or b, whichever makes the result what it is whatever the other one is: nothing if none does.
+/// What an operation gives where one operand decides it, whatever the other one is.
 struct Absorbing {
   const OpDef* op;
-  std::optional<double> (*first)(double a);   ///< the result where the first operand is that
+  std::optional<double> (*first)(double a);   ///< where the first operand is a; nothing if that does not decide it
   std::optional<double> (*second)(double b);  ///< the same of the second
   double (*both)(double a, double b);
 };
@@ -156,8 +156,8 @@ class TriangleFinder {
       const Expr factor = kernel_.exprs[factors[i]];
       if (factor.op == ScalarOp::kMul) factors.insert(factors.end(), {factor.operands[0], factor.operands[1]});
       if (factor.op == ScalarOp::kCast) factors.push_back(factor.operands[0]);
-      if (factor.op != ScalarOp::kLoad or above_.of(values_[factor.slot]) != 0) continue;
-      if (const std::optional<Triangle> triangle = diagonal_of(factor)) return triangle;
+      if (factor.op != ScalarOp::kLoad) continue;
+      if (const std::optional<Triangle> triangle = diagonal_of(factor); triangle and above_.of(values_[factor.slot]) == 0) return triangle;
     }
     return std::nullopt;
   }
