@@ -29,6 +29,10 @@ constexpr Absorbing kAbsorbing[] = {
     {&op::sub, only_infinite, only_infinite_negated, [](double a, double b) { return a - b; }},
 };
 
+/// Of a finite number they make a finite one, whatever finite number the other operand is: the sum of no terms, 0, may stand for one that nobody looks at.
+constexpr const OpDef* kFiniteOfFinite[] = {&op::add, &op::sub, &op::mul, &op::neg, &op::abs, &op::maximum, &op::minimum, &op::tanh, &op::sigmoid, &op::erf, &op::cast, &op::reshape, &op::broadcast_to};
+constexpr ScalarOp kFiniteOfFiniteScalars[] = {ScalarOp::kAdd, ScalarOp::kSub, ScalarOp::kMul, ScalarOp::kNeg, ScalarOp::kAbs, ScalarOp::kMax, ScalarOp::kMin, ScalarOp::kTanh, ScalarOp::kSigmoid, ScalarOp::kErf, ScalarOp::kCast, ScalarOp::kRoundTo};
+
 const Absorbing* absorbing(const Node& node) {
   const auto* found = std::ranges::find_if(kAbsorbing, [&](const Absorbing& row) { return *row.op == *node.op; });
   return found == std::end(kAbsorbing) ? nullptr : found;
@@ -36,15 +40,15 @@ const Absorbing* absorbing(const Node& node) {
 
 }  // namespace
 
-AboveDiagonal::AboveDiagonal(const Graph& graph) : graph_(graph), contents_(graph.value_count()), is_ignored_(graph.value_count(), true) {
+AboveDiagonal::AboveDiagonal(const Graph& graph) : graph_(graph), contents_(graph.value_count()), needs_(graph.value_count(), Need::kNothing) {
   for (const Input& input : graph.inputs()) {
     if (input.role != Role::kConstant or not input.data or not is_float(graph.type(input.value).dtype)) continue;
     if (const std::optional<Triangles> triangles = triangles_of(graph, input.value)) contents_[input.value.index] = Content{triangles->upper, triangles->lower == triangles->upper};
   }
   for (const Node& node : graph.nodes()) find_content(node);
-  for (const Output& output : graph.outputs()) is_ignored_[output.value.index] = false;
-  for (const Alias& alias : graph.aliases()) is_ignored_[alias.value.index] = false;
-  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) find_wanted(*node);
+  for (const Output& output : graph.outputs()) needs_[output.value.index] = Need::kNumber;
+  for (const Alias& alias : graph.aliases()) needs_[alias.value.index] = Need::kNumber;
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) find_needs(*node);
 }
 
 std::optional<double> AboveDiagonal::of(ValueId value) const { return content(value) ? std::optional(content(value)->number) : std::nullopt; }
@@ -98,25 +102,24 @@ void AboveDiagonal::find_content(const Node& node) {
   }
 }
 
-/// Does the operation's result there not depend on the operand's?
-bool AboveDiagonal::hides(const Node& node, std::size_t operand) const {
-  if (*node.op == op::mul) {
-    const std::optional<Content> other = element_of(node, 1 - operand);
-    return other and other->number == 0;
-  }
-  if (*node.op != op::where or operand == 0) return false;
-  const std::optional<bool> condition = condition_of(node);
-  return condition and *condition == (operand == 2);
+/// What is asked of an operand for the sake of what is asked of the result.
+AboveDiagonal::Need AboveDiagonal::need_of(const Node& node, std::size_t operand) const {
+  const bool is_in_place = node.results.size() == 1 and (node.op->scalar != nullptr or *node.op == op::reshape or *node.op == op::broadcast_to) and keeps_matrices(node.operands[operand], node.results[0]);
+  if (not is_in_place) return Need::kNumber;
+  const Need of_result = needs_[node.results[0].index];
+  if (of_result == Need::kNothing) return Need::kNothing;
+  if (*node.op == op::where and operand > 0)
+    if (const std::optional<bool> condition = condition_of(node); condition and *condition == (operand == 2)) return Need::kNothing;
+  const Absorbing* row = absorbing(node);
+  if (row != nullptr and *node.op != op::div)
+    if (const std::optional<Content> other = element_of(node, 1 - operand); other and (operand == 0 ? row->second : row->first)(other->number)) return Need::kFinite;
+  const bool stays_finite = (*node.op == op::where and operand > 0) or std::ranges::any_of(kFiniteOfFinite, [&](const OpDef* op) { return *op == *node.op; });
+  return of_result == Need::kFinite and stays_finite ? Need::kFinite : Need::kNumber;
 }
 
-void AboveDiagonal::find_wanted(const Node& node) {
-  const bool moves = node.results.size() == 1 and (node.op->scalar != nullptr or *node.op == op::reshape or *node.op == op::broadcast_to);
-  for (std::size_t i = 0; i < node.operands.size(); ++i) {
-    const ValueId operand = node.operands[i];
-    if (not operand.valid()) continue;
-    const bool is_in_place = moves and keeps_matrices(operand, node.results[0]);
-    if (not is_in_place or not(is_ignored_[node.results[0].index] or hides(node, i))) is_ignored_[operand.index] = false;
-  }
+void AboveDiagonal::find_needs(const Node& node) {
+  for (std::size_t i = 0; i < node.operands.size(); ++i)
+    if (const ValueId operand = node.operands[i]; operand.valid()) needs_[operand.index] = std::max(needs_[operand.index], need_of(node, i));
 }
 
 namespace {
@@ -133,6 +136,9 @@ class TriangleFinder {
   }
 
  private:
+  using Need = AboveDiagonal::Need;
+  enum class Dependence : std::uint8_t { kNone, kFinite, kAny };  ///< kFinite: it is finite, if the sum is
+
   bool is_contraction() const {
     if (kernel_.phases.size() < 2 or kernel_.outer_count == 0) return false;
     const Phase& sums = kernel_.phases[0];
@@ -176,16 +182,18 @@ class TriangleFinder {
     find_dependents(triangle);
     for (std::size_t p = 1; p < kernel_.phases.size(); ++p)
       for (const Store& store : kernel_.phases[p].stores) {
-        if (store.guard.valid() and depends_[store.guard.index]) return true;
-        const bool is_ignored = diagonal_of(store.buffer, store.index) == triangle and above_.is_ignored(values_[store.buffer]);
-        if (depends_[store.value.index] and not is_ignored) return true;
+        if (store.guard.valid() and depends_[store.guard.index] != Dependence::kNone) return true;
+        const Need need = diagonal_of(store.buffer, store.index) == triangle ? above_.need(values_[store.buffer]) : Need::kNumber;
+        const Dependence dependence = depends_[store.value.index];
+        const bool is_fine = dependence == Dependence::kNone or need == Need::kNothing or (need == Need::kFinite and dependence == Dependence::kFinite);
+        if (not is_fine) return true;
       }
     return false;
   }
 
-  /// By expression: does it depend on a sum, outside of the triangle?
+  /// By expression: how it depends on a sum, outside of the triangle.
   void find_dependents(const Triangle& triangle) {
-    depends_.assign(kernel_.exprs.size(), false);
+    depends_.assign(kernel_.exprs.size(), Dependence::kNone);
     const auto is_number = [&](ExprId id, const auto& is_it) {
       const Expr& e = kernel_.exprs[id];
       const std::optional<double> number = e.op == ScalarOp::kLoad and diagonal_of(e) == triangle ? above_.of(values_[e.slot]) : std::nullopt;
@@ -195,15 +203,19 @@ class TriangleFinder {
     const auto is_infinite = [](double x) { return std::isinf(x); };
     for (std::size_t i = 0; i < kernel_.exprs.size(); ++i) {
       const Expr& e = kernel_.exprs[ExprId(i)];
-      const auto of_operand = [&](int operand) { return depends_[e.operands[operand].index]; };
-      bool depends = e.op == ScalarOp::kTemp;
-      for (int operand = 0; operand < info(e.op).operands; ++operand) depends = depends or of_operand(operand);
-      for (const ExprId index : e.index) depends = depends or depends_[index.index];
-      if (e.op == ScalarOp::kSelect and not of_operand(0))
-        if (const std::optional<bool> condition = mask_at(e.operands[0], triangle)) depends = of_operand(*condition ? 1 : 2);
-      if (e.op == ScalarOp::kMul and (is_number(e.operands[0], is_zero) or is_number(e.operands[1], is_zero))) depends = false;
-      if (e.op == ScalarOp::kAdd and (is_number(e.operands[0], is_infinite) or is_number(e.operands[1], is_infinite))) depends = false;
-      depends_[i] = depends;
+      const auto of = [&](ExprId id) { return id.valid() ? depends_[id.index] : Dependence::kNone; };
+      Dependence most = of(e.guard);
+      for (int operand = 0; operand < info(e.op).operands; ++operand) most = std::max(most, of(e.operands[operand]));
+      for (const ExprId index : e.index) most = std::max(most, of(index));
+      if (most == Dependence::kFinite and std::ranges::find(kFiniteOfFiniteScalars, e.op) == std::end(kFiniteOfFiniteScalars)) most = Dependence::kAny;
+      if (e.op == ScalarOp::kTemp) most = Dependence::kFinite;
+      if (e.op == ScalarOp::kSelect and of(e.operands[0]) == Dependence::kNone) {
+        const std::optional<bool> condition = mask_at(e.operands[0], triangle);
+        most = condition ? of(e.operands[*condition ? 1 : 2]) : std::max(of(e.operands[1]), of(e.operands[2]));
+      }
+      const bool is_absorbed = (e.op == ScalarOp::kMul and (is_number(e.operands[0], is_zero) or is_number(e.operands[1], is_zero))) or
+                               (e.op == ScalarOp::kAdd and (is_number(e.operands[0], is_infinite) or is_number(e.operands[1], is_infinite)));
+      depends_[i] = is_absorbed and most == Dependence::kFinite ? Dependence::kNone : most;
     }
   }
 
@@ -224,7 +236,7 @@ class TriangleFinder {
 
   /// The axis whose index an expression is.
   std::optional<std::uint32_t> axis_of(ExprId id) const {
-    while (kernel_.exprs[id].op == ScalarOp::kCast and is_integer(kernel_.exprs[id].dtype)) id = kernel_.exprs[id].operands[0];
+    while (kernel_.exprs[id].op == ScalarOp::kCast and (kernel_.exprs[id].dtype == DType::kI32 or kernel_.exprs[id].dtype == DType::kI64)) id = kernel_.exprs[id].operands[0];
     return kernel_.exprs[id].op == ScalarOp::kIndex ? std::optional(kernel_.exprs[id].slot) : std::nullopt;
   }
 
@@ -232,7 +244,7 @@ class TriangleFinder {
   const std::vector<ValueId>& values_;
   const Graph& graph_;
   const AboveDiagonal& above_;
-  std::vector<bool> depends_;
+  std::vector<Dependence> depends_;
 };
 
 }  // namespace

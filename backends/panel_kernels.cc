@@ -73,6 +73,7 @@ class Cutter {
     });
     made.axes = axes_;
     made.outer_count = outer_count_;
+    made.triangle = triangle();
     for (const std::uint32_t buffer : buffers_) made.buffers[buffer].shape = plan::panel_shape(made.buffers[buffer].shape, panels_);
     for (std::size_t p = 0; p < made.phases.size(); ++p) {
       Phase& phase = made.phases[p];
@@ -89,6 +90,12 @@ class Cutter {
   }
 
  private:
+  /// The kernel's triangle under its axes' new numbers, where both are still whole.
+  std::optional<Triangle> triangle() const {
+    if (not kernel_.triangle or cut_.contains(kernel_.triangle->low) or cut_.contains(kernel_.triangle->high)) return std::nullopt;
+    return Triangle{.low = inner_[kernel_.triangle->low], .high = inner_[kernel_.triangle->high]};
+  }
+
   /// An access: its axis is to be cut.
   bool note(const std::vector<ExprId>& index, const Shape& shape) {
     const Expr& along = kernel_.exprs[index[panels_.axis]];

@@ -145,11 +145,15 @@ class MaskReader {
     if (const Tensor* constant = graph_.constant_of(value)) return form_of_constant(*constant);
     if (not graph_.value(value).producer.valid()) return std::nullopt;
     const Node& node = graph_.producer(value);
-    if (*node.op == op::iota) return along(from_end(node.attrs[kShape], static_cast<std::size_t>(node.attrs[kAxis])), 1, 0);
+    if (*node.op == op::iota) {
+      const Shape& shape = node.attrs[kShape];
+      const auto axis = static_cast<std::size_t>(node.attrs[kAxis]);
+      return shape[axis].is_constant(1) ? MaybeForm(constant_form(0)) : along(from_end(shape, axis), 1, 0);
+    }
     std::vector<Form> operands;
     for (const ValueId operand : node.operands) {
       const MaybeForm form = operand.valid() ? this->form(operand, depth) : std::nullopt;
-      if (not form) return std::nullopt;
+      if (not form or (is_spread(node) and not is_whole(*form, graph_.type(operand).shape, graph_.type(node.results[0]).shape))) return std::nullopt;
       operands.push_back(*form);
     }
     return combine(node, operands);
@@ -161,11 +165,26 @@ class MaskReader {
     if (*node.op == op::where) return chosen(x);
     if (*node.op == op::logical_not) return combined({&op::equal, [](double a, double b) { return truth(a == b); }}, x[0], constant_form(0));
     if (*node.op == op::broadcast_to) return x[0];
-    if (*node.op == op::cast) return node.attrs[kTo] == DType::kBool ? as_truth(x[0]) : x[0];
+    if (*node.op == op::cast) return node.attrs[kTo] == DType::kBool ? as_truth(x[0]) : holds_positions(node.attrs[kTo]) or std::holds_alternative<Triangles>(x[0]) ? MaybeForm(x[0]) : std::nullopt;
     if (*node.op == op::reshape) return reshaped(x[0], graph_.type(node.operands[0]).shape, graph_.type(node.results[0]).shape);
-    if (*node.op == op::slice) return begins_at_zero(node) or constant_in(x[0]) ? MaybeForm(x[0]) : std::nullopt;
+    if (*node.op == op::slice) return constant_in(x[0]) or (begins_at_zero(node) and has_matrices(graph_.type(node.results[0]).shape)) ? MaybeForm(x[0]) : std::nullopt;
     return std::nullopt;
   }
+
+  /// Are operands broadcast to the result?
+  static bool is_spread(const Node& node) { return node.op->scalar != nullptr or *node.op == op::broadcast_to; }
+  /// A triangle that is spread along an axis of one row or column is none.
+  static bool is_whole(const Form& form, const Shape& from, const Shape& to) {
+    return std::holds_alternative<Line>(form) or constant_in(form) or (from.size() >= 2 and to.size() >= 2 and std::equal(from.end() - 2, from.end(), to.end() - 2));
+  }
+  /// What a slice leaves of an axis is one index, the same for all, where it is spread later.
+  static bool has_matrices(const Shape& shape) {
+    for (std::size_t behind = 0; behind < std::min<std::size_t>(2, shape.size()); ++behind)
+      if (shape[shape.size() - 1 - behind].is_constant(1)) return false;
+    return true;
+  }
+  /// Without wrapping round or rounding.
+  static bool holds_positions(DType dtype) { return dtype == DType::kI32 or dtype == DType::kI64 or dtype == DType::kF32 or dtype == DType::kF64; }
 
   static MaybeForm chosen(const std::vector<Form>& x) {
     const auto condition = as_triangles(x[0]), then = as_triangles(x[1]), otherwise = as_triangles(x[2]);

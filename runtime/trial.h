@@ -2,6 +2,7 @@
 // else the machine does changes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -38,7 +39,7 @@ class Trial {
   Way winner_ = Way::kAlone, turn_ = Way::kAlone;
   int rounds_ = 0, in_a_row_ = 0;            // turns of both ways; runs of this turn
   double spent_ = 0, alone_ = kNothing, team_ = kNothing;  // seconds: all, and the least of each way
-  std::int64_t rest_, next_rest_ = 1000, longest_rest_;  // runs until it is looked at again; 0: it never is
+  std::int64_t rest_, longest_rest_, next_rest_ = std::min<std::int64_t>(1000, longest_rest_);  // runs until it is looked at again; 0: it never is
 };
 
 }  // namespace hone

@@ -37,6 +37,7 @@ class KernelVerifier {
   void run() {
     for (std::size_t i = 0; i < kernel_.exprs.size(); ++i) check_expr(ExprId(i));
     require(kernel_.outer_count <= kernel_.axes.size(), "K2", "more outer axes than axes");
+    if (const auto& triangle = kernel_.triangle) require(triangle->low < kernel_.axes.size() and triangle->high < kernel_.axes.size() and triangle->low != triangle->high, "K2", "a triangle of axes that do not exist");
     for (const Phase& phase : kernel_.phases) check_phase(phase);
     for (std::uint32_t i = 0; i < kernel_.buffers.size(); ++i)
       require(kernel_.buffers[i].access == Access::kRead or stored_.contains(i), "K9", "buffer " + kernel_.buffers[i].name + " is never stored to");

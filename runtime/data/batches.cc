@@ -20,7 +20,7 @@ constexpr std::size_t kFewestSharedBytes = 32 * 1024;  // less is copied before 
 /// cache, and take more time than to gather the whole batch. But all threads go through all rows, so that more threads gain less.
 constexpr std::size_t kMostCopiedBytes = 512 * 1024;
 constexpr int kMostCopies = 2;
-/// Behind each place of a batch. A processor foresees a walk down a column of it and asks for rows behind the last one: of whatever lies there another core would have to take back the lines that it writes. Nobody touches it, so it is address space alone.
+/// Behind each place of a batch. A processor foresees a walk down a column of it and asks for rows behind the last one: of whatever lies there another core would have to take back the lines that it writes. Nobody touches it.
 constexpr std::size_t kBetweenPlaces = std::size_t{1} << 20;
 
 /// Another number for each batch that any reader gathers.
@@ -257,7 +257,8 @@ void BatchReader::gather_rows(std::size_t index, const BatchPart& part, Slot& sl
 
 /// Of the batch that begins there: such a row is taken before it has come, however soon it is asked for while others are taken. Now a step runs meanwhile.
 void BatchReader::ask_for_small_rows(std::int64_t begin) const {
-  const std::span<const std::int64_t> samples = sample_order_.kept(begin, size_at(begin));
+  constexpr std::int64_t kMostAsked = 256;  // more would push out of the first level cache what the step reads
+  const std::span<const std::int64_t> samples = sample_order_.kept(begin, std::min(size_at(begin), kMostAsked));
   for (const BoundArrays::Column& column : arrays_.columns()) {
     if (not column.by_sample or column.array.row_bytes() > kLine) continue;
     for (const std::int64_t sample : samples) __builtin_prefetch(column.array.where_they_lie(sample, 1));

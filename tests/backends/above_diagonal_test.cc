@@ -65,9 +65,22 @@ TEST(AboveDiagonal, OtherMasksHideNothing) {
   EXPECT_THAT(counting(attention("where(%n, %x, %never)") + "%y = matmul(%w, %v)"), IsEmpty());
 }
 
+/// The logarithm of a sum that is left out would be an infinity, and 0 times that no number.
+TEST(AboveDiagonal, ASumThatMustBeFiniteIsLeftOutWhereItStaysSo) {
+  EXPECT_THAT(counting(attention("add(%x, %c)") + "%d = matmul(%g, %v) {tb=true}; %p = tanh(%d); %h = mul(%p, %w); %y = matmul(%h, %k)"), ElementsAre("i3 <= i2", "i3 <= i2", "k <= i"));
+  EXPECT_THAT(counting(attention("add(%x, %c)") + "%d = matmul(%g, %v) {tb=true}; %p = log(%d); %h = mul(%p, %w); %y = matmul(%h, %k)"), ElementsAre("i3 <= i2", "k <= i"));
+  EXPECT_THAT(counting(attention("add(%x, %c)") + "%d = matmul(%g, %v) {tb=true}; %p = div(%w, %d); %y = matmul(%p, %k)"), ElementsAre("i3 <= i2", "k <= i"));
+}
+
+TEST(AboveDiagonal, AColumnThatIsSpreadIsNoTriangle) {
+  const std::string column = std::string(kCausalMask) + "%1 = slice(%m) {sizes=[40,1], starts=[0,0], steps=[1,1]}; %2 = broadcast_to(%1) {shape=[40,40]}; %3 = matmul(%q, %g) {tb=true}; ";
+  EXPECT_THAT(counting(column + "%4 = where(%2, %3, %zero); %y = matmul(%4, %k)"), IsEmpty());
+  EXPECT_THAT(counting(column + "%4 = where(%1, %3, %zero); %y = matmul(%4, %k)"), IsEmpty());
+}
+
 TEST(AboveDiagonal, ScoresThatAreAResultAreWantedWhole) {
   const Graph graph = test::small_graph(kAttentionInputs, std::string(kCausalMask) + "%y = matmul(%q, %k) {tb=true}; %s = where(%m, %y, %never)");
-  EXPECT_FALSE(AboveDiagonal(graph).is_ignored(graph.find_output("y")->value));
+  EXPECT_EQ(AboveDiagonal(graph).need(graph.find_output("y")->value), AboveDiagonal::Need::kNumber);
 }
 
 TEST(AboveDiagonal, KnowsNumbersThroughTheOperationsOfASoftmax) {

@@ -12,6 +12,7 @@
 #include "frontend/onnx/import.h"
 #include "ir/kernel/interpret.h"
 #include "tests/backends/kernel_case.h"
+#include "tests/backends/product_kernel.h"
 #include "tests/support/host_level.h"
 #include "tests/support/temp_folder.h"
 
@@ -77,6 +78,19 @@ Tensor result_of(const Kernel& kernel, const std::vector<Tensor>& operands, cons
     for (const Dim& size : size_arguments(kernel)) arguments.push_back(size.evaluate(sizes));
     interpret(kernel, buffers, arguments, 0, kernel.outer_size().evaluate(sizes));
   });
+}
+
+/// The axes of a product by a square matrix that is 0 above its diagonal.
+TEST(Panels, ATriangleKeepsItsAxesUnlessOneIsCut) {
+  Kernel kernel = matmul(64, 64, 96, {});
+  kernel.triangle = Triangle{.low = 2, .high = 0};
+  const Kernel of_columns = in_panels(kernel, {1}, 1);
+  ASSERT_TRUE(of_columns.triangle.has_value());
+  EXPECT_EQ(of_columns.axes[of_columns.triangle->low].extent, 64);
+  EXPECT_GE(of_columns.triangle->low, of_columns.outer_count) << "the axis that is summed over";
+  EXPECT_EQ(of_columns.axes[of_columns.triangle->high].name, kernel.axes[0].name);
+  expect_agrees(of_columns, {.tolerance = 2e-4, .fill = [](std::uint32_t buffer, std::int64_t i) { return buffer == 0 and i % 64 > i / 64 ? 0 : 0.25 * static_cast<double>(i % 13 - 6); }});
+  EXPECT_FALSE(in_panels(kernel, {0}, 1).triangle.has_value());
 }
 
 TEST(Panels, TensorsComeBackAsTheyWere) {
