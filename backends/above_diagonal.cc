@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "ir/ops/ops.h"
 #include "passes/causal_mask.h"
@@ -55,8 +54,7 @@ std::optional<double> AboveDiagonal::of(ValueId value) const { return content(va
 
 /// Are elements of `from` those of `to` at the same places in its matrices?
 bool AboveDiagonal::keeps_matrices(ValueId from, ValueId to) const {
-  const Shape &a = graph_.type(from).shape, &b = graph_.type(to).shape;
-  return a.size() >= 2 and b.size() >= 2 and std::equal(a.end() - 2, a.end(), b.end() - 2);
+  return have_equal_matrices(graph_.type(from).shape, graph_.type(to).shape);
 }
 
 /// What an elementwise operation, or one that moves matrices as a whole, reads of an operand there.
@@ -194,13 +192,12 @@ class TriangleFinder {
   /// By expression: how it depends on a sum, outside of the triangle.
   void find_dependents(const Triangle& triangle) {
     depends_.assign(kernel_.exprs.size(), Dependence::kNone);
-    const auto is_number = [&](ExprId id, const auto& is_it) {
+    const auto number = [&](ExprId id) {
       const Expr& e = kernel_.exprs[id];
-      const std::optional<double> number = e.op == ScalarOp::kLoad and diagonal_of(e) == triangle ? above_.of(values_[e.slot]) : std::nullopt;
-      return number and is_it(*number);
+      return e.op == ScalarOp::kLoad and diagonal_of(e) == triangle ? above_.of(values_[e.slot]) : std::nullopt;
     };
-    const auto is_zero = [](double x) { return x == 0; };
-    const auto is_infinite = [](double x) { return std::isinf(x); };
+    const auto is_zero = [&](ExprId id) { return number(id) == 0; };
+    const auto is_infinite = [&](ExprId id) { return std::isinf(number(id).value_or(0)); };
     for (std::size_t i = 0; i < kernel_.exprs.size(); ++i) {
       const Expr& e = kernel_.exprs[ExprId(i)];
       const auto of = [&](ExprId id) { return id.valid() ? depends_[id.index] : Dependence::kNone; };
@@ -213,8 +210,8 @@ class TriangleFinder {
         const std::optional<bool> condition = mask_at(e.operands[0], triangle);
         most = condition ? of(e.operands[*condition ? 1 : 2]) : std::max(of(e.operands[1]), of(e.operands[2]));
       }
-      const bool is_absorbed = (e.op == ScalarOp::kMul and (is_number(e.operands[0], is_zero) or is_number(e.operands[1], is_zero))) or
-                               (e.op == ScalarOp::kAdd and (is_number(e.operands[0], is_infinite) or is_number(e.operands[1], is_infinite)));
+      const bool is_absorbed = (e.op == ScalarOp::kMul and (is_zero(e.operands[0]) or is_zero(e.operands[1]))) or
+                               (e.op == ScalarOp::kAdd and (is_infinite(e.operands[0]) or is_infinite(e.operands[1])));
       depends_[i] = is_absorbed and most == Dependence::kFinite ? Dependence::kNone : most;
     }
   }

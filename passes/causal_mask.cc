@@ -102,7 +102,7 @@ bool has_ones_in_front(const Shape& shape) {
 
 MaybeForm reshaped(const Form& form, const Shape& from, const Shape& to) {
   if (constant_in(form)) return form;
-  if (from.size() >= 2 and to.size() >= 2 and has_ones_in_front(from) and has_ones_in_front(to) and std::equal(from.end() - 2, from.end(), to.end() - 2)) return form;
+  if (has_ones_in_front(from) and has_ones_in_front(to) and have_equal_matrices(from, to)) return form;
   const auto *line = std::get_if<Line>(&form);
   const auto old_axis = only_axis(from), new_axis = only_axis(to);
   if (line == nullptr or not old_axis or not new_axis) return std::nullopt;
@@ -175,7 +175,7 @@ class MaskReader {
   static bool is_spread(const Node& node) { return node.op->scalar != nullptr or *node.op == op::broadcast_to; }
   /// A triangle that is spread along an axis of one row or column is none.
   static bool is_whole(const Form& form, const Shape& from, const Shape& to) {
-    return std::holds_alternative<Line>(form) or constant_in(form) or (from.size() >= 2 and to.size() >= 2 and std::equal(from.end() - 2, from.end(), to.end() - 2));
+    return std::holds_alternative<Line>(form) or constant_in(form) or have_equal_matrices(from, to);
   }
   /// What a slice leaves of an axis is one index, the same for all, where it is spread later.
   static bool has_matrices(const Shape& shape) {
@@ -211,6 +211,8 @@ class MaskReader {
 };
 
 }  // namespace
+
+bool have_equal_matrices(const Shape& a, const Shape& b) { return a.size() >= 2 and b.size() >= 2 and std::equal(a.end() - 2, a.end(), b.end() - 2); }
 
 std::optional<Triangles> triangles_of(const Graph& graph, ValueId mask) {
   const MaybeForm form = MaskReader(graph).form(mask);
