@@ -47,13 +47,19 @@ Tensor labels(std::int64_t count) {
   });
 }
 
-/// Samples of one element type, gone through epoch after epoch.
+/// Bytes from 0 to 1.
+Tensor pixels(std::vector<std::int64_t> shape) {
+  const Tensor bytes = bytes_of(DType::kU8, shape);
+  return Tensor::make(DType::kF32, std::move(shape), [&](std::span<std::byte> to) {
+    std::ranges::transform(bytes.bytes(), reinterpret_cast<float*>(to.data()), [](std::byte byte) { return static_cast<float>(std::to_integer<int>(byte)) / 255; });
+  });
+}
+
+/// Samples, gone through epoch after epoch as hone-run train does.
 class Feeding {
  public:
-  Feeding(const plan::Plan& plan, DType dtype, int threads)
-      : session_(plan, {.device = "cpu", .threads = threads}),
-        data_(session_.entry(plan::kTrainStep), arrays(dtype), {.flag = "feed_bench", .batch_symbol = plan.batch_symbol, .scale = scale(dtype)}),
-        batches_(data_, kBatch, {.shuffle = true}, {.late = true, .threads = threads}) {
+  Feeding(const plan::Plan& plan, Tensor x, int threads)
+      : session_(plan, {.device = "cpu", .threads = threads}), data_(bound(session_.entry(plan::kTrainStep), std::move(x), plan.batch_symbol)), batches_(data_, kBatch, {.shuffle = true}, {.late = true, .threads = threads}) {
     batches_.add_feed("learning_rate", rate_);
     batches_.start_epoch(epoch_);
   }
@@ -63,15 +69,15 @@ class Feeding {
   }
 
  private:
-  static std::vector<std::pair<std::string, Array>> arrays(DType dtype) {
+  static BoundArrays bound(const plan::Entry& entry, Tensor x, const std::string& batch_symbol) {
+    std::map<std::string, double> scale;
+    if (x.dtype() == DType::kU8) scale["x"] = 1 / 255.0;
     std::vector<std::pair<std::string, Array>> arrays;
-    arrays.emplace_back("x", Array("x", bytes_of(dtype, {kSamples, kPixels})));
+    arrays.emplace_back("x", Array("x", std::move(x)));
     arrays.emplace_back("y", Array("y", labels(kSamples)));
-    return arrays;
-  }
-  static std::map<std::string, double> scale(DType dtype) {
-    if (dtype == DType::kF32) return {};
-    return {{"x", 1 / 255.0}};
+    BoundArrays data(entry, std::move(arrays), {.flag = "feed_bench", .batch_symbol = batch_symbol, .scale = std::move(scale)});
+    data.keep_as_bytes();
+    return data;
   }
 
   Session session_;
@@ -108,8 +114,9 @@ struct Way {
 void run(double seconds, int threads) {
   const plan::Plan plan = compiled_mlp();
   Ready ready(plan, threads);
-  Feeding bytes(plan, DType::kU8, threads), floats(plan, DType::kF32, threads);
-  std::vector<Way> ways = {{"ready", [&] { ready.step(); }}, {"shuffled u8, scaled to f32", [&] { bytes.step(); }}, {"shuffled f32", [&] { floats.step(); }}};
+  const std::vector<std::int64_t> shape = {kSamples, kPixels};
+  Feeding bytes(plan, bytes_of(DType::kU8, shape), threads), scaled(plan, pixels(shape), threads), floats(plan, bytes_of(DType::kF32, shape), threads);
+  std::vector<Way> ways = {{"ready", [&] { ready.step(); }}, {"shuffled u8, scaled to f32", [&] { bytes.step(); }}, {"shuffled f32, pixels", [&] { scaled.step(); }}, {"shuffled f32, any", [&] { floats.step(); }}};
   const auto take_turn = [&](Way& way) {
     const auto begin = Clock::now();
     for (int i = 0; i < kStepsInTurn; ++i) way.step();

@@ -8,6 +8,7 @@
 
 #include "base/diag.h"
 #include "base/text.h"
+#include "runtime/data/as_bytes.h"
 
 namespace hone {
 
@@ -278,6 +279,16 @@ void BoundArrays::note_scaled_before(const Feed& feed, const Array& array, doubl
   if (most > 0 and most <= 1)
     notes_.push_back(fmt::format("{} holds floats up to {:.3g}, which data.scale makes {:.3g} for {}: are they scaled already? --set data.scale.{}=1 leaves them as they are", printable(array.label()), most,
                                  static_cast<double>(most) * factor, quoted(feed.name), printable(feed.name)));
+}
+
+void BoundArrays::keep_as_bytes() {
+  for (Column& column : columns_) {
+    if (not column.by_sample or column.feed.dtype != DType::kF32 or not column.converter.only_copies() or column.array.is_streamed()) continue;
+    std::optional<ScaledBytes> scaled = as_scaled_bytes(column.array);
+    if (not scaled) continue;
+    column.converter = Converter(DType::kU8, DType::kF32, scaled->factor);
+    column.array = std::move(scaled->bytes);
+  }
 }
 
 void BoundArrays::check_lengths() {

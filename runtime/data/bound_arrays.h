@@ -42,6 +42,10 @@ class BoundArrays {
   /// The same from arrays in memory, by name.
   BoundArrays(const plan::Entry& entry, std::vector<std::pair<std::string, Array>> arrays, BindOptions options);
 
+  /// Keeps floats in memory that are bytes times a factor (pixels that were made 0 to 1) as those bytes, which are a quarter to read in each epoch. Batches stay the same, bit by bit. Goes through each such array once, so it pays where there are
+  /// several epochs. Throws kFileRead.
+  void keep_as_bytes();
+
   /// Samples, or batches when pre-batched.
   std::int64_t length() const { return length_; }
   bool pre_batched() const { return options_.pre_batched; }

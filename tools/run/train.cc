@@ -213,12 +213,16 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   Recipe recipe = recipe_for(job.plan, arguments, BatchFlag::kNumberOrAuto);
   if (arguments.dry_run) recipe.train.epochs = 1;
   set_random_seed(job.session, recipe.train.seed);
-  const BoundArrays data = open_data(job, recipe, *entries.step, "--train", train_sources, arguments.pre_batched);
+  BoundArrays data = open_data(job, recipe, *entries.step, "--train", train_sources, arguments.pre_batched);
   settle_batch(recipe, job, arguments, data.length());
   std::optional<BoundArrays> valid;
   if (not valid_sources.empty()) valid = open_data(job, recipe, *entries.evaluate, "--valid", valid_sources, arguments.pre_batched);
   const std::int64_t batch = global_batch(job, recipe, arguments, data.fixed_batch());
   if (processes != nullptr) require_same_job(*processes, job, arguments, recipe, data, valid, batch);
+  if (processes == nullptr and recipe.train.epochs > 1) {  // processes of a machine have one copy of a mapped file
+    data.keep_as_bytes();
+    if (valid) valid->keep_as_bytes();
+  }
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_replicas(progress, job, arguments, batch);
   progress.set_batch_size(arguments.pre_batched ? 0 : batch * (entries.accumulate == nullptr ? 1 : recipe.train.gradient_accumulation_steps));
