@@ -219,10 +219,10 @@ void BatchReader::make(int member, int members) noexcept {
     if (is_late(arrays_.columns()[index])) gather_copies(index, in_use_, member, members);
 }
 
-/// Samples that follow each other in an array are taken in one go. Rows that lie in memory are asked for some time before their turn, piece by piece while others are taken: all of a long row at once would be more
-/// lines than a core can wait for.
+/// Samples that follow each other in an array are taken in one go. Rows that lie in memory are asked for some time before their turn, two kilobytes at a time while others are taken:
+/// all of a long row at once would be more lines than a core can wait for.
 void BatchReader::gather_rows(std::size_t index, const BatchPart& part, Slot& slot, int member, int copy) const {
-  constexpr std::size_t kPiece = 512, kRowsAhead = 2, kSmallRowsAhead = 16;  // a small one is taken before the next one has come
+  constexpr std::size_t kPiece = 2048, kRowsAhead = 2, kSmallRowsAhead = 16;  // a small one is taken before the next one has come
   const BoundArrays::Column& column = arrays_.columns()[index];
   const std::vector<std::int64_t>& samples = slot.samples;
   const std::size_t from_bytes = column.array.row_bytes(), row_bytes = static_cast<std::size_t>(column.row_elements) * size_of(column.feed.dtype);
@@ -246,7 +246,7 @@ void BatchReader::gather_rows(std::size_t index, const BatchPart& part, Slot& sl
     }
     const std::byte* const expected = end + ahead - 1 < stop ? column.array.where_they_lie(samples[end + ahead - 1], 1) : nullptr;
     std::size_t done = 0;
-    for (; expected != nullptr and done + 2 * kPiece <= from_bytes; done += kPiece) {
+    for (; expected != nullptr and done + kPiece <= from_bytes; done += kPiece) {
       for (std::size_t line = done; line < done + kPiece; line += kLine) __builtin_prefetch(expected + line);
       take(from + done, to + done / from_element * element, kPiece);
     }
