@@ -81,7 +81,7 @@ std::optional<ScaledBytes> as_scaled_bytes(const Array& floats) {
   if (floats.element_count() == 0) return std::nullopt;
   std::vector<std::byte> scratch;
   const std::optional<std::set<float>> values = first_values(floats, scratch);
-  if (not values or values->size() < 3) return std::nullopt;
+  if (not values or values->size() < 2) return std::nullopt;
   const std::vector<float> all(values->begin(), values->end());
   for (const double factor : possible_factors(*values)) {
     if (not std::isfinite(factor)) continue;

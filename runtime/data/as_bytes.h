@@ -14,7 +14,7 @@ struct ScaledBytes {
 };
 
 /// `floats` (f32), if they are bytes times a factor, as pixels are that somebody has made 0 to 1: a Converter with that factor gives the same floats, bit by bit. Nothing for others, and where this processor has no fast way back.
-/// Reads all of them, or until the first that is something else. The factor is found in the first rows: nothing if these have two values at most, or happen to have none that are neighbours. Throws kFileRead.
+/// Reads all of them, or until the first that is something else. The factor is found in the first rows: nothing if these hold one number alone, or happen to have none that are neighbours. Throws kFileRead.
 std::optional<ScaledBytes> as_scaled_bytes(const Array& floats);
 
 }  // namespace hone

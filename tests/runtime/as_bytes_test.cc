@@ -60,6 +60,7 @@ TEST(AsBytes, BatchesStayTheSameBitByBit) {
       made([](int byte) { return static_cast<float>(byte) / 256; }),
       made([](int byte) { return static_cast<float>(byte); }),            // never scaled
       made([](int byte) { return static_cast<float>(byte % 17); }),       // as the digits of scikit-learn
+      made([](int byte) { return static_cast<float>(byte % 2); }),        // as one-hot rows
       made([](int byte) { return pixel(byte % 200); })};                  // none is white
   for (std::size_t way = 0; way < ways.size(); ++way) {
     BoundArrays data = bound(array_of(ways[way]));
