@@ -13,6 +13,7 @@
 
 #include "api/hone.h"
 #include "runtime/data/batches.h"
+#include "runtime/pipeline/dataset_batches.h"
 #include "runtime/train/bench.h"
 
 namespace hone {
@@ -87,6 +88,27 @@ class Feeding {
   std::int64_t epoch_ = 0;
 };
 
+/// A data set of the same samples, made step by step as a C++ program does.
+class Pipeline {
+ public:
+  Pipeline(const plan::Plan& plan, Tensor x, int threads)
+      : session_(plan, {.device = "cpu", .threads = threads}),
+        batches_(session_.entry(plan::kTrainStep), Dataset::from_tensor_slices({{"x", std::move(x)}, {"y", labels(kSamples)}}).shuffle(kSamples, 1).batch(kBatch, true), {.flag = "feed_bench", .batch_symbol = plan.batch_symbol}) {
+    batches_.add_feed("learning_rate", rate_);
+    batches_.start_epoch(epoch_);
+  }
+  void step() {
+    while (not batches_.next()) batches_.start_epoch(++epoch_);
+    session_.run(plan::kTrainStep, batches_.feeds());
+  }
+
+ private:
+  Session session_;
+  DatasetBatches batches_;
+  Tensor rate_ = Tensor::scalar(0.001);
+  std::int64_t epoch_ = 0;
+};
+
 /// Batches that lie in memory as the step takes them, another one each step.
 class Ready {
  public:
@@ -116,7 +138,8 @@ void run(double seconds, int threads) {
   Ready ready(plan, threads);
   const std::vector<std::int64_t> shape = {kSamples, kPixels};
   Feeding bytes(plan, bytes_of(DType::kU8, shape), threads), scaled(plan, pixels(shape), threads), floats(plan, bytes_of(DType::kF32, shape), threads);
-  std::vector<Way> ways = {{"ready", [&] { ready.step(); }}, {"shuffled u8, scaled to f32", [&] { bytes.step(); }}, {"shuffled f32, pixels", [&] { scaled.step(); }}, {"shuffled f32, any", [&] { floats.step(); }}};
+  Pipeline pipeline(plan, bytes_of(DType::kF32, shape), threads);
+  std::vector<Way> ways = {{"ready", [&] { ready.step(); }}, {"shuffled u8, scaled to f32", [&] { bytes.step(); }}, {"shuffled f32, pixels", [&] { scaled.step(); }}, {"shuffled f32, any", [&] { floats.step(); }}, {"Dataset, shuffle, batch", [&] { pipeline.step(); }}};
   const auto take_turn = [&](Way& way) {
     const auto begin = Clock::now();
     for (int i = 0; i < kStepsInTurn; ++i) way.step();

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/tensor.h"
@@ -26,6 +27,8 @@ class Array {
   Array(std::string label, DType dtype, std::vector<std::int64_t> shape, std::vector<RowPart> parts);
 
   const std::string& label() const { return label_; }  ///< "train.npz:labels"
+  /// What messages are to call it.
+  void relabel(std::string label) { label_ = std::move(label); }
   DType dtype() const { return dtype_; }
   const std::vector<std::int64_t>& shape() const { return shape_; }
   std::int64_t element_count() const { return element_count_; }
@@ -76,6 +79,8 @@ class Array {
   std::int64_t first_row_ = 0;
   const std::byte* even_rows_ = nullptr;  // row 0, if all rows can be looked at where they lie, parts_[0].stride bytes apart: so each row of a batch is found at once
 };
+
+using NamedArrays = std::vector<std::pair<std::string, Array>>;
 
 /// The rows of all, one array after the other. Throws kDataShape, kDataType when they are of different kinds. There is at least one.
 Array join_arrays(std::string label, const std::vector<Array>& arrays);

@@ -100,8 +100,8 @@ std::vector<std::string> shape_notes(const Feed& feed, const Array& array) {
   return {fmt::format("the first axis is the sample: a row of it is {}, and [{}] is wanted", shape_text(row), to_string(wanted))};
 }
 
-std::vector<std::pair<std::string, Array>> open_all(std::span<const DataSource> sources) {
-  std::vector<std::pair<std::string, Array>> arrays;
+NamedArrays open_all(std::span<const DataSource> sources) {
+  NamedArrays arrays;
   Diags diags;
   for (const DataSource& source : sources) {
     try {
@@ -131,7 +131,7 @@ const Feed* find_feed(const plan::Entry& entry, std::string_view name) {
 BoundArrays::BoundArrays(const plan::Entry& entry, std::span<const DataSource> sources, BindOptions options)
     : BoundArrays(entry, open_all(sources), std::move(options)) {}
 
-BoundArrays::BoundArrays(const plan::Entry& entry, std::vector<std::pair<std::string, Array>> arrays, BindOptions options) : options_(std::move(options)) {
+BoundArrays::BoundArrays(const plan::Entry& entry, NamedArrays arrays, BindOptions options) : options_(std::move(options)) {
   check_scales(entry);
   match_names(entry, std::move(arrays));
   check_lengths();
@@ -160,7 +160,7 @@ void BoundArrays::check_scales(const plan::Entry& entry) {
   }
 }
 
-void BoundArrays::match_names(const plan::Entry& entry, std::vector<std::pair<std::string, Array>> arrays) {
+void BoundArrays::match_names(const plan::Entry& entry, NamedArrays arrays) {
   Diags diags;
   const std::vector<std::string> names = feed_names(entry);
   const bool has_target = std::find(names.begin(), names.end(), "target") != names.end();

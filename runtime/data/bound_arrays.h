@@ -40,7 +40,7 @@ class BoundArrays {
   /// kDataLength, kDataRange (naming file, row, value and what is allowed), and whatever opening a file throws.
   BoundArrays(const plan::Entry& entry, std::span<const DataSource> sources, BindOptions options);
   /// The same from arrays in memory, by name.
-  BoundArrays(const plan::Entry& entry, std::vector<std::pair<std::string, Array>> arrays, BindOptions options);
+  BoundArrays(const plan::Entry& entry, NamedArrays arrays, BindOptions options);
 
   /// Keeps floats in memory that are bytes times a factor (pixels that were made 0 to 1) as those bytes, which are a quarter to read in each epoch. Batches stay the same, bit by bit. Goes through each such array once, so it pays where there are
   /// several epochs. Throws kFileRead.
@@ -56,7 +56,7 @@ class BoundArrays {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  void match_names(const plan::Entry& entry, std::vector<std::pair<std::string, Array>> arrays);
+  void match_names(const plan::Entry& entry, NamedArrays arrays);
   void add_column(const plan::Feed& feed, Array array);
   void check_lengths();
   void check_scales(const plan::Entry& entry);

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/checked.h"
@@ -13,21 +15,49 @@ namespace hone {
 
 namespace {
 
+/// Examples, or the numbers of rows.
+template <typename Element>
+std::unique_ptr<ElementStream<Element>> open_as(const Stage& stage, std::uint64_t pass) {
+  if constexpr (std::is_same_v<Element, Example>) return stage.open(pass);
+  else return stage.open_rows(pass);
+}
+
+/// A stage that chooses among elements and orders them, whatever they are: rows of arrays it chooses by number, and none is made that is not asked for. `Own` has a stream<Element>(pass).
+template <typename Own>
+class ChoosingStage : public Stage {
+ public:
+  std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override {
+    if (arrays() != nullptr) return examples_of(*arrays(), open_rows(pass));
+    return own().template stream<Example>(pass);
+  }
+  const NamedArrays* arrays() const override { return from_->arrays(); }
+  std::unique_ptr<RowStream> open_rows(std::uint64_t pass) const override { return own().template stream<std::int64_t>(pass); }
+
+ protected:
+  explicit ChoosingStage(StagePointer from) : from_(std::move(from)) {}
+
+  StagePointer from_;
+
+ private:
+  const Own& own() const { return static_cast<const Own&>(*this); }
+};
+
 // ---- shuffle
 
-class ShuffleStream : public ExampleStream {
+template <typename Element>
+class ShuffleStream : public ElementStream<Element> {
  public:
-  ShuffleStream(std::unique_ptr<ExampleStream> from, std::int64_t buffer, std::int64_t seed, std::uint64_t pass)
+  ShuffleStream(std::unique_ptr<ElementStream<Element>> from, std::int64_t buffer, std::int64_t seed, std::uint64_t pass)
       : from_(std::move(from)), buffer_(buffer), random_(static_cast<std::uint64_t>(seed), pass) {}
-  bool next(Example* example) override {
+  bool next(Element* element) override {
     while (not ended_ and static_cast<std::int64_t>(held_.size()) < buffer_) {
-      Example more;
+      Element more;
       if (from_->next(&more)) held_.push_back(std::move(more));
       else ended_ = true;
     }
     if (held_.empty()) return false;
-    Example& drawn = held_[random_.below(held_.size())];
-    *example = std::move(drawn);
+    Element& drawn = held_[random_.below(held_.size())];
+    *element = std::move(drawn);
     if (ended_ or not from_->next(&drawn)) {
       ended_ = true;
       if (&drawn != &held_.back()) drawn = std::move(held_.back());
@@ -37,21 +67,23 @@ class ShuffleStream : public ExampleStream {
   }
 
  private:
-  std::unique_ptr<ExampleStream> from_;
+  std::unique_ptr<ElementStream<Element>> from_;
   std::int64_t buffer_;
   RandomWords random_;
-  std::vector<Example> held_;
+  std::vector<Element> held_;
   bool ended_ = false;
 };
 
-class ShuffleStage : public Stage {
+class ShuffleStage : public ChoosingStage<ShuffleStage> {
  public:
-  ShuffleStage(StagePointer from, std::int64_t buffer, std::int64_t seed) : from_(std::move(from)), buffer_(buffer), seed_(seed) {}
-  std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override { return std::make_unique<ShuffleStream>(from_->open(pass), buffer_, seed_, pass); }
+  ShuffleStage(StagePointer from, std::int64_t buffer, std::int64_t seed) : ChoosingStage(std::move(from)), buffer_(buffer), seed_(seed) {}
+  template <typename Element>
+  std::unique_ptr<ElementStream<Element>> stream(std::uint64_t pass) const {
+    return std::make_unique<ShuffleStream<Element>>(open_as<Element>(*from_, pass), buffer_, seed_, pass);
+  }
   std::optional<std::int64_t> length() const override { return from_->length(); }
 
  private:
-  StagePointer from_;
   std::int64_t buffer_, seed_;
 };
 
@@ -62,19 +94,20 @@ struct Slice {
   std::optional<std::int64_t> count;
 };
 
-class SliceStream : public ExampleStream {
+template <typename Element>
+class SliceStream : public ElementStream<Element> {
  public:
-  SliceStream(std::unique_ptr<ExampleStream> from, Slice slice) : from_(std::move(from)), slice_(slice), before_(slice.first) {}
-  bool next(Example* example) override {
+  SliceStream(std::unique_ptr<ElementStream<Element>> from, Slice slice) : from_(std::move(from)), slice_(slice), before_(slice.first) {}
+  bool next(Element* element) override {
     if (slice_.count and given_ >= *slice_.count) return false;
-    if (from_->skip(before_) < before_ or not from_->next(example)) return false;
+    if (from_->skip(before_) < before_ or not from_->next(element)) return false;
     before_ = slice_.step - 1;
     ++given_;
     return true;
   }
   std::int64_t skip(std::int64_t count) override {
     if (slice_.count) count = std::min(count, *slice_.count - given_);
-    if (slice_.step > 1) return ExampleStream::skip(count);
+    if (slice_.step > 1) return ElementStream<Element>::skip(count);
     if (count <= 0 or from_->skip(before_) < before_) return 0;
     before_ = 0;
     const std::int64_t done = from_->skip(count);
@@ -83,16 +116,19 @@ class SliceStream : public ExampleStream {
   }
 
  private:
-  std::unique_ptr<ExampleStream> from_;
+  std::unique_ptr<ElementStream<Element>> from_;
   Slice slice_;
   std::int64_t before_;  // to pass over before the next
   std::int64_t given_ = 0;
 };
 
-class SliceStage : public Stage {
+class SliceStage : public ChoosingStage<SliceStage> {
  public:
-  SliceStage(StagePointer from, Slice slice) : from_(std::move(from)), slice_(slice) {}
-  std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override { return std::make_unique<SliceStream>(from_->open(pass), slice_); }
+  SliceStage(StagePointer from, Slice slice) : ChoosingStage(std::move(from)), slice_(slice) {}
+  template <typename Element>
+  std::unique_ptr<ElementStream<Element>> stream(std::uint64_t pass) const {
+    return std::make_unique<SliceStream<Element>>(open_as<Element>(*from_, pass), slice_);
+  }
   std::optional<std::int64_t> length() const override {
     const auto before = from_->length();
     if (not before) return std::nullopt;
@@ -102,20 +138,20 @@ class SliceStage : public Stage {
   }
 
  private:
-  StagePointer from_;
   Slice slice_;
 };
 
 // ---- repetition
 
 /// Pass p of `count` repetitions is the passes p * count, p * count + 1, ... of what is repeated; without an end, p * 2^32 and so on.
-class RepeatStream : public ExampleStream {
+template <typename Element>
+class RepeatStream : public ElementStream<Element> {
  public:
   RepeatStream(const Stage& from, std::optional<std::int64_t> count, std::uint64_t pass)
       : from_(from), count_(count), length_(from.length().value_or(0)), first_(count ? pass * static_cast<std::uint64_t>(*count) : pass << 32) {}
-  bool next(Example* example) override {
+  bool next(Element* element) override {
     while (open()) {
-      if (now_->next(example)) return any_ = true;
+      if (now_->next(element)) return any_ = true;
       end_pass();
     }
     return false;
@@ -137,7 +173,7 @@ class RepeatStream : public ExampleStream {
  private:
   bool open() {
     if (ended_ or (count_ and number_ == *count_)) return false;
-    if (not now_) now_ = from_.open(first_ + static_cast<std::uint64_t>(number_)), any_ = false;
+    if (not now_) now_ = open_as<Element>(from_, first_ + static_cast<std::uint64_t>(number_)), any_ = false;
     return true;
   }
   /// Whole ones, as many as there are in `count` examples, where that is known. How many examples they have.
@@ -159,14 +195,17 @@ class RepeatStream : public ExampleStream {
   std::int64_t length_;  // of a pass; 0: not known
   std::uint64_t first_;
   std::int64_t number_ = 0;
-  std::unique_ptr<ExampleStream> now_;
+  std::unique_ptr<ElementStream<Element>> now_;
   bool any_ = false, ended_ = false;
 };
 
-class RepeatStage : public Stage {
+class RepeatStage : public ChoosingStage<RepeatStage> {
  public:
-  RepeatStage(StagePointer from, std::optional<std::int64_t> count) : from_(std::move(from)), count_(count) {}
-  std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override { return std::make_unique<RepeatStream>(*from_, count_, pass); }
+  RepeatStage(StagePointer from, std::optional<std::int64_t> count) : ChoosingStage(std::move(from)), count_(count) {}
+  template <typename Element>
+  std::unique_ptr<ElementStream<Element>> stream(std::uint64_t pass) const {
+    return std::make_unique<RepeatStream<Element>>(*from_, count_, pass);
+  }
   std::optional<std::int64_t> length() const override {
     const auto once = from_->length();
     if (once == 0) return once;
@@ -174,7 +213,6 @@ class RepeatStage : public Stage {
   }
 
  private:
-  StagePointer from_;
   std::optional<std::int64_t> count_;
 };
 

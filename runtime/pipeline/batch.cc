@@ -97,6 +97,10 @@ class BatchStage : public Stage {
  public:
   BatchStage(StagePointer from, std::int64_t size, bool drop_remainder, PartOfBatch part) : from_(std::move(from)), size_(size), drop_remainder_(drop_remainder), part_(std::move(part)) {}
   std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override { return std::make_unique<BatchStream>(from_->open(pass), size_, drop_remainder_, part_, from_->length()); }
+  std::optional<RowBatches> row_batches() const override {
+    if (from_->arrays() == nullptr) return std::nullopt;
+    return RowBatches{.rows = from_, .size = size_, .drop_remainder = drop_remainder_, .part = part_};
+  }
   StagePointer in_parts(const PartOfBatch& part) const override { return from_->length() ? batch_stage(from_, size_, drop_remainder_, part) : nullptr; }
   std::optional<std::int64_t> length() const override {
     const auto examples = from_->length();

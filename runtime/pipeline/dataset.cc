@@ -42,20 +42,20 @@ const Tensor& tensor_of(const Example& example, std::string_view name) {
   throw Error(Code::kDataName, fmt::format("an example has no {}", quoted(name)), {}, {"it has " + printable(join(names_of(example), ", "), 500)});
 }
 
-Dataset Dataset::rows_of(std::vector<std::pair<std::string, Array>> arrays) {
+Dataset Dataset::rows_of(NamedArrays arrays) {
   StagePointer stage = rows_stage(std::move(arrays));
   const std::int64_t rows = stage->length().value();  // arrays have one
   return {std::move(stage), fmt::format("{} rows", rows)};
 }
 
 Dataset Dataset::from_tensor_slices(NamedTensors tensors) {
-  std::vector<std::pair<std::string, Array>> arrays;
+  NamedArrays arrays;
   for (auto& [name, tensor] : tensors) arrays.emplace_back(name, Array(name, std::move(tensor)));
   return rows_of(std::move(arrays));
 }
 
 Dataset Dataset::from_files(const std::vector<std::string>& named_files) {
-  std::vector<std::pair<std::string, Array>> arrays;
+  NamedArrays arrays;
   for (const DataSource& source : parse_data("from_files", named_files)) arrays.emplace_back(source.name, Array::open(source));
   return rows_of(std::move(arrays));
 }

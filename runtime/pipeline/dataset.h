@@ -123,7 +123,7 @@ class Dataset {
 
  private:
   Dataset(StagePointer stage, std::string order) : stage_(std::move(stage)), order_(std::move(order)) {}
-  static Dataset rows_of(std::vector<std::pair<std::string, Array>> arrays);
+  static Dataset rows_of(NamedArrays arrays);
   /// This one with another step, or with one that gives the same.
   Dataset then(StagePointer stage, const std::string& step) const;
   Dataset with(StagePointer stage) const;

@@ -24,7 +24,7 @@ void DatasetBatches::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
 bool DatasetBatches::next() {
   HONE_CHECK(examples_.has_value(), "batches of an epoch that was not begun");
   if (not examples_->next(&batch_)) return false;
-  std::vector<std::pair<std::string, Array>> arrays;
+  NamedArrays arrays;
   for (const auto& [name, tensor] : batch_) {
     Array array(name + " of the data set", tensor);
     if (skipped_ > 0) first_row_ = skipped_ * array.row_count();  // only the last batch is smaller

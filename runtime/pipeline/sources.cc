@@ -16,38 +16,34 @@ namespace {
 
 // ---- rows of arrays
 
-class RowStream : public ExampleStream {
+class EveryRow : public RowStream {
  public:
-  explicit RowStream(const std::vector<std::pair<std::string, Array>>& arrays) : arrays_(arrays) {}
-  bool next(Example* example) override {
-    if (row_ == arrays_[0].second.row_count()) return false;
-    example->clear();
-    for (const auto& [name, array] : arrays_) {
-      std::vector<std::int64_t> shape(array.shape().begin() + 1, array.shape().end());
-      example->emplace_back(name, Tensor::make(array.dtype(), std::move(shape), [&](std::span<std::byte> to) { array.read(row_, 1, to.data()); }));
-    }
-    ++row_;
+  explicit EveryRow(std::int64_t rows) : rows_(rows) {}
+  bool next(std::int64_t* row) override {
+    if (next_ == rows_) return false;
+    *row = next_++;
     return true;
   }
   std::int64_t skip(std::int64_t count) override {
-    const std::int64_t done = std::min(count, arrays_[0].second.row_count() - row_);
-    row_ += done;
+    const std::int64_t done = std::min(count, rows_ - next_);
+    next_ += done;
     return done;
   }
 
  private:
-  const std::vector<std::pair<std::string, Array>>& arrays_;
-  std::int64_t row_ = 0;
+  std::int64_t rows_, next_ = 0;
 };
 
 class RowsStage : public Stage {
  public:
-  explicit RowsStage(std::vector<std::pair<std::string, Array>> arrays) : arrays_(std::move(arrays)) {}
-  std::unique_ptr<ExampleStream> open(std::uint64_t) const override { return std::make_unique<RowStream>(arrays_); }
+  explicit RowsStage(NamedArrays arrays) : arrays_(std::move(arrays)) {}
+  std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override { return examples_of(arrays_, open_rows(pass)); }
   std::optional<std::int64_t> length() const override { return arrays_[0].second.row_count(); }
+  const NamedArrays* arrays() const override { return &arrays_; }
+  std::unique_ptr<RowStream> open_rows(std::uint64_t) const override { return std::make_unique<EveryRow>(arrays_[0].second.row_count()); }
 
  private:
-  std::vector<std::pair<std::string, Array>> arrays_;
+  NamedArrays arrays_;
 };
 
 // ---- generators
@@ -158,7 +154,7 @@ class LinesStage : public Stage {
 
 }  // namespace
 
-StagePointer rows_stage(std::vector<std::pair<std::string, Array>> arrays) {
+StagePointer rows_stage(NamedArrays arrays) {
   if (arrays.empty()) throw Error(Code::kDataName, "a data set of no arrays", {}, {"name at least one"});
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const Array& array = arrays[i].second;

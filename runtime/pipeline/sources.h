@@ -11,7 +11,7 @@
 namespace hone {
 
 /// Row i of every array is example i. Throws kDataLength for arrays of different length or without rows, kDataName for a name given twice.
-StagePointer rows_stage(std::vector<std::pair<std::string, Array>> arrays);
+StagePointer rows_stage(NamedArrays arrays);
 
 /// Gives examples until it gives nothing.
 using Generator = std::function<std::optional<Example>()>;

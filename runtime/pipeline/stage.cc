@@ -2,16 +2,39 @@
 
 #include <fmt/format.h>
 
+#include "base/check.h"
 #include "base/diag.h"
 
 namespace hone {
 
-std::int64_t ExampleStream::skip(std::int64_t count) {
-  Example ignored;
-  std::int64_t done = 0;
-  while (done < count and next(&ignored)) ++done;
-  return done;
-}
+namespace {
+
+class RowsAsExamples : public ExampleStream {
+ public:
+  RowsAsExamples(const NamedArrays& arrays, std::unique_ptr<RowStream> rows) : arrays_(arrays), rows_(std::move(rows)) {}
+  bool next(Example* example) override {
+    std::int64_t row = 0;
+    if (not rows_->next(&row)) return false;
+    example->clear();
+    for (const auto& [name, array] : arrays_) {
+      std::vector<std::int64_t> shape(array.shape().begin() + 1, array.shape().end());
+      example->emplace_back(name, Tensor::make(array.dtype(), std::move(shape), [&](std::span<std::byte> to) { array.read(row, 1, to.data()); }));
+    }
+    return true;
+  }
+  std::int64_t skip(std::int64_t count) override { return rows_->skip(count); }
+
+ private:
+  const NamedArrays& arrays_;
+  std::unique_ptr<RowStream> rows_;
+};
+
+}  // namespace
+
+std::unique_ptr<RowStream> Stage::open_rows(std::uint64_t) const { internal_error(__FILE__, __LINE__, "rows of a stage without arrays"); }
+std::optional<RowBatches> Stage::row_batches() const { return std::nullopt; }
+
+std::unique_ptr<ExampleStream> examples_of(const NamedArrays& arrays, std::unique_ptr<RowStream> rows) { return std::make_unique<RowsAsExamples>(arrays, std::move(rows)); }
 
 Example for_example(const char* stage, std::int64_t number, const std::function<Example()>& make) {
   const std::string where = fmt::format("{}: example {}: ", stage, number);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "runtime/data/array.h"
 #include "runtime/data/batch_source.h"
 #include "runtime/data/named_tensors.h"
 
@@ -14,19 +15,35 @@ namespace hone {
 using Example = NamedTensors;
 
 /// One pass over a stage's elements. For one thread at a time.
-class ExampleStream {
+template <typename Element>
+class ElementStream {
  public:
-  virtual ~ExampleStream() = default;
+  virtual ~ElementStream() = default;
   /// The next element; false at the end.
-  virtual bool next(Example* example) = 0;
+  virtual bool next(Element* element) = 0;
   /// Passes over `count` elements, without making them where that can be helped. How many there were: fewer only at the end.
-  virtual std::int64_t skip(std::int64_t count);
+  virtual std::int64_t skip(std::int64_t count) {
+    Element ignored;
+    std::int64_t done = 0;
+    while (done < count and next(&ignored)) ++done;
+    return done;
+  }
 };
+using ExampleStream = ElementStream<Example>;
+using RowStream = ElementStream<std::int64_t>;  ///< the numbers of rows
 
 class Stage;
 using StagePointer = std::shared_ptr<const Stage>;
 /// What is wanted of a batch of so many samples.
 using PartOfBatch = std::function<BatchPart(std::int64_t samples)>;
+
+/// Batches of `size` rows of the arrays of `rows`; the last one may be smaller, or is dropped.
+struct RowBatches {
+  StagePointer rows;
+  std::int64_t size = 1;
+  bool drop_remainder = false;
+  PartOfBatch part = {};  ///< null: all of each batch
+};
 
 class Stage {
  public:
@@ -35,9 +52,18 @@ class Stage {
   virtual std::unique_ptr<ExampleStream> open(std::uint64_t pass) const = 0;
   /// Elements of a pass; nothing when that is not known, or when there is no end.
   virtual std::optional<std::int64_t> length() const = 0;
+  /// The arrays of which each element is a row; null where elements are made otherwise. Such a stage tells which rows they are, too.
+  virtual const NamedArrays* arrays() const { return nullptr; }
+  /// Which rows the elements of pass number `pass` are, where there are arrays.
+  virtual std::unique_ptr<RowStream> open_rows(std::uint64_t pass) const;
+  /// Where the elements are batches of rows of arrays: how they are made, for those who gather rows themselves.
+  virtual std::optional<RowBatches> row_batches() const;
   /// The same batches, of which only a part is made: the rest of their rows are zeros. Null where this does not end in batches, or where it is not known before how many samples each will have.
   virtual StagePointer in_parts(const PartOfBatch& /*part*/) const { return nullptr; }
 };
+
+/// The rows that `rows` counts, as examples. `arrays` stay alive.
+std::unique_ptr<ExampleStream> examples_of(const NamedArrays& arrays, std::unique_ptr<RowStream> rows);
 
 /// `make()`, for the element `number` of the pass; what it throws becomes an Error that says which element it was, and in which stage.
 Example for_example(const char* stage, std::int64_t number, const std::function<Example()>& make);
