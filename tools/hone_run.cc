@@ -54,7 +54,7 @@ int evaluate_plan(const Arguments& arguments) {
   const BoundArrays data = open_data(job, recipe, entry, "--data", sources, arguments.pre_batched);
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_notes(progress, data);
-  BatchReader batches(data, global_batch(job, recipe, arguments, data.fixed_batch()), {.shuffle = false}, {.ahead = gathers(job), .replicas = job.replicas.total(), .device = job.session.device()});
+  BatchReader batches(data, global_batch(job, recipe, arguments, data.fixed_batch()), {.shuffle = false}, gather_for(job.replicas));
   const NamedNumbers values = evaluate(*job.runner, entry, batches).value();  // nobody asks it to stop
   JsonLine line;
   for (const auto& [name, value] : values) line.number(name, value);
@@ -146,6 +146,8 @@ int bench_plan(const Arguments& arguments) {
     return &trace->add_track("training", "benchmark");
   };
   if (not arguments.trace.empty()) AtomicFile writable(arguments.trace);
+  GatherOptions gather = gather_for(job.replicas);
+  gather.late = false, gather.threads = 1;  // the step is timed, not what makes its batch
   const BenchResult result = bench(*job.runner, entry,
                                    {.batch_size = global_batch(job, recipe, arguments, 0),
                                     .steps = arguments.steps,
@@ -153,7 +155,7 @@ int bench_plan(const Arguments& arguments) {
                                     .warm_up_seconds = arguments.warm_up,
                                     .learning_rate = recipe.optimizer.learning_rate,
                                     .batch_symbol = job.plan.batch_symbol,
-                                    .gather = {.ahead = gathers(job), .replicas = job.replicas.total(), .device = job.session.device()},
+                                    .gather = gather,
                                     .dims = dims_from(arguments.dim),
                                     .data = sources,
                                     .scale = recipe.data.scale,

@@ -93,7 +93,7 @@ class Pipeline {
  public:
   Pipeline(const plan::Plan& plan, Tensor x, int threads)
       : session_(plan, {.device = "cpu", .threads = threads}),
-        batches_(session_.entry(plan::kTrainStep), Dataset::from_tensor_slices({{"x", std::move(x)}, {"y", labels(kSamples)}}).shuffle(kSamples, 1).batch(kBatch, true), {.flag = "feed_bench", .batch_symbol = plan.batch_symbol}) {
+        batches_(session_.entry(plan::kTrainStep), Dataset::from_tensor_slices({{"x", std::move(x)}, {"y", labels(kSamples)}}).shuffle(kSamples, 1).batch(kBatch, true), {.flag = "feed_bench", .batch_symbol = plan.batch_symbol}, {.late = true, .threads = threads}) {
     batches_.add_feed("learning_rate", rate_);
     batches_.start_epoch(epoch_);
   }

@@ -36,10 +36,13 @@ bool reads_files(const BoundArrays& arrays) {
 }  // namespace
 
 BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, ShuffleOptions shuffle, GatherOptions how)
-    : arrays_(arrays), device_(how.device), late_(how.late), shuffle_(arrays.pre_batched() ? ShuffleOptions{.shuffle = false} : shuffle), part_(arrays.pre_batched() ? nullptr : std::move(how.part)), sample_order_(arrays.length(), shuffle_) {
+    : BatchReader(arrays, batch_size, std::make_unique<SampleOrder>(arrays.length(), arrays.pre_batched() ? ShuffleOptions{.shuffle = false} : shuffle), arrays.length(), std::move(how)) {}
+
+BatchReader::BatchReader(const BoundArrays& arrays, std::int64_t batch_size, std::unique_ptr<Order> order, std::int64_t samples, GatherOptions how)
+    : arrays_(arrays), device_(how.device), late_(how.late), part_(arrays.pre_batched() ? nullptr : std::move(how.part)), sample_order_(std::move(order)) {
   const std::int64_t fixed = std::max<std::int64_t>(arrays.fixed_batch(), 1);
   if (arrays.fixed_batch() > 0) batch_size = checked_multiply<std::int64_t>(fixed, how.replicas, "the batch of all replicas");
-  sample_count_ = arrays.length() / fixed * fixed;  // of the fixed sizes only whole ones can be fed
+  sample_count_ = samples / fixed * fixed;  // of the fixed sizes only whole ones can be fed
   batch_size_ = arrays.pre_batched() ? 1 : std::min(batch_size, sample_count_);
   batch_count_ = (sample_count_ + batch_size_ - 1) / batch_size_;
   const bool streamed = reads_files(arrays), ahead = how.ahead == Ahead::kAlways or (how.ahead == Ahead::kIfStreamed and streamed);
@@ -89,8 +92,7 @@ BatchReader::Slot BatchReader::make_slot() const {
 
 std::string BatchReader::order() const {
   const std::string batches = arrays_.pre_batched() ? fmt::format("{} slices", sample_count_) : fmt::format("{} samples in batches of {}", sample_count_, batch_size_);
-  if (not shuffle_.shuffle) return batches + ", in their order";
-  return batches + fmt::format(", shuffled with seed {}", shuffle_.seed) + (shuffle_.buffer == 0 ? "" : fmt::format(" through a buffer of {}", shuffle_.buffer));
+  return batches + sample_order_->text();
 }
 
 void BatchReader::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
@@ -99,7 +101,7 @@ void BatchReader::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
   is_ready_ = false;
   is_timed_ = false;
   failure_ = nullptr;
-  sample_order_.start_epoch(epoch);
+  sample_order_->start_epoch(epoch);
   begin_ = std::min(first_batch, batch_count_) * batch_size_;
   size_ = 0;
   next_begin_ = begin_;
@@ -175,7 +177,7 @@ const NamedViews* BatchReader::ahead() {
 
 void BatchReader::gather(std::int64_t begin, Slot& slot) {
   slot.samples.resize(static_cast<std::size_t>(size_at(begin)));
-  sample_order_.copy(begin, slot.samples);
+  sample_order_->copy(begin, slot.samples);
   const auto samples = static_cast<std::int64_t>(slot.samples.size());
   slot.part = part_ ? part_(samples) : BatchPart{.begin = 0, .end = samples};
   slot.version = next_version();
@@ -258,7 +260,7 @@ void BatchReader::gather_rows(std::size_t index, const BatchPart& part, Slot& sl
 /// Of the batch that begins there: such a row is taken before it has come, however soon it is asked for while others are taken. Now a step runs meanwhile.
 void BatchReader::ask_for_small_rows(std::int64_t begin) const {
   constexpr std::int64_t kMostAsked = 256;  // more would push out of the first level cache what the step reads
-  const std::span<const std::int64_t> samples = sample_order_.kept(begin, std::min(size_at(begin), kMostAsked));
+  const std::span<const std::int64_t> samples = sample_order_->kept(begin, std::min(size_at(begin), kMostAsked));
   for (const BoundArrays::Column& column : arrays_.columns()) {
     if (not column.by_sample or column.array.row_bytes() > kLine) continue;
     for (const std::int64_t sample : samples) __builtin_prefetch(column.array.where_they_lie(sample, 1));

@@ -44,6 +44,8 @@ class BatchReader : public BatchSource, private FeedMaker {
  public:
   /// `arrays` stay alive. `batch_size` is overruled by a batch size that the model has fixed; then samples that do not fill a last one are left out.
   BatchReader(const BoundArrays& arrays, std::int64_t batch_size, ShuffleOptions shuffle, GatherOptions gather = {});
+  /// The same in an order of the caller's, of which an epoch visits the first `samples` places; not pre-batched.
+  BatchReader(const BoundArrays& arrays, std::int64_t batch_size, std::unique_ptr<Order> order, std::int64_t samples, GatherOptions gather = {});
 
   std::int64_t batch_count() const { return batch_count_; }
   std::optional<std::int64_t> known_batch_count() const override { return batch_count_; }
@@ -98,9 +100,8 @@ class BatchReader : public BatchSource, private FeedMaker {
   std::int64_t batch_count_ = 0;
   std::int64_t sample_count_ = 0;
   std::int64_t samples_each_ = 1;
-  ShuffleOptions shuffle_;
   std::function<BatchPart(std::int64_t)> part_;  // null: all
-  SampleOrder sample_order_;
+  std::unique_ptr<Order> sample_order_;
   std::int64_t begin_ = 0, size_ = 0;
   Slot in_use_, next_;
   std::optional<Slot> ready_;                    // where a device takes what follows on in_use_ meanwhile, while next_ is gathered

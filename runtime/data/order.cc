@@ -1,5 +1,7 @@
 #include "runtime/data/order.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -34,6 +36,11 @@ SampleOrder::SampleOrder(std::int64_t count, ShuffleOptions options, std::int64_
   if (buffered_) buffer_.resize(static_cast<std::size_t>(options_.buffer));
   if (listed_) order_.resize(static_cast<std::size_t>(count));
   while (half_bits_ < 31 and (std::uint64_t{1} << 2 * half_bits_) < static_cast<std::uint64_t>(count)) ++half_bits_;
+}
+
+std::string SampleOrder::text() const {
+  if (not options_.shuffle) return ", in their order";
+  return fmt::format(", shuffled with seed {}", options_.seed) + (options_.buffer == 0 ? "" : fmt::format(" through a buffer of {}", options_.buffer));
 }
 
 void SampleOrder::start_epoch(std::int64_t epoch) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace hone {
@@ -26,8 +27,21 @@ struct ShuffleOptions {
   std::int64_t seed = 0;
 };
 
+/// Which samples an epoch visits, one after the other. For one thread at a time.
+class Order {
+ public:
+  virtual ~Order() = default;
+  virtual void start_epoch(std::int64_t epoch) = 0;
+  /// The samples at places [begin, begin + to.size()) of the order; there are so many. Going forward costs little.
+  virtual void copy(std::int64_t begin, std::span<std::int64_t> to) = 0;
+  /// The same without going there, where they are known already; else none.
+  virtual std::span<const std::int64_t> kept(std::int64_t begin, std::int64_t count) const = 0;
+  /// In words, behind how many there are: ", shuffled with seed 0".
+  virtual std::string text() const = 0;
+};
+
 /// Visits each of `count` samples once an epoch. The order of epoch e depends on (count, options, e) alone, not on epochs before.
-class SampleOrder {
+class SampleOrder : public Order {
  public:
   /// Up to so many samples the order is made at the start of an epoch and kept; of more, each sample is worked out when it is asked for, so that memory stays
   /// as it is.
@@ -36,13 +50,12 @@ class SampleOrder {
   SampleOrder(std::int64_t count, ShuffleOptions options, std::int64_t most_listed = kListed);
 
   /// Begins `epoch`; allocates only the first time.
-  void start_epoch(std::int64_t epoch);
-  /// The samples at places [begin, begin + to.size()) of the order. Going forward costs little.
-  void copy(std::int64_t begin, std::span<std::int64_t> to);
-  /// The same without going there, where the order is kept; else none.
-  std::span<const std::int64_t> kept(std::int64_t begin, std::int64_t count) const {
+  void start_epoch(std::int64_t epoch) override;
+  void copy(std::int64_t begin, std::span<std::int64_t> to) override;
+  std::span<const std::int64_t> kept(std::int64_t begin, std::int64_t count) const override {
     return listed_ ? std::span(order_).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)) : std::span<const std::int64_t>();
   }
+  std::string text() const override;
 
  private:
   void permute(RandomWords random);

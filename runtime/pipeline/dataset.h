@@ -118,6 +118,8 @@ class Dataset {
   std::optional<std::int64_t> batch_size() const { return batch_size_; }
   /// The steps that an epoch's examples follow from, in words: "60000 rows, shuffle(1000, seed 42), batch(32)". What functions and generators do is not in them.
   const std::string& order() const { return order_; }
+  /// How they are made, where they are batches of rows of arrays, which the steps before batch() only choose and order.
+  std::optional<RowBatches> row_batches() const { return stage_->row_batches(); }
   /// Goes through an epoch, from example `first` on.
   ExampleIterator iterate(std::int64_t epoch = 0, std::int64_t first = 0) const;
 

@@ -2,31 +2,125 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+#include <span>
 #include <utility>
 
+#include "base/check.h"
 #include "base/diag.h"
 
 namespace hone {
 
-DatasetBatches::DatasetBatches(const plan::Entry& entry, Dataset batches, BindOptions options)
+namespace {
+
+constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 4;  // samples of an epoch without an end
+
+/// As a data set's steps order rows.
+class StageOrder : public Order {
+ public:
+  explicit StageOrder(StagePointer rows) : rows_(std::move(rows)) {}
+
+  void start_epoch(std::int64_t epoch) override {
+    stream_ = rows_->open_rows(static_cast<std::uint64_t>(epoch));
+    known_.clear();
+    begin_ = 0;
+  }
+  /// As many again are known afterwards. They are not gone back to.
+  void copy(std::int64_t begin, std::span<std::int64_t> to) override {
+    HONE_CHECK(begin >= begin_, "a data set that goes back");
+    const auto known = static_cast<std::int64_t>(known_.size()), passed = begin - begin_;
+    if (passed > known) HONE_CHECK(stream_->skip(passed - known) == passed - known, kTooShort);
+    known_.erase(known_.begin(), known_.begin() + std::min(passed, known));
+    begin_ = begin;
+    for (std::int64_t row = 0; known_.size() < 2 * to.size() and stream_->next(&row);) known_.push_back(row);
+    HONE_CHECK(known_.size() >= to.size(), kTooShort);
+    std::copy_n(known_.begin(), to.size(), to.begin());
+  }
+  std::span<const std::int64_t> kept(std::int64_t begin, std::int64_t count) const override {
+    const std::int64_t passed = begin - begin_, known = static_cast<std::int64_t>(known_.size()) - passed;
+    if (passed < 0 or known <= 0) return {};
+    return std::span(known_).subspan(static_cast<std::size_t>(passed), static_cast<std::size_t>(std::min(count, known)));
+  }
+  std::string text() const override { return ", in the data set's order"; }
+
+ private:
+  static constexpr const char* kTooShort = "a data set that ends before its length";
+
+  StagePointer rows_;
+  std::unique_ptr<RowStream> stream_;
+  std::int64_t begin_ = 0;
+  std::vector<std::int64_t> known_;  // the rows at places from begin_ on
+};
+
+std::string label_of(const std::string& name) { return name + " of the data set"; }
+
+/// Would checking the values read a file that is larger than may stay in memory?
+bool has_values_to_read(const plan::Entry& entry, const NamedArrays& arrays) {
+  return std::ranges::any_of(arrays, [&](const auto& named) {
+    const plan::Feed* feed = find_feed(entry, named.first);
+    return named.second.is_streamed() and feed != nullptr and not is_float(feed->dtype);
+  });
+}
+
+}  // namespace
+
+DatasetBatches::Rows::Rows(BoundArrays bound, const RowBatches& batches, std::int64_t samples, GatherOptions gather)
+    : data(std::move(bound)), reader(data, batches.size, std::make_unique<StageOrder>(batches.rows), samples, std::move(gather)) {}
+
+DatasetBatches::DatasetBatches(const plan::Entry& entry, Dataset batches, BindOptions options, GatherOptions gather)
     : entry_(entry), batches_(std::move(batches)), options_(std::move(options)) {
   options_.files = false;
   if (options_.pre_batched)
     throw Error(Code::kUsage, "a data set of batches cannot be fed as pre-batched arrays", {}, {"its examples are batches already: leave pre_batched out"});
+  rows_ = rows_of(batches_, std::move(gather));
+}
+
+/// Null where it takes examples: rows that are wrong may be none that the data set chooses, and what is wrong is said of the batch that has it.
+std::unique_ptr<DatasetBatches::Rows> DatasetBatches::rows_of(const Dataset& batches, GatherOptions gather) const {
+  const std::optional<RowBatches> made = batches.row_batches();
+  if (not made or has_values_to_read(entry_, *made->rows->arrays())) return nullptr;
+  std::int64_t samples = made->rows->length().value_or(kEndless);
+  if (made->drop_remainder) samples -= samples % made->size;
+  if (samples == 0) return nullptr;
+  NamedArrays arrays = *made->rows->arrays();
+  for (auto& [name, array] : arrays) array.relabel(label_of(name));
+  try {
+    BoundArrays bound(entry_, std::move(arrays), options_);
+    const bool are_samples = std::ranges::all_of(bound.columns(), &BoundArrays::Column::by_sample);
+    const bool is_fixed = bound.fixed_batch() > 0 and (bound.fixed_batch() != made->size or samples % made->size != 0);
+    if (not are_samples or is_fixed) return nullptr;
+    gather.part = made->part;
+    gather.replicas = 1;  // a batch is for all of them
+    return std::make_unique<Rows>(std::move(bound), *made, samples, std::move(gather));
+  } catch (const Error&) { return nullptr; }
 }
 
 void DatasetBatches::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
+  if (rows_) return rows_->reader.start_epoch(epoch, first_batch);
   examples_.emplace(batches_.iterate(epoch, first_batch));
   skipped_ = first_batch;
   first_row_ = 0;
 }
 
+void DatasetBatches::note(const std::vector<std::string>& notes) {
+  notes_ = notes;
+  if (say_ and not notes_.empty())
+    for (const auto say = std::exchange(say_, nullptr); const std::string& note : notes_) say(note);
+}
+
 bool DatasetBatches::next() {
+  if (rows_) {
+    if (not rows_->reader.next()) return false;
+    note(rows_->data.notes());
+    for (std::size_t i = 0; i < rows_->reader.feeds().size(); ++i) show(i, rows_->reader.feeds()[i].first, rows_->reader.feeds()[i].second);
+    return true;
+  }
   HONE_CHECK(examples_.has_value(), "batches of an epoch that was not begun");
   if (not examples_->next(&batch_)) return false;
   NamedArrays arrays;
   for (const auto& [name, tensor] : batch_) {
-    Array array(name + " of the data set", tensor);
+    Array array(label_of(name), tensor);
     if (skipped_ > 0) first_row_ = skipped_ * array.row_count();  // only the last batch is smaller
     skipped_ = 0;
     array.number_rows_from(first_row_);
@@ -38,9 +132,7 @@ bool DatasetBatches::next() {
                 fmt::format("{}: a batch of {} samples, and the model takes exactly {} at a time", options_.flag, bound_->length(), bound_->fixed_batch()), {},
                 {fmt::format("make batches with batch({}, true), which drops what is left over", bound_->fixed_batch())});
   first_row_ += bound_->length();
-  notes_ = bound_->notes();
-  if (say_ and not notes_.empty())
-    for (const auto say = std::exchange(say_, nullptr); const std::string& note : notes_) say(note);
+  note(bound_->notes());
   converted_.resize(bound_->columns().size());
   for (std::size_t i = 0; i < bound_->columns().size(); ++i) feed(i, bound_->columns()[i]);
   return true;
@@ -57,9 +149,11 @@ void DatasetBatches::feed(std::size_t index, const BoundArrays::Column& column) 
     column.converter.convert(data, converted_[index].data(), count);
     data = converted_[index].data();
   }
-  TensorView view(column.feed.dtype, std::move(shape), data);
-  if (feeds_.size() <= index or feeds_[index].first != column.feed.name)
-    feeds_.insert(feeds_.begin() + static_cast<std::ptrdiff_t>(index), {column.feed.name, std::move(view)});
+  show(index, column.feed.name, {column.feed.dtype, std::move(shape), data});
+}
+
+void DatasetBatches::show(std::size_t index, const std::string& name, TensorView view) {
+  if (feeds_.size() <= index or feeds_[index].first != name) feeds_.insert(feeds_.begin() + static_cast<std::ptrdiff_t>(index), {name, std::move(view)});
   else feeds_[index].second = std::move(view);
 }
 

@@ -2,22 +2,23 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "runtime/data/batch_source.h"
+#include "runtime/data/batches.h"
 #include "runtime/data/bound_arrays.h"
 #include "runtime/pipeline/dataset.h"
 
 namespace hone {
 
 /// Each example is a batch: the first axis of its tensors is the sample. Each is checked as arrays are (BoundArrays): names, types, shapes, lengths, ranges of
-/// labels and ids; integers become floats, scaled, where floats are wanted.
+/// labels and ids; integers become floats, scaled, where floats are wanted. Where a data set only chooses rows of arrays, orders and batches them, the rows are gathered as BatchReader does it, without an example being made.
 class DatasetBatches : public BatchSource {
  public:
-  /// `entry` stays alive. Throws kUsage for options.pre_batched, which is for arrays.
-  DatasetBatches(const plan::Entry& entry, Dataset batches, BindOptions options);
+  /// `entry` stays alive. `gather`: how rows of arrays are gathered. Throws kUsage for options.pre_batched, which is for arrays.
+  DatasetBatches(const plan::Entry& entry, Dataset batches, BindOptions options, GatherOptions gather = {});
 
   std::optional<std::int64_t> known_batch_count() const override { return batches_.length(); }
   bool is_endless() const override { return batches_.is_endless(); }
@@ -25,18 +26,29 @@ class DatasetBatches : public BatchSource {
   void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0) override;
   /// Throws what BoundArrays throws, naming a row by its number in the epoch, and what the data set's functions throw.
   bool next() override;
-  std::int64_t size() const override { return bound_ ? bound_->length() : 0; }
+  const NamedViews* ahead() override { return rows_ ? rows_->reader.ahead() : nullptr; }
+  std::int64_t size() const override { return rows_ ? rows_->reader.size() : bound_ ? bound_->length() : 0; }
   /// Liberties that were taken with the last batch, such as another grouping of the axes: one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
   /// Is called with each note of the first batch that has any: those of others say the same again.
   void on_note(std::function<void(const std::string&)> say) { say_ = std::move(say); }
 
  private:
+  /// What gathers rows of arrays.
+  struct Rows {
+    Rows(BoundArrays bound, const RowBatches& batches, std::int64_t samples, GatherOptions gather);
+    BoundArrays data;
+    BatchReader reader;
+  };
+  std::unique_ptr<Rows> rows_of(const Dataset& batches, GatherOptions gather) const;
+  void note(const std::vector<std::string>& notes);
   void feed(std::size_t index, const BoundArrays::Column& column);
+  void show(std::size_t index, const std::string& name, TensorView view);
 
   const plan::Entry& entry_;
   Dataset batches_;
   BindOptions options_;
+  std::unique_ptr<Rows> rows_;  // null: batches are made as examples
   std::optional<ExampleIterator> examples_;
   std::int64_t skipped_ = 0;    // batches before the first of this epoch
   std::int64_t first_row_ = 0;  // of the next batch, within the epoch

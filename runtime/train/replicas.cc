@@ -212,4 +212,9 @@ void Replicas::gather_states(bool here, std::string_view ending) {
   }
 }
 
+GatherOptions gather_for(Replicas& replicas) {
+  Session& session = replicas.session();
+  return {.ahead = session.device() != nullptr ? Ahead::kAlways : Ahead::kIfStreamed, .replicas = replicas.total(), .device = session.device(), .late = replicas.is_alone(), .threads = replicas.is_alone() ? session.threads() : 1};
+}
+
 }  // namespace hone

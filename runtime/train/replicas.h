@@ -9,7 +9,7 @@
 #include "runtime/collective/communicator.h"
 #include "runtime/collective/nested_communicators.h"
 #include "runtime/collective/thread_communicators.h"
-#include "runtime/data/batch_source.h"
+#include "runtime/data/batches.h"
 #include "runtime/plan/plan.h"
 #include "runtime/session.h"
 
@@ -89,5 +89,8 @@ class Replicas {
   int optimizer_shares_ = 1;
   std::vector<Session> sessions_;
 };
+
+/// How batches are gathered that go to all replicas of this process.
+GatherOptions gather_for(Replicas& replicas);
 
 }  // namespace hone

@@ -98,7 +98,7 @@ const plan::Entry& Trainer::entry(const char* name, const char* purpose) const {
 
 BindOptions Trainer::bound(const char* flag) const { return {.flag = flag, .batch_symbol = batch_symbol_, .pre_batched = false, .scale = recipe_.data.scale, .loss = recipe_.loss.kind}; }
 
-DatasetBatches Trainer::batches(const plan::Entry& entry, const Dataset& data, const char* flag) const { return DatasetBatches(entry, data, bound(flag)); }
+DatasetBatches Trainer::batches(const plan::Entry& entry, const Dataset& data, const char* flag) { return DatasetBatches(entry, data, bound(flag), gather_for(replicas_)); }
 
 /// Of batches that are dealt out by samples, as ReplicaRunner does it.
 Dataset Trainer::own_part(const plan::Entry& entry, const Dataset& data) const {
@@ -151,7 +151,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   std::optional<DatasetBatches> valid;
   if (options.valid) {
     if (options.valid_limit == 0) check_end(*options.valid, "the data to validate on");
-    valid.emplace(*entries.evaluate, own_part(*entries.evaluate, *options.valid), bound("the data to validate on"));
+    valid.emplace(*entries.evaluate, own_part(*entries.evaluate, *options.valid), bound("the data to validate on"), gather_for(replicas_));
     valid->on_note(say_note);
   }
   progress.set_batch_size(train.batch_size().value_or(0) * (entries.accumulate == nullptr ? 1 : recipe.train.gradient_accumulation_steps));

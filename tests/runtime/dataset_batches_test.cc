@@ -72,6 +72,59 @@ TEST(DatasetBatches, FeedsWhatArraysFeed) {
   }
 }
 
+/// All batches from `first` on, `most` of them at most, each with its size.
+std::vector<std::vector<std::byte>> batches_of(DatasetBatches& source, std::int64_t epoch, std::int64_t first, std::size_t most) {
+  std::vector<std::vector<std::byte>> batches;
+  source.start_epoch(epoch, first);
+  while (batches.size() < most and source.next()) {
+    batches.emplace_back(static_cast<std::size_t>(source.size()));
+    for (const auto& [name, view] : source.feeds()) std::ranges::copy(bytes_of(view), std::back_inserter(batches.back()));
+  }
+  return batches;
+}
+
+TEST(DatasetBatches, RowsOfArraysAreGatheredAsExamplesAreStacked) {
+  const plan::Entry entry = batched_classifier();
+  const std::vector<std::function<Dataset(const Dataset&)>> steps = {
+      [](const Dataset& data) { return data.batch(3); },
+      [](const Dataset& data) { return data.batch(100); },
+      [](const Dataset& data) { return data.shuffle(1000, 4).batch(4, true).prefetch(); },
+      [](const Dataset& data) { return data.shuffle(5, 1).batch(4); },
+      [](const Dataset& data) { return data.skip(2).take(19).shuffle(3, 2).batch(2); },
+      [](const Dataset& data) { return data.shuffle(7, 3).shard(1, 3).batch(2); },
+      [](const Dataset& data) { return data.shuffle(4, 5).repeat(3).batch(5); },
+      [](const Dataset& data) { return data.repeat(2).shuffle(9, 6).take(31).batch(6, true); },
+      [](const Dataset& data) { return data.shuffle(6, 7).repeat().batch(5); },
+      [](const Dataset& data) { return data.take(0).batch(5); }};
+  constexpr std::size_t kMost = 20;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Dataset rows = Dataset::from_tensor_slices(samples(23));
+    const Dataset gathered = steps[i](rows), stacked = steps[i](rows.map([](Example example) { return example; }));
+    ASSERT_TRUE(gathered.row_batches().has_value()) << i;
+    ASSERT_FALSE(stacked.row_batches().has_value()) << i;
+    DatasetBatches found(entry, gathered, batched_options({{"image", 0.5}}), {.threads = 2}), expected(entry, stacked, batched_options({{"image", 0.5}}));
+    EXPECT_EQ(found.known_batch_count(), expected.known_batch_count()) << i;
+    EXPECT_EQ(found.is_endless(), expected.is_endless()) << i;
+    for (const std::int64_t epoch : {0, 1, 5})
+      for (const std::int64_t first : {0, 1, 4, 11})
+        EXPECT_EQ(batches_of(found, epoch, first, kMost), batches_of(expected, epoch, first, kMost)) << "steps " << i << ", epoch " << epoch << " from " << first;
+  }
+}
+
+TEST(DatasetBatches, RowsThatAreNotChosenMayHoldAnything) {
+  const plan::Entry entry = batched_classifier();
+  NamedTensors bad = samples(6);
+  const std::vector<std::int32_t> classes = {0, 1, 2, 0, 7, 1};
+  bad[1].second = Tensor::of<std::int32_t>({6}, std::span<const std::int32_t>(classes));
+  DatasetBatches good(entry, Dataset::from_tensor_slices(bad).take(4).batch(2), batched_options());
+  EXPECT_EQ(batches_of(good, 0, 0, 10).size(), 2u);
+  DatasetBatches all(entry, Dataset::from_tensor_slices(bad).batch(2), batched_options());
+  all.start_epoch(0);
+  EXPECT_TRUE(all.next());
+  EXPECT_TRUE(all.next());
+  expect_error(Code::kDataRange, "row 4 holds 7", [&] { all.next(); });
+}
+
 TEST(DatasetBatches, ErrorsAreThoseOfArraysAndNameTheRowOfTheEpoch) {
   const plan::Entry entry = batched_classifier();
   const auto feed = [&](Dataset data) {

@@ -58,9 +58,6 @@ void check_outputs(const Arguments& arguments, std::initializer_list<std::span<c
 
 void write_trace(const Trace& trace, const std::string& path);
 
-/// When batches are gathered: for a device while it computes with those before.
-inline Ahead gathers(const Job& job) { return job.session.device() != nullptr ? Ahead::kAlways : Ahead::kIfStreamed; }
-
 /// Samples of a step over all replicas: the recipe's batch for each, or for all of them together with --global-batch; `fixed_batch` for each where the model has fixed it (else 0).
 /// Throws kUsage for fewer than one a replica.
 std::int64_t global_batch(const Job& job, const Recipe& recipe, const Arguments& arguments, std::int64_t fixed_batch);

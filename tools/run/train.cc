@@ -233,7 +233,7 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   for (const std::string& file : {arguments.out, arguments.trace})
     if (not file.empty()) AtomicFile writable(file);  // better refused now than after the last epoch
 
-  GatherOptions gather = {.ahead = gathers(job), .replicas = job.replicas.total(), .device = job.session.device(), .late = job.replicas.is_alone(), .threads = job.replicas.is_alone() ? job.session.threads() : 1};
+  GatherOptions gather = gather_for(job.replicas);
   if (processes != nullptr)
     gather.part = [&replicas = job.replicas, at_a_time = std::max<std::int64_t>(data.fixed_batch(), 1)](std::int64_t samples) { return replicas.part_here(samples, at_a_time); };
   BatchReader batches(data, batch, {.shuffle = not arguments.no_shuffle, .buffer = recipe.data.shuffle_buffer, .seed = recipe.train.seed}, gather);
