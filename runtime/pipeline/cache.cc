@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <mutex>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/diag.h"
 #include "base/text.h"
 #include "formats/example_file.h"
+#include "runtime/pipeline/choosing_stage.h"
 #include "runtime/pipeline/stages.h"
 
 namespace hone {
@@ -20,77 +22,86 @@ constexpr std::uint64_t kKeptPass = 0;
 
 // ---- memory
 
-using Examples = std::vector<Example>;
-
-/// What all passes share: the examples, once one of them was whole.
+/// What all passes share: the elements, once one of them was whole.
+template <typename Element>
 class MemoryCache {
  public:
-  std::shared_ptr<const Examples> kept() const {
+  using Elements = std::vector<Element>;
+  std::shared_ptr<const Elements> kept() const {
     const std::lock_guard lock(mutex_);
     return kept_;
   }
-  void keep(Examples examples) {
+  void keep(Elements elements) {
     const std::lock_guard lock(mutex_);
-    if (not kept_) kept_ = std::make_shared<const Examples>(std::move(examples));
+    if (not kept_) kept_ = std::make_shared<const Elements>(std::move(elements));
   }
 
  private:
   mutable std::mutex mutex_;
-  std::shared_ptr<const Examples> kept_;
+  std::shared_ptr<const Elements> kept_;
 };
 
-class KeptStream : public ExampleStream {
+template <typename Element>
+class KeptStream : public ElementStream<Element> {
  public:
-  explicit KeptStream(std::shared_ptr<const Examples> examples) : examples_(std::move(examples)) {}
-  bool next(Example* example) override {
-    if (at_ == examples_->size()) return false;
-    *example = (*examples_)[at_++];
+  explicit KeptStream(std::shared_ptr<const std::vector<Element>> elements) : elements_(std::move(elements)) {}
+  bool next(Element* element) override {
+    if (at_ == elements_->size()) return false;
+    *element = (*elements_)[at_++];
     return true;
   }
   std::int64_t skip(std::int64_t count) override {
-    const std::size_t done = std::min(static_cast<std::size_t>(count), examples_->size() - at_);
+    const std::size_t done = std::min(static_cast<std::size_t>(count), elements_->size() - at_);
     at_ += done;
     return static_cast<std::int64_t>(done);
   }
 
  private:
-  std::shared_ptr<const Examples> examples_;
+  std::shared_ptr<const std::vector<Element>> elements_;
   std::size_t at_ = 0;
 };
 
-class KeepingStream : public ExampleStream {
+template <typename Element>
+class KeepingStream : public ElementStream<Element> {
  public:
-  KeepingStream(std::unique_ptr<ExampleStream> from, MemoryCache& cache) : from_(std::move(from)), cache_(cache) {}
-  bool next(Example* example) override {
+  KeepingStream(std::unique_ptr<ElementStream<Element>> from, MemoryCache<Element>& cache) : from_(std::move(from)), cache_(cache) {}
+  bool next(Element* element) override {
     if (ended_) return false;
-    if (from_->next(example)) return examples_.push_back(*example), true;
+    if (from_->next(element)) return elements_.push_back(*element), true;
     ended_ = true;
-    cache_.keep(std::move(examples_));
+    cache_.keep(std::move(elements_));
     return false;
   }
 
  private:
-  std::unique_ptr<ExampleStream> from_;
-  MemoryCache& cache_;
-  Examples examples_;
+  std::unique_ptr<ElementStream<Element>> from_;
+  MemoryCache<Element>& cache_;
+  std::vector<Element> elements_;
   bool ended_ = false;
 };
 
-class MemoryCacheStage : public Stage {
+/// Of rows that lie in memory their numbers are kept, of those in a file that is read as it is wanted the examples.
+class MemoryCacheStage : public ChoosingStage<MemoryCacheStage> {
  public:
-  explicit MemoryCacheStage(StagePointer from) : from_(std::move(from)) {}
-  std::unique_ptr<ExampleStream> open(std::uint64_t) const override {
-    if (auto kept = cache_.kept()) return std::make_unique<KeptStream>(std::move(kept));
-    return std::make_unique<KeepingStream>(from_->open(kKeptPass), cache_);
+  explicit MemoryCacheStage(StagePointer from) : ChoosingStage(std::move(from)) {}
+  const NamedArrays* arrays() const override {
+    const NamedArrays* arrays = from_->arrays();
+    const bool are_read = arrays != nullptr and std::ranges::any_of(*arrays, [](const auto& named) { return named.second.is_streamed(); });
+    return are_read ? nullptr : arrays;
+  }
+  template <typename Element>
+  std::unique_ptr<ElementStream<Element>> stream(std::uint64_t) const {
+    MemoryCache<Element>& cache = std::get<MemoryCache<Element>>(caches_);
+    if (auto kept = cache.kept()) return std::make_unique<KeptStream<Element>>(std::move(kept));
+    return std::make_unique<KeepingStream<Element>>(open_as<Element>(*from_, kKeptPass), cache);
   }
   std::optional<std::int64_t> length() const override {
-    const auto kept = cache_.kept();
-    return kept ? static_cast<std::int64_t>(kept->size()) : from_->length();
+    const auto examples = std::get<MemoryCache<Example>>(caches_).kept();
+    return examples ? static_cast<std::int64_t>(examples->size()) : from_->length();
   }
 
  private:
-  StagePointer from_;
-  mutable MemoryCache cache_;
+  mutable std::tuple<MemoryCache<Example>, MemoryCache<std::int64_t>> caches_;
 };
 
 // ---- file

@@ -95,6 +95,8 @@ TEST(DatasetBatches, RowsOfArraysAreGatheredAsExamplesAreStacked) {
       [](const Dataset& data) { return data.shuffle(4, 5).repeat(3).batch(5); },
       [](const Dataset& data) { return data.repeat(2).shuffle(9, 6).take(31).batch(6, true); },
       [](const Dataset& data) { return data.shuffle(6, 7).repeat().batch(5); },
+      [](const Dataset& data) { return data.take(17).cache().shuffle(8, 8).batch(4).prefetch(); },
+      [](const Dataset& data) { return data.shuffle(30, 9).cache().batch(4); },
       [](const Dataset& data) { return data.take(0).batch(5); }};
   constexpr std::size_t kMost = 20;
   for (std::size_t i = 0; i < steps.size(); ++i) {
