@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 4;  // samples of an epoch without an end
 
-/// As a data set's steps order rows.
+/// As a data set's steps order rows. Many are asked for at a time: a step drives what finds them out of the caches.
 class StageOrder : public Order {
  public:
   explicit StageOrder(StagePointer rows) : rows_(std::move(rows)) {}
@@ -24,33 +24,42 @@ class StageOrder : public Order {
   void start_epoch(std::int64_t epoch) override {
     stream_ = rows_->open_rows(static_cast<std::uint64_t>(epoch));
     known_.clear();
+    at_ = 0;
     begin_ = 0;
   }
   /// As many again are known afterwards. They are not gone back to.
   void copy(std::int64_t begin, std::span<std::int64_t> to) override {
     HONE_CHECK(begin >= begin_, "a data set that goes back");
-    const auto known = static_cast<std::int64_t>(known_.size()), passed = begin - begin_;
-    if (passed > known) HONE_CHECK(stream_->skip(passed - known) == passed - known, kTooShort);
-    known_.erase(known_.begin(), known_.begin() + std::min(passed, known));
+    const auto passed = std::min<std::int64_t>(begin - begin_, static_cast<std::int64_t>(known_.size() - at_)), skipped = begin - begin_ - passed;
+    if (skipped > 0) HONE_CHECK(stream_->skip(skipped) == skipped, kTooShort);
+    at_ += static_cast<std::size_t>(passed);
     begin_ = begin;
-    for (std::int64_t row = 0; known_.size() < 2 * to.size() and stream_->next(&row);) known_.push_back(row);
-    HONE_CHECK(known_.size() >= to.size(), kTooShort);
-    std::copy_n(known_.begin(), to.size(), to.begin());
+    if (known_.size() - at_ < 2 * to.size()) know_more(2 * to.size());
+    HONE_CHECK(known_.size() - at_ >= to.size(), kTooShort);
+    std::copy_n(known_.begin() + static_cast<std::ptrdiff_t>(at_), to.size(), to.begin());
   }
   std::span<const std::int64_t> kept(std::int64_t begin, std::int64_t count) const override {
-    const std::int64_t passed = begin - begin_, known = static_cast<std::int64_t>(known_.size()) - passed;
-    if (passed < 0 or known <= 0) return {};
-    return std::span(known_).subspan(static_cast<std::size_t>(passed), static_cast<std::size_t>(std::min(count, known)));
+    const std::int64_t passed = begin - begin_, left = static_cast<std::int64_t>(known_.size() - at_) - passed;
+    if (passed < 0 or left <= 0) return {};
+    return std::span(known_).subspan(at_ + static_cast<std::size_t>(passed), static_cast<std::size_t>(std::min(count, left)));
   }
   std::string text() const override { return ", in the data set's order"; }
 
  private:
   static constexpr const char* kTooShort = "a data set that ends before its length";
+  static constexpr std::size_t kAtATime = 4096;
+
+  void know_more(std::size_t wanted) {
+    known_.erase(known_.begin(), known_.begin() + static_cast<std::ptrdiff_t>(at_));
+    at_ = 0;
+    for (std::int64_t row = 0; known_.size() < std::max(wanted, kAtATime) and stream_->next(&row);) known_.push_back(row);
+  }
 
   StagePointer rows_;
   std::unique_ptr<RowStream> stream_;
-  std::int64_t begin_ = 0;
-  std::vector<std::int64_t> known_;  // the rows at places from begin_ on
+  std::int64_t begin_ = 0;            // the place of known_[at_]
+  std::vector<std::int64_t> known_;  // rows, of which those before at_ have been passed
+  std::size_t at_ = 0;
 };
 
 std::string label_of(const std::string& name) { return name + " of the data set"; }
