@@ -92,7 +92,7 @@ int call_plan(const Arguments& arguments) {
   const auto sources = parse_data("--in", arguments.in);
   check_outputs(arguments, {sources});
   Job job(arguments);
-  std::vector<std::pair<std::string, Array>> inputs;
+  NamedArrays inputs;
   for (const DataSource& source : sources) inputs.emplace_back(source.name, Array::open(source));
   write_npz(arguments.out, call(*job.runner, job.session.entry(plan::kPredict), inputs));
   return 0;

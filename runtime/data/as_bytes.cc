@@ -96,7 +96,7 @@ std::optional<ScaledBytes> as_scaled_bytes(const Array& floats) {
         are_all = Narrowing(factor, *split).narrow(floats_of(floats, row, rows, scratch), reinterpret_cast<std::uint8_t*>(to.data()) + row * floats.row_elements());
       }
     });
-    if (not are_all) return std::nullopt;
+    if (not are_all) continue;
     Array bytes_array(floats.label(), std::move(narrow));
     bytes_array.number_rows_from(floats.first_row());
     return ScaledBytes{std::move(bytes_array), factor};

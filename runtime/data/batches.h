@@ -39,7 +39,7 @@ struct GatherOptions {
 };
 
 /// Goes through arrays in the order of an epoch, batch after batch; the last one may be smaller. Pre-batched data are fed slice by slice, in order.
-/// Nothing is allocated after the first epoch has begun (pre-batched or not).
+/// Nothing is allocated after the first epoch has begun (pre-batched or not), but for what an order of the caller's needs.
 class BatchReader : public BatchSource, private FeedMaker {
  public:
   /// `arrays` stay alive. `batch_size` is overruled by a batch size that the model has fixed; then samples that do not fill a last one are left out.

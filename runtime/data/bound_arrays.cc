@@ -250,11 +250,11 @@ void BoundArrays::note_odd_targets(const Feed& feed, const Array& array) {
     double least, most;
   };
   constexpr Labels kLabels[] = {{"bce", 0, 1}, {"bce_with_logits", 0, 1}, {"hinge", -1, 1}};
-  constexpr std::int64_t kLookedAt = 1024;
+  constexpr std::int64_t kLookedAt = 1024, kMostElements = 1 << 20;
   const auto* const labels = std::ranges::find(kLabels, options_.loss, &Labels::loss);
   if (labels == std::end(kLabels) or array.shape().empty() or not is_float(feed.dtype)) return;
   std::vector<std::byte> scratch;
-  const std::int64_t rows = std::min(array.row_count(), kLookedAt);
+  const std::int64_t rows = std::min({array.row_count(), kLookedAt, std::max<std::int64_t>(1, kMostElements / std::max<std::int64_t>(1, array.row_elements()))});
   const auto count = static_cast<std::size_t>(rows) * array.row_bytes() / size_of(array.dtype());
   if (count == 0) return;
   std::vector<double> values(count);
@@ -283,7 +283,7 @@ void BoundArrays::note_scaled_before(const Feed& feed, const Array& array, doubl
 
 void BoundArrays::keep_as_bytes() {
   for (Column& column : columns_) {
-    if (not column.by_sample or column.feed.dtype != DType::kF32 or not column.converter.only_copies() or column.array.is_streamed()) continue;
+    if (not column.by_sample or column.feed.dtype != DType::kF32 or not column.converter.only_copies() or column.array.is_streamed() or column.array.element_count() > static_cast<std::int64_t>(kMappedBytes)) continue;
     std::optional<ScaledBytes> scaled = as_scaled_bytes(column.array);
     if (not scaled) continue;
     column.converter = Converter(DType::kU8, DType::kF32, scaled->factor);

@@ -36,8 +36,8 @@ class Order {
   virtual void copy(std::int64_t begin, std::span<std::int64_t> to) = 0;
   /// The same without going there, where they are known already; else none.
   virtual std::span<const std::int64_t> kept(std::int64_t begin, std::int64_t count) const = 0;
-  /// In words, behind how many there are: ", shuffled with seed 0".
-  virtual std::string text() const = 0;
+  /// In words, behind how many there are: ", shuffled with seed 0"; empty where others say it.
+  virtual std::string text() const { return ""; }
 };
 
 /// Visits each of `count` samples once an epoch. The order of epoch e depends on (count, options, e) alone, not on epochs before.

@@ -103,7 +103,7 @@ class SliceStage : public ChoosingStage<SliceStage> {
     return std::make_unique<SliceStream<Element>>(open_as<Element>(*from_, pass), slice_);
   }
   std::optional<std::int64_t> length() const override {
-    const auto before = from_->length();
+    const auto before = slice_.count == 0 ? 0 : from_->length();
     if (not before) return std::nullopt;
     const std::int64_t left = std::max<std::int64_t>(0, *before - slice_.first);
     const std::int64_t all = left / slice_.step + (left % slice_.step != 0 ? 1 : 0);

@@ -80,15 +80,10 @@ class KeepingStream : public ElementStream<Element> {
   bool ended_ = false;
 };
 
-/// Of rows that lie in memory their numbers are kept, of those in a file that is read as it is wanted the examples.
+/// Of rows that lie in memory their numbers are kept.
 class MemoryCacheStage : public ChoosingStage<MemoryCacheStage> {
  public:
   explicit MemoryCacheStage(StagePointer from) : ChoosingStage(std::move(from)) {}
-  const NamedArrays* arrays() const override {
-    const NamedArrays* arrays = from_->arrays();
-    const bool are_read = arrays != nullptr and std::ranges::any_of(*arrays, [](const auto& named) { return named.second.is_streamed(); });
-    return are_read ? nullptr : arrays;
-  }
   template <typename Element>
   std::unique_ptr<ElementStream<Element>> stream(std::uint64_t) const {
     MemoryCache<Element>& cache = std::get<MemoryCache<Element>>(caches_);
@@ -97,7 +92,8 @@ class MemoryCacheStage : public ChoosingStage<MemoryCacheStage> {
   }
   std::optional<std::int64_t> length() const override {
     const auto examples = std::get<MemoryCache<Example>>(caches_).kept();
-    return examples ? static_cast<std::int64_t>(examples->size()) : from_->length();
+    const auto rows = std::get<MemoryCache<std::int64_t>>(caches_).kept();
+    return examples ? static_cast<std::int64_t>(examples->size()) : rows ? static_cast<std::int64_t>(rows->size()) : from_->length();
   }
 
  private:

@@ -106,7 +106,7 @@ class Dataset {
   /// Goes through `cycle` data sets at a time, `block` examples of each in turn; `open` makes one of each example.
   Dataset interleave(std::function<Dataset(const Example&)> open, std::int64_t cycle, std::int64_t block = 1) const;
 
-  /// The same batches for one of several processes that share them, which makes no others than its own samples, where steps before can pass over them; their rows are zeros. All of them where batch() is not the last
+  /// The same batches for one of several processes that share them, which makes no others than its own samples, where steps before can pass over them; their rows are zeros (and in what DatasetBatches feeds whatever lies there). All of them where batch() is not the last
   /// step but for prefetch(), or where it is not known how many examples there are.
   Dataset in_parts(const PartOfBatch& part) const;
 

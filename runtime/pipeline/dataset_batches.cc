@@ -29,7 +29,7 @@ class StageOrder : public Order {
   }
   /// As many again are known afterwards. They are not gone back to.
   void copy(std::int64_t begin, std::span<std::int64_t> to) override {
-    HONE_CHECK(begin >= begin_, "a data set that goes back");
+    HONE_CHECK(stream_ != nullptr and begin >= begin_, "a data set that goes back");
     const auto passed = std::min<std::int64_t>(begin - begin_, static_cast<std::int64_t>(known_.size() - at_)), skipped = begin - begin_ - passed;
     if (skipped > 0) HONE_CHECK(stream_->skip(skipped) == skipped, kTooShort);
     at_ += static_cast<std::size_t>(passed);
@@ -43,8 +43,6 @@ class StageOrder : public Order {
     if (passed < 0 or left <= 0) return {};
     return std::span(known_).subspan(at_ + static_cast<std::size_t>(passed), static_cast<std::size_t>(std::min(count, left)));
   }
-  std::string text() const override { return ", in the data set's order"; }
-
  private:
   static constexpr const char* kTooShort = "a data set that ends before its length";
   static constexpr std::size_t kAtATime = 4096;
@@ -64,68 +62,64 @@ class StageOrder : public Order {
 
 std::string label_of(const std::string& name) { return name + " of the data set"; }
 
-/// Would checking the values read a file that is larger than may stay in memory?
-bool has_values_to_read(const plan::Entry& entry, const NamedArrays& arrays) {
-  return std::ranges::any_of(arrays, [&](const auto& named) {
-    const plan::Feed* feed = find_feed(entry, named.first);
-    return named.second.is_streamed() and feed != nullptr and not is_float(feed->dtype);
-  });
-}
-
 }  // namespace
 
-DatasetBatches::Rows::Rows(BoundArrays bound, const RowBatches& batches, std::int64_t samples, GatherOptions gather)
-    : data(std::move(bound)), reader(data, batches.size, std::make_unique<StageOrder>(batches.rows), samples, std::move(gather)) {}
+DatasetBatches::Gathered::Gathered(BoundArrays bound, const RowBatches& batches, std::int64_t samples, GatherOptions how)
+    : data(std::move(bound)), reader(data, batches.size, std::make_unique<StageOrder>(batches.rows), samples, std::move(how)) {}
 
 DatasetBatches::DatasetBatches(const plan::Entry& entry, Dataset batches, BindOptions options, GatherOptions gather)
     : entry_(entry), batches_(std::move(batches)), options_(std::move(options)) {
   options_.files = false;
   if (options_.pre_batched)
     throw Error(Code::kUsage, "a data set of batches cannot be fed as pre-batched arrays", {}, {"its examples are batches already: leave pre_batched out"});
-  rows_ = rows_of(batches_, std::move(gather));
+  gathered_ = gathered(std::move(gather));
+  if (gathered_) notes_ = gathered_->data.notes();
 }
 
-/// Null where it takes examples: rows that are wrong may be none that the data set chooses, and what is wrong is said of the batch that has it.
-std::unique_ptr<DatasetBatches::Rows> DatasetBatches::rows_of(const Dataset& batches, GatherOptions gather) const {
-  const std::optional<RowBatches> made = batches.row_batches();
-  if (not made or has_values_to_read(entry_, *made->rows->arrays())) return nullptr;
-  std::int64_t samples = made->rows->length().value_or(kEndless);
-  if (made->drop_remainder) samples -= samples % made->size;
+/// Null where batches are made of examples.
+std::unique_ptr<DatasetBatches::Gathered> DatasetBatches::gathered(GatherOptions how) const {
+  const std::optional<RowBatches> made = batches_.row_batches();
+  if (not made) return nullptr;
+  const std::optional<std::int64_t> length = made->rows->length();
+  if (not length and not batches_.is_endless()) return nullptr;
+  std::int64_t samples = std::min(length.value_or(kEndless), kEndless);
+  if (made->drop_remainder or not length) samples -= samples % made->size;
   if (samples == 0) return nullptr;
   NamedArrays arrays = *made->rows->arrays();
   for (auto& [name, array] : arrays) array.relabel(label_of(name));
+  std::optional<BoundArrays> bound;
   try {
-    BoundArrays bound(entry_, std::move(arrays), options_);
-    const bool are_samples = std::ranges::all_of(bound.columns(), &BoundArrays::Column::by_sample);
-    const bool is_fixed = bound.fixed_batch() > 0 and (bound.fixed_batch() != made->size or samples % made->size != 0);
-    if (not are_samples or is_fixed) return nullptr;
-    gather.part = made->part;
-    gather.replicas = 1;  // a batch is for all of them
-    return std::make_unique<Rows>(std::move(bound), *made, samples, std::move(gather));
-  } catch (const Error&) { return nullptr; }
+    bound.emplace(entry_, std::move(arrays), options_);
+  } catch (const Error&) { return nullptr; }  // the rows that are wrong may be none that the data set chooses; else it is said of the batch that has them
+  if (not std::ranges::all_of(bound->columns(), &BoundArrays::Column::by_sample)) return nullptr;
+  if (bound->fixed_batch() > 0 and (bound->fixed_batch() != made->size or samples % made->size != 0)) return nullptr;
+  how.part = made->part;
+  how.replicas = 1;  // a batch is for all of them
+  return std::make_unique<Gathered>(std::move(*bound), *made, samples, std::move(how));
 }
 
 void DatasetBatches::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
-  if (rows_) return rows_->reader.start_epoch(epoch, first_batch);
+  is_begun_ = true;
+  if (gathered_ and epoch >= 0 and first_batch >= 0) return gathered_->reader.start_epoch(epoch, first_batch);
   examples_.emplace(batches_.iterate(epoch, first_batch));
   skipped_ = first_batch;
   first_row_ = 0;
 }
 
-void DatasetBatches::note(const std::vector<std::string>& notes) {
-  notes_ = notes;
-  if (say_ and not notes_.empty())
-    for (const auto say = std::exchange(say_, nullptr); const std::string& note : notes_) say(note);
+void DatasetBatches::say_notes() {
+  if (not say_ or notes_.empty()) return;
+  for (const auto say = std::exchange(say_, nullptr); const std::string& note : notes_) say(note);
 }
 
 bool DatasetBatches::next() {
-  if (rows_) {
-    if (not rows_->reader.next()) return false;
-    note(rows_->data.notes());
-    for (std::size_t i = 0; i < rows_->reader.feeds().size(); ++i) show(i, rows_->reader.feeds()[i].first, rows_->reader.feeds()[i].second);
+  HONE_CHECK(is_begun_, "batches of an epoch that was not begun");
+  if (gathered_) {
+    if (not gathered_->reader.next()) return false;
+    say_notes();
+    const NamedViews& feeds = gathered_->reader.feeds();
+    for (std::size_t i = 0; i < feeds.size(); ++i) show(i, feeds[i].first, feeds[i].second);
     return true;
   }
-  HONE_CHECK(examples_.has_value(), "batches of an epoch that was not begun");
   if (not examples_->next(&batch_)) return false;
   NamedArrays arrays;
   for (const auto& [name, tensor] : batch_) {
@@ -141,7 +135,8 @@ bool DatasetBatches::next() {
                 fmt::format("{}: a batch of {} samples, and the model takes exactly {} at a time", options_.flag, bound_->length(), bound_->fixed_batch()), {},
                 {fmt::format("make batches with batch({}, true), which drops what is left over", bound_->fixed_batch())});
   first_row_ += bound_->length();
-  note(bound_->notes());
+  notes_ = bound_->notes();
+  say_notes();
   converted_.resize(bound_->columns().size());
   for (std::size_t i = 0; i < bound_->columns().size(); ++i) feed(i, bound_->columns()[i]);
   return true;
@@ -161,9 +156,9 @@ void DatasetBatches::feed(std::size_t index, const BoundArrays::Column& column) 
   show(index, column.feed.name, {column.feed.dtype, std::move(shape), data});
 }
 
-void DatasetBatches::show(std::size_t index, const std::string& name, TensorView view) {
-  if (feeds_.size() <= index or feeds_[index].first != name) feeds_.insert(feeds_.begin() + static_cast<std::ptrdiff_t>(index), {name, std::move(view)});
-  else feeds_[index].second = std::move(view);
+void DatasetBatches::show(std::size_t index, const std::string& name, const TensorView& view) {
+  if (feeds_.size() <= index or feeds_[index].first != name) feeds_.insert(feeds_.begin() + static_cast<std::ptrdiff_t>(index), {name, view});
+  else feeds_[index].second = view;
 }
 
 }  // namespace hone

@@ -17,7 +17,7 @@ namespace hone {
 /// labels and ids; integers become floats, scaled, where floats are wanted. Where a data set only chooses rows of arrays, orders and batches them, the rows are gathered as BatchReader does it, without an example being made.
 class DatasetBatches : public BatchSource {
  public:
-  /// `entry` stays alive. `gather`: how rows of arrays are gathered. Throws kUsage for options.pre_batched, which is for arrays.
+  /// `entry` stays alive. `gather`: how rows of arrays are gathered, for which batches have one size, and the data set says which part is wanted. Throws kUsage for options.pre_batched, which is for arrays.
   DatasetBatches(const plan::Entry& entry, Dataset batches, BindOptions options, GatherOptions gather = {});
 
   std::optional<std::int64_t> known_batch_count() const override { return batches_.length(); }
@@ -26,29 +26,30 @@ class DatasetBatches : public BatchSource {
   void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0) override;
   /// Throws what BoundArrays throws, naming a row by its number in the epoch, and what the data set's functions throw.
   bool next() override;
-  const NamedViews* ahead() override { return rows_ ? rows_->reader.ahead() : nullptr; }
-  std::int64_t size() const override { return rows_ ? rows_->reader.size() : bound_ ? bound_->length() : 0; }
+  const NamedViews* ahead() override { return gathered_ ? gathered_->reader.ahead() : nullptr; }
+  std::int64_t size() const override { return gathered_ ? gathered_->reader.size() : bound_ ? bound_->length() : 0; }
   /// Liberties that were taken with the last batch, such as another grouping of the axes: one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
   /// Is called with each note of the first batch that has any: those of others say the same again.
   void on_note(std::function<void(const std::string&)> say) { say_ = std::move(say); }
 
  private:
-  /// What gathers rows of arrays.
-  struct Rows {
-    Rows(BoundArrays bound, const RowBatches& batches, std::int64_t samples, GatherOptions gather);
+  /// Rows of arrays, and what makes batches of them.
+  struct Gathered {
+    Gathered(BoundArrays bound, const RowBatches& batches, std::int64_t samples, GatherOptions how);
     BoundArrays data;
     BatchReader reader;
   };
-  std::unique_ptr<Rows> rows_of(const Dataset& batches, GatherOptions gather) const;
-  void note(const std::vector<std::string>& notes);
+  std::unique_ptr<Gathered> gathered(GatherOptions how) const;
+  void say_notes();
   void feed(std::size_t index, const BoundArrays::Column& column);
-  void show(std::size_t index, const std::string& name, TensorView view);
+  void show(std::size_t index, const std::string& name, const TensorView& view);
 
   const plan::Entry& entry_;
   Dataset batches_;
   BindOptions options_;
-  std::unique_ptr<Rows> rows_;  // null: batches are made as examples
+  bool is_begun_ = false;                // an epoch
+  std::unique_ptr<Gathered> gathered_;  // null: batches are made of examples
   std::optional<ExampleIterator> examples_;
   std::int64_t skipped_ = 0;    // batches before the first of this epoch
   std::int64_t first_row_ = 0;  // of the next batch, within the epoch

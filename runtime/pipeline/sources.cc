@@ -36,14 +36,16 @@ class EveryRow : public RowStream {
 
 class RowsStage : public Stage {
  public:
-  explicit RowsStage(NamedArrays arrays) : arrays_(std::move(arrays)) {}
+  explicit RowsStage(NamedArrays arrays) : arrays_(std::move(arrays)), are_read_(std::ranges::any_of(arrays_, [](const auto& named) { return named.second.is_streamed(); })) {}
   std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override { return examples_of(arrays_, open_rows(pass)); }
   std::optional<std::int64_t> length() const override { return arrays_[0].second.row_count(); }
-  const NamedArrays* arrays() const override { return &arrays_; }
+  /// Files that are read as they are wanted are read in their order, and not by number.
+  const NamedArrays* arrays() const override { return are_read_ ? nullptr : &arrays_; }
   std::unique_ptr<RowStream> open_rows(std::uint64_t) const override { return std::make_unique<EveryRow>(arrays_[0].second.row_count()); }
 
  private:
   NamedArrays arrays_;
+  bool are_read_;
 };
 
 // ---- generators

@@ -52,7 +52,7 @@ class Stage {
   virtual std::unique_ptr<ExampleStream> open(std::uint64_t pass) const = 0;
   /// Elements of a pass; nothing when that is not known, or when there is no end.
   virtual std::optional<std::int64_t> length() const = 0;
-  /// The arrays of which each element is a row; null where elements are made otherwise. Such a stage tells which rows they are, too.
+  /// The arrays in memory of which each element is a row; null where elements are made otherwise. Such a stage tells which rows they are, too.
   virtual const NamedArrays* arrays() const { return nullptr; }
   /// Which rows the elements of pass number `pass` are, where there are arrays.
   virtual std::unique_ptr<RowStream> open_rows(std::uint64_t pass) const;

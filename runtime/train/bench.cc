@@ -49,8 +49,8 @@ std::vector<std::int64_t> shape_for(const plan::Feed& feed, const BenchOptions& 
   return shape;
 }
 
-std::vector<std::pair<std::string, Array>> made_up_data(const plan::Entry& entry, const BenchOptions& options) {
-  std::vector<std::pair<std::string, Array>> arrays;
+NamedArrays made_up_data(const plan::Entry& entry, const BenchOptions& options) {
+  NamedArrays arrays;
   RandomWords random(0, 0);
   for (const plan::Feed& feed : entry.feeds) {
     if (not is_data(feed)) continue;

@@ -69,7 +69,7 @@ NamedTensors predict(StepRunner& runner, const plan::Entry& entry, const BoundAr
   return tensors;
 }
 
-NamedTensors call(StepRunner& runner, const plan::Entry& entry, const std::vector<std::pair<std::string, Array>>& inputs) {
+NamedTensors call(StepRunner& runner, const plan::Entry& entry, const NamedArrays& inputs) {
   Diags diags;
   NamedViews feeds;
   std::vector<std::string> names;

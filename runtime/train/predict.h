@@ -15,6 +15,6 @@ namespace hone {
 NamedTensors predict(StepRunner& runner, const plan::Entry& entry, const BoundArrays& data, std::int64_t batch_size);
 
 /// One call of `entry` with the tensors exactly as they are. Throws kDataName for a name that is missing, unknown or given twice, and what the session throws.
-NamedTensors call(StepRunner& runner, const plan::Entry& entry, const std::vector<std::pair<std::string, Array>>& inputs);
+NamedTensors call(StepRunner& runner, const plan::Entry& entry, const NamedArrays& inputs);
 
 }  // namespace hone

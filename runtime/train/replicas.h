@@ -90,7 +90,7 @@ class Replicas {
   std::vector<Session> sessions_;
 };
 
-/// How batches are gathered that go to all replicas of this process.
+/// How batches are gathered that go to all replicas.
 GatherOptions gather_for(Replicas& replicas);
 
 }  // namespace hone

@@ -97,6 +97,9 @@ TEST(DatasetBatches, RowsOfArraysAreGatheredAsExamplesAreStacked) {
       [](const Dataset& data) { return data.shuffle(6, 7).repeat().batch(5); },
       [](const Dataset& data) { return data.take(17).cache().shuffle(8, 8).batch(4).prefetch(); },
       [](const Dataset& data) { return data.shuffle(30, 9).cache().batch(4); },
+      [](const Dataset& data) { return data.repeat().take(33).shuffle(5, 1).batch(4); },
+      [](const Dataset& data) { return data.repeat().shard(1, 4).batch(3); },
+      [](const Dataset& data) { return data.repeat().take(0).repeat().batch(3); },
       [](const Dataset& data) { return data.take(0).batch(5); }};
   constexpr std::size_t kMost = 20;
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -107,9 +110,42 @@ TEST(DatasetBatches, RowsOfArraysAreGatheredAsExamplesAreStacked) {
     DatasetBatches found(entry, gathered, batched_options({{"image", 0.5}}), {.threads = 2}), expected(entry, stacked, batched_options({{"image", 0.5}}));
     EXPECT_EQ(found.known_batch_count(), expected.known_batch_count()) << i;
     EXPECT_EQ(found.is_endless(), expected.is_endless()) << i;
+    DatasetBatches ahead(entry, gathered, batched_options({{"image", 0.5}}), {.ahead = Ahead::kAlways});
     for (const std::int64_t epoch : {0, 1, 5})
-      for (const std::int64_t first : {0, 1, 4, 11})
-        EXPECT_EQ(batches_of(found, epoch, first, kMost), batches_of(expected, epoch, first, kMost)) << "steps " << i << ", epoch " << epoch << " from " << first;
+      for (const std::int64_t first : {0, 1, 4, 11}) {
+        const auto batches = batches_of(expected, epoch, first, kMost);
+        EXPECT_EQ(batches_of(found, epoch, first, kMost), batches) << "steps " << i << ", epoch " << epoch << " from " << first;
+        EXPECT_EQ(batches_of(ahead, epoch, first, kMost), batches) << "steps " << i << ", epoch " << epoch << " from " << first;
+      }
+  }
+}
+
+TEST(DatasetBatches, APartOfABatchLiesWhereAllOfItWould) {
+  const plan::Entry entry = batched_classifier();
+  const Dataset data = Dataset::from_tensor_slices(samples(11)).shuffle(20, 3).batch(4);
+  DatasetBatches whole(entry, data, batched_options());
+  DatasetBatches second_half(entry, data.in_parts([](std::int64_t count) { return BatchPart{.begin = count / 2, .end = count}; }), batched_options());
+  whole.start_epoch(1);
+  second_half.start_epoch(1);
+  while (whole.next()) {
+    ASSERT_TRUE(second_half.next());
+    ASSERT_EQ(second_half.size(), whole.size());
+    for (std::size_t i = 0; i < whole.feeds().size(); ++i) {
+      const std::vector<std::byte> all = bytes_of(whole.feeds()[i].second), part = bytes_of(second_half.feeds()[i].second);
+      const auto begin = static_cast<std::ptrdiff_t>(all.size()) / whole.size() * (whole.size() / 2);
+      EXPECT_TRUE(std::equal(all.begin() + begin, all.end(), part.begin() + begin, part.end()));
+    }
+  }
+  EXPECT_FALSE(second_half.next());
+}
+
+TEST(DatasetBatches, AnEpochIsBegunBeforeItsBatches) {
+  const plan::Entry entry = batched_classifier();
+  for (const Dataset& data : {Dataset::from_tensor_slices(samples(6)), Dataset::from_tensor_slices(samples(6)).map([](Example example) { return example; })}) {
+    DatasetBatches batches(entry, data.batch(2), batched_options());
+    EXPECT_THROW(batches.next(), InternalError);
+    expect_error(Code::kUsage, "iterate: the epoch is -1", [&] { batches.start_epoch(-1); });
+    expect_error(Code::kUsage, "iterate: the first example is -2", [&] { batches.start_epoch(0, -2); });
   }
 }
 
@@ -158,6 +194,8 @@ TEST(DatasetBatches, ModelOfFixedBatchTakesWholeBatchesOnly) {
   const plan::Entry entry = batched_classifier(Dim(3));
   DatasetBatches whole(entry, Dataset::from_tensor_slices(samples(7)).batch(3, true), batched_options({}, ""));
   run(whole);
+  DatasetBatches endless(entry, Dataset::from_tensor_slices(samples(7)).repeat().batch(3), batched_options({}, ""));
+  EXPECT_EQ(batches_of(endless, 0, 0, 10).size(), 10u);
   DatasetBatches ragged(entry, Dataset::from_tensor_slices(samples(8)).batch(3), batched_options({}, ""));
   try {
     run(ragged);

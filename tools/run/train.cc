@@ -219,7 +219,8 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   if (not valid_sources.empty()) valid = open_data(job, recipe, *entries.evaluate, "--valid", valid_sources, arguments.pre_batched);
   const std::int64_t batch = global_batch(job, recipe, arguments, data.fixed_batch());
   if (processes != nullptr) require_same_job(*processes, job, arguments, recipe, data, valid, batch);
-  if (processes == nullptr and recipe.train.epochs > 1) {  // processes of a machine have one copy of a mapped file
+  const bool has_epochs = recipe.train.epochs > 1 and (arguments.steps == 0 or arguments.steps > data.length() / batch);
+  if (processes == nullptr and has_epochs) {  // processes of a machine have one copy of a mapped file
     data.keep_as_bytes();
     if (valid) valid->keep_as_bytes();
   }
