@@ -165,6 +165,7 @@ void BoundArrays::match_names(const plan::Entry& entry, NamedArrays arrays) {
   const std::vector<std::string> names = feed_names(entry);
   const bool has_target = std::find(names.begin(), names.end(), "target") != names.end();
   std::vector<const Feed*> given;
+  std::erase_if(arrays, [&](const auto& named) { return std::ranges::find(options_.left_out, named.first) != options_.left_out.end() and find_feed(entry, named.first) == nullptr; });
   for (auto& [name, array] : arrays) {
     const Feed* feed = find_feed(entry, name);
     if (feed == nullptr) {

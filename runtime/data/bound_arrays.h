@@ -22,6 +22,7 @@ struct BindOptions {
   bool files = true;                    ///< messages speak of hone-run's files and flags, not of a program's tensors
   std::map<std::string, double> scale;  ///< factors by input name, for inputs that are floats
   std::string loss;                     ///< the recipe's kind: targets that it is not made for are noted; "": nothing is
+  std::vector<std::string> left_out;    ///< names of arrays that may be given although the entry has no such feed
 };
 
 class BoundArrays {

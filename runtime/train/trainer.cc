@@ -65,13 +65,6 @@ Recipe recipe_with(const Recipe& recipe, std::optional<std::int64_t> epochs) {
   return change_at_run_time(recipe, changes);
 }
 
-Dataset without_target(const Dataset& data) {
-  return data.map([](Example example) {
-    std::erase_if(example, [](const auto& named) { return named.first == "y" or named.first == "target" or named.first == "sample_weight"; });
-    return example;
-  });
-}
-
 }  // namespace
 
 Trainer::Trainer(const plan::Plan& plan, SessionOptions options, ReplicaOptions replicas)
@@ -208,7 +201,9 @@ NamedNumbers Trainer::evaluate(const Dataset& data) {
 NamedTensors Trainer::predict(const Dataset& data) {
   const plan::Entry& called = session_.entry(plan::kPredict);
   check_end(data, "the data to predict on");
-  DatasetBatches source = batches(called, without_target(data), "the data to predict on");
+  BindOptions how = bound("the data to predict on");
+  how.left_out = {"y", "target", "sample_weight"};
+  DatasetBatches source(called, data, std::move(how), gather_for(replicas_));
   std::vector<std::vector<Tensor>> parts(called.results.size());
   source.start_epoch(0);
   while (source.next()) {

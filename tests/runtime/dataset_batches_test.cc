@@ -203,6 +203,20 @@ TEST(DatasetBatches, ModelOfFixedBatchTakesWholeBatchesOnly) {
   } catch (const Error& error) { EXPECT_THAT(error.what(), HasSubstr("exactly 3 at a time")); }
 }
 
+TEST(DatasetBatches, LeavesOutWhatAnEntryDoesNotTake) {
+  plan::Entry entry = batched_classifier();
+  entry.feeds.erase(entry.feeds.begin() + 1);  // the labels
+  BindOptions options = batched_options();
+  options.left_out = {"y", "x"};  // x is the image, and stays
+  for (const Dataset& data : {Dataset::from_tensor_slices(samples(6)), Dataset::from_tensor_slices(samples(6)).map([](Example example) { return example; })}) {
+    DatasetBatches batches(entry, data.batch(4), options);
+    batches.start_epoch(0);
+    ASSERT_TRUE(batches.next());
+    ASSERT_EQ(batches.feeds().size(), 1u);
+    EXPECT_EQ(batches.feeds()[0].first, "image");
+  }
+}
+
 TEST(DatasetBatches, NotesOtherGroupings) {
   NamedTensors square = samples(4);
   square[0].second = square[0].second.reshaped({4, 2, 2});
