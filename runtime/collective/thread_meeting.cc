@@ -11,8 +11,8 @@ Error replica_has_failed(int rank, const char* why) {
 ThreadMeeting::ThreadMeeting(int size) : size_(size), waiting_(Barrier::waiting_of(size)), barrier_(std::in_place) {}
 
 void ThreadMeeting::meet() {
-  if (not barrier_->is_abandoned()) barrier_->wait(size_, waiting_);
   check();
+  if (not barrier_->wait(size_, waiting_).have_all_come) check();
 }
 
 void ThreadMeeting::check() {

@@ -17,7 +17,7 @@ class ThreadMeeting {
   explicit ThreadMeeting(int size);
 
   int size() const { return size_; }
-  /// Returns when all have called it; what they wrote before is then seen. Throws the first failure, then and ever after.
+  /// Returns when all have called it, also if one of them has failed since; what they wrote before is then seen. Else throws the first failure, then and ever after.
   void meet();
   /// Throws the first failure, if there is one. Waits for nobody.
   void check();

@@ -33,27 +33,28 @@ bool changes_soon(const std::atomic<std::uint32_t>& word, std::uint32_t from) {
 
 Barrier::Waiting Barrier::waiting_of(int threads) { return threads > usable_cores() ? Waiting::kSleeping : Waiting::kSpinning; }
 
-bool Barrier::wait(int count, Waiting how) {
-  const std::uint32_t round = round_.load(std::memory_order_acquire);  // it cannot change before this thread has arrived
+Barrier::Waited Barrier::wait(int count, Waiting how) {
+  std::uint32_t before = round_.load(std::memory_order_acquire);  // the round cannot change before this thread has arrived
+  if ((before & kAbandoned) != 0) return {.have_all_come = false, .has_slept = false};
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<std::uint32_t>(count)) {
     arrived_.store(0, std::memory_order_relaxed);  // before anybody goes on to the next round
     // In one order with notify_all's look for sleepers: a look that came first would miss one who is about to sleep and still sees the old round.
-    round_.store(round + 1, std::memory_order_seq_cst);
+    const bool have_all_come = round_.compare_exchange_strong(before, before + kRound, std::memory_order_seq_cst);  // else it was abandoned, and all see that
     round_.notify_all();
-    return false;
+    return {.have_all_come = have_all_come, .has_slept = false};
   }
   bool has_slept = false;
-  while (round_.load(std::memory_order_acquire) == round and not is_abandoned()) {
-    if (how == Waiting::kSpinning and changes_soon(round_, round)) continue;
+  std::uint32_t now = before;
+  while ((now = round_.load(std::memory_order_acquire)) / kRound == before / kRound and (now & kAbandoned) == 0) {
+    if (how == Waiting::kSpinning and changes_soon(round_, now)) continue;
     has_slept = true;
-    round_.wait(round, std::memory_order_acquire);
+    round_.wait(now, std::memory_order_acquire);
   }
-  return has_slept;
+  return {.have_all_come = now / kRound != before / kRound, .has_slept = has_slept};
 }
 
 void Barrier::abandon() {
-  abandoned_.store(true, std::memory_order_release);  // first: who sees the new round sees this, too
-  round_.fetch_add(1, std::memory_order_acq_rel);
+  round_.fetch_or(kAbandoned, std::memory_order_acq_rel);
   round_.notify_all();
 }
 

@@ -28,7 +28,7 @@ class Team {
     int count() const { return count_; }    ///< of the threads at work
     /// Returns when all members have called it as often as this one; what they wrote before is then seen.
     void wait() const {
-      if (team_.barrier_.wait(count_, team_.waiting_)) team_.keep_apart(number_);
+      if (team_.barrier_.wait(count_, team_.waiting_).has_slept) team_.keep_apart(number_);
     }
 
    private:

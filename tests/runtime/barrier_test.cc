@@ -48,9 +48,20 @@ TEST_P(Barriers, LetEverybodyGoOnceAbandoned) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       barrier.abandon();
     }
-    barrier.wait(3, GetParam());
+    EXPECT_FALSE(barrier.wait(3, GetParam()).have_all_come);
   });
   EXPECT_TRUE(barrier.is_abandoned());
+}
+
+TEST_P(Barriers, ARoundThatAllReachedIsWholeThoughItIsAbandonedAtOnce) {
+  for (int i = 0; i < 300; ++i) {
+    Barrier barrier;
+    in_threads(2, [&](int me) {
+      EXPECT_TRUE(barrier.wait(2, GetParam()).have_all_come);
+      if (me == 0) barrier.abandon();
+    });
+    EXPECT_FALSE(barrier.wait(2, GetParam()).have_all_come);
+  }
 }
 
 TEST(BarrierWaiting, OfMoreThreadsThanCoresSleep) {
