@@ -56,6 +56,12 @@ Tensor pixels(std::vector<std::int64_t> shape) {
   });
 }
 
+BindOptions bind_options(const Tensor& x, const std::string& batch_symbol) {
+  std::map<std::string, double> scale;
+  if (x.dtype() == DType::kU8) scale["x"] = 1 / 255.0;
+  return {.flag = "feed_bench", .batch_symbol = batch_symbol, .scale = std::move(scale)};
+}
+
 /// Samples, gone through epoch after epoch as hone-run train does.
 class Feeding {
  public:
@@ -71,12 +77,11 @@ class Feeding {
 
  private:
   static BoundArrays bound(const plan::Entry& entry, Tensor x, const std::string& batch_symbol) {
-    std::map<std::string, double> scale;
-    if (x.dtype() == DType::kU8) scale["x"] = 1 / 255.0;
-    std::vector<std::pair<std::string, Array>> arrays;
+    BindOptions how = bind_options(x, batch_symbol);
+    NamedArrays arrays;
     arrays.emplace_back("x", Array("x", std::move(x)));
     arrays.emplace_back("y", Array("y", labels(kSamples)));
-    BoundArrays data(entry, std::move(arrays), {.flag = "feed_bench", .batch_symbol = batch_symbol, .scale = std::move(scale)});
+    BoundArrays data(entry, std::move(arrays), std::move(how));
     data.keep_as_bytes();
     return data;
   }
@@ -91,9 +96,9 @@ class Feeding {
 /// A data set of the same samples, made step by step as a C++ program does.
 class Pipeline {
  public:
-  Pipeline(const plan::Plan& plan, Tensor x, int threads)
+  Pipeline(const plan::Plan& plan, const Tensor& x, int threads)
       : session_(plan, {.device = "cpu", .threads = threads}),
-        batches_(session_.entry(plan::kTrainStep), Dataset::from_tensor_slices({{"x", std::move(x)}, {"y", labels(kSamples)}}).shuffle(kSamples, 1).batch(kBatch, true), {.flag = "feed_bench", .batch_symbol = plan.batch_symbol}, {.late = true, .threads = threads}) {
+        batches_(session_.entry(plan::kTrainStep), Dataset::from_tensor_slices({{"x", x}, {"y", labels(kSamples)}}).shuffle(kSamples, 1).batch(kBatch, true), bind_options(x, plan.batch_symbol), {.late = true, .threads = threads}) {
     batches_.add_feed("learning_rate", rate_);
     batches_.start_epoch(epoch_);
   }
@@ -138,8 +143,8 @@ void run(double seconds, int threads) {
   Ready ready(plan, threads);
   const std::vector<std::int64_t> shape = {kSamples, kPixels};
   Feeding bytes(plan, bytes_of(DType::kU8, shape), threads), scaled(plan, pixels(shape), threads), floats(plan, bytes_of(DType::kF32, shape), threads);
-  Pipeline pipeline(plan, bytes_of(DType::kF32, shape), threads);
-  std::vector<Way> ways = {{"ready", [&] { ready.step(); }}, {"shuffled u8, scaled to f32", [&] { bytes.step(); }}, {"shuffled f32, pixels", [&] { scaled.step(); }}, {"shuffled f32, any", [&] { floats.step(); }}, {"Dataset, shuffle, batch", [&] { pipeline.step(); }}};
+  Pipeline bytes_by_steps(plan, bytes_of(DType::kU8, shape), threads), floats_by_steps(plan, bytes_of(DType::kF32, shape), threads);
+  std::vector<Way> ways = {{"ready", [&] { ready.step(); }}, {"shuffled u8, scaled to f32", [&] { bytes.step(); }}, {"shuffled f32, pixels", [&] { scaled.step(); }}, {"shuffled f32, any", [&] { floats.step(); }}, {"Dataset of u8", [&] { bytes_by_steps.step(); }}, {"Dataset of any f32", [&] { floats_by_steps.step(); }}};
   const auto take_turn = [&](Way& way) {
     const auto begin = Clock::now();
     for (int i = 0; i < kStepsInTurn; ++i) way.step();
