@@ -22,7 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kPixels = 784, kClasses = 10, kBatch = 64, kSamples = 60'000, kReadyBatches = 64;
-constexpr int kStepsInTurn = 50;
+constexpr int kStepsInTurn = 200;
 
 plan::Plan compiled_mlp() {
   const std::string path = (std::filesystem::temp_directory_path() / fmt::format("feed_bench-{}.onnx", static_cast<long>(Clock::now().time_since_epoch().count()))).string();

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 4;  // samples of an epoch without an end
 
-/// As a data set's steps order rows. Many are asked for at a time: a step drives what finds them out of the caches.
+/// As a data set's steps order rows. Many are asked for at a time, as SampleOrder makes all of an epoch at once: a step drives what finds them out of the caches.
 class StageOrder : public Order {
  public:
   explicit StageOrder(StagePointer rows) : rows_(std::move(rows)) {}
@@ -45,7 +45,7 @@ class StageOrder : public Order {
   }
  private:
   static constexpr const char* kTooShort = "a data set that ends before its length";
-  static constexpr std::size_t kAtATime = 4096;
+  static constexpr std::size_t kAtATime = 65'536;
 
   void know_more(std::size_t wanted) {
     known_.erase(known_.begin(), known_.begin() + static_cast<std::ptrdiff_t>(at_));
