@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max() / 4;  // samples of an epoch without an end
 
-/// As a data set's steps order rows. Many are asked for at a time, as SampleOrder makes all of an epoch at once: a step drives what finds them out of the caches.
+/// As a data set's steps order rows. Many are asked for at a time, the more the longer an epoch is, as SampleOrder makes all of an epoch at once: a step drives what finds them out of the caches.
 class StageOrder : public Order {
  public:
   explicit StageOrder(StagePointer rows) : rows_(std::move(rows)) {}
@@ -25,6 +25,7 @@ class StageOrder : public Order {
     stream_ = rows_->open_rows(static_cast<std::uint64_t>(epoch));
     known_.clear();
     at_ = 0;
+    at_a_time_ = kFewestAtATime;
     begin_ = 0;
   }
   /// As many again are known afterwards. They are not gone back to.
@@ -45,19 +46,20 @@ class StageOrder : public Order {
   }
  private:
   static constexpr const char* kTooShort = "a data set that ends before its length";
-  static constexpr std::size_t kAtATime = 65'536;
+  static constexpr std::size_t kFewestAtATime = 1024, kMostAtATime = 65'536;
 
   void know_more(std::size_t wanted) {
     known_.erase(known_.begin(), known_.begin() + static_cast<std::ptrdiff_t>(at_));
     at_ = 0;
-    for (std::int64_t row = 0; known_.size() < std::max(wanted, kAtATime) and stream_->next(&row);) known_.push_back(row);
+    for (std::int64_t row = 0; known_.size() < std::max(wanted, at_a_time_) and stream_->next(&row);) known_.push_back(row);
+    at_a_time_ = std::min(2 * at_a_time_, kMostAtATime);
   }
 
   StagePointer rows_;
   std::unique_ptr<RowStream> stream_;
   std::int64_t begin_ = 0;            // the place of known_[at_]
   std::vector<std::int64_t> known_;  // rows, of which those before at_ have been passed
-  std::size_t at_ = 0;
+  std::size_t at_ = 0, at_a_time_ = kFewestAtATime;
 };
 
 std::string label_of(const std::string& name) { return name + " of the data set"; }
