@@ -11,7 +11,6 @@ Error replica_has_failed(int rank, const char* why) {
 ThreadMeeting::ThreadMeeting(int size) : size_(size), waiting_(Barrier::waiting_of(size)), barrier_(std::in_place) {}
 
 void ThreadMeeting::meet() {
-  check();
   if (not barrier_->wait(size_, waiting_).have_all_come) check();
 }
 

@@ -86,14 +86,16 @@ std::optional<ScaledBytes> as_scaled_bytes(const Array& floats) {
   for (const double factor : possible_factors(*values)) {
     if (not std::isfinite(factor)) continue;
     const std::optional<SplitFactor> split = factor_for_bytes(factor);
+    if (not split) continue;
+    const Narrowing narrowing(factor, *split);
     std::array<std::uint8_t, kValues> bytes{};
-    if (not split or not Narrowing(factor, *split).narrow(all, bytes.data())) continue;
+    if (not narrowing.narrow(all, bytes.data())) continue;
     constexpr std::int64_t kRows = 64;
     bool are_all = true;
     Tensor narrow = Tensor::make(DType::kU8, floats.shape(), [&](std::span<std::byte> to) {
       for (std::int64_t row = 0; row < floats.row_count() and are_all; row += kRows) {
         const std::int64_t rows = std::min(kRows, floats.row_count() - row);
-        are_all = Narrowing(factor, *split).narrow(floats_of(floats, row, rows, scratch), reinterpret_cast<std::uint8_t*>(to.data()) + row * floats.row_elements());
+        are_all = narrowing.narrow(floats_of(floats, row, rows, scratch), reinterpret_cast<std::uint8_t*>(to.data()) + row * floats.row_elements());
       }
     });
     if (not are_all) continue;

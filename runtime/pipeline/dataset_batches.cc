@@ -30,7 +30,7 @@ class StageOrder : public Order {
   }
   /// As many again are known afterwards. They are not gone back to.
   void copy(std::int64_t begin, std::span<std::int64_t> to) override {
-    HONE_CHECK(stream_ != nullptr and begin >= begin_, "a data set that goes back");
+    HONE_CHECK(begin >= begin_, "a data set that goes back");
     const auto passed = std::min<std::int64_t>(begin - begin_, static_cast<std::int64_t>(known_.size() - at_)), skipped = begin - begin_ - passed;
     if (skipped > 0) HONE_CHECK(stream_->skip(skipped) == skipped, kTooShort);
     at_ += static_cast<std::size_t>(passed);
