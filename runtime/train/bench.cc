@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/diag.h"
 #include "base/text.h"
@@ -19,6 +20,29 @@ constexpr double kMeasuredSeconds = 1;
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+/// What steps took: of all, or of a long run each second, fourth, ... one's, so that memory stays small.
+class StepTimes {
+ public:
+  void add(double seconds) {
+    if (count_++ % every_ != 0) return;
+    kept_.push_back(seconds);
+    if (kept_.size() < kMost) return;
+    for (std::size_t i = 0; 2 * i < kept_.size(); ++i) kept_[i] = kept_[2 * i];
+    kept_.resize((kept_.size() + 1) / 2);
+    every_ *= 2;
+  }
+  std::int64_t count() const { return count_; }
+  std::vector<double> sorted() && {
+    std::ranges::sort(kept_);
+    return std::move(kept_);
+  }
+
+ private:
+  static constexpr std::size_t kMost = 1 << 15;
+  std::vector<double> kept_;
+  std::int64_t count_ = 0, every_ = 1;
+};
 
 Tensor made_up_floats(const std::vector<std::int64_t>& shape, RandomWords& random) {
   return Tensor::make(DType::kF32, shape, [&](std::span<std::byte> bytes) {
@@ -78,7 +102,7 @@ BenchResult bench(StepRunner& runner, const plan::Entry& entry, const BenchOptio
     if (feed.kind == plan::Feed::Kind::kLearningRate)
       batches.add_feed(feed.name, {DType::kF64, std::vector<std::int64_t>(feed.shape.size(), 1), &options.learning_rate});
   BenchResult result;
-  std::vector<double> times;
+  StepTimes times;
   batches.start_epoch(0);
   const auto step = [&] {
     if (not batches.next()) {
@@ -98,8 +122,8 @@ BenchResult bench(StepRunner& runner, const plan::Entry& entry, const BenchOptio
   for (std::int64_t i = 0; i < kFewestWarmUpSteps or seconds_since(warm_up) < options.warm_up_seconds; ++i) step();
   const OtherLoad other;
   const auto begin = Clock::now();
-  while (options.steps > 0 ? static_cast<std::int64_t>(times.size()) < options.steps : times.empty() or seconds_since(begin) < options.seconds)
-    times.push_back(step());
+  while (options.steps > 0 ? times.count() < options.steps : times.count() == 0 or seconds_since(begin) < options.seconds)
+    times.add(step());
   result.other_load = other.cores();
   if (options.start_measuring) {
     options.start_measuring();
@@ -112,12 +136,12 @@ BenchResult bench(StepRunner& runner, const plan::Entry& entry, const BenchOptio
       step();
     }
   }
-  std::sort(times.begin(), times.end());
   result.batch = batches.size();
-  result.steps = static_cast<std::int64_t>(times.size());
-  result.p10 = percentile(times, 0.1);
-  result.median = percentile(times, 0.5);
-  result.p90 = percentile(times, 0.9);
+  result.steps = times.count();
+  const std::vector<double> sorted = std::move(times).sorted();
+  result.p10 = percentile(sorted, 0.1);
+  result.median = percentile(sorted, 0.5);
+  result.p90 = percentile(sorted, 0.9);
   return result;
 }
 
