@@ -98,7 +98,7 @@ class Pipeline {
  public:
   Pipeline(const plan::Plan& plan, const Tensor& x, int threads)
       : session_(plan, {.device = "cpu", .threads = threads}),
-        batches_(session_.entry(plan::kTrainStep), Dataset::from_tensor_slices({{"x", x}, {"y", labels(kSamples)}}).shuffle(kSamples, 1).batch(kBatch, true), bind_options(x, plan.batch_symbol), {.late = true, .threads = threads}) {
+        batches_(session_.entry(plan::kTrainStep), Dataset::from_tensor_slices({{"x", x}, {"y", labels(kSamples)}}).shuffle(kSamples, 1).batch(kBatch, true), bind_options(x, plan.batch_symbol), {.late = true, .threads = threads}, Passes::kSeveral) {
     batches_.add_feed("learning_rate", rate_);
     batches_.start_epoch(epoch_);
   }
@@ -143,8 +143,8 @@ void run(double seconds, int threads) {
   Ready ready(plan, threads);
   const std::vector<std::int64_t> shape = {kSamples, kPixels};
   Feeding bytes(plan, bytes_of(DType::kU8, shape), threads), scaled(plan, pixels(shape), threads), floats(plan, bytes_of(DType::kF32, shape), threads);
-  Pipeline bytes_by_steps(plan, bytes_of(DType::kU8, shape), threads), floats_by_steps(plan, bytes_of(DType::kF32, shape), threads);
-  std::vector<Way> ways = {{"ready", [&] { ready.step(); }}, {"shuffled u8, scaled to f32", [&] { bytes.step(); }}, {"shuffled f32, pixels", [&] { scaled.step(); }}, {"shuffled f32, any", [&] { floats.step(); }}, {"Dataset of u8", [&] { bytes_by_steps.step(); }}, {"Dataset of any f32", [&] { floats_by_steps.step(); }}};
+  Pipeline bytes_by_steps(plan, bytes_of(DType::kU8, shape), threads), scaled_by_steps(plan, pixels(shape), threads), floats_by_steps(plan, bytes_of(DType::kF32, shape), threads);
+  std::vector<Way> ways = {{"ready", [&] { ready.step(); }}, {"shuffled u8, scaled to f32", [&] { bytes.step(); }}, {"shuffled f32, pixels", [&] { scaled.step(); }}, {"shuffled f32, any", [&] { floats.step(); }}, {"Dataset of u8", [&] { bytes_by_steps.step(); }}, {"Dataset of f32, pixels", [&] { scaled_by_steps.step(); }}, {"Dataset of any f32", [&] { floats_by_steps.step(); }}};
   const auto take_turn = [&](Way& way) {
     const auto begin = Clock::now();
     for (int i = 0; i < kStepsInTurn; ++i) way.step();

@@ -69,17 +69,17 @@ std::string label_of(const std::string& name) { return name + " of the data set"
 DatasetBatches::Gathered::Gathered(BoundArrays bound, const RowBatches& batches, std::int64_t samples, GatherOptions how)
     : data(std::move(bound)), reader(data, batches.size, std::make_unique<StageOrder>(batches.rows), samples, std::move(how)) {}
 
-DatasetBatches::DatasetBatches(const plan::Entry& entry, Dataset batches, BindOptions options, GatherOptions gather)
+DatasetBatches::DatasetBatches(const plan::Entry& entry, Dataset batches, BindOptions options, GatherOptions gather, Passes passes)
     : entry_(entry), batches_(std::move(batches)), options_(std::move(options)) {
   options_.files = false;
   if (options_.pre_batched)
     throw Error(Code::kUsage, "a data set of batches cannot be fed as pre-batched arrays", {}, {"its examples are batches already: leave pre_batched out"});
-  gathered_ = gathered(std::move(gather));
+  gathered_ = gathered(std::move(gather), passes);
   if (gathered_) notes_ = gathered_->data.notes();
 }
 
 /// Null where batches are made of examples.
-std::unique_ptr<DatasetBatches::Gathered> DatasetBatches::gathered(GatherOptions how) const {
+std::unique_ptr<DatasetBatches::Gathered> DatasetBatches::gathered(GatherOptions how, Passes passes) const {
   const std::optional<RowBatches> made = batches_.row_batches();
   if (not made) return nullptr;
   const std::optional<std::int64_t> length = made->rows->length();
@@ -95,6 +95,7 @@ std::unique_ptr<DatasetBatches::Gathered> DatasetBatches::gathered(GatherOptions
   } catch (const Error&) { return nullptr; }  // the rows that are wrong may be none that the data set chooses; else it is said of the batch that has them
   if (not std::ranges::all_of(bound->columns(), &BoundArrays::Column::by_sample)) return nullptr;
   if (bound->fixed_batch() > 0 and (bound->fixed_batch() != made->size or samples % made->size != 0)) return nullptr;
+  if (passes == Passes::kSeveral or samples > bound->length()) bound->keep_as_bytes();
   how.part = made->part;
   how.replicas = 1;  // a batch is for all of them
   return std::make_unique<Gathered>(std::move(*bound), *made, samples, std::move(how));

@@ -13,12 +13,16 @@
 
 namespace hone {
 
+/// How often the rows of a data set are gone through: over several epochs it pays to keep floats in memory that are bytes times a factor as these (BoundArrays::keep_as_bytes()).
+enum class Passes { kOne, kSeveral };
+
 /// Each example is a batch: the first axis of its tensors is the sample. Each is checked as arrays are (BoundArrays): names, types, shapes, lengths, ranges of
 /// labels and ids; integers become floats, scaled, where floats are wanted. Where a data set only chooses rows of arrays, orders and batches them, the rows are gathered as BatchReader does it, without an example being made.
 class DatasetBatches : public BatchSource {
  public:
-  /// `entry` stays alive. `gather`: how rows of arrays are gathered, for which batches have one size, and the data set says which part is wanted. Throws kUsage for options.pre_batched, which is for arrays.
-  DatasetBatches(const plan::Entry& entry, Dataset batches, BindOptions options, GatherOptions gather = {});
+  /// `entry` stays alive. `gather`: how rows of arrays are gathered, for which batches have one size, and the data set says which part is wanted. A data set that repeats its rows
+  /// makes several passes by itself. Throws kUsage for options.pre_batched, which is for arrays.
+  DatasetBatches(const plan::Entry& entry, Dataset batches, BindOptions options, GatherOptions gather = {}, Passes passes = Passes::kOne);
 
   std::optional<std::int64_t> known_batch_count() const override { return batches_.length(); }
   bool is_endless() const override { return batches_.is_endless(); }
@@ -40,7 +44,7 @@ class DatasetBatches : public BatchSource {
     BoundArrays data;
     BatchReader reader;
   };
-  std::unique_ptr<Gathered> gathered(GatherOptions how) const;
+  std::unique_ptr<Gathered> gathered(GatherOptions how, Passes passes) const;
   void say_notes();
   void feed(std::size_t index, const BoundArrays::Column& column);
   void show(std::size_t index, const std::string& name, const TensorView& view);

@@ -91,7 +91,10 @@ const plan::Entry& Trainer::entry(const char* name, const char* purpose) const {
 
 BindOptions Trainer::bound(const char* flag) const { return {.flag = flag, .batch_symbol = batch_symbol_, .pre_batched = false, .scale = recipe_.data.scale, .loss = recipe_.loss.kind}; }
 
-DatasetBatches Trainer::batches(const plan::Entry& entry, const Dataset& data, const char* flag) { return DatasetBatches(entry, data, bound(flag), gather_for(replicas_)); }
+std::unique_ptr<DatasetBatches> Trainer::batches(const plan::Entry& entry, const Dataset& data, const char* flag, std::int64_t epochs) {
+  const bool shares_files = replicas_.processes() > 1;  // of which a machine has one copy
+  return std::make_unique<DatasetBatches>(entry, own_part(entry, data), bound(flag), gather_for(replicas_), epochs > 1 and not shares_files ? Passes::kSeveral : Passes::kOne);
+}
 
 /// Of batches that are dealt out by samples, as ReplicaRunner does it.
 Dataset Trainer::own_part(const plan::Entry& entry, const Dataset& data) const {
@@ -139,12 +142,12 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   }
   Progress progress = Progress::to_standard_error(options.quiet);
   const auto say_note = [&](const std::string& note) { progress.say("note: " + note); };
-  DatasetBatches source = batches(*entries.step, own_part(*entries.step, train), "the data to train on");
-  source.on_note(say_note);
-  std::optional<DatasetBatches> valid;
+  const std::unique_ptr<DatasetBatches> source = batches(*entries.step, train, "the data to train on", recipe.train.epochs);
+  source->on_note(say_note);
+  std::unique_ptr<DatasetBatches> valid;
   if (options.valid) {
     if (options.valid_limit == 0) check_end(*options.valid, "the data to validate on");
-    valid.emplace(*entries.evaluate, own_part(*entries.evaluate, *options.valid), bound("the data to validate on"), gather_for(replicas_));
+    valid = batches(*entries.evaluate, *options.valid, "the data to validate on", recipe.train.epochs);
     valid->on_note(say_note);
   }
   progress.set_batch_size(train.batch_size().value_or(0) * (entries.accumulate == nullptr ? 1 : recipe.train.gradient_accumulation_steps));
@@ -154,7 +157,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   std::optional<TrainState> from;
   if (not options.run_dir.empty()) {
     checkpoints.emplace(options.run_dir, session_, CheckpointOptions{.keep = options.keep, .keep_best = options.keep_best or recipe.train.early_stopping_restore_best});
-    from = checkpoints->begin_or_resume(options.resume, recipe, source.order(), progress);
+    from = checkpoints->begin_or_resume(options.resume, recipe, source->order(), progress);
   }
   TrainOptions how = {.steps = options.steps,
                       .limit = options.limit,
@@ -176,7 +179,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
     together_->compare_every(options.check_every);
   }
   const StopTogether stops(has_peers ? &*together_ : nullptr, recipe.train.max_seconds, how);
-  const TrainResult result = TrainingLoop(runner(), entries, recipe, source, valid ? &*valid : nullptr, how, progress, from).run();
+  const TrainResult result = TrainingLoop(runner(), entries, recipe, *source, valid.get(), how, progress, from).run();
   if (dry) {
     dry->finish(recipe, onnx_model_, result.steps);
     progress.say(DryRun::kDone);
@@ -194,8 +197,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
 NamedNumbers Trainer::evaluate(const Dataset& data) {
   const plan::Entry& called = entry(plan::kEvalStep, "evaluate");
   check_end(data, "the data to evaluate on");
-  DatasetBatches source = batches(called, own_part(called, data), "the data to evaluate on");
-  return hone::evaluate(runner(), called, source).value();  // nobody asks it to stop
+  return hone::evaluate(runner(), called, *batches(called, data, "the data to evaluate on", 1)).value();  // nobody asks it to stop
 }
 
 NamedTensors Trainer::predict(const Dataset& data) {

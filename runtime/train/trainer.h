@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -85,7 +86,7 @@ class Trainer {
   TrainEntries entries(const FitOptions& options) const;
   ToldRun told(const FitOptions& options, std::optional<std::int64_t> batch) const;
   BindOptions bound(const char* flag) const;
-  DatasetBatches batches(const plan::Entry& entry, const Dataset& data, const char* flag);
+  std::unique_ptr<DatasetBatches> batches(const plan::Entry& entry, const Dataset& data, const char* flag, std::int64_t epochs);
   Dataset own_part(const plan::Entry& entry, const Dataset& data) const;
 
   std::string model_name_, batch_symbol_;

@@ -120,6 +120,19 @@ TEST(DatasetBatches, RowsOfArraysAreGatheredAsExamplesAreStacked) {
   }
 }
 
+TEST(DatasetBatches, PixelsAsFloatsAreTheSameInEachOfSeveralPasses) {
+  const plan::Entry entry = batched_classifier();
+  std::vector<float> pixels;
+  for (int i = 0; i < 23 * 4; ++i) pixels.push_back(static_cast<float>(i % 19 * 13) / 255);
+  const Dataset rows = Dataset::from_tensor_slices({{"x", Tensor::of<float>({23, 4}, std::span<const float>(pixels))}, samples(23)[1]});
+  for (const std::int64_t repeats : {1, 3}) {
+    const Dataset order = rows.shuffle(9, 2).repeat(repeats);
+    DatasetBatches found(entry, order.batch(4), batched_options(), {.threads = 2}, repeats == 1 ? Passes::kSeveral : Passes::kOne);
+    DatasetBatches expected(entry, order.map([](Example example) { return example; }).batch(4), batched_options());
+    for (const std::int64_t epoch : {0, 1}) EXPECT_EQ(batches_of(found, epoch, 0, 100), batches_of(expected, epoch, 0, 100)) << repeats << " times, epoch " << epoch;
+  }
+}
+
 TEST(DatasetBatches, APartOfABatchLiesWhereAllOfItWould) {
   const plan::Entry entry = batched_classifier();
   const Dataset data = Dataset::from_tensor_slices(samples(11)).shuffle(20, 3).batch(4);
