@@ -115,7 +115,7 @@ inline constexpr int kHeuristicsFallback = 2, kHeuristicsBest = 3;              
 enum class Note : int { kTensorCores = 0, kNarrowsInputs = 1, kNarrowsSums = 2, kFft = 3, kNonDeterministic = 4, kWinograd = 5, kWinograd4 = 6, kWinograd6 = 7, kWinograd13 = 8 };
 
 // Of recurrent layers; the cell is base/recurrent_cell.h's.
-inline constexpr int kStandardAlgorithm = 0;                                          // cudnnRNNAlgo_t
+inline constexpr int kStandardAlgorithm = 0, kPersistentAlgorithm = 1, kSmallPersistentAlgorithm = 3;  // cudnnRNNAlgo_t
 inline constexpr int kTwoBiases = 2, kOneDirection = 0, kMultipliesInput = 0;         // cudnnRNNBiasMode_t, cudnnDirectionMode_t, cudnnRNNInputMode_t
 inline constexpr int kInference = 0, kTraining = 1;                                   // cudnnForwardMode_t
 inline constexpr int kPackedSteps = 1;                                                // cudnnRNNDataLayout_t: one step after the other, without gaps

@@ -128,6 +128,8 @@ class RecurrentGradientCall final : public RecurrentCall {
   }
 };
 
+constexpr std::pair<const char*, int> kAlgorithms[] = {{"standard", kStandardAlgorithm}, {"persistent", kPersistentAlgorithm}, {"small persistent", kSmallPersistentAlgorithm}};
+
 std::int64_t elements_of(const Library& library, const Tensor& tensor) {
   constexpr int kRoom = 8;
   int type = 0, axes = 0, extents[kRoom] = {}, strides[kRoom] = {};
@@ -139,10 +141,10 @@ std::int64_t elements_of(const Library& library, const Tensor& tensor) {
 
 }  // namespace
 
-RnnDescriptors::RnnDescriptors(const Library& library, const RecurrentCase& of) : rnn_(library), x_(library), y_(library), state_(library) {
+RnnDescriptors::RnnDescriptors(const Library& library, const RecurrentCase& of, int algorithm) : rnn_(library), x_(library), y_(library), state_(library) {
   const int steps = number(of.steps), samples = number(of.samples), features = number(of.features), hidden = number(of.hidden);
   check(library,
-        library.rnn_set(rnn(), kStandardAlgorithm, static_cast<int>(of.cell), kTwoBiases, kOneDirection, kMultipliesInput, kFloat, kFloat, of.tf32 ? kMayBeTf32 : kIsF32, features, hidden, hidden, 1, nullptr, 0),
+        library.rnn_set(rnn(), algorithm, static_cast<int>(of.cell), kTwoBiases, kOneDirection, kMultipliesInput, kFloat, kFloat, of.tf32 ? kMayBeTf32 : kIsF32, features, hidden, hidden, 1, nullptr, 0),
         "cudnnSetRNNDescriptor_v8");
   const std::vector<int> lengths(static_cast<std::size_t>(samples), steps);
   check(library, library.rnn_data_set(x(), kFloat, kPackedSteps, steps, samples, features, lengths.data(), nullptr), "cudnnSetRNNDataDescriptor");
@@ -188,19 +190,19 @@ std::vector<WeightPiece> weight_pieces(const Library& library, Handle handle, co
 std::vector<Candidate> make_recurrent(const Library& library, Handle handle, const LibraryRow& row, const LibrarySpec& spec, const cuda::UseStream& use, const cuda::Moves& moves, std::string* why_not) {
   const bool is_gradient = row.name == "cudnn.recurrent_grad";
   std::vector<Candidate> candidates;
-  try {
-    RecurrentCall::Parts parts{.library = library, .handle = handle, .of = recurrent_of(spec), .layer = nullptr, .pieces = {}, .needs = {}, .use = use, .moves = moves};
-    parts.layer = std::make_unique<const RnnDescriptors>(library, parts.of);
-    parts.pieces = weight_pieces(library, handle, *parts.layer, parts.of);
-    parts.needs = needs_of(library, handle, *parts.layer, is_gradient ? kTraining : kInference);
-    std::unique_ptr<DeviceCall> call;
-    if (is_gradient) call = std::make_unique<RecurrentGradientCall>(std::move(parts));
-    else call = std::make_unique<RecurrentForwardCall>(std::move(parts));
-    if (call->scratch_bytes() > device_scratch(row, spec)) throw Refused{0, fmt::format("it takes {} bytes of scratch, more than there is", call->scratch_bytes())};
-    candidates.push_back({"standard", std::move(call)});
-  } catch (const Refused& refused) {
-    if (why_not != nullptr) *why_not = refused.what;
-  }
+  for (const auto& [name, algorithm] : kAlgorithms) try {
+      RecurrentCall::Parts parts{.library = library, .handle = handle, .of = recurrent_of(spec), .layer = nullptr, .pieces = {}, .needs = {}, .use = use, .moves = moves};
+      parts.layer = std::make_unique<const RnnDescriptors>(library, parts.of, algorithm);
+      parts.pieces = weight_pieces(library, handle, *parts.layer, parts.of);
+      parts.needs = needs_of(library, handle, *parts.layer, is_gradient ? kTraining : kInference);
+      std::unique_ptr<DeviceCall> call;
+      if (is_gradient) call = std::make_unique<RecurrentGradientCall>(std::move(parts));
+      else call = std::make_unique<RecurrentForwardCall>(std::move(parts));
+      if (call->scratch_bytes() > device_scratch(row, spec)) throw Refused{0, fmt::format("it takes {} bytes of scratch, more than there is", call->scratch_bytes())};
+      candidates.push_back({name, std::move(call)});
+    } catch (const Refused& refused) {
+      if (why_not != nullptr) *why_not = refused.what;
+    }
   return candidates;
 }
 

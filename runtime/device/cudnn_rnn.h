@@ -31,10 +31,10 @@ using Rnn = Owned<RawRnn, &Library::rnn_create, &Library::rnn_destroy>;
 using RnnData = Owned<RawRnnData, &Library::rnn_data_create, &Library::rnn_data_destroy>;
 using Tensor = Owned<RawTensor, &Library::tensor_create, &Library::tensor_destroy>;
 
-/// What the library is told of a layer; without a handle. All functions throw Refused.
+/// What the library is told of a layer, of which it has several ways (cudnnRNNAlgo_t); without a handle. All functions throw Refused.
 class RnnDescriptors {
  public:
-  RnnDescriptors(const Library& library, const RecurrentCase& of);
+  RnnDescriptors(const Library& library, const RecurrentCase& of, int algorithm = kStandardAlgorithm);
 
   RawRnn rnn() const { return rnn_.raw(); }
   RawRnnData x() const { return x_.raw(); }
@@ -55,7 +55,8 @@ struct WeightPiece {
 /// Each gate's matrices and biases; pieces that follow each other on both sides are one. Gates are found where the library says that they are.
 std::vector<WeightPiece> weight_pieces(const Library& library, Handle handle, const RnnDescriptors& layer, const RecurrentCase& of);
 
-/// The one way to make the call; none if the library does not take the sizes, or more scratch than the row's.
+/// The ways to make the call: by a product for each step, or with the states' weights in one kernel's registers and shared memory for all steps, which takes layers of some sizes only. None if the library does not take
+/// the sizes, or more scratch than the row's; *why_not, which may be null, is of the last that it refused.
 std::vector<Candidate> make_recurrent(const Library& library, Handle handle, const LibraryRow& row, const LibrarySpec& spec, const cuda::UseStream& use, const cuda::Moves& moves, std::string* why_not);
 
 }  // namespace hone::cudnn

@@ -116,6 +116,8 @@ HONE_SAME(static_cast<int>(RecurrentCell::kTanh), CUDNN_RNN_TANH);
 HONE_SAME(static_cast<int>(RecurrentCell::kLstm), CUDNN_LSTM);
 HONE_SAME(static_cast<int>(RecurrentCell::kGru), CUDNN_GRU);
 HONE_SAME(cudnn::kStandardAlgorithm, CUDNN_RNN_ALGO_STANDARD);
+HONE_SAME(cudnn::kPersistentAlgorithm, CUDNN_RNN_ALGO_PERSIST_STATIC);
+HONE_SAME(cudnn::kSmallPersistentAlgorithm, CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H);
 HONE_SAME(cudnn::kTwoBiases, CUDNN_RNN_DOUBLE_BIAS);
 HONE_SAME(cudnn::kOneDirection, CUDNN_UNIDIRECTIONAL);
 HONE_SAME(cudnn::kMultipliesInput, CUDNN_LINEAR_INPUT);

@@ -118,6 +118,24 @@ TEST(CudnnRnn, RoundsFactorsWhereItMay) {
   }
 }
 
+/// Each with descriptors of its own. Which sizes a way takes is asked of the library, which says no in its own words.
+TEST(CudnnRnn, OffersAllWaysThatTheLibraryHasForTheLayer) {
+  RandomTensors random(4);
+  const LayerCall call = layer_call(random, RecurrentCell::kLstm, {0, 1, 2, 3}, true);
+  FakeCudnn fake{.algorithms = {cudnn::kStandardAlgorithm, cudnn::kSmallPersistentAlgorithm}};
+  const cudnn::Library library = library_of(fake);
+  const Tensors expected = layer_on_host(call);
+  std::vector<std::string> names;
+  for (const Candidate& each : candidates_of(library, call)) {
+    names.push_back(each.name);
+    Tensors found = call.results();
+    put_call(*each.call, call, found);
+    for (std::size_t i = 0; i < found.size(); ++i) EXPECT_LT(largest_difference(call.spec.results[i], found[i], expected[i]), 1e-6) << each.name << ", result " << i;
+  }
+  EXPECT_THAT(names, testing::ElementsAre("standard", "small persistent")) << "the one that is always there comes first: a choice by rule takes it";
+  EXPECT_EQ(fake.alive, 0);
+}
+
 TEST(CudnnRnn, TakesNoMoreScratchThanThePlanHas) {
   RandomTensors random(2);
   for (const bool gradient : {false, true}) {

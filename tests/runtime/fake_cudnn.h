@@ -23,6 +23,7 @@ struct FakeCudnn {
   cudnn::Status next_failure = 0;          ///< of calls
   std::size_t work = 1000, kept = 500;     ///< what recurrent layers take of memory
   int math = -1;                           ///< cudnnMathType_t of the last of them
+  std::vector<int> algorithms = {0};       ///< cudnnRNNAlgo_t that there are for them
 };
 
 /// Functions that work on `fake`, which outlives them. One at a time.

@@ -150,7 +150,7 @@ void add_recurrent_functions(FakeCudnn& fake, cudnn::Library& f) {
                  std::uint32_t) {
     *rnn = {static_cast<RecurrentCell>(cell), features, hidden};
     rnn_in_use->math = math;
-    const bool is_known = algorithm == cudnn::kStandardAlgorithm and biases == cudnn::kTwoBiases and directions == cudnn::kOneDirection and input == cudnn::kMultipliesInput and type == cudnn::kFloat and compute_type == cudnn::kFloat;
+    const bool is_known = std::ranges::count(rnn_in_use->algorithms, algorithm) > 0 and biases == cudnn::kTwoBiases and directions == cudnn::kOneDirection and input == cudnn::kMultipliesInput and type == cudnn::kFloat and compute_type == cudnn::kFloat;
     return is_known and projected == hidden and layers == 1 ? 0 : kBadParameter;
   };
   f.rnn_data_create = [](RawRnnData* data) { return ++rnn_in_use->alive, *data = new cudnn::OpaqueRnnData{}, 0; };
