@@ -226,6 +226,7 @@ constexpr Row kRows[] = {
     {&op::conv, write_conv},
     {&op::conv_input_grad, write_conv_input_grad},
     {&op::conv_weight_grad, write_conv_weight_grad},
+    {&op::conv_weight_grad_parts, write_conv_weight_grad_parts},
     {&op::max_pool, write_max_pool},
     {&op::avg_pool, write_avg_pool},
     {&op::batch_norm, write_batch_norm},

@@ -14,6 +14,7 @@ bool write_branch(Exporter& exporter, const Node& node);
 bool write_conv(Exporter& exporter, const Node& node);
 bool write_conv_input_grad(Exporter& exporter, const Node& node);
 bool write_conv_weight_grad(Exporter& exporter, const Node& node);
+bool write_conv_weight_grad_parts(Exporter& exporter, const Node& node);
 bool write_max_pool(Exporter& exporter, const Node& node);
 bool write_avg_pool(Exporter& exporter, const Node& node);
 

@@ -110,53 +110,100 @@ bool write_conv_input_grad(Exporter& e, const Node& node) {
   return true;
 }
 
-/// dw[o,c,k] = sum over n, p of x[n, c, p * stride + k * dilation - pad] * dy[n,o,p]: a convolution of x, whose channels are the samples, with a window of dy's extents,
-/// in which strides and dilations change places. With groups: x as [c, group * n, ...], in as many groups.
-bool write_conv_weight_grad(Exporter& e, const Node& node) {
-  const Shape &x = e.graph.type(node.operands[0]).shape, &dy = e.graph.type(node.operands[1]).shape, &w = e.graph.type(node.results[0]).shape;
-  const auto extents = extents_of(node, x, dy, w);
-  if (not extents or not is_convolved(e, node) or not w[1].is_constant()) return false;
-  const std::int64_t groups = node.attrs[kGroups], channels = w[1].value();
+namespace {
+
+std::string samples_as_channels(Exporter& e, const std::string& name, std::size_t rank, const std::string& hint, const Node& node) {
+  Ints perm = {1, 0};
+  for (std::size_t axis = 2; axis < rank; ++axis) perm.push_back(static_cast<std::int64_t>(axis));
+  return transposed(e, name, perm, hint + "_samples", node);
+}
+
+/// Extents of a gradient of weights `w` that can be written; nothing where it cannot.
+std::optional<Extents> extents_for_weight(const Exporter& e, const Node& node, const Shape& w) {
+  if (not is_convolved(e, node) or not w[1].is_constant()) return std::nullopt;
+  return extents_of(node, e.graph.type(node.operands[0]).shape, e.graph.type(node.operands[1]).shape, w);
+}
+
+/// dw[o,c,k] = sum over n, p of x[n, c, p * stride + k * dilation - pad] * dy[n,o,p], as [c,o,k]: a convolution of x, whose channels are the samples, with a window of dy's extents,
+/// in which strides and dilations change places. With groups: x as [c, group * n, ...], in as many groups. `x` and `dy` have their channels as the second axis, and `channels` are those of a group.
+std::string convolve_for_weight(Exporter& e, const Node& node, const Extents& extents, std::int64_t channels, const std::string& x, const std::string& dy) {
+  const std::int64_t groups = node.attrs[kGroups];
+  const std::size_t rank = extents.x.size() + 2;
   const std::string hint = e.name(node.results[0]);
-  Ints pads = extents->pads_begin, starts, ends, axes;
-  for (std::size_t i = 0; i < extents->x.size(); ++i) {
-    const std::int64_t dilation = node.attrs[kDilations][i], needed = (extents->window[i] - 1) * dilation + (extents->y[i] - 1) * node.attrs[kStrides][i] + 1;
-    const std::int64_t end = needed - extents->x[i] - pads[i];
+  Ints pads = extents.pads_begin, starts, ends, axes;
+  for (std::size_t i = 0; i < extents.x.size(); ++i) {
+    const std::int64_t dilation = node.attrs[kDilations][i], needed = (extents.window[i] - 1) * dilation + (extents.y[i] - 1) * node.attrs[kStrides][i] + 1;
+    const std::int64_t end = needed - extents.x[i] - pads[i];
     pads.push_back(std::max<std::int64_t>(end, 0));
     if (-end < dilation) continue;
     starts.push_back(0);  // windows beyond those of w
-    ends.push_back(extents->window[i]);
+    ends.push_back(extents.window[i]);
     axes.push_back(static_cast<std::int64_t>(i + 2));
   }
-  const auto rank = static_cast<std::int64_t>(x.size());
-  const auto samples_as_channels = [&](const std::string& name) {
-    Ints perm = {1, 0};
-    for (std::int64_t axis = 2; axis < rank; ++axis) perm.push_back(axis);
-    return transposed(e, name, perm, hint + "_samples", node);
-  };
-  std::string samples = channels_first(e, node.operands[0], node);
+  std::string samples;
   if (groups == 1) {
-    samples = samples_as_channels(samples);
+    samples = samples_as_channels(e, x, rank, hint, node);
   } else {
     Ints apart = {0, groups, channels}, perm = {2, 1, 0}, together = {channels, -1};
-    for (std::size_t i = 0; i < extents->x.size(); ++i) {
-      apart.push_back(extents->x[i]);
-      together.push_back(extents->x[i]);
+    for (std::size_t i = 0; i < extents.x.size(); ++i) {
+      apart.push_back(extents.x[i]);
+      together.push_back(extents.x[i]);
       perm.push_back(static_cast<std::int64_t>(i + 3));
     }
-    samples = transposed(e, e.value("Reshape", {samples, e.ints(apart, hint + "_shape")}, hint + "_groups", node), perm, hint + "_groups", node);
+    samples = transposed(e, e.value("Reshape", {x, e.ints(apart, hint + "_shape")}, hint + "_groups", node), perm, hint + "_groups", node);
     samples = e.value("Reshape", {samples, e.ints(together, hint + "_shape")}, hint + "_samples", node);
   }
-  const std::string window = samples_as_channels(channels_first(e, node.operands[1], node));
+  const std::string window = samples_as_channels(e, dy, rank, hint, node);
   std::string made = e.fresh(hint + "_conv");
   NodeProto& proto = e.node("Conv", {samples, window}, {made}, node);
   set(proto, "dilations", node.attrs[kStrides]);
   set(proto, "group", groups);
-  set(proto, "kernel_shape", extents->y);
+  set(proto, "kernel_shape", extents.y);
   set(proto, "pads", pads);
   set(proto, "strides", node.attrs[kDilations]);
   if (not axes.empty()) made = e.value("Slice", {made, e.ints(starts, hint + "_starts"), e.ints(ends, hint + "_ends"), e.ints(axes, hint + "_axes")}, hint + "_kept", node);
-  e.finish(samples_as_channels(made), node.results[0], node);
+  return made;
+}
+
+}  // namespace
+
+bool write_conv_weight_grad(Exporter& e, const Node& node) {
+  const Shape& w = e.graph.type(node.results[0]).shape;
+  const auto extents = extents_for_weight(e, node, w);
+  if (not extents) return false;
+  const std::string x = channels_first(e, node.operands[0], node), dy = channels_first(e, node.operands[1], node);
+  e.finish(samples_as_channels(e, convolve_for_weight(e, node, *extents, w[1].value(), x, dy), w.size(), e.name(node.results[0]), node), node.results[0], node);
+  return true;
+}
+
+/// Of each part of the samples by itself, its outputs last.
+bool write_conv_weight_grad_parts(Exporter& e, const Node& node) {
+  const Shape& parts = e.graph.type(node.results[0]).shape;
+  Shape w(parts.begin() + 1, parts.end());
+  std::ranges::rotate(w, w.end() - 1);
+  const auto extents = extents_for_weight(e, node, w);
+  if (not extents) return false;
+  const std::string hint = e.name(node.results[0]);
+  const std::int64_t count = node.attrs[kParts];
+  const Dim samples = e.graph.type(node.operands[0]).shape[0];
+  std::vector<std::string> borders;
+  for (std::int64_t i = 0; i <= count; ++i) {
+    borders.push_back(e.sizes({floordiv(samples * i, count)}, hint + "_border", node));
+    if (borders.back().empty()) return false;
+  }
+  const std::string x = channels_first(e, node.operands[0], node), dy = channels_first(e, node.operands[1], node), first_axis = e.ints({0}, hint + "_axis");
+  Ints outputs_last = {0};
+  for (std::size_t axis = 2; axis < w.size(); ++axis) outputs_last.push_back(static_cast<std::int64_t>(axis));
+  outputs_last.push_back(1);
+  std::vector<std::string> made;
+  for (std::size_t i = 0; i + 1 < borders.size(); ++i) {
+    const auto of_part = [&](const std::string& all) { return e.value("Slice", {all, borders[i], borders[i + 1], first_axis}, hint + "_part", node); };
+    const std::string part = transposed(e, convolve_for_weight(e, node, *extents, w[1].value(), of_part(x), of_part(dy)), outputs_last, hint + "_outputs_last", node);
+    made.push_back(e.value("Unsqueeze", {part, first_axis}, hint + "_part", node));
+  }
+  const std::string together = e.fresh(hint + "_parts");
+  set(e.node("Concat", made, {together}, node), "axis", std::int64_t{0});
+  e.finish(together, node.results[0], node);
   return true;
 }
 

@@ -150,6 +150,28 @@ TEST(OnnxStep, OfUnevenConvolutionsAndOfALoop) {
   expect_same_step(folder, "uneven.hone");
 }
 
+/// As convolutions of slices, of which three samples leave one empty. The index formula, which is what an operation without a form is written as, would take memory for each product.
+TEST(OnnxStep, OfWeightGradientsPartByPart) {
+  TestModel model;
+  model.input("x", {"N", 16, 12, 12}).initializer("w", wavy({16, 16, 3, 3})).initializer("out", wavy({16, 3}));
+  model.node("Conv", {"x", "w"}, {"c"}).set("pads", std::vector<std::int64_t>{1, 1, 1, 1});
+  model.node("Relu", {"c"}, {"r"});
+  model.node("ReduceMean", {"r"}, {"m"}).set("axes", std::vector<std::int64_t>{2, 3}).set("keepdims", 0);
+  model.node("MatMul", {"m", "out"}, {"y"});
+  model.output("y");
+  TempFolder folder;
+  save_model(model.proto, folder / "parts.onnx");
+  folder.write("train.toml", "[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"sgd\"\nmomentum = 0.9\n");
+  run_well(folder.path(), "hone-compile parts.onnx -r train.toml --levels x86-64-v3 -o parts.hone");
+  EXPECT_THAT(run_well(folder.path(), "hone-dump parts.hone --stage train_step").out, HasSubstr("conv_weight_grad_parts"));
+  expect_same_step(folder, "parts.hone");
+  int convolutions = 0;
+  const onnx::ModelProto step = stage_of(load_contents(folder / "parts.hone"), plan::kTrainStep);
+  for (const onnx::FunctionProto& function : step.functions())
+    for (const onnx::NodeProto& node : function.node()) convolutions += node.op_type() == "Conv" ? 1 : 0;
+  EXPECT_EQ(convolutions, 1 + 4) << "forward, and a part each";
+}
+
 /// What is a library's call on a GPU is what its body says; each direction has the same zeros for biases that there are not, which are held once.
 TEST(OnnxStep, OfARecurrentLayerThatIsACall) {
   TestModel model;
