@@ -201,7 +201,7 @@ std::vector<Candidate> make_recurrent(const Library& library, Handle handle, con
       if (call->scratch_bytes() > device_scratch(row, spec)) throw Refused{0, fmt::format("it takes {} bytes of scratch, more than there is", call->scratch_bytes())};
       candidates.push_back({name, std::move(call)});
     } catch (const Refused& refused) {
-      if (why_not != nullptr) *why_not = refused.what;
+      if (why_not != nullptr and why_not->empty()) *why_not = refused.what;
     }
   return candidates;
 }

@@ -56,7 +56,7 @@ struct WeightPiece {
 std::vector<WeightPiece> weight_pieces(const Library& library, Handle handle, const RnnDescriptors& layer, const RecurrentCase& of);
 
 /// The ways to make the call: by a product for each step, or with the states' weights in one kernel's registers and shared memory for all steps, which takes layers of some sizes only. None if the library does not take
-/// the sizes, or more scratch than the row's; *why_not, which may be null, is of the last that it refused.
+/// the sizes, or more scratch than the row's; why_not, which may be null, is empty before, and then says why of the first that it refused.
 std::vector<Candidate> make_recurrent(const Library& library, Handle handle, const LibraryRow& row, const LibrarySpec& spec, const cuda::UseStream& use, const cuda::Moves& moves, std::string* why_not);
 
 }  // namespace hone::cudnn
