@@ -97,6 +97,13 @@ void expect_same_step(const TempFolder& folder, const std::string& name, double 
   }
 }
 
+/// The plan of a classifier that descends along its gradient, as `name` in the folder.
+void compile_descent(const TempFolder& folder, const TestModel& model, const std::string& name, const std::string& flags) {
+  save_model(model.proto, folder / "model.onnx");
+  folder.write("train.toml", "[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"sgd\"\n");
+  run_well(folder.path(), "hone-compile model.onnx -r train.toml " + flags + " -o " + name);
+}
+
 TEST(OnnxStep, TrainsAsThePlanDoes) {
   TempFolder folder;
   write_mlp_plan(folder);
@@ -144,9 +151,7 @@ TEST(OnnxStep, OfUnevenConvolutionsAndOfALoop) {
   model.node("MatMul", {"h", "back"}, {"y"});
   model.output("y");
   TempFolder folder;
-  save_model(model.proto, folder / "uneven.onnx");
-  folder.write("train.toml", "[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"sgd\"\n");
-  run_well(folder.path(), "hone-compile uneven.onnx -r train.toml --levels x86-64-v3 -o uneven.hone");
+  compile_descent(folder, model, "uneven.hone", "--levels x86-64-v3");
   expect_same_step(folder, "uneven.hone");
 }
 
@@ -160,9 +165,7 @@ TEST(OnnxStep, OfWeightGradientsPartByPart) {
   model.node("MatMul", {"m", "out"}, {"y"});
   model.output("y");
   TempFolder folder;
-  save_model(model.proto, folder / "parts.onnx");
-  folder.write("train.toml", "[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"sgd\"\nmomentum = 0.9\n");
-  run_well(folder.path(), "hone-compile parts.onnx -r train.toml --levels x86-64-v3 -o parts.hone");
+  compile_descent(folder, model, "parts.hone", "--levels x86-64-v3 --set optimizer.momentum=0.9");
   EXPECT_THAT(run_well(folder.path(), "hone-dump parts.hone --stage train_step").out, HasSubstr("conv_weight_grad_parts"));
   expect_same_step(folder, "parts.hone");
   int convolutions = 0;
@@ -182,9 +185,7 @@ TEST(OnnxStep, OfARecurrentLayerThatIsACall) {
   model.node("MatMul", {"h", "out"}, {"y"});
   model.output("y");
   TempFolder folder;
-  save_model(model.proto, folder / "both.onnx");
-  folder.write("train.toml", "[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"sgd\"\n");
-  run_well(folder.path(), "hone-compile both.onnx -r train.toml --target sim -o both.hone");
+  compile_descent(folder, model, "both.hone", "--target sim");
   EXPECT_THAT(run_well(folder.path(), "hone-dump both.hone --stage train_step").out, HasSubstr("row=\"cudnn.recurrent_grad\""));
   expect_same_step(folder, "both.hone", 1e-4, "sim");
   EXPECT_FALSE(stage_of(load_contents(folder / "both.hone"), "training").graph().node().empty());
