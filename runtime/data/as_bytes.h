@@ -1,20 +1,21 @@
-// Floats that were bytes before they were saved.
+// Floats of which there are few different ones, as bytes.
 #pragma once
 
 #include <optional>
 
 #include "runtime/data/array.h"
+#include "runtime/data/convert.h"
 
 namespace hone {
 
-/// Bytes, and the number that each is multiplied by.
-struct ScaledBytes {
+/// Bytes, and what makes the floats of them that they stand for, bit by bit.
+struct BytesForFloats {
   Array bytes;
-  double factor;
+  Converter converter;
 };
 
-/// `floats` (f32), if they are bytes times a factor, as pixels are that somebody has made 0 to 1: a Converter with that factor gives the same floats, bit by bit. Nothing for others, and where this processor has no fast way back.
-/// Reads all of them, or until the first that is something else. The factor is found in the first rows: nothing if these hold one number alone, or happen to have none that are neighbours. Throws kFileRead.
-std::optional<ScaledBytes> as_scaled_bytes(const Array& floats);
+/// `floats` (f32), if at most 256 of them differ, as pixels do whatever was done to each: divided by 255, a mean taken away, divided by a deviation. Nothing for others, and where this processor has no fast way back: bytes times a factor need AVX2,
+/// all others AVX-512 VBMI. Reads all of them, or until it is seen that there are too many, which the first rows tell of most. Throws kFileRead.
+std::optional<BytesForFloats> as_bytes(const Array& floats);
 
 }  // namespace hone

@@ -285,10 +285,10 @@ void BoundArrays::note_scaled_before(const Feed& feed, const Array& array, doubl
 void BoundArrays::keep_as_bytes() {
   for (Column& column : columns_) {
     if (not column.by_sample or column.feed.dtype != DType::kF32 or not column.converter.only_copies() or column.array.is_streamed() or column.array.element_count() > static_cast<std::int64_t>(kMappedBytes)) continue;
-    std::optional<ScaledBytes> scaled = as_scaled_bytes(column.array);
-    if (not scaled) continue;
-    column.converter = Converter(DType::kU8, DType::kF32, scaled->factor);
-    column.array = std::move(scaled->bytes);
+    std::optional<BytesForFloats> kept = as_bytes(column.array);
+    if (not kept) continue;
+    column.converter = std::move(kept->converter);
+    column.array = std::move(kept->bytes);
   }
 }
 

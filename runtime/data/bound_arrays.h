@@ -43,7 +43,7 @@ class BoundArrays {
   /// The same from arrays in memory, by name.
   BoundArrays(const plan::Entry& entry, NamedArrays arrays, BindOptions options);
 
-  /// Keeps floats in memory that are bytes times a factor (pixels that were made 0 to 1) as those bytes, which are a quarter to read in each epoch. Batches stay the same, bit by bit. Of more than 1 GiB of floats nothing is kept so: meanwhile there is a quarter more of them. Goes through each such array once, so it pays where there are
+  /// Keeps floats in memory of which at most 256 differ (pixels, whatever was done to each) as bytes, which are a quarter to read in each epoch (as_bytes.h). Batches stay the same, bit by bit. Of more than 1 GiB of floats nothing is kept so: meanwhile there is a quarter more of them. Goes through each such array once, so it pays where there are
   /// several epochs. Throws kFileRead.
   void keep_as_bytes();
 

@@ -121,6 +121,12 @@ Converter::Converter(DType from, DType to, double scale) : from_(from), to_(to),
   if (from == DType::kU8 and to == DType::kF32) byte_factor_ = factor_for_bytes(scale);
 }
 
+Converter::Converter(std::span<const float, 256> values) : from_(DType::kU8), to_(DType::kF32), scale_(1) {
+  const std::span<const std::byte> bytes = std::as_bytes(values);
+  table_.assign(bytes.begin(), bytes.end());
+  if (ByteTable::is_fast_here()) byte_table_.emplace(values);
+}
+
 void Converter::convert(const std::byte* from, std::byte* to, std::size_t count) const {
   const auto look_up = [&](auto element) {
     using T = decltype(element);
@@ -132,6 +138,8 @@ void Converter::convert(const std::byte* from, std::byte* to, std::size_t count)
     if (count > 0) std::memcpy(to, from, count * size_of(from_));
   } else if (byte_factor_) {
     scale_bytes(reinterpret_cast<const std::uint8_t*>(from), reinterpret_cast<float*>(to), count, *byte_factor_);
+  } else if (byte_table_) {
+    byte_table_->look_up(reinterpret_cast<const std::uint8_t*>(from), reinterpret_cast<float*>(to), count);
   } else if (table_.empty()) {
     convert_any(from_, to_, from, to, count, scale_);
   } else if (size_of(to_) == 1) {

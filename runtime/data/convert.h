@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "runtime/data/byte_table.h"
 #include "runtime/data/scale_bytes.h"
 
 namespace hone {
@@ -22,6 +23,8 @@ class Converter {
  public:
   /// `scale` multiplies what becomes a float; it is 1 for everything else.
   Converter(DType from, DType to, double scale);
+  /// From u8 to f32: what each byte stands for.
+  explicit Converter(std::span<const float, 256> values);
 
   /// Are the bytes left as they are?
   bool only_copies() const { return table_.empty() and from_ == to_ and scale_ == 1; }
@@ -33,6 +36,7 @@ class Converter {
   double scale_;
   std::vector<std::byte> table_;            // for element types of one byte: the result of each of the 256 values
   std::optional<SplitFactor> byte_factor_;  // for u8 to f32, where that is as exact
+  std::optional<ByteTable> byte_table_;     // the same for any floats, where that is faster than one by one
 };
 
 /// The first of `count` integers at `from` outside [low, high) and not equal to *ignored: its position.

@@ -13,7 +13,7 @@
 
 namespace hone {
 
-/// How often the rows of a data set are gone through: over several epochs it pays to keep floats in memory that are bytes times a factor as these (BoundArrays::keep_as_bytes()).
+/// How often the rows of a data set are gone through: over several epochs it pays to keep floats in memory of which few differ as bytes (BoundArrays::keep_as_bytes()).
 enum class Passes { kOne, kSeveral };
 
 /// Each example is a batch: the first axis of its tensors is the sample. Each is checked as arrays are (BoundArrays): names, types, shapes, lengths, ranges of

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -49,11 +50,30 @@ std::vector<std::uint32_t> epoch_of(const BoundArrays& data) {
   return bits;
 }
 
-bool has_fast_way() { return factor_for_bytes(1 / 255.0).has_value(); }
+bool can_scale() { return factor_for_bytes(1 / 255.0).has_value(); }
+/// Are arrays of both types fed the same?
+void expect_kept_as(DType dtype, const std::vector<std::vector<float>>& all) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    BoundArrays data = bound(array_of(all[i]));
+    const std::vector<std::uint32_t> before = epoch_of(data);
+    ASSERT_EQ(before.size(), all[i].size());
+    data.keep_as_bytes();
+    EXPECT_EQ(data.columns()[0].array.dtype(), dtype) << i;
+    EXPECT_EQ(data.columns()[0].array.label(), "x");
+    EXPECT_EQ(epoch_of(data), before) << i;
+  }
+}
+
+std::vector<float> pixels_with(std::size_t at, float value) {
+  std::vector<float> values = made(pixel);
+  values[at] = value;
+  return values;
+}
+constexpr std::size_t kLast = kPixelRows * kPixelsOfRow - 1;
 
 TEST(AsBytes, BatchesStayTheSameBitByBit) {
-  if (not has_fast_way()) GTEST_SKIP() << "this processor scales bytes by a table";
-  const std::vector<std::vector<float>> ways = {
+  if (not can_scale()) GTEST_SKIP() << "this processor scales bytes one by one";
+  expect_kept_as(DType::kU8, {
       made(pixel),                                                        // numpy's and torchvision's
       made([](int byte) { return static_cast<float>(byte / 255.0); }),    // divided as f64
       made([](int byte) { return static_cast<float>(byte) * (1.0F / 255); }),
@@ -61,40 +81,49 @@ TEST(AsBytes, BatchesStayTheSameBitByBit) {
       made([](int byte) { return static_cast<float>(byte); }),            // never scaled
       made([](int byte) { return static_cast<float>(byte % 17); }),       // as the digits of scikit-learn
       made([](int byte) { return static_cast<float>(byte % 2); }),        // as one-hot rows
-      made([](int byte) { return pixel(byte % 200); })};                  // none is white
-  for (std::size_t way = 0; way < ways.size(); ++way) {
-    BoundArrays data = bound(array_of(ways[way]));
-    const std::vector<std::uint32_t> before = epoch_of(data);
-    ASSERT_EQ(before.size(), ways[way].size());
-    data.keep_as_bytes();
-    EXPECT_EQ(data.columns()[0].array.dtype(), DType::kU8) << way;
-    EXPECT_EQ(data.columns()[0].array.label(), "x");
-    EXPECT_EQ(epoch_of(data), before) << way;
-  }
+      made([](int byte) { return pixel(byte % 200); })});                 // none is white
+}
+
+TEST(AsBytes, SoDoOthersOfWhichFewDiffer) {
+  if (not ByteTable::is_fast_here()) GTEST_SKIP() << "this processor looks bytes up one by one";
+  std::vector<float> with_both_zeros = made([](int byte) { return pixel(byte % 255); });
+  with_both_zeros[kLast] = -0.0F;
+  expect_kept_as(DType::kU8, {
+      with_both_zeros,
+      made([](int byte) { return (pixel(byte) - 0.1307F) / 0.3081F; }),   // as PyTorch's examples take MNIST
+      made([](int byte) { return pixel(byte) * 2 - 1; }), made([](int byte) { return std::sqrt(pixel(byte)); }),
+      made([](int byte) { return std::bit_cast<float>(static_cast<std::uint32_t>(byte) * 2654435761U); }),  // anything at all, NaN of several kinds among them
+      made([](int byte) { return std::bit_cast<float>(static_cast<std::uint32_t>(byte) << 24); }),          // that differ in few bits
+      made([](int) { return 0.0F; }), made([](int) { return -1.5F; })});
 }
 
 TEST(AsBytes, OtherFloatsStayAsTheyAre) {
-  const auto with = [](std::size_t at, float value) {
-    std::vector<float> values = made(pixel);
-    values[at] = value;
-    return values;
-  };
-  const std::size_t last = kPixelRows * kPixelsOfRow - 1;
-  const std::vector<std::vector<float>> others = {
-      with(last, std::nextafter(pixel(100), 1.0F)), with(last, -0.0F), with(0, -0.0F), with(last, -pixel(1)), with(last, 256.0F / 255), with(last, 1e30F), with(last, std::numeric_limits<float>::infinity()),
-      with(last, std::numeric_limits<float>::quiet_NaN()), with(0, std::numeric_limits<float>::quiet_NaN()), with(0, std::numeric_limits<float>::denorm_min()),
-      made([](int byte) { return pixel(byte) * 2 - 1; }), made([](int byte) { return std::sqrt(pixel(byte)); }), made([](int) { return 0.0F; }), made([](int) { return 1.0F; })};
-  for (std::size_t other = 0; other < others.size(); ++other) {
-    BoundArrays data = bound(array_of(others[other]));
-    const std::vector<std::uint32_t> before = epoch_of(data);
-    data.keep_as_bytes();
-    EXPECT_EQ(data.columns()[0].array.dtype(), DType::kF32) << other;
-    EXPECT_EQ(epoch_of(data), before) << other;
+  std::vector<std::vector<float>> others = {
+      pixels_with(kLast, std::nextafter(pixel(100), 1.0F)), pixels_with(kLast, -0.0F), pixels_with(0, -0.0F), pixels_with(kLast, -pixel(1)), pixels_with(kLast, 256.0F / 255), pixels_with(kLast, 1e30F), pixels_with(kLast, std::numeric_limits<float>::infinity()),
+      pixels_with(kLast, std::numeric_limits<float>::quiet_NaN()), pixels_with(0, std::numeric_limits<float>::quiet_NaN()), pixels_with(0, std::numeric_limits<float>::denorm_min())};
+  std::vector<float> all_differ = made(pixel);
+  for (std::size_t i = 0; i < all_differ.size(); ++i) all_differ[i] = static_cast<float>(i);
+  others.push_back(all_differ);
+  expect_kept_as(DType::kF32, others);
+}
+
+TEST(ByteTable, LooksUpAnyNumberOfBytes) {
+  if (not ByteTable::is_fast_here()) GTEST_SKIP() << "this processor looks bytes up one by one";
+  std::array<float, 256> values{};
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::bit_cast<float>(static_cast<std::uint32_t>(i) * 2654435761U + 12345);
+  const ByteTable table(values);
+  std::vector<std::uint8_t> bytes(200);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 77 + 3);
+  for (std::size_t count = 0; count <= bytes.size(); ++count) {
+    std::vector<std::uint32_t> bits(count + 1, 0xdeadbeef);
+    table.look_up(bytes.data() + bytes.size() - count, reinterpret_cast<float*>(bits.data()), count);
+    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(bits[i], std::bit_cast<std::uint32_t>(values[bytes[bytes.size() - count + i]])) << count << ", " << i;
+    ASSERT_EQ(bits[count], 0xdeadbeef) << count;
   }
 }
 
 TEST(AsBytes, RowsOfAFileKeepTheirNumbers) {
-  if (not has_fast_way()) GTEST_SKIP() << "this processor scales bytes by a table";
+  if (not can_scale()) GTEST_SKIP() << "this processor scales bytes one by one";
   const test::TempFolder folder;
   const std::vector<float> values = made(pixel);
   write_npy(folder / "x.npy", Tensor::of<float>({kPixelRows, kPixelsOfRow}, std::span<const float>(values)));
