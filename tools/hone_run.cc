@@ -148,6 +148,7 @@ int bench_plan(const Arguments& arguments) {
   if (not arguments.trace.empty()) AtomicFile writable(arguments.trace);
   GatherOptions gather = gather_for(job.replicas);
   gather.late = false, gather.threads = 1;  // the step is timed, not what makes its batch
+  if (gather.device == nullptr) gather.ahead = Ahead::kNever;
   const BenchResult result = bench(*job.runner, entry,
                                    {.batch_size = global_batch(job, recipe, arguments, 0),
                                     .steps = arguments.steps,

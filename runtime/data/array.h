@@ -15,12 +15,17 @@
 
 namespace hone {
 
+enum class FileReading {
+  kMappedIfSmall,  ///< files of more than kMappedBytes are read where they are wanted
+  kWhenWanted      ///< all are, if their format allows: none of it stays in memory
+};
+
 /// Elements in row-major order and this machine's byte order. Files that hold them so may be larger than memory; others (compressed, big-endian, column-major)
 /// are unpacked into memory. Copies share what they read from; several threads may read at once.
 class Array {
  public:
   /// Opens what a user has named, see runtime/data/open_array.h for what may be wrong with it.
-  static Array open(const DataSource& source);
+  static Array open(const DataSource& source, FileReading reading = FileReading::kMappedIfSmall);
   /// An array that is in memory already; `label` is what messages call it.
   Array(std::string label, Tensor tensor);
   /// Rows in several places, one after the other; `shape` counts all of them.

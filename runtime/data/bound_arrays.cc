@@ -100,12 +100,12 @@ std::vector<std::string> shape_notes(const Feed& feed, const Array& array) {
   return {fmt::format("the first axis is the sample: a row of it is {}, and [{}] is wanted", shape_text(row), to_string(wanted))};
 }
 
-NamedArrays open_all(std::span<const DataSource> sources) {
+NamedArrays open_all(std::span<const DataSource> sources, FileReading reading) {
   NamedArrays arrays;
   Diags diags;
   for (const DataSource& source : sources) {
     try {
-      arrays.emplace_back(source.name, Array::open(source));
+      arrays.emplace_back(source.name, Array::open(source, reading));
     } catch (const Error& error) { diags.append(error); }
   }
   diags.throw_if_errors();
@@ -129,7 +129,7 @@ const Feed* find_feed(const plan::Entry& entry, std::string_view name) {
 }
 
 BoundArrays::BoundArrays(const plan::Entry& entry, std::span<const DataSource> sources, BindOptions options)
-    : BoundArrays(entry, open_all(sources), std::move(options)) {}
+    : BoundArrays(entry, open_all(sources, options.reading), std::move(options)) {}
 
 BoundArrays::BoundArrays(const plan::Entry& entry, NamedArrays arrays, BindOptions options) : options_(std::move(options)) {
   check_scales(entry);

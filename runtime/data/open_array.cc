@@ -97,9 +97,9 @@ DType dtype_from(const std::string& text, const DataSource& source) {
               {"element types are f32, f64, f16, bf16, i8 to i64, u8 to u64 and bool"});
 }
 
-Array Array::open(const DataSource& source) {
+Array Array::open(const DataSource& source, FileReading reading) {
   const std::vector<std::string> paths = paths_of(source);
-  const bool streamed = bytes_of_files(paths) > kMappedBytes;
+  const bool streamed = reading == FileReading::kWhenWanted or bytes_of_files(paths) > kMappedBytes;
   std::vector<Array> arrays;
   DataSource one = source;
   for (const std::string& path : paths) {

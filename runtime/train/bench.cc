@@ -87,7 +87,7 @@ NamedArrays made_up_data(const plan::Entry& entry, const BenchOptions& options) 
 }
 
 BoundArrays data_for(const plan::Entry& entry, const BenchOptions& options) {
-  const BindOptions how = {.flag = "--data", .batch_symbol = options.batch_symbol, .pre_batched = false, .scale = options.scale};
+  const BindOptions how = {.flag = "--data", .batch_symbol = options.batch_symbol, .pre_batched = false, .reading = FileReading::kWhenWanted, .scale = options.scale};
   return options.data.empty() ? BoundArrays(entry, made_up_data(entry, options), how) : BoundArrays(entry, options.data, how);
 }
 

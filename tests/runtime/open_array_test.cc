@@ -64,6 +64,19 @@ std::string cifar(const std::vector<std::string>& labels) {
   return bytes;
 }
 
+TEST(OpenArray, SmallFilesAreReadWhenWantedIfAsked) {
+  const TempFolder folder;
+  folder.write("x.npy", npy<std::int64_t>({3, 2}, {1, 2, 3, 4, 5, 6}));
+  folder.write("x.bin", bytes_of<std::int64_t>({1, 2, 3, 4, 5, 6}));
+  for (const char* const spelled : {"x.npy", "x.bin:i64:3x2"}) {
+    const DataSource source = source_of(folder / spelled);
+    EXPECT_FALSE(Array::open(source).is_streamed()) << spelled;
+    const Array streamed = Array::open(source, FileReading::kWhenWanted);
+    EXPECT_TRUE(streamed.is_streamed()) << spelled;
+    EXPECT_EQ(integers(streamed), (Numbers{1, 2, 3, 4, 5, 6})) << spelled;
+  }
+}
+
 TEST(OpenArray, CsvColumnsAreOneArray) {
   const TempFolder folder;
   folder.write("a.csv", "x,y,label\n1,0.5,7\n2,1.5,8\n");
