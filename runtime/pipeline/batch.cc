@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/diag.h"
 #include "base/text.h"
+#include "runtime/pipeline/stack.h"
 #include "runtime/pipeline/stages.h"
 
 namespace hone {
@@ -38,22 +39,6 @@ void check_alike(const std::vector<Example>& examples, std::int64_t number) {
   }
 }
 
-/// `rows` of them, of which the examples are those from `begin` on, and the others zeros.
-Tensor stacked(const std::vector<Example>& examples, std::size_t column, std::int64_t begin, std::int64_t rows) {
-  const Tensor& first = examples[0][column].second;
-  std::vector<std::int64_t> shape = first.shape();
-  shape.insert(shape.begin(), rows);
-  return Tensor::make(first.dtype(), std::move(shape), [&](std::span<std::byte> to) {
-    if (rows != static_cast<std::int64_t>(examples.size())) std::ranges::fill(to, std::byte{0});
-    to = to.subspan(static_cast<std::size_t>(begin) * first.byte_count());
-    for (const Example& example : examples) {
-      const std::span<const std::byte> bytes = example[column].second.bytes();
-      std::copy(bytes.begin(), bytes.end(), to.begin());
-      to = to.subspan(bytes.size());
-    }
-  });
-}
-
 class BatchStream : public ExampleStream {
  public:
   /// `part`, if it is given, of the batches of `length` examples.
@@ -75,7 +60,7 @@ class BatchStream : public ExampleStream {
     check_alike(examples, number_ + wanted.begin);
     number_ += passed;
     batch->clear();
-    for (std::size_t column = 0; column < examples[0].size(); ++column) batch->emplace_back(examples[0][column].first, stacked(examples, column, wanted.begin, passed));
+    for (std::size_t column = 0; column < examples[0].size(); ++column) batch->emplace_back(examples[0][column].first, stack_column(examples, column, wanted.begin, passed));
     return true;
   }
   std::int64_t skip(std::int64_t count) override {

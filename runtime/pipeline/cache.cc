@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <mutex>
+#include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "base/text.h"
 #include "formats/example_file.h"
 #include "runtime/pipeline/choosing_stage.h"
+#include "runtime/pipeline/stack.h"
 #include "runtime/pipeline/stages.h"
 
 namespace hone {
@@ -22,42 +25,64 @@ constexpr std::uint64_t kKeptPass = 0;
 
 // ---- memory
 
+/// The elements of one pass. Examples that are alike are kept as rows of arrays, which those who make batches gather by themselves.
+template <typename Element>
+struct Kept {
+  explicit Kept(std::vector<Element> all) : elements(std::move(all)), count(static_cast<std::int64_t>(elements.size())) {
+    if constexpr (std::is_same_v<Element, Example>) stack();
+  }
+
+  std::vector<Element> elements;  // empty where there are arrays
+  NamedArrays arrays;
+  std::int64_t count;
+
+ private:
+  void stack() {
+    if (elements.empty() or not std::ranges::all_of(elements, [&](const Example& each) { return are_alike(each, elements[0]); })) return;
+    for (std::size_t column = 0; column < elements[0].size(); ++column) {
+      const std::string name = elements[0][column].first;
+      arrays.emplace_back(name, Array(name, stack_column(elements, column, 0, count)));
+    }
+    if (not arrays.empty()) elements = {};
+  }
+};
+
 /// What all passes share: the elements, once one of them was whole.
 template <typename Element>
 class MemoryCache {
  public:
-  using Elements = std::vector<Element>;
-  std::shared_ptr<const Elements> kept() const {
+  std::shared_ptr<const Kept<Element>> kept() const {
     const std::lock_guard lock(mutex_);
     return kept_;
   }
-  void keep(Elements elements) {
+  void keep(std::vector<Element> elements) {
+    auto kept = std::make_shared<const Kept<Element>>(std::move(elements));
     const std::lock_guard lock(mutex_);
-    if (not kept_) kept_ = std::make_shared<const Elements>(std::move(elements));
+    if (not kept_) kept_ = std::move(kept);
   }
 
  private:
   mutable std::mutex mutex_;
-  std::shared_ptr<const Elements> kept_;
+  std::shared_ptr<const Kept<Element>> kept_;
 };
 
 template <typename Element>
 class KeptStream : public ElementStream<Element> {
  public:
-  explicit KeptStream(std::shared_ptr<const std::vector<Element>> elements) : elements_(std::move(elements)) {}
+  explicit KeptStream(std::shared_ptr<const Kept<Element>> kept) : kept_(std::move(kept)) {}
   bool next(Element* element) override {
-    if (at_ == elements_->size()) return false;
-    *element = (*elements_)[at_++];
+    if (at_ == kept_->elements.size()) return false;
+    *element = kept_->elements[at_++];
     return true;
   }
   std::int64_t skip(std::int64_t count) override {
-    const std::size_t done = std::min(static_cast<std::size_t>(count), elements_->size() - at_);
+    const std::size_t done = std::min(static_cast<std::size_t>(count), kept_->elements.size() - at_);
     at_ += done;
     return static_cast<std::int64_t>(done);
   }
 
  private:
-  std::shared_ptr<const std::vector<Element>> elements_;
+  std::shared_ptr<const Kept<Element>> kept_;
   std::size_t at_ = 0;
 };
 
@@ -80,20 +105,30 @@ class KeepingStream : public ElementStream<Element> {
   bool ended_ = false;
 };
 
-/// Of rows that lie in memory their numbers are kept.
+/// Of rows that lie in memory their numbers are kept. Others are such rows themselves, once they are kept.
 class MemoryCacheStage : public ChoosingStage<MemoryCacheStage> {
  public:
   explicit MemoryCacheStage(StagePointer from) : ChoosingStage(std::move(from)) {}
+  const NamedArrays* arrays() const override {
+    if (const NamedArrays* arrays = from_->arrays()) return arrays;
+    const auto kept = std::get<MemoryCache<Example>>(caches_).kept();
+    return kept and not kept->arrays.empty() ? &kept->arrays : nullptr;
+  }
   template <typename Element>
   std::unique_ptr<ElementStream<Element>> stream(std::uint64_t) const {
+    if constexpr (std::is_same_v<Element, std::int64_t>)
+      if (from_->arrays() == nullptr) return every_row(*length());
     MemoryCache<Element>& cache = std::get<MemoryCache<Element>>(caches_);
-    if (auto kept = cache.kept()) return std::make_unique<KeptStream<Element>>(std::move(kept));
-    return std::make_unique<KeepingStream<Element>>(open_as<Element>(*from_, kKeptPass), cache);
+    const auto kept = cache.kept();
+    if (not kept) return std::make_unique<KeepingStream<Element>>(open_as<Element>(*from_, kKeptPass), cache);
+    if constexpr (std::is_same_v<Element, Example>)
+      if (not kept->arrays.empty()) return examples_of(kept->arrays, every_row(kept->count));
+    return std::make_unique<KeptStream<Element>>(kept);
   }
   std::optional<std::int64_t> length() const override {
     const auto examples = std::get<MemoryCache<Example>>(caches_).kept();
     const auto rows = std::get<MemoryCache<std::int64_t>>(caches_).kept();
-    return examples ? static_cast<std::int64_t>(examples->size()) : rows ? static_cast<std::int64_t>(rows->size()) : from_->length();
+    return examples ? examples->count : rows ? rows->count : from_->length();
   }
 
  private:

@@ -70,16 +70,16 @@ DatasetBatches::Gathered::Gathered(BoundArrays bound, const RowBatches& batches,
     : data(std::move(bound)), reader(data, batches.size, std::make_unique<StageOrder>(batches.rows), samples, std::move(how)) {}
 
 DatasetBatches::DatasetBatches(const plan::Entry& entry, Dataset batches, BindOptions options, GatherOptions gather, Passes passes)
-    : entry_(entry), batches_(std::move(batches)), options_(std::move(options)) {
+    : entry_(entry), batches_(std::move(batches)), options_(std::move(options)), gather_(std::move(gather)), passes_(passes) {
   options_.files = false;
   if (options_.pre_batched)
     throw Error(Code::kUsage, "a data set of batches cannot be fed as pre-batched arrays", {}, {"its examples are batches already: leave pre_batched out"});
-  gathered_ = gathered(std::move(gather), passes);
+  gathered_ = gathered();
   if (gathered_) notes_ = gathered_->data.notes();
 }
 
 /// Null where batches are made of examples.
-std::unique_ptr<DatasetBatches::Gathered> DatasetBatches::gathered(GatherOptions how, Passes passes) const {
+std::unique_ptr<DatasetBatches::Gathered> DatasetBatches::gathered() const {
   const std::optional<RowBatches> made = batches_.row_batches();
   if (not made) return nullptr;
   const std::optional<std::int64_t> length = made->rows->length();
@@ -95,7 +95,8 @@ std::unique_ptr<DatasetBatches::Gathered> DatasetBatches::gathered(GatherOptions
   } catch (const Error&) { return nullptr; }  // the rows that are wrong may be none that the data set chooses; else it is said of the batch that has them
   if (not std::ranges::all_of(bound->columns(), &BoundArrays::Column::by_sample)) return nullptr;
   if (bound->fixed_batch() > 0 and (bound->fixed_batch() != made->size or samples % made->size != 0)) return nullptr;
-  if (passes == Passes::kSeveral or samples > bound->length()) bound->keep_as_bytes();
+  if (passes_ == Passes::kSeveral or samples > bound->length()) bound->keep_as_bytes();
+  GatherOptions how = gather_;
   how.part = made->part;
   how.replicas = 1;  // a batch is for all of them
   return std::make_unique<Gathered>(std::move(*bound), *made, samples, std::move(how));
@@ -103,6 +104,7 @@ std::unique_ptr<DatasetBatches::Gathered> DatasetBatches::gathered(GatherOptions
 
 void DatasetBatches::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
   is_begun_ = true;
+  if (not gathered_) gathered_ = gathered();  // the epoch before may have filled a cache
   if (gathered_ and epoch >= 0 and first_batch >= 0) return gathered_->reader.start_epoch(epoch, first_batch);
   examples_.emplace(batches_.iterate(epoch, first_batch));
   skipped_ = first_batch;

@@ -44,7 +44,7 @@ class DatasetBatches : public BatchSource {
     BoundArrays data;
     BatchReader reader;
   };
-  std::unique_ptr<Gathered> gathered(GatherOptions how, Passes passes) const;
+  std::unique_ptr<Gathered> gathered() const;
   void say_notes();
   void feed(std::size_t index, const BoundArrays::Column& column);
   void show(std::size_t index, const std::string& name, const TensorView& view);
@@ -52,6 +52,8 @@ class DatasetBatches : public BatchSource {
   const plan::Entry& entry_;
   Dataset batches_;
   BindOptions options_;
+  GatherOptions gather_;
+  Passes passes_;
   bool is_begun_ = false;                // an epoch
   std::unique_ptr<Gathered> gathered_;  // null: batches are made of examples
   std::optional<ExampleIterator> examples_;

@@ -16,24 +16,6 @@ namespace {
 
 // ---- rows of arrays
 
-class EveryRow : public RowStream {
- public:
-  explicit EveryRow(std::int64_t rows) : rows_(rows) {}
-  bool next(std::int64_t* row) override {
-    if (next_ == rows_) return false;
-    *row = next_++;
-    return true;
-  }
-  std::int64_t skip(std::int64_t count) override {
-    const std::int64_t done = std::min(count, rows_ - next_);
-    next_ += done;
-    return done;
-  }
-
- private:
-  std::int64_t rows_, next_ = 0;
-};
-
 class RowsStage : public Stage {
  public:
   explicit RowsStage(NamedArrays arrays) : arrays_(std::move(arrays)), are_read_(std::ranges::any_of(arrays_, [](const auto& named) { return named.second.is_streamed(); })) {}
@@ -41,7 +23,7 @@ class RowsStage : public Stage {
   std::optional<std::int64_t> length() const override { return arrays_[0].second.row_count(); }
   /// Files that are read as they are wanted are read in their order, and not by number.
   const NamedArrays* arrays() const override { return are_read_ ? nullptr : &arrays_; }
-  std::unique_ptr<RowStream> open_rows(std::uint64_t) const override { return std::make_unique<EveryRow>(arrays_[0].second.row_count()); }
+  std::unique_ptr<RowStream> open_rows(std::uint64_t) const override { return every_row(arrays_[0].second.row_count()); }
 
  private:
   NamedArrays arrays_;

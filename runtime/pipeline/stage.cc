@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/diag.h"
 
@@ -29,12 +31,32 @@ class RowsAsExamples : public ExampleStream {
   std::unique_ptr<RowStream> rows_;
 };
 
+class EveryRow : public RowStream {
+ public:
+  explicit EveryRow(std::int64_t rows) : rows_(rows) {}
+  bool next(std::int64_t* row) override {
+    if (next_ == rows_) return false;
+    *row = next_++;
+    return true;
+  }
+  std::int64_t skip(std::int64_t count) override {
+    const std::int64_t done = std::min(count, rows_ - next_);
+    next_ += done;
+    return done;
+  }
+
+ private:
+  std::int64_t rows_, next_ = 0;
+};
+
 }  // namespace
 
 std::unique_ptr<RowStream> Stage::open_rows(std::uint64_t) const { internal_error(__FILE__, __LINE__, "rows of a stage without arrays"); }
 std::optional<RowBatches> Stage::row_batches() const { return std::nullopt; }
 
 std::unique_ptr<ExampleStream> examples_of(const NamedArrays& arrays, std::unique_ptr<RowStream> rows) { return std::make_unique<RowsAsExamples>(arrays, std::move(rows)); }
+
+std::unique_ptr<RowStream> every_row(std::int64_t count) { return std::make_unique<EveryRow>(count); }
 
 Example for_example(const char* stage, std::int64_t number, const std::function<Example()>& make) {
   const std::string where = fmt::format("{}: example {}: ", stage, number);

@@ -52,7 +52,7 @@ class Stage {
   virtual std::unique_ptr<ExampleStream> open(std::uint64_t pass) const = 0;
   /// Elements of a pass; nothing when that is not known, or when there is no end.
   virtual std::optional<std::int64_t> length() const = 0;
-  /// The arrays in memory of which each element is a row; null where elements are made otherwise. Such a stage tells which rows they are, too.
+  /// The arrays in memory of which each element is a row; null where elements are made otherwise, or still are: those of a cache are rows when it is full. Such a stage tells which rows they are, too.
   virtual const NamedArrays* arrays() const { return nullptr; }
   /// Which rows the elements of pass number `pass` are, where there are arrays.
   virtual std::unique_ptr<RowStream> open_rows(std::uint64_t pass) const;
@@ -64,6 +64,9 @@ class Stage {
 
 /// The rows that `rows` counts, as examples. `arrays` stay alive.
 std::unique_ptr<ExampleStream> examples_of(const NamedArrays& arrays, std::unique_ptr<RowStream> rows);
+
+/// 0 to count - 1.
+std::unique_ptr<RowStream> every_row(std::int64_t count);
 
 /// `make()`, for the element `number` of the pass; what it throws becomes an Error that says which element it was, and in which stage.
 Example for_example(const char* stage, std::int64_t number, const std::function<Example()>& make);

@@ -120,6 +120,47 @@ TEST(DatasetBatches, RowsOfArraysAreGatheredAsExamplesAreStacked) {
   }
 }
 
+TEST(DatasetBatches, WhatACacheHoldsIsGatheredOnceItIsFull) {
+  const plan::Entry entry = batched_classifier();
+  int made = 0;
+  const auto brighter = [&made](Example example) {
+    ++made;
+    return example;
+  };
+  const std::vector<std::function<Dataset(const Dataset&)>> steps = {
+      [](const Dataset& data) { return data.shuffle(9, 3).batch(4); },
+      [](const Dataset& data) { return data.repeat(2).shuffle(30, 1).batch(5, true).prefetch(); }};
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Dataset rows = Dataset::from_tensor_slices(samples(23)).filter([](const Example&) { return true; });
+    const Dataset cached = steps[i](rows.map(brighter).cache());
+    DatasetBatches found(entry, cached, batched_options({{"image", 0.5}}), {.threads = 2}, Passes::kSeveral), expected(entry, steps[i](rows), batched_options({{"image", 0.5}}));
+    made = 0;
+    EXPECT_FALSE(cached.row_batches().has_value()) << i;
+    for (const std::int64_t epoch : {0, 1, 2}) {
+      EXPECT_EQ(batches_of(found, epoch, 0, 100), batches_of(expected, epoch, 0, 100)) << "steps " << i << ", epoch " << epoch;
+      EXPECT_EQ(made, 23) << "steps " << i << ", epoch " << epoch;
+      EXPECT_TRUE(cached.row_batches().has_value()) << i;
+    }
+    EXPECT_EQ(batches_of(found, 1, 2, 100), batches_of(expected, 1, 2, 100)) << i;
+  }
+}
+
+TEST(DatasetBatches, ACacheOfExamplesThatDifferGivesThemAsTheyAre) {
+  const Dataset data = Dataset::from_tensor_slices(samples(5)).map([n = 0](Example example) mutable {
+    if (n++ % 2 == 1) example[0].second = Tensor::zeros(DType::kF32, {7});
+    return example;
+  }).cache();
+  for (const std::int64_t epoch : {0, 1}) {
+    ExampleIterator examples = data.iterate(epoch);
+    Example example;
+    for (int i = 0; i < 5; ++i) {
+      ASSERT_TRUE(examples.next(&example)) << epoch;
+      EXPECT_EQ(example[0].second.shape() == std::vector<std::int64_t>{7}, i % 2 == 1) << i;
+    }
+    EXPECT_FALSE(examples.next(&example));
+  }
+}
+
 TEST(DatasetBatches, PixelsAsFloatsAreTheSameInEachOfSeveralPasses) {
   const plan::Entry entry = batched_classifier();
   std::vector<float> pixels;
