@@ -146,9 +146,6 @@ int bench_plan(const Arguments& arguments) {
     return &trace->add_track("training", "benchmark");
   };
   if (not arguments.trace.empty()) AtomicFile writable(arguments.trace);
-  GatherOptions gather = gather_for(job.replicas);
-  gather.late = false, gather.threads = 1;  // the step is timed, not what makes its batch
-  if (gather.device == nullptr) gather.ahead = Ahead::kNever;
   const BenchResult result = bench(*job.runner, entry,
                                    {.batch_size = global_batch(job, recipe, arguments, 0),
                                     .steps = arguments.steps,
@@ -156,7 +153,7 @@ int bench_plan(const Arguments& arguments) {
                                     .warm_up_seconds = arguments.warm_up,
                                     .learning_rate = recipe.optimizer.learning_rate,
                                     .batch_symbol = job.plan.batch_symbol,
-                                    .gather = gather,
+                                    .gather = gather_for(job.replicas),
                                     .dims = dims_from(arguments.dim),
                                     .data = sources,
                                     .scale = recipe.data.scale,

@@ -50,20 +50,15 @@ Tensor labels(std::int64_t count) {
   });
 }
 
-/// Bytes from 0 to 1, less a mean and by a deviation.
-Tensor pixels(std::vector<std::int64_t> shape, float mean, float deviation) {
-  const Tensor bytes = bytes_of(DType::kU8, shape);
-  return Tensor::make(DType::kF32, std::move(shape), [&](std::span<std::byte> to) {
-    std::ranges::transform(bytes.bytes(), reinterpret_cast<float*>(to.data()), [&](std::byte byte) { return (static_cast<float>(std::to_integer<int>(byte)) / 255 - mean) / deviation; });
-  });
-}
+/// What a model is fed for a byte: less a mean and by a deviation, once it is 0 to 1.
+struct Normalization {
+  float mean = 0, deviation = 1;
+  float operator()(std::byte byte) const { return (static_cast<float>(std::to_integer<int>(byte)) / 255 - mean) / deviation; }
+};
+constexpr Normalization kMnist = {.mean = 0.1307F, .deviation = 0.3081F};
 
-Example normalized(Example example) {
-  Tensor& x = example[0].second;
-  x = Tensor::make(DType::kF32, x.shape(), [&](std::span<std::byte> to) {
-    std::ranges::transform(x.bytes(), reinterpret_cast<float*>(to.data()), [](std::byte byte) { return (static_cast<float>(std::to_integer<int>(byte)) / 255 - 0.1307F) / 0.3081F; });
-  });
-  return example;
+Tensor normalized(const Tensor& bytes, Normalization normalization) {
+  return Tensor::make(DType::kF32, bytes.shape(), [&](std::span<std::byte> to) { std::ranges::transform(bytes.bytes(), reinterpret_cast<float*>(to.data()), normalization); });
 }
 
 BindOptions bind_options(DType of_x, const std::string& batch_symbol) {
@@ -104,7 +99,12 @@ class Feeding {
 };
 
 Dataset as_it_is(const Dataset& data) { return data; }
-Dataset normalized_and_cached(const Dataset& data) { return data.map(normalized).cache(); }
+Dataset normalized_and_cached(const Dataset& data) {
+  return data.map([](Example example) {
+    example[0].second = normalized(example[0].second, kMnist);
+    return example;
+  }).cache();
+}
 
 /// A data set of the same samples, made step by step as a C++ program does.
 class Pipeline {
@@ -163,8 +163,8 @@ void run(double seconds, int threads) {
     ways.push_back({"data sets of " + kind, [pipeline = std::make_shared<Pipeline>(plan, make(), as_it_is, threads)] { pipeline->step(); }});
   };
   add("bytes, scaled", [&] { return bytes_of(DType::kU8, shape); });
-  add("pixels, 0 to 1", [&] { return pixels(shape, 0, 1); });
-  add("pixels less a mean", [&] { return pixels(shape, 0.1307F, 0.3081F); });
+  add("pixels, 0 to 1", [&] { return normalized(bytes_of(DType::kU8, shape), {}); });
+  add("pixels less a mean", [&] { return normalized(bytes_of(DType::kU8, shape), kMnist); });
   ways.push_back({"data set, mapped and cached", [pipeline = std::make_shared<Pipeline>(plan, bytes_of(DType::kU8, shape), normalized_and_cached, threads)] { pipeline->step(); }});
   add("any floats", [&] { return bytes_of(DType::kF32, shape); });
   const auto take_turn = [&](Way& way) {

@@ -31,7 +31,7 @@ class Multiples {
   Multiples(double factor, SplitFactor split) : split_(split), inverse_(static_cast<float>(1 / factor)) {}
 
   /// Writes `floats` as bytes, a block at a time. False where one of them is not what its byte gives.
-  bool narrow(std::span<const float> floats, std::uint8_t* to) {
+  bool narrow(std::span<const float> floats, std::uint8_t* to) const {
     std::array<float, 1024> back{};
     for (std::size_t at = 0; at < floats.size(); at += back.size()) {
       const std::span<const float> block = floats.subspan(at, std::min(back.size(), floats.size() - at));
@@ -146,7 +146,7 @@ std::optional<BytesForFloats> as_bytes(const Array& floats) {
   for (const double factor : possible_factors(values)) {
     const std::optional<SplitFactor> split = std::isfinite(factor) ? factor_for_bytes(factor) : std::nullopt;
     if (not split) continue;
-    Multiples multiples(factor, *split);
+    const Multiples multiples(factor, *split);
     if (std::array<std::uint8_t, kValues> unused; not multiples.narrow(values, unused.data())) continue;
     if (std::optional<Array> array = narrowed(floats, multiples)) return BytesForFloats{std::move(*array), Converter(DType::kU8, DType::kF32, factor)};
   }

@@ -97,7 +97,10 @@ double percentile(std::span<const double> sorted, double share) { return sorted[
 
 BenchResult bench(StepRunner& runner, const plan::Entry& entry, const BenchOptions& options) {
   const BoundArrays data = data_for(entry, options);
-  BatchReader batches(data, options.batch_size, {.shuffle = false}, options.gather);
+  GatherOptions gather = options.gather;
+  gather.late = false, gather.threads = 1;  // the step is timed, not what makes its batch
+  if (gather.device == nullptr) gather.ahead = Ahead::kNever;
+  BatchReader batches(data, options.batch_size, {.shuffle = false}, gather);
   for (const plan::Feed& feed : entry.feeds)
     if (feed.kind == plan::Feed::Kind::kLearningRate)
       batches.add_feed(feed.name, {DType::kF64, std::vector<std::int64_t>(feed.shape.size(), 1), &options.learning_rate});

@@ -22,7 +22,7 @@ struct BenchOptions {
   double warm_up_seconds = 0.2;  ///< untimed steps, three at least
   double learning_rate = 1e-3;
   std::string batch_symbol;
-  GatherOptions gather;  ///< of batches
+  GatherOptions gather;  ///< of batches: for which device and replicas; they are made before a step is timed, by one thread
   DimBindings dims;  ///< other symbolic sizes
   std::vector<DataSource> data;  ///< none: made-up data
   std::map<std::string, double> scale;  ///< factors by input name, for data that are integers
