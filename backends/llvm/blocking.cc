@@ -17,9 +17,10 @@ namespace {
 constexpr std::int64_t kTypicalRows = 64, kTypicalExtent = 256;
 constexpr double kDotCost = 1.3;                    ///< loads of dot products cross cache lines
 constexpr double kTileCycles = 30;                  ///< to find a tile's place, and to fill and empty the pipeline
-constexpr double kStreamCycles = 0.35;              ///< of a vector of a packed part that the first level cache does not hold
 constexpr std::int64_t kLine = 64, kSets = 64, kWays = 8;  ///< of the first level cache: bytes of a line, and how many lines it holds
-constexpr double kMissCycles = 1;                   ///< of a vector that comes from the second level cache, beside what is hidden behind other work
+constexpr double kMissCycles = 1;                   ///< of a line that comes from the second level cache, beside what is hidden behind other work
+constexpr double kStreamCycles = 0.35;              ///< of a line of a packed part that the first level cache does not hold
+constexpr std::int64_t kForeseenStep = 128;         ///< bytes from one line to the next, up to which the processor asks for it in time
 constexpr double kTransposed = 0.5, kCopied = 0.25;  ///< cycles to pack an element
 constexpr std::int64_t kMaxPackedBytes = 1 << 19;   ///< they lie on the stack
 constexpr std::int64_t kSumBlock = 256;             ///< a packed factor of so many points stays in the first level cache or streams from the second
@@ -167,22 +168,28 @@ class Chooser {
     return extent.is_constant() and extent.value() <= (walks_rows_with_stride(columns) ? kWholeStridedSum : kWholeSum) ? 0 : kSumBlock;
   }
 
-  /// Does what is loaded for `count` vectors of columns fall out of the first level cache between two tiles? Rows a power of two apart share few of its sets.
-  bool misses_first_level(std::uint32_t columns, std::int64_t count) const {
+  enum class Source : std::uint8_t { kFirstLevel, kForeseen, kSecondLevel };
+
+  /// Where what is loaded for `count` vectors of columns comes from, as it falls out of the first level cache between two tiles or does not: rows a power of two apart share few of its sets.
+  Source source(std::uint32_t columns, std::int64_t count) const {
     const std::uint32_t inner = nest_.inner[0].back();
-    return std::ranges::any_of(loads_, [&](ExprId load) {
-      if (not depends(load, columns) or not depends(load, inner)) return false;
+    Source farthest = Source::kFirstLevel;
+    for (const ExprId load : loads_) {
+      if (not depends(load, columns) or not depends(load, inner)) continue;
       const Offset& offset = nest_.loads.at(load);
       const auto step = offset.axes.find(inner);
-      if (step == offset.axes.end() or not step->second.is_constant()) return true;
-      const bool is_whole = nest_.extents[columns].is_constant() and nest_.extents[columns].value() <= count * unit_.lanes;
-      const bool streams = is_whole and step->second == nest_.extents[columns] and stride(load, columns) == Stride::kOne;
-      if (streams) return false;  // panels: the processor foresees what comes next
-      const std::int64_t bytes = std::max<std::int64_t>(1, std::abs(step->second.value()) * 4);
+      if (step == offset.axes.end() or not step->second.is_constant()) return Source::kSecondLevel;
+      const std::int64_t bytes = std::max<std::int64_t>(1, std::abs(step->second.value()) * 4), lines = lines_of(count);
       const std::int64_t apart = std::max<std::int64_t>(1, kLine * kSets / std::gcd(bytes, kLine * kSets));
-      return inner_points() * count > std::min(kSets, apart * count) * kWays;
-    });
+      if (inner_points() * lines <= std::min(kSets, apart * lines) * kWays) continue;
+      const bool is_whole = nest_.extents[columns].is_constant() and nest_.extents[columns].value() <= count * unit_.lanes;
+      const bool is_panel = stride(load, columns) == Stride::kOne and ((is_whole and step->second == nest_.extents[columns]) or bytes <= kForeseenStep);
+      farthest = std::max(farthest, is_panel ? Source::kForeseen : Source::kSecondLevel);
+    }
+    return farthest;
   }
+
+  std::int64_t lines_of(std::int64_t vectors) const { return ceil_div(4 * vectors * unit_.lanes, kLine); }
 
   std::int64_t lanes_for(std::uint32_t axis) const {
     const auto extent = static_cast<std::uint64_t>(expected(axis, kTypicalExtent));
@@ -267,10 +274,7 @@ class Chooser {
     const auto tile = [&](std::int64_t tile_rows, std::int64_t tile_width) {
       const std::int64_t cells = blocking.dots ? tile_width : ceil_div(tile_width, blocking.lanes);
       const double tail = blocking.dots ? 3.0 * static_cast<double>(tile_rows * cells) : 0;
-      const bool misses = not blocking.dots and not blocking.packed.valid() and misses_first_level(blocking.columns, cells);
-      const bool streams = 4 * blocking.sum_block * cells * blocking.lanes > kLine * kSets * kWays;
-      const double loads = (misses ? kMissCycles : streams ? kStreamCycles : 0) * static_cast<double>(cells);
-      return (step_cycles(tile_rows, cells) * (blocking.dots ? kDotCost : 1) + loads) * steps + tail + kTileCycles;
+      return with_loads(blocking, cells, step_cycles(tile_rows, cells) * (blocking.dots ? kDotCost : 1)) * steps + tail + kTileCycles;
     };
     const auto strip = [&](std::int64_t tile_rows) {
       return static_cast<double>(columns / blocking.width()) * tile(tile_rows, blocking.width()) + (last_columns > 0 ? tile(tile_rows, last_columns) : 0);
@@ -279,6 +283,19 @@ class Chooser {
     const double pack_element = not blocking.packed.valid() ? 0 : blocking.copied ? kCopied : kTransposed;
     const double packing = pack_element * static_cast<double>(columns * inner * ceil_div(rows, kPanelRows));
     return (all + packing) / static_cast<double>(std::max<std::int64_t>(1, columns * rows));
+  }
+
+  /// Of a step whose instructions take `cycles`, with what it waits for the columns' factor.
+  double with_loads(const Blocking& blocking, std::int64_t cells, double cycles) const {
+    if (blocking.dots) return cycles;
+    const auto lines = static_cast<double>(lines_of(cells));
+    if (blocking.packed.valid()) return cycles + (4 * blocking.sum_block * cells * blocking.lanes > kLine * kSets * kWays ? kStreamCycles * lines : 0);
+    switch (source(blocking.columns, cells)) {
+      case Source::kFirstLevel: return cycles;
+      case Source::kForeseen: return std::max(cycles, lines * unit_.line_cycles);
+      case Source::kSecondLevel: return cycles + kMissCycles * lines;
+    }
+    return cycles;
   }
 
   std::int64_t inner_points() const {

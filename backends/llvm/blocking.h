@@ -11,9 +11,11 @@ namespace hone {
 struct VectorUnit {
   std::int64_t lanes;  ///< f32 elements in one
   std::int64_t registers;
+  double line_cycles;         ///< of 64 bytes that come from the second level cache, one line after the other: what processors without wider vectors keep up
   bool has_matrices = false;  ///< AMX: registers of 16 x 16 sums, products of bf16
 };
-constexpr VectorUnit kSse = {.lanes = 4, .registers = 16}, kAvx2 = {.lanes = 8, .registers = 16}, kAvx512 = {.lanes = 16, .registers = 32}, kAvx512WithAmx = {.lanes = 16, .registers = 32, .has_matrices = true};
+constexpr VectorUnit kSse = {.lanes = 4, .registers = 16, .line_cycles = 4}, kAvx2 = {.lanes = 8, .registers = 16, .line_cycles = 3.5}, kAvx512 = {.lanes = 16, .registers = 32, .line_cycles = 2},
+                     kAvx512WithAmx = {.lanes = 16, .registers = 32, .line_cycles = 2, .has_matrices = true};
 
 /// A contraction one of whose factors slides under the other: a convolution, or one of its gradients. Where an element of that factor is in a register, all sums and terms that need it are near.
 struct Sliding {

@@ -8,6 +8,7 @@
 
 #include "api/hone.h"
 #include "backends/compile.h"
+#include "backends/llvm/blocking.h"
 #include "backends/panel_kernels.h"
 #include "frontend/onnx/import.h"
 #include "ir/kernel/interpret.h"
@@ -139,6 +140,24 @@ TEST(Panels, CompiledKernelsAgreeWithTheInterpreter) {
     }
   kernels.add(copy_into_panels({100, 64}, {1, 32}));
   kernels.expect();
+}
+
+TEST(Panels, ALineOfThemServesSeveralRows) {
+  // All of a panel, four of AVX2's vectors, leaves registers for two rows only: then its lines come from the second level cache faster than that gives them.
+  struct Case {
+    const char* what;
+    Kernel kernel;
+    VectorUnit unit;
+    std::int64_t rows, vectors;
+  };
+  const Kernel forward = in_panels(product(784, 256, false), {1}, 1), gradient = in_panels(update(784, 256), {2, 3}, 1);
+  for (const Case& each : {Case{"product", forward, kAvx2, 6, 2}, Case{"product", forward, kAvx512, 13, 2}, Case{"gradient", gradient, kAvx2, 6, 2}, Case{"gradient", gradient, kAvx512, 13, 2}}) {
+    SCOPED_TRACE(each.what + std::string(", vectors of ") + std::to_string(each.unit.lanes));
+    const std::optional<Blocking> tiles = choose_blocking(each.kernel, make_nest(each.kernel), each.unit);
+    ASSERT_TRUE(tiles.has_value());
+    EXPECT_EQ(tiles->row_count, each.rows);
+    EXPECT_EQ(tiles->column_count, each.vectors);
+  }
 }
 
 TEST(Panels, WhatCannotBeCutIsLeft) {
