@@ -60,6 +60,23 @@ bool is_view(const NodeKernel& node) {
   return true;
 }
 
+/// Is it a view whose neighbours lie apart in the operand? Where it is read, a vector of it is gathered element by element.
+bool transposes(const NodeKernel& node) {
+  if (not is_view(node)) return false;
+  const Kernel& kernel = node.kernel;
+  const auto is_one = [&](std::uint32_t axis) { return kernel.axes[axis].extent.is_constant(1); };
+  std::uint32_t last = kernel.outer_count;
+  while (last > 0 and is_one(last - 1)) --last;
+  if (last == 0) return false;
+  const Expr& load = kernel.exprs[kernel.phases[0].stores[0].value];
+  const Shape& shape = kernel.buffers[load.slot].shape;
+  std::size_t along = load.index.size();
+  while (along > 0 and shape[along - 1].is_constant(1)) --along;
+  const std::vector<std::uint64_t> axes_of = axes_of_expressions(kernel);
+  const auto depends = [&](ExprId index) { return (axes_of[index.index] >> (last - 1) & 1) != 0; };
+  return std::any_of(load.index.begin(), load.index.begin() + static_cast<std::ptrdiff_t>(along), depends) and not depends(load.index[along - 1]);
+}
+
 /// Are there hardly more elements than `few`, as where a pad makes rows a little longer?
 bool is_almost(const Dim& few, const Dim& many) {
   constexpr std::int64_t kParts = 16;
@@ -103,6 +120,8 @@ std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> m
     const bool in_rows = reduces and (fused.axes[i] & inner_axes) == 0;
     const bool once_a_row = in_rows and count == space.outer, once_an_element = not in_rows and count == space.outer * space.inner;
     const bool only_moves = not reduces and node.op->scalar == nullptr;
+    if (only_moves and expected_size(space.outer) >= 2 * expected_size(count) and transposes(kernels.of(member)))
+      return fmt::format("{} would be gathered more than once an element: it has {}, the kernel runs over {}", node.op->name, count.text(), space.outer.text());
     if (once_an_element or once_a_row or only_moves or (not reduces and is_almost(count, space.outer))) continue;
     if (not reduces or not is_view(kernels.of(member)))
       return fmt::format("{} would be worked out more than once an element: it has {}, the kernel runs over {}", node.op->name, count.text(),

@@ -76,6 +76,15 @@ TEST(Fuse, MovesAreIndices) {
             "transpose+slice+neg");
 }
 
+TEST(Fuse, WhatIsReadSeveralTimesIsTransposedOnce) {
+  const auto spread = [](const std::string& permutation, const std::string& made, const std::string& copies) {
+    return group_names(parse_graph("graph g(input %x: f32[N,64,25]) {\n%1: " + made + " = transpose(%x) {perm=" + permutation + "}\n%2: " + copies + " = broadcast_to(%1) {shape=" + copies.substr(3) + "}\n%3: " + copies + " = exp(%2)\noutput \"y\" %3\n}\n", "test"));
+  };
+  EXPECT_EQ(spread("[0,2,1]", "f32[N,25,64]", "f32[4,N,25,64]"), "transpose broadcast_to+exp");
+  EXPECT_EQ(spread("[1,0,2]", "f32[64,N,25]", "f32[4,64,N,25]"), "transpose+broadcast_to+exp") << "neighbours stay neighbours";
+  EXPECT_EQ(spread("[0,2,1]", "f32[N,25,64]", "f32[1,N,25,64]"), "transpose+broadcast_to+exp") << "each is read once";
+}
+
 TEST(Fuse, AProductReadsThroughViewsThatLeaveItsFactorsContiguous) {
   EXPECT_EQ(group_names(parse_graph("graph g(input %q: f32[N,64,4,32], input %k: f32[N,4,64,32]) {\n%1: f32[N,4,64,32] = transpose(%q) {perm=[0,2,1,3]}\n"
                                     "%2: f32[N,4,64,64] = matmul(%1, %k) {tb=true}\noutput \"y\" %2\n}\n", "test")),
