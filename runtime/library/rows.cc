@@ -65,7 +65,7 @@ constinit const LibraryRow kRows[] = {
             "1, or missing in front",
      .rules = &fits::kMatmul,
      .fits = fits::matmul,
-     .thread_sums = "over long columns of a transposed operand (ta): weights' gradients",
+     .thread_sums = "over long columns of a transposed operand (ta): weights' gradients; without AVX-512 most others, too",
      .operations = matmul_operations,
      .create = onednn::create_matmul},
     {.name = "onednn.conv",

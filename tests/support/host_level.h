@@ -11,4 +11,7 @@ namespace hone::test {
 /// The best that this machine runs.
 inline std::string host_level() { return std::string(to_string(host_cpu_level())); }
 
+/// Without it oneDNN takes other code for products.
+inline bool has_avx512() { return host_cpu_level() >= CpuLevel::kV4; }
+
 }  // namespace hone::test
