@@ -221,8 +221,7 @@ class InterleaveStream : public ExampleStream {
       ended_ = true;
       return false;
     }
-    StagePointer stage;
-    for_example("interleave", number_++, [&] { return stage = open_(example), Example{}; });
+    StagePointer stage = for_example("interleave", number_++, [&] { return open_(example); });
     place.emplace(std::move(stage), pass_);
     return true;
   }

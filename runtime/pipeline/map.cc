@@ -162,7 +162,7 @@ class FilterStream : public ExampleStream {
   bool next(Example* example) override {
     for (bool wanted = false; not wanted; ++number_) {
       if (not from_->next(example)) return false;
-      for_example("filter", number_, [&] { return wanted = function_(*example), Example{}; });
+      wanted = for_example("filter", number_, [&] { return function_(*example); });
     }
     return true;
   }

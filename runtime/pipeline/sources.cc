@@ -36,8 +36,7 @@ class GeneratorStream : public ExampleStream {
  public:
   explicit GeneratorStream(Generator generator) : generator_(std::move(generator)) {}
   bool next(Example* example) override {
-    std::optional<Example> made;
-    for_example("from_generator", number_++, [&] { return made = generator_(), Example{}; });
+    std::optional<Example> made = for_example("from_generator", number_++, generator_);
     if (made) *example = std::move(*made);
     return made.has_value();
   }

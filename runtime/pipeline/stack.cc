@@ -1,14 +1,20 @@
 #include "runtime/pipeline/stack.h"
 
-#include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace hone {
 
-bool are_alike(const Example& a, const Example& b) {
-  return std::ranges::equal(a, b, [](const auto& one, const auto& other) {
-    return one.first == other.first and one.second.dtype() == other.second.dtype() and one.second.shape() == other.second.shape();
-  });
+std::optional<Difference> difference(const Example& a, const Example& b) {
+  using What = Difference::What;
+  if (a.size() != b.size()) return Difference{What::kCount};
+  for (std::size_t column = 0; column < a.size(); ++column) {
+    const auto& [name, tensor] = a[column];
+    const auto& [other_name, other] = b[column];
+    if (name != other_name) return Difference{What::kName, column};
+    if (tensor.dtype() != other.dtype() or tensor.shape() != other.shape()) return Difference{What::kType, column};
+  }
+  return std::nullopt;
 }
 
 Tensor stack_column(std::vector<Example>& examples, std::size_t column, std::int64_t begin, std::int64_t rows) {
@@ -19,7 +25,7 @@ Tensor stack_column(std::vector<Example>& examples, std::size_t column, std::int
   return Tensor::make(first.dtype(), std::move(shape), [&](std::span<std::byte> to) {  // zeros
     to = to.subspan(static_cast<std::size_t>(begin) * row_bytes);
     for (Example& example : examples) {
-      std::ranges::copy(std::exchange(example[column].second, {}).bytes(), to.begin());
+      if (row_bytes > 0) std::memcpy(to.data(), std::exchange(example[column].second, {}).bytes().data(), row_bytes);
       to = to.subspan(row_bytes);
     }
   });

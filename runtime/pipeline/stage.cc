@@ -18,6 +18,7 @@ class RowsAsExamples : public ExampleStream {
     std::int64_t row = 0;
     if (not rows_->next(&row)) return false;
     example->clear();
+    example->reserve(arrays_.size());
     for (const auto& [name, array] : arrays_) {
       std::vector<std::int64_t> shape(array.shape().begin() + 1, array.shape().end());
       example->emplace_back(name, Tensor::make(array.dtype(), std::move(shape), [&](std::span<std::byte> to) { array.read(row, 1, to.data()); }));
@@ -58,18 +59,18 @@ std::unique_ptr<ExampleStream> examples_of(const NamedArrays& arrays, std::uniqu
 
 std::unique_ptr<RowStream> every_row(std::int64_t count) { return std::make_unique<EveryRow>(count); }
 
-Example for_example(const char* stage, std::int64_t number, const std::function<Example()>& make) {
-  const std::string where = fmt::format("{}: example {}: ", stage, number);
+void rethrow_for_example(const char* stage, std::int64_t number) {
+  const auto where = [&] { return fmt::format("{}: example {}: ", stage, number); };
   try {
-    return make();
+    throw;
   } catch (const Error& error) {
     std::vector<Diag> diags = error.diags();
-    diags.front().message.insert(0, where);
+    diags.front().message.insert(0, where());
     throw Error(std::move(diags));
   } catch (const std::bad_alloc&) { throw; } catch (const InternalError&) {
     throw;
   } catch (const std::exception& failure) {
-    throw Error(Code::kDataFormat, where + failure.what(), {}, {"the function that the data set was given has thrown this"});
+    throw Error(Code::kDataFormat, where() + failure.what(), {}, {"the function that the data set was given has thrown this"});
   }
 }
 

@@ -68,7 +68,15 @@ std::unique_ptr<ExampleStream> examples_of(const NamedArrays& arrays, std::uniqu
 /// 0 to count - 1.
 std::unique_ptr<RowStream> every_row(std::int64_t count);
 
-/// `make()`, for the element `number` of the pass; what it throws becomes an Error that says which element it was, and in which stage.
-Example for_example(const char* stage, std::int64_t number, const std::function<Example()>& make);
+/// Throws again what is being handled, as an Error that says which element of the pass it was, and in which stage.
+[[noreturn]] void rethrow_for_example(const char* stage, std::int64_t number);
+
+/// `make()`, for the element `number` of the pass; what it throws becomes an Error that says which one it was.
+template <typename Make>
+auto for_example(const char* stage, std::int64_t number, Make&& make) {
+  try {
+    return make();
+  } catch (...) { rethrow_for_example(stage, number); }
+}
 
 }  // namespace hone
