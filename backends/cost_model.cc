@@ -60,21 +60,15 @@ bool is_view(const NodeKernel& node) {
   return true;
 }
 
-/// Is it a view whose neighbours lie apart in the operand? Where it is read, a vector of it is gathered element by element.
+/// Is it a view along whose last axis the operand is not contiguous, though it is along another one? Where it is read, a vector of it is gathered element by element.
 bool transposes(const NodeKernel& node) {
   if (not is_view(node)) return false;
-  const Kernel& kernel = node.kernel;
-  const auto is_one = [&](std::uint32_t axis) { return kernel.axes[axis].extent.is_constant(1); };
-  std::uint32_t last = kernel.outer_count;
-  while (last > 0 and is_one(last - 1)) --last;
-  if (last == 0) return false;
-  const Expr& load = kernel.exprs[kernel.phases[0].stores[0].value];
-  const Shape& shape = kernel.buffers[load.slot].shape;
-  std::size_t along = load.index.size();
-  while (along > 0 and shape[along - 1].is_constant(1)) --along;
-  const std::vector<std::uint64_t> axes_of = axes_of_expressions(kernel);
-  const auto depends = [&](ExprId index) { return (axes_of[index.index] >> (last - 1) & 1) != 0; };
-  return std::any_of(load.index.begin(), load.index.begin() + static_cast<std::ptrdiff_t>(along), depends) and not depends(load.index[along - 1]);
+  const Nest nest = make_nest(node.kernel);
+  if (nest.outer.empty()) return false;
+  const Offset& read = nest.loads.at(node.kernel.phases[0].stores[0].value);
+  const std::vector<std::uint64_t> axes_of = axes_of_expressions(node.kernel);
+  const auto along = [&](std::uint32_t axis) { return stride_along(read, axis, axes_of); };
+  return along(nest.outer.back()) == Stride::kOther and std::ranges::any_of(nest.outer, [&](std::uint32_t axis) { return along(axis) == Stride::kOne; });
 }
 
 /// Are there hardly more elements than `few`, as where a pad makes rows a little longer?

@@ -38,7 +38,7 @@ struct Kept {
 
  private:
   void stack() {
-    if (elements.empty() or not std::ranges::none_of(elements, [&](const Example& each) { return difference(each, elements[0]).has_value(); })) return;
+    if (elements.empty() or std::ranges::any_of(elements, [&](const Example& each) { return difference(each, elements[0]).has_value(); })) return;
     for (std::size_t column = 0; column < elements[0].size(); ++column) {
       const std::string name = elements[0][column].first;
       arrays.emplace_back(name, Array(name, stack_column(elements, column, 0, count)));

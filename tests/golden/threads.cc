@@ -88,9 +88,10 @@ void expect_bits_of_one_thread(const Compiled& model, const std::string& name) {
 void expect_same_bits_on_threads(const std::string& name, Library library) {
   if (not is_recorded(name)) GTEST_SKIP() << kNotRecorded;
   const Compiled model = compiled_plan(name, library == Library::kUsed ? PassChoice() : without_library());
-  if (calls(*model.plan.programs[0].find(plan::kTrainStep), "onednn.conv_weight_grad"))
+  const plan::Entry& step = *model.plan.programs[0].find(plan::kTrainStep);
+  if (calls(step, "onednn.conv_weight_grad"))
     GTEST_SKIP() << "oneDNN sums the weights' gradients of convolutions in as many parts as there are threads (LibraryRow::thread_sums)";
-  if (not has_avx512() and calls(*model.plan.programs[0].find(plan::kTrainStep), "onednn.matmul"))
+  if (not has_avx512() and calls(step, "onednn.matmul"))
     GTEST_SKIP() << "without AVX-512 oneDNN sums products in as many parts as there are threads (LibraryRow::thread_sums)";
   expect_bits_of_one_thread(model, name);
 }
