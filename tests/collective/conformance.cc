@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <array>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include "base/diag.h"
@@ -15,13 +17,14 @@ namespace hone::test {
 
 namespace {
 
-constexpr std::int64_t kCounts[] = {0, 1, 3, 63, 64, 1000, 4097, 100'003};
+constexpr std::int64_t kMostElements = 100'003, kCounts[] = {0, 1, 3, 63, 64, 1000, 4097, kMostElements};
 
 /// What `rank` has at `i`: numbers of very different sizes, so that a sum in another order rounds otherwise.
 template <typename T>
 T value(int rank, std::int64_t i) {
+  constexpr std::array kPowersOfTen = {1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3};
   const std::uint64_t mixed = (static_cast<std::uint64_t>(i) * 2654435761u + static_cast<std::uint64_t>(rank) * 40503u + 12345u) % 100'003u;
-  if constexpr (std::is_floating_point_v<T>) return static_cast<T>((static_cast<double>(mixed) - 50'000) * std::pow(10.0, static_cast<double>(mixed % 7) - 3));
+  if constexpr (std::is_floating_point_v<T>) return static_cast<T>((static_cast<double>(mixed) - 50'000) * kPowersOfTen[mixed % kPowersOfTen.size()]);
   return static_cast<T>(mixed * (mixed + 7) - 5'000'000'000u);
 }
 
@@ -40,15 +43,34 @@ ExchangedTensor tensor_of(std::vector<T>& elements) {
   return {kDType<T>, static_cast<std::int64_t>(elements.size()), elements.data()};
 }
 
-/// The sum that the header promises, written as the definition has it.
+/// The sum that the header promises of what `terms_of(rank)` gives, written as the definition has it.
 template <typename T>
-T sum_of_ranks(std::int64_t i, int begin, int end) {
-  if (end - begin == 1) return value<T>(begin, i);
+std::vector<T> sums_in_tree(int begin, int end, std::vector<T> (*terms_of)(int rank)) {
+  if (end - begin == 1) return terms_of(begin);
   int left = 1;
   while (left * 2 < end - begin) left *= 2;
-  const T a = sum_of_ranks<T>(i, begin, begin + left), b = sum_of_ranks<T>(i, begin + left, end);
-  if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
-  else return a + b;
+  std::vector<T> a = sums_in_tree<T>(begin, begin + left, terms_of);
+  const std::vector<T> b = sums_in_tree<T>(begin + left, end, terms_of);
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if constexpr (std::is_integral_v<T>) a[i] = static_cast<T>(static_cast<std::make_unsigned_t<T>>(a[i]) + static_cast<std::make_unsigned_t<T>>(b[i]));
+    else a[i] += b[i];
+  return a;
+}
+
+template <typename T>
+std::vector<T> most_values(int rank) {
+  return values<T>(rank, kMostElements);
+}
+
+/// What the ranks' terms add up to; made once for all ranks that are threads of this process.
+template <typename T, std::vector<T> (*terms_of)(int rank) = most_values<T>>
+const std::vector<T>& sums_of_ranks(int size) {
+  static std::mutex mutex;
+  static std::map<int, std::vector<T>> known;
+  const std::scoped_lock lock(mutex);
+  std::vector<T>& sums = known[size];
+  if (sums.empty()) sums = sums_in_tree<T>(0, size, terms_of);
+  return sums;
 }
 
 template <typename T>
@@ -59,19 +81,21 @@ std::string differs(const std::vector<T>& got, std::int64_t i, T want, const cha
 
 template <typename T>
 std::string all_reduce_sums(Communicator& all) {
+  const std::vector<T>& sums = sums_of_ranks<T>(all.size());
   for (const std::int64_t count : kCounts) {
     std::vector<T> first = values<T>(all.rank(), count), second = values<T>(all.rank(), count / 2);
     all.all_reduce(std::vector<ExchangedTensor>{tensor_of(first), tensor_of(second)});
     for (std::int64_t i = 0; i < count; ++i)
       for (const auto* got : {&first, &second})
         if (i < static_cast<std::int64_t>(got->size()))
-          if (std::string wrong = differs(*got, i, sum_of_ranks<T>(i, 0, all.size()), "all_reduce"); not wrong.empty()) return wrong;
+          if (std::string wrong = differs(*got, i, sums[static_cast<std::size_t>(i)], "all_reduce"); not wrong.empty()) return wrong;
   }
   return "";
 }
 
 template <typename T>
 std::string reduce_scatter_then_all_gather(Communicator& all) {
+  const std::vector<T>& sums = sums_of_ranks<T>(all.size());
   for (const std::int64_t count : kCounts) {
     std::vector<T> elements = values<T>(all.rank(), count);
     const ExchangedTensor tensor = tensor_of(elements);
@@ -79,11 +103,11 @@ std::string reduce_scatter_then_all_gather(Communicator& all) {
     const RangePiece own = piece_of(count, all.size(), all.rank());
     for (std::int64_t i = 0; i < count; ++i) {
       const bool is_own = own.begin <= i and i < own.end;
-      if (std::string wrong = differs(elements, i, is_own ? sum_of_ranks<T>(i, 0, all.size()) : value<T>(all.rank(), i), "reduce_scatter"); not wrong.empty()) return wrong;
+      if (std::string wrong = differs(elements, i, is_own ? sums[static_cast<std::size_t>(i)] : value<T>(all.rank(), i), "reduce_scatter"); not wrong.empty()) return wrong;
     }
     all.all_gather({&tensor, 1});
     for (std::int64_t i = 0; i < count; ++i)
-      if (std::string wrong = differs(elements, i, sum_of_ranks<T>(i, 0, all.size()), "all_gather"); not wrong.empty()) return wrong;
+      if (std::string wrong = differs(elements, i, sums[static_cast<std::size_t>(i)], "all_gather"); not wrong.empty()) return wrong;
   }
   return "";
 }
@@ -95,23 +119,19 @@ std::vector<std::uint16_t> stored_as_bf16(int rank, std::int64_t count) {
   return codes;
 }
 
-/// The tree of f32 sums over what travels.
-float sum_of_stored(std::int64_t i, int begin, int end) {
-  if (end - begin == 1) {
-    std::uint16_t code = 0;
-    write_storage(DType::kBF16, &code, value<float>(begin, i));
-    return read_storage(DType::kBF16, &code);
-  }
-  int left = 1;
-  while (left * 2 < end - begin) left *= 2;
-  return sum_of_stored(i, begin, begin + left) + sum_of_stored(i, begin + left, end);
+/// What of them travels.
+std::vector<float> rounded_to_bf16(int rank) {
+  std::vector<float> rounded;
+  for (const std::uint16_t code : stored_as_bf16(rank, kMostElements)) rounded.push_back(read_storage(DType::kBF16, &code));
+  return rounded;
 }
 
 /// Each sum is rounded once, and is the same everywhere.
 std::string bf16_is_added_up_in_f32(Communicator& all) {
+  const std::vector<float>&f32_sums = sums_of_ranks<float>(all.size()), &sums = sums_of_ranks<float, rounded_to_bf16>(all.size());
   const auto sum = [&](std::int64_t i) {
     std::uint16_t code = 0;
-    write_storage(DType::kBF16, &code, sum_of_stored(i, 0, all.size()));
+    write_storage(DType::kBF16, &code, sums[static_cast<std::size_t>(i)]);
     return code;
   };
   for (const std::int64_t count : kCounts) {
@@ -128,7 +148,7 @@ std::string bf16_is_added_up_in_f32(Communicator& all) {
       for (const auto* got : {&whole, &parts})
         if (std::string wrong = differs(*got, i, sum(i), "all_reduce of bf16"); not wrong.empty()) return wrong;
     for (std::int64_t i = 0; i < count / 2; ++i)
-      if (std::string wrong = differs(beside, i, sum_of_ranks<float>(i, 0, all.size()), "all_reduce beside bf16"); not wrong.empty()) return wrong;
+      if (std::string wrong = differs(beside, i, f32_sums[static_cast<std::size_t>(i)], "all_reduce beside bf16"); not wrong.empty()) return wrong;
   }
   return "";
 }
