@@ -18,6 +18,7 @@ class PassChoice {
   explicit PassChoice(std::string_view list);
 
   bool runs(std::string_view pass) const { return not names_ or names_->contains(pass); }
+  bool operator==(const PassChoice&) const = default;
 
  private:
   std::optional<std::set<std::string, std::less<>>> names_;

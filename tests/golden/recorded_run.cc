@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "backends/compile.h"
 #include "formats/npy.h"
@@ -74,19 +75,22 @@ Arrays arrays_in(const std::string& path) {
   return arrays;
 }
 
-/// A compiled model and what its framework made of it.
+/// Are their plans the same?
+bool is_compiled_alike(const Setting& a, const Setting& b) {
+  const auto made_by = [](const Setting& setting) { return std::tie(setting.passes, setting.precision, setting.keep_f32, setting.target, setting.sync_batch_norm, setting.memory_limit); };
+  return made_by(a) == made_by(b);
+}
+
+/// A compiled model and what its framework made of it. The plan stays for the next one of this process that is compiled alike: compiling takes longer than training.
 class Run {
  public:
   Run(const std::string& name, const Setting& setting) : golden_(read_golden(name)), folder_(kModels + name + "/"), batches_(arrays_in(folder_ + "train.npz")) {
-    Recipe recipe = resolve(parse_recipe(recipe_of(golden_), "golden.json"));
-    recipe.model.sync_batch_norm = setting.sync_batch_norm;
-    recipe.train.precision = setting.precision;
-    recipe.train.keep_f32 = setting.keep_f32;
-    onnx::Imported model = onnx::import_model(folder_ + "model.onnx", {.mend = onnx::mend_options(recipe)});
-    if (setting.memory_limit > 0) model = onnx::import_model(folder_ + "model.onnx", {.dims = sizes_but_batch(model.graph), .mend = onnx::mend_options(recipe)});
-    CompileOptions options = {.targets = {setting.target}, .cpu_levels = {host_level()}, .passes = setting.passes};
-    if (setting.memory_limit > 0) options.memory_limit = MemoryLimit{.bytes = setting.memory_limit, .batch = batches_.front().second.shape()[1]};
-    const plan::Plan plan = compile({model.graph, model.model, name}, recipe, options).plan;
+    static std::string last_name;
+    static Setting last_setting;
+    static plan::Plan plan;
+    if (name != last_name or not is_compiled_alike(setting, last_setting)) plan = compiled(name, setting);
+    last_name = name;
+    last_setting = setting;
     replicas_.emplace(plan, setting.replicas, SessionOptions{.device = setting.target, .threads = setting.threads});
     session_ = &replicas_->session();
     if (replicas_->is_alone()) runner_ = std::make_unique<SessionRunner>(*session_);
@@ -180,6 +184,18 @@ class Run {
   }
 
  private:
+  plan::Plan compiled(const std::string& name, const Setting& setting) const {
+    Recipe recipe = resolve(parse_recipe(recipe_of(golden_), "golden.json"));
+    recipe.model.sync_batch_norm = setting.sync_batch_norm;
+    recipe.train.precision = setting.precision;
+    recipe.train.keep_f32 = setting.keep_f32;
+    onnx::Imported model = onnx::import_model(folder_ + "model.onnx", {.mend = onnx::mend_options(recipe)});
+    if (setting.memory_limit > 0) model = onnx::import_model(folder_ + "model.onnx", {.dims = sizes_but_batch(model.graph), .mend = onnx::mend_options(recipe)});
+    CompileOptions options = {.targets = {setting.target}, .cpu_levels = {host_level()}, .passes = setting.passes};
+    if (setting.memory_limit > 0) options.memory_limit = MemoryLimit{.bytes = setting.memory_limit, .batch = batches_.front().second.shape()[1]};
+    return compile({model.graph, model.model, name}, recipe, options).plan;
+  }
+
   /// Of the recorded batches: what a limit must know.
   std::map<std::string, std::int64_t> sizes_but_batch(const Graph& graph) const {
     std::map<std::string, std::int64_t> sizes;
