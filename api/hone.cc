@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "api/code_levels.h"
 #include "backends/compile.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -21,14 +22,13 @@ void save_model(const nn::Model& model, const std::string& path) {
 Recipe read_recipe_file(const std::string& path) { return resolve(read_recipe(path)); }
 Recipe read_recipe_text(const std::string& text) { return resolve(parse_recipe(text, "recipe")); }
 
-plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const std::map<std::string, std::int64_t>& dims, const std::function<void(const Diag&)>& warn,
-                         const std::vector<std::string>& targets) {
+plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const CompileModelOptions& options) {
   const std::int64_t batch = recipe.data.batch_size == Recipe{}.data.batch_size ? 0 : recipe.data.batch_size;
-  onnx::Imported model = onnx::import_model(onnx_path, {.dims = dims, .output = recipe.model.output, .batch = batch, .mend = onnx::mend_options(recipe), .own_training = not recipe.can_train()});
-  Compiled compiled = compile({model.graph, std::move(model.model), file_name_of(onnx_path), &model.own_training}, recipe, {.targets = targets});
+  onnx::Imported model = onnx::import_model(onnx_path, {.dims = options.dims, .output = recipe.model.output, .batch = batch, .mend = onnx::mend_options(recipe), .own_training = not recipe.can_train()});
+  Compiled compiled = compile({model.graph, std::move(model.model), file_name_of(onnx_path), &model.own_training}, recipe, {.targets = options.targets, .levels = code_levels(options.levels)});
   for (const auto* warnings : {&model.warnings, &compiled.warnings})
     for (const Diag& warning : *warnings)
-      if (warn) warn(warning);
+      if (options.warn) options.warn(warning);
   return std::move(compiled.plan);
 }
 

@@ -49,10 +49,15 @@ Recipe read_recipe_file(const std::string& path);
 /// The same from TOML text.
 Recipe read_recipe_text(const std::string& text);
 
-/// Compiles an .onnx file; a recipe without a loss gives a plan that can only predict. `dims` fixes symbolic sizes by name; `warn`, if given, gets what is worth a look; `targets` are those of hone-compile: a
-/// program for each comes into the plan. Throws kUsage for a target that there is not.
-plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const std::map<std::string, std::int64_t>& dims = {}, const std::function<void(const Diag&)>& warn = {},
-                         const std::vector<std::string>& targets = {"cpu"});
+struct CompileModelOptions {
+  std::map<std::string, std::int64_t> dims = {};  ///< fixes symbolic sizes by name
+  std::function<void(const Diag&)> warn = {};     ///< gets what is worth a look
+  std::vector<std::string> targets = {"cpu"};     ///< a program for each comes into the plan; those of hone-compile
+  std::vector<std::string> levels = {};           ///< processors and GPUs that its code is for, as --levels of hone-compile names them; {}: the usual ones, {"native"}: this machine's processor alone, in less than half of the time
+};
+
+/// Compiles an .onnx file; a recipe without a loss gives a plan that can only predict. Throws kUsage for a target or a level that there is not.
+plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const CompileModelOptions& options = {});
 
 /// Compiles an .onnx file into a plan that trains nothing: its entry `predict` gives `of` ("loss", the recipe's mean loss, or an output, whose elements are summed) and, for each input or weight
 /// of `wrt`, d(of)/d(NAME) as NAME_grad, as evaluation computes them. Feeds are the model's inputs and, for a loss, "target". Throws kUsage for unknown names, kNoGradient.

@@ -325,7 +325,7 @@ void add_texts(std::map<std::string, std::string>& texts, const std::string& tar
 plan::Program program_of(Scheduled& scheduled, const Backend& backend, const TrainingReport& training, const CompileOptions& options) {
   plan::Program program;
   program.target = backend.name();
-  program.code = backend.emit(scheduled.kernel_pointers(), {.cpu = options.cpu_levels, .gpu = options.gpu_levels});
+  program.code = backend.emit(scheduled.kernel_pointers(), options.levels);
   program.entries = std::move(scheduled.entries);
   program.persistents = std::move(scheduled.persistents).take();
   for (plan::Persistent& persistent : program.persistents)
@@ -438,7 +438,7 @@ struct StageContext {
   }
   Scheduled scheduled() { return schedule_all(imported, recipe, compiled_training(recipe, own, options), options, backend, prepared()); }
   /// What the backend makes of the kernels, level by level.
-  std::string code(std::string_view kind) { return backend.text(scheduled().kernel_pointers(), kind, {.cpu = options.cpu_levels, .gpu = options.gpu_levels}); }
+  std::string code(std::string_view kind) { return backend.text(scheduled().kernel_pointers(), kind, options.levels); }
 };
 
 struct Stage {

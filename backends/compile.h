@@ -27,8 +27,7 @@ struct ModelSource {
 
 struct CompileOptions {
   std::vector<std::string> targets = {"cpu"};                        ///< a program for each (backends/targets.h)
-  std::vector<std::string> cpu_levels = CodeLevels().cpu;
-  std::vector<std::string> gpu_levels = CodeLevels().gpu;
+  CodeLevels levels = {};
   PassChoice passes = {};                                            ///< of those that may be left out
   bool explain = false;                                              ///< fill Compiled::why
   std::string explain_node = {};                                     ///< with the story of this node of the model alone (backends/node_story.h); "": of all nodes

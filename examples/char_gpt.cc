@@ -122,7 +122,7 @@ int train(const std::string& path, std::int64_t steps, const std::string& run_di
   nn::Model model("char_gpt");
   build(model, static_cast<std::int64_t>(letters.letters.size()));
   save_model(model, "char_gpt.onnx");
-  Trainer trainer(compile_model("char_gpt.onnx", read_recipe_text(kRecipe)));
+  Trainer trainer(compile_model("char_gpt.onnx", read_recipe_text(kRecipe), {.levels = {"native"}}));
   const StopSignals signals;
   const TrainResult result = trainer.fit(windows({ids.begin(), split}, kStepsOfEpoch, 1), {.valid = windows({split, ids.end()}, kValidationBatches, 2),
                                                                                            .epochs = (steps + kStepsOfEpoch - 1) / kStepsOfEpoch,

@@ -23,7 +23,7 @@ void compare(const nn::Model& model, const std::string& name, const char* recipe
              const std::vector<std::string>& devices, std::int64_t epochs) {
   const std::string file = name + ".onnx";
   save_model(model, file);
-  const plan::Plan plan = compile_model(file, read_recipe_text(recipe), {}, {}, targets_of(devices));
+  const plan::Plan plan = compile_model(file, read_recipe_text(recipe), {.targets = targets_of(devices), .levels = {"native"}});
   std::vector<Run> runs;
   for (const std::string& device : devices) {
     fmt::print(stderr, "\n{} on {}\n", name, device);

@@ -69,7 +69,7 @@ void compare(const std::vector<std::string>& devices, const Sizes& sizes) {
   nn::Model model("matmul_speed");
   model.output("sum", nn::sum(nn::matmul(model.input("a", {kInner}), model.weight("b", uniform({kInner, sizes.columns}, 2)))));
   save_model(model, "matmul_speed.onnx");
-  const plan::Plan plan = compile_model("matmul_speed.onnx", Recipe(), {}, {}, side_by_side::targets_of(devices));
+  const plan::Plan plan = compile_model("matmul_speed.onnx", Recipe(), {.targets = side_by_side::targets_of(devices), .levels = {"native"}});
   const Tensor a = uniform({sizes.rows, kInner}, 1);
 
   std::vector<Measured> measured;

@@ -39,7 +39,7 @@ void compare(const std::string& folder, int devices, std::int64_t epochs) {
   nn::Model model("mirrored");
   build(model, news.words, news.topics);
   save_model(model, "mirrored.onnx");
-  const plan::Plan plan = compile_model("mirrored.onnx", read_recipe_text(kTopFiveRecipe));
+  const plan::Plan plan = compile_model("mirrored.onnx", read_recipe_text(kTopFiveRecipe), {.levels = {"native"}});
 
   Trainer one(plan, {.threads = 1});
   Trainer several(plan, {.threads = devices}, {.local = devices});

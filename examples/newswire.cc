@@ -52,7 +52,7 @@ void train(const std::string& folder, std::int64_t epochs, std::int64_t seed) {
   build(model, news.words, news.topics);
   save_model(model, "newswire.onnx");
   const Recipe recipe = read_recipe_text(kRecipe);
-  const plan::Plan plan = compile_model("newswire.onnx", recipe);
+  const plan::Plan plan = compile_model("newswire.onnx", recipe, {.levels = {"native"}});
   Session session(plan, {});
 
   Loop training(session, plan, plan::kTrainStep, news.train.shuffle(6000, seed).batch(32).prefetch(), "");

@@ -1,9 +1,9 @@
 // hone-compile: a model and a recipe become a training plan.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
+#include "api/code_levels.h"
 #include "backends/check_model.h"
 #include "backends/compile.h"
 #include "backends/targets.h"
@@ -13,7 +13,6 @@
 #include "frontend/onnx/examine.h"
 #include "frontend/recipe_toml.h"
 #include "ir/print.h"
-#include "runtime/device/cpu.h"
 #include "runtime/train/json_line.h"
 #include "tools/command_line.h"
 #include "tools/compile/precision_report.h"
@@ -88,19 +87,6 @@ void write_text(const std::string& item, const std::string& text) {
   const std::size_t colon = item.find(':');
   if (colon == std::string::npos) print_data(text);
   else write_file_atomically(item.substr(colon + 1), std::as_bytes(std::span(text)));
-}
-
-/// What --levels names: kinds of processors, kinds of GPUs; of what it names none of, the usual ones.
-CodeLevels levels_of(const Arguments& arguments) {
-  static const std::vector<std::string> kGpus = {"sm_80", "sm_86", "sm_87", "sm_89", "sm_90"};
-  CodeLevels named{.cpu = {}, .gpu = {}};
-  for (const std::string& level : split(arguments.levels, ',')) {
-    if (cpu_level_from_name(level)) named.cpu.push_back(level);
-    else if (std::ranges::find(kGpus, level) != kGpus.end()) named.gpu.push_back(level);
-    else throw Error(Code::kUsage, fmt::format("--levels {}: no such level", quoted(level)), {}, {fmt::format("levels: {}; of GPUs {}", fmt::join(cpu_level_names(), ", "), join(kGpus, ", "))});
-  }
-  const CodeLevels usual;
-  return {.cpu = named.cpu.empty() ? usual.cpu : named.cpu, .gpu = named.gpu.empty() ? usual.gpu : named.gpu};
 }
 
 std::string stage_of(const std::string& item) { return item.substr(0, item.find(':')); }
@@ -192,8 +178,7 @@ int run(Arguments arguments) {
   if (arguments.precision_report)
     if (const int code = print_precision_report(model, recipe, arguments.compared); code != 0 or (arguments.out.empty() and arguments.emit.empty() and not arguments.why)) return code;
   if (not arguments.passes.empty() and runs_passes_alone(arguments)) return emit_passes(model, arguments), 0;
-  const CodeLevels levels = levels_of(arguments);
-  CompileOptions options = {.targets = split(arguments.target, ','), .cpu_levels = levels.cpu, .gpu_levels = levels.gpu, .passes = {}, .explain = arguments.why.has_value(), .explain_node = arguments.why.value_or("")};
+  CompileOptions options = {.targets = split(arguments.target, ','), .levels = code_levels(split(arguments.levels, ',')), .passes = {}, .explain = arguments.why.has_value(), .explain_node = arguments.why.value_or("")};
   if (not arguments.passes.empty()) options.passes = PassChoice(arguments.passes);
   if (not arguments.gradients_of.empty()) options.gradients = GradientsOf{.of = arguments.gradients_of, .wrt = split(arguments.wrt, ',')};
   options.memory_limit = memory_limit_of(arguments, recipe);
@@ -227,7 +212,7 @@ Tool make_tool(Arguments& a) {
       {"--wrt", "NAME,...", "the inputs and weights with respect to which; the gradients are called NAME_grad", &a.wrt},
       {"-o,--out", "PLAN.hone", "where the plan goes", &a.out},
       {"--target", "T,...", "programs to put into the plan: " + target_names(), &a.target},
-      {"--levels", "L,...", "kinds of x86 processors, and of GPUs, that the plan has code for; each takes its time to compile", &a.levels},
+      {"--levels", "L,...", "kinds of x86 processors, and of GPUs, that the plan has code for; each takes its time to compile. native: this processor alone", &a.levels},
       {"--check", "", "no plan: every operator's import, gradient and kernels, every weight's way to the loss, all problems at once", &a.check},
       {"--json", "", "with --check: one JSON object a line", &a.json},
       {"--check-grad", "", "the model's own gradients against central differences in double, node by node", &a.check_grad},

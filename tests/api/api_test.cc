@@ -90,7 +90,7 @@ TEST(Api, BuildsCompilesTrainsAndSavesAModel) {
   save_trained_model(plan, session, folder / "trained.onnx");
 
   // The trained file compiles like any other, and says the same.
-  const plan::Plan again = compile_model(folder / "trained.onnx", Recipe{});
+  const plan::Plan again = compile_model(folder / "trained.onnx", Recipe{}, {.levels = {"native"}});
   Session reader(again, {.device = "cpu", .threads = 1});
   EXPECT_FALSE(reader.has_entry(plan::kTrainStep));
   const Tensor expected = predict(session), found = predict(reader);
@@ -112,7 +112,7 @@ TEST(Api, SaysWhatIsWrongWithALayer) {
 TEST(Api, SavedPlansWorkLikeFreshOnes) {
   const hone::test::TempFolder folder;
   build(folder / "circle.onnx");
-  plan::save(compile_model(folder / "circle.onnx", Recipe{}), folder / "circle.hone");
+  plan::save(compile_model(folder / "circle.onnx", Recipe{}, {.levels = {"native"}}), folder / "circle.hone");
   const plan::Plan plan = plan::load(folder / "circle.hone");
   Session session(plan, {.device = "cpu", .threads = 1});
   EXPECT_EQ(predict(session).shape(), (std::vector<std::int64_t>{kBatch, 2}));

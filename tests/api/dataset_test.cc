@@ -32,7 +32,7 @@ TEST(ApiDataset, TrainsAModelTheSameForAnyNumberOfThreads) {
   nn::Model model("circle");
   model.output("logits", nn::dense(nn::tanh(nn::dense(model.input("point", {2}), 16)), 2));
   save_model(model, folder / "circle.onnx");
-  const plan::Plan plan = compile_model(folder / "circle.onnx", read_recipe_text("[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"adam\"\n"));
+  const plan::Plan plan = compile_model(folder / "circle.onnx", read_recipe_text("[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"adam\"\n"), {.levels = {"native"}});
   const auto train = [&](const Dataset& batches) {
     Session session(plan, {.device = "cpu", .threads = 1});
     const double rate = 0.02;

@@ -29,7 +29,7 @@ plan::Plan compiled(const Recipe& how) {
   const nn::Value x = model.input("x", {kWidth});
   model.output("y", x * model.weight("w", {kWidth}, nn::Initializer::ones()));
   save_model(model, folder / "scale.onnx");
-  return compile_model(folder / "scale.onnx", how);
+  return compile_model(folder / "scale.onnx", how, {.levels = {"native"}});
 }
 
 Tensor filled(std::int64_t samples, float value) {

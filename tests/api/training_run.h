@@ -24,7 +24,7 @@ inline plan::Plan compiled(const std::string& recipe, double dropout = 0) {
   save_model(model, folder / "model.onnx");
   const std::string dropped = dropout > 0 ? "[model]\ndropout = { after = \"tanh*\", rate = " + std::to_string(dropout) + " }\n" : "";
   const onnx::Imported imported = onnx::import_model(folder / "model.onnx");
-  return compile({imported.graph, imported.model, "model.onnx"}, read_recipe_text(dropped + recipe), {.cpu_levels = {host_level()}}).plan;
+  return compile({imported.graph, imported.model, "model.onnx"}, read_recipe_text(dropped + recipe), {.levels = {.cpu = {host_level()}}}).plan;
 }
 
 inline const std::string kLoss = "[loss]\nkind = \"softmax_cross_entropy\"\n";

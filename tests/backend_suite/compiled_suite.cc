@@ -9,7 +9,7 @@ namespace hone::test {
 namespace {
 
 std::vector<Tensor> run_on(const std::string& target, const onnx::Imported& model, const Feeds& feeds) {
-  const Compiled compiled = compile({model.graph, model.model}, Recipe{}, {.targets = {target}, .cpu_levels = {host_level()}});
+  const Compiled compiled = compile({model.graph, model.model}, Recipe{}, {.targets = {target}, .levels = {.cpu = {host_level()}}});
   Session session(compiled.plan, {.device = target, .threads = 1});
   std::vector<std::pair<std::string, TensorView>> views;
   for (const auto& [name, tensor] : feeds) views.emplace_back(name, tensor);

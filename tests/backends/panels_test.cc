@@ -183,7 +183,7 @@ Compiled compiled(const std::string& optimizer, const PassChoice& passes = {}) {
   save_model(model, folder / "net.onnx");
   const onnx::Imported imported = onnx::import_model(folder / "net.onnx");
   const Recipe recipe = read_recipe_text("[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"" + optimizer + "\"\nlearning_rate = 0.01\n");
-  return compile({imported.graph, imported.model, "net"}, recipe, {.cpu_levels = {test::host_level()}, .passes = passes, .explain = true});
+  return compile({imported.graph, imported.model, "net"}, recipe, {.levels = {.cpu = {test::host_level()}}, .passes = passes, .explain = true});
 }
 
 /// Weights and states after five steps from weights that are written, as anybody would.

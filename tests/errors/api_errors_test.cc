@@ -52,7 +52,7 @@ std::string classifier(const TempFolder& folder) {
 
 plan::Plan compiled(const Recipe& with) {
   const TempFolder folder;
-  return compile_model(classifier(folder), with);
+  return compile_model(classifier(folder), with, {.levels = {"native"}});
 }
 const plan::Plan& trainable() {
   static const plan::Plan plan = compiled(recipe());
@@ -147,8 +147,8 @@ const std::vector<Misuse> kPlans = {
     {"NoSuchModelFile", Code::kFileOpen, {"missing.onnx"}, [](const TempFolder& folder) { compile_model(folder / "missing.onnx", recipe()); }},
     {"NoSuchRecipeFile", Code::kFileOpen, {"missing.toml"}, [](const TempFolder& folder) { read_recipe_file(folder / "missing.toml"); }},
     {"UnknownRecipeKey", Code::kRecipeKey, {"optimizer.learningrate", "optimizer.learning_rate"}, [](const TempFolder&) { read_recipe_text("[optimizer]\nlearningrate = 1\n"); }},
-    {"UnknownSize", Code::kUsage, {"\"M\"", "N"}, [](const TempFolder& folder) { compile_model(classifier(folder), recipe(), {{"M", 3}}); }},
-    {"NegativeSize", Code::kUsage, {"N", "-1"}, [](const TempFolder& folder) { compile_model(classifier(folder), recipe(), {{"N", -1}}); }},
+    {"UnknownSize", Code::kUsage, {"\"M\"", "N"}, [](const TempFolder& folder) { compile_model(classifier(folder), recipe(), {.dims = {{"M", 3}}}); }},
+    {"NegativeSize", Code::kUsage, {"N", "-1"}, [](const TempFolder& folder) { compile_model(classifier(folder), recipe(), {.dims = {{"N", -1}}}); }},
     {"UnknownDevice", Code::kDevice, {"quantum"}, [](const TempFolder&) { Session(trainable(), {.device = "quantum"}); }},
     {"NegativeThreads", Code::kUsage, {"-2"}, [](const TempFolder&) { Session(trainable(), {.device = "cpu", .threads = -2}); }},
     {"UnknownEntry", Code::kPlanEntry, {"\"train_step\"", "predict"}, [](const TempFolder&) { run(*std::make_unique<Session>(predicting(), options()), plan::kTrainStep, {}); }},
@@ -214,7 +214,7 @@ const std::vector<Misuse> kTraining = {
        nn::Model model("other");
        model.output("logits", nn::dense(model.input("x", {5}), 3));
        save_model(model, folder / "other.onnx");
-       Trainer(compile_model(folder / "other.onnx", recipe()), options()).save(folder / "other.safetensors");
+       Trainer(compile_model(folder / "other.onnx", recipe(), {.levels = {"native"}}), options()).save(folder / "other.safetensors");
        Trainer(trainable(), options()).load(folder / "other.safetensors");
      }},
     {"SaveToAFolderThatIsNotThere", Code::kFileOpen, {"nowhere"}, [](const TempFolder& folder) { Trainer(trainable(), options()).save(folder / "nowhere/weights.safetensors"); }},

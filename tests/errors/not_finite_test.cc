@@ -45,7 +45,7 @@ plan::Plan plan_that(Ends ends, std::int64_t accumulated = 1) {
   folder.write("model.onnx", model.proto.SerializeAsString());
   const std::string recipe = fmt::format("[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\nlearning_rate = 1e-6\n[train]\ngradient_accumulation_steps = {}\n", accumulated);
   const onnx::Imported imported = onnx::import_model(folder / "model.onnx");
-  return compile({imported.graph, imported.model, "model.onnx"}, read_recipe_text(recipe), {.cpu_levels = {host_level()}}).plan;
+  return compile({imported.graph, imported.model, "model.onnx"}, read_recipe_text(recipe), {.levels = {.cpu = {host_level()}}}).plan;
 }
 
 /// Three batches of four; of the last one the last sample is zero.

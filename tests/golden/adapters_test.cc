@@ -30,7 +30,7 @@ Json adapter_case(std::size_t number) { return Json::parse(read_file(std::string
 
 plan::Plan compiled(const std::string& path, const Recipe& recipe) {
   const onnx::Imported model = onnx::import_model(path, {.mend = onnx::mend_options(recipe)});
-  return compile({model.graph, model.model, "model"}, recipe, {.cpu_levels = {host_level()}}).plan;
+  return compile({model.graph, model.model, "model"}, recipe, {.levels = {.cpu = {host_level()}}}).plan;
 }
 
 /// As first_a of make_adapters.py: both sides can write it down.

@@ -75,7 +75,7 @@ void expect_libraries_take(const std::string& model, const std::string& precisio
   Recipe recipe = resolve(parse_recipe(folder.read("train.toml"), "train.toml"));
   recipe.train.precision = precision;
   const onnx::Imported imported = onnx::import_model(folder / "model.onnx", {.mend = onnx::mend_options(recipe)});
-  const plan::Plan plan = compile({imported.graph, imported.model, model}, recipe, {.targets = {"cuda"}, .gpu_levels = {}}).plan;
+  const plan::Plan plan = compile({imported.graph, imported.model, model}, recipe, {.targets = {"cuda"}, .levels = {.gpu = {}}}).plan;
   Calls calls;
   for (const plan::Entry& entry : plan.programs.front().entries) add_calls(entry, plan.batch_symbol, calls);
   std::optional<cudnn::Descriptor> device;

@@ -32,7 +32,7 @@ class LightRun {
   explicit LightRun(const std::string& name) {
     const Recipe recipe = light_recipe(name);
     onnx::Imported model = onnx::import_model(kLight + "light_" + name + ".onnx", {.mend = onnx::mend_options(recipe)});
-    plan_ = compile({model.graph, model.model, name}, recipe, {.cpu_levels = {test::host_level()}}).plan;
+    plan_ = compile({model.graph, model.model, name}, recipe, {.levels = {.cpu = {test::host_level()}}}).plan;
     session_.emplace(plan_, SessionOptions{.device = "cpu", .threads = 2});
     for (const plan::Feed& feed : session_->entry(plan::kTrainStep).feeds) {
       if (feed.kind == plan::Feed::Kind::kLearningRate) continue;

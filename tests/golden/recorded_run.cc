@@ -191,7 +191,7 @@ class Run {
     recipe.train.keep_f32 = setting.keep_f32;
     onnx::Imported model = onnx::import_model(folder_ + "model.onnx", {.mend = onnx::mend_options(recipe)});
     if (setting.memory_limit > 0) model = onnx::import_model(folder_ + "model.onnx", {.dims = sizes_but_batch(model.graph), .mend = onnx::mend_options(recipe)});
-    CompileOptions options = {.targets = {setting.target}, .cpu_levels = {host_level()}, .passes = setting.passes};
+    CompileOptions options = {.targets = {setting.target}, .levels = {.cpu = {host_level()}}, .passes = setting.passes};
     if (setting.memory_limit > 0) options.memory_limit = MemoryLimit{.bytes = setting.memory_limit, .batch = batches_.front().second.shape()[1]};
     return compile({model.graph, model.model, name}, recipe, options).plan;
   }

@@ -35,7 +35,7 @@ Compiled compiled_plan(const std::string& name, const PassChoice& passes) {
   write_recorded(folder, name);
   const Recipe recipe = resolve(read_recipe(folder / "train.toml"));
   const onnx::Imported model = onnx::import_model(folder / "model.onnx", {.mend = onnx::mend_options(recipe)});
-  return {compile({model.graph, model.model, name}, recipe, {.cpu_levels = {host_level()}, .passes = passes}).plan, recipe.optimizer.learning_rate};
+  return {compile({model.graph, model.model, name}, recipe, {.levels = {.cpu = {host_level()}}, .passes = passes}).plan, recipe.optimizer.learning_rate};
 }
 
 /// Has a step the row?

@@ -32,7 +32,7 @@ Hostile::Hostile() {
   RecipeSource source;
   for (const char* setting : {"loss.kind=mse", "optimizer.kind=sgd", "optimizer.momentum=0.9"}) add_override(source, setting);
   const Recipe recipe = resolve(source);
-  Compiled compiled = compile({model.model->graph, model.model->model, "hostile\"</script>\n.onnx"}, recipe, {.cpu_levels = {"x86-64-v3"}});
+  Compiled compiled = compile({model.model->graph, model.model->model, "hostile\"</script>\n.onnx"}, recipe, {.levels = {.cpu = {"x86-64-v3"}}});
   plan::save(compiled.plan, folder / "hostile.hone");
   plan = load_contents(folder / "hostile.hone");
 }

@@ -137,7 +137,7 @@ plan::Plan network() {
   x = nn::lstm(nn::reshape(x, {25, 8}), 16);
   model.output("y", nn::dense(x, 4));
   const Recipe recipe = resolve(parse_recipe("loss.kind = \"cross_entropy\"\noptimizer.kind = \"adam\"\n", "recipe"));
-  return compile({model.graph(), onnx::export_model(model.graph()), "network"}, recipe, {.cpu_levels = {test::host_level()}}).plan;
+  return compile({model.graph(), onnx::export_model(model.graph()), "network"}, recipe, {.levels = {.cpu = {test::host_level()}}}).plan;
 }
 
 TEST_F(Allocations, OfATrainingStepAreOnlyTheLibrarysArgumentLists) {
@@ -154,7 +154,7 @@ TEST_F(Allocations, OfATrainingStepAreOnlyTheLibrarysArgumentLists) {
 /// A case of an op as a plan that predicts.
 plan::Plan plan_of(const test::OpCase& op_case) {
   const Graph graph = test::graph_of(op_case);
-  return compile({graph, onnx::ModelProto(), op_case.name()}, Recipe{}, {.cpu_levels = {test::host_level()}}).plan;
+  return compile({graph, onnx::ModelProto(), op_case.name()}, Recipe{}, {.levels = {.cpu = {test::host_level()}}}).plan;
 }
 
 TEST_F(Allocations, LoopsBranchesHostFunctionsAndSizesThatAreReadMakeNone) {

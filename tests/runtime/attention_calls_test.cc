@@ -22,7 +22,7 @@ plan::Plan compiled_in(const std::string& precision) {
   model.output("y", nn::dense(x, 3));
   save_model(model, folder / "attentive.onnx");
   const std::string recipe = "[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"adam\"\nlearning_rate = 0.02\n[train]\nprecision = \"" + precision + "\"\n";
-  return compile_model(folder / "attentive.onnx", read_recipe_text(recipe), {}, {}, {"sim"});
+  return compile_model(folder / "attentive.onnx", read_recipe_text(recipe), {.targets = {"sim"}, .levels = {"native"}});
 }
 
 const plan::Entry& train_step(const plan::Plan& plan) { return *plan.programs.front().find(plan::kTrainStep); }
@@ -105,7 +105,7 @@ TEST(AttentionCalls, AreLeftOutWithTheLibrary) {
   model.output("y", nn::dense(nn::self_attention(model.input("x", {kPositions, kFeatures}), kHeads), 3));
   save_model(model, folder / "attentive.onnx");
   const Recipe recipe = read_recipe_text("[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"sgd\"\n[train]\nprecision = \"bf16\"\nkeep_f32 = [\"*MatMul*\"]\n");
-  EXPECT_THAT(calls_of(train_step(compile_model(folder / "attentive.onnx", recipe, {}, {}, {"sim"}))), testing::IsEmpty()) << "train.keep_f32 names its products";
+  EXPECT_THAT(calls_of(train_step(compile_model(folder / "attentive.onnx", recipe, {.targets = {"sim"}, .levels = {"native"}}))), testing::IsEmpty()) << "train.keep_f32 names its products";
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ plan::Plan plan_for(const std::string& target) {
   const nn::Value hidden = nn::relu(nn::dense(model.input("x", {20}), 33));
   model.output("y", nn::softmax(nn::dense(hidden, 10)));
   save_model(model, folder / "mlp.onnx");
-  return compile_model(folder / "mlp.onnx", Recipe{}, {}, {}, {"cpu", target});
+  return compile_model(folder / "mlp.onnx", Recipe{}, {.targets = {"cpu", target}, .levels = {"native"}});
 }
 
 class DeviceConformance : public testing::TestWithParam<DeviceCase> {};

@@ -290,7 +290,7 @@ plan::Plan compiled(const test::TempFolder& folder) {
   x = nn::max_pool(nn::relu(nn::conv(x, 8, 1)), 2);
   model.output("logits", nn::dense(nn::relu(nn::dense(nn::flatten(x), 64)), 3));
   save_model(model, folder / "big.onnx");
-  return compile_model(folder / "big.onnx", read_recipe_text("[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"adam\"\n"), {}, {}, {"cpu", "sim"});
+  return compile_model(folder / "big.onnx", read_recipe_text("[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"adam\"\n"), {.targets = {"cpu", "sim"}, .levels = {"native"}});
 }
 
 /// What a plan's file says is what is changed, and hashed anew. Kernels touch what their maker meant them to, so buffers stay as they are.

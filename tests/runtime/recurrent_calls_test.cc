@@ -24,7 +24,7 @@ plan::Plan plan_of_layers(WriteLayers write, const std::string& precision = "f32
   model.output("y", nn::dense(write(model.input("x", {kLayerSteps, kLayerFeatures})), 3));
   save_model(model, folder / "sequences.onnx");
   const std::string recipe = "[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"adam\"\nlearning_rate = 0.02\n[train]\nprecision = \"" + precision + "\"\n";
-  return compile_model(folder / "sequences.onnx", read_recipe_text(recipe), {}, {}, {"sim", "cpu"});
+  return compile_model(folder / "sequences.onnx", read_recipe_text(recipe), {.targets = {"sim", "cpu"}, .levels = {"native"}});
 }
 
 nn::Value one_lstm(nn::Value x) { return nn::lstm(x, kLayerUnits); }

@@ -78,7 +78,7 @@ std::vector<double> losses_of_training(const plan::Plan& plan, const Recipe& rec
 int print_precision_report(const onnx::Imported& model, const Recipe& recipe, const PrecisionReportFlags& flags) {
   check_flags(recipe, flags);
   const LossesOf losses = [&](const Recipe& wanted, double moved) {
-    const CompileOptions options = {.cpu_levels = {std::string(to_string(host_cpu_level()))}};
+    const CompileOptions options = {.levels = {.cpu = {std::string(to_string(host_cpu_level()))}}};
     return losses_of_training(compile({model.graph, model.model, "model"}, wanted, options).plan, wanted, flags, moved);
   };
   const PrecisionReport report = report_precision(model.graph, recipe, nullptr, flags.tolerance, losses, [](const std::string& sentence) { print_message(sentence); });

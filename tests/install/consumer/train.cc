@@ -62,7 +62,7 @@ int train(const std::string& folder) {
   hone::save_model(model, folder + "/rows.onnx");
 
   const hone::Recipe recipe = hone::read_recipe_text("[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"adam\"\n");
-  const hone::plan::Plan plan = hone::compile_model(folder + "/rows.onnx", recipe);
+  const hone::plan::Plan plan = hone::compile_model(folder + "/rows.onnx", recipe, {.levels = {"native"}});
   hone::Session session(plan, {.device = "cpu", .threads = 1});
   const double first = train_step(session, 0);
   double last = first;

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "base/text.h"
-#include "tests/support/host_level.h"
 #include "tests/support/temp_folder.h"
 
 extern char** environ;
@@ -55,7 +54,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 /// What the tools themselves would read from outside, and what makes threads wait for each other, is left out; so is code for other processors.
 std::vector<std::string> environment() {
-  std::vector<std::string> result = {"HONE_THREADS=1", "HONE_LEVELS=" + host_level()};
+  std::vector<std::string> result = {"HONE_THREADS=1", "HONE_LEVELS=native"};
   for (char** variable = environ; *variable != nullptr; ++variable)
     if (std::strncmp(*variable, "HONE_", 5) != 0) result.emplace_back(*variable);
   return result;
