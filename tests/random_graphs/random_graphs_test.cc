@@ -17,7 +17,7 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kGraphs = 50;  // ten times as slow
+constexpr std::uint64_t kGraphs = 100;  // ten times as slow
 #else
 constexpr std::uint64_t kGraphs = 500;
 #endif
