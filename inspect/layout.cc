@@ -67,13 +67,13 @@ class Drawing {
     Layout layout;
     const std::vector<double> box = numbers_in(agget(graph_, const_cast<char*>("bb")));
     if (box.size() == 4) layout.width = box[2] - box[0], layout.height = box[3] - box[1];
-    const auto point = [&](double x, double y) { return Point{x, layout.height - y}; };
+    const auto point = [&](double x, double y) { return LayoutPoint{x, layout.height - y}; };
     for (Agnode_t* node : nodes_) {
       const std::vector<double> at = numbers_in(agget(node, const_cast<char*>("pos")));
-      layout.centers.push_back(at.size() == 2 ? point(at[0], at[1]) : Point{});
+      layout.centers.push_back(at.size() == 2 ? point(at[0], at[1]) : LayoutPoint{});
     }
     for (Agedge_t* edge : edges_) {
-      std::vector<Point>& curve = layout.curves.emplace_back();
+      std::vector<LayoutPoint>& curve = layout.curves.emplace_back();
       const std::vector<double> at = edge == nullptr ? std::vector<double>{} : numbers_in(agget(edge, const_cast<char*>("pos")));
       for (std::size_t k = 0; k + 1 < at.size(); k += 2) curve.push_back(point(at[k], at[k + 1]));
       if (curve.size() % 3 != 1) curve.clear();

@@ -6,7 +6,7 @@
 
 namespace hone {
 
-struct Point {
+struct LayoutPoint {
   double x = 0, y = 0;
 };
 
@@ -19,8 +19,8 @@ struct LayoutEdge {
 
 struct Layout {
   double width = 0, height = 0;
-  std::vector<Point> centers;              ///< by box; y grows downwards
-  std::vector<std::vector<Point>> curves;  ///< by edge: a start and three control points for each cubic Bezier piece; empty where there is none
+  std::vector<LayoutPoint> centers;              ///< by box; y grows downwards
+  std::vector<std::vector<LayoutPoint>> curves;  ///< by edge: a start and three control points for each cubic Bezier piece; empty where there is none
 };
 
 enum class Direction : std::uint8_t { kRight, kDown };

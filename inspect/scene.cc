@@ -175,12 +175,12 @@ class SceneBuilder {
       child.y = title + layout.centers[i].y - child.height / 2;
     }
     curves_[number] = layout.curves;
-    for (std::vector<Point>& curve : curves_[number])
-      for (Point& point : curve) point.x += padding, point.y += title;
+    for (std::vector<LayoutPoint>& curve : curves_[number])
+      for (LayoutPoint& point : curve) point.x += padding, point.y += title;
   }
 
   /// The box and all in it, at their places in the scene.
-  void append(Scene& scene, std::uint32_t number, std::int32_t parent, Point at) {
+  void append(Scene& scene, std::uint32_t number, std::int32_t parent, LayoutPoint at) {
     Tree& tree = trees_[number];
     const auto index = static_cast<std::int32_t>(scene.boxes.size());
     place_of_[number] = index;
@@ -189,7 +189,7 @@ class SceneBuilder {
     for (const std::uint32_t child : tree.children) append(scene, child, index, {at.x + trees_[child].box.x, at.y + trees_[child].box.y});
     for (std::size_t i = 0; i < tree.edges.size(); ++i) {
       SceneCurve curve{place_of_.at(tree.edges[i].from), place_of_.at(tree.edges[i].to), {}};
-      for (const Point& point : curves_[number][i]) curve.points.push_back({at.x + point.x, at.y + point.y});
+      for (const LayoutPoint& point : curves_[number][i]) curve.points.push_back({at.x + point.x, at.y + point.y});
       scene.curves.push_back(std::move(curve));
     }
   }
@@ -201,7 +201,7 @@ class SceneBuilder {
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> groups_;
   std::map<std::tuple<std::uint32_t, int, std::uint32_t>, std::uint32_t> beside_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> drawn_;
-  std::map<std::uint32_t, std::vector<std::vector<Point>>> curves_;
+  std::map<std::uint32_t, std::vector<std::vector<LayoutPoint>>> curves_;
   std::map<std::uint32_t, std::int32_t> place_of_;
 };
 

@@ -58,7 +58,7 @@ std::string curve_element(const SceneCurve& curve) {
   const auto& points = curve.points;
   std::string path = fmt::format("M{:.1f},{:.1f}C", points[0].x, points[0].y);
   for (std::size_t i = 1; i < points.size(); ++i) path += fmt::format("{}{:.1f},{:.1f}", i == 1 ? "" : " ", points[i].x, points[i].y);
-  const Point end = points.back(), before = points[points.size() - 2];
+  const LayoutPoint end = points.back(), before = points[points.size() - 2];
   const double dx = end.x - before.x, dy = end.y - before.y, length = std::max(1e-6, std::hypot(dx, dy)), ux = dx / length, uy = dy / length;
   const std::string head = fmt::format("M{:.1f},{:.1f}L{:.1f},{:.1f}L{:.1f},{:.1f}Z", end.x, end.y, end.x - 6 * ux - 2.6 * uy, end.y - 6 * uy + 2.6 * ux, end.x - 6 * ux + 2.6 * uy, end.y - 6 * uy - 2.6 * ux);
   return fmt::format("<path class=\"edge\" d=\"{}\"/><path class=\"head\" d=\"{}\"/>\n", path, head);
@@ -84,7 +84,7 @@ Json to_json(const Scene& scene) {
     json["boxes"].push_back({kBoxKinds[static_cast<std::size_t>(box.kind)], rounded(box.x), rounded(box.y), rounded(box.width), rounded(box.height), box.parent, box.lane, box.id, box.title, box.subtitle});
   for (const SceneCurve& curve : scene.curves) {
     Json points = {curve.from, curve.to};
-    for (const Point& point : curve.points) points.push_back(rounded(point.x)), points.push_back(rounded(point.y));
+    for (const LayoutPoint& point : curve.points) points.push_back(rounded(point.x)), points.push_back(rounded(point.y));
     json["curves"].push_back(std::move(points));
   }
   return json;

@@ -43,16 +43,16 @@ class BlockCode : private TileOrder {
   void panel(Value* panel, const Range& tiles) {
     const Place place = place_of(panel);
     go_to(place);
-    columns(place.column_block, [&](const Side& columns) {
+    columns(place.column_block, [&](const TileSide& columns) {
       if (not blocking_.rows) return cells({nullptr, 1, nullptr}, columns);
       if (blocking_.packed.valid()) packing_.columns(columns, all_points());
-      each_tile(tiles_of(panel, place, tiles), [&](Value*, const Side& rows) { cells(rows, columns); });
+      each_tile(tiles_of(panel, place, tiles), [&](Value*, const TileSide& rows) { cells(rows, columns); });
     });
   }
 
   template <typename Body>
   void each_tile(const Range& tiles, Body body) {
-    loops_.loop(tiles.first, tiles.last, {.unroll = 1}, [&](Value* block) { rows(block, [&](const Side& rows) { body(block, rows); }); });
+    loops_.loop(tiles.first, tiles.last, {.unroll = 1}, [&](Value* block) { rows(block, [&](const TileSide& rows) { body(block, rows); }); });
   }
 
   // ---- sums in parts
@@ -87,9 +87,9 @@ class BlockCode : private TileOrder {
         const Place place = place_of(panel);
         go_to(place);
         const Range mine = tiles_of(panel, place, tiles);
-        columns(place.column_block, [&](const Side& columns) {
+        columns(place.column_block, [&](const TileSide& columns) {
           packing_.columns(columns, part);
-          each_tile(mine, [&](Value* block, const Side& rows) {
+          each_tile(mine, [&](Value* block, const TileSide& rows) {
             packing_.set_tile(ir_.CreateNSWSub(block, leftmost.above));
             add_part(rows, columns, part, sums_of(panel, block), [&](Value* share) {
               const Range columns_of_panel{columns.first, ir_.CreateNSWAdd(columns.first, number(blocking_.width()))}, rows_of_panel{first_row(leftmost.above), first_row(below(leftmost))};
@@ -97,7 +97,7 @@ class BlockCode : private TileOrder {
               if (blocking_.rows_packed.valid()) prefetch_behind(part, blocking_.rows_packed, rows_of_panel, {number_among(panels, panel, leftmost, block), tiles_of_all(panels)}, share);
             });
           });
-          point_.when(is_last, [&] { each_tile(mine, [&](Value* block, const Side& rows) { finish(rows, columns, {sums_of(panel, block)}); }); });
+          point_.when(is_last, [&] { each_tile(mine, [&](Value* block, const TileSide& rows) { finish(rows, columns, {sums_of(panel, block)}); }); });
         });
       });
     });
@@ -207,7 +207,7 @@ class BlockCode : private TileOrder {
       go_to(place);
     });
     go_to(place);
-    columns(place.column_block, [&](const Side& columns) {
+    columns(place.column_block, [&](const TileSide& columns) {
       point_.set_grid(along_columns({columns.first, 1, nullptr}));
       point_.make_temps();
       const auto sums_of = [&](Value* block) {
@@ -265,7 +265,7 @@ class BlockCode : private TileOrder {
 
   /// ahead(share) before each share of the steps, unless the part is the last one.
   template <typename Ahead>
-  void add_part(const Side& rows, const Side& columns, const SumPart& part, Value* sums, Ahead ahead) {
+  void add_part(const TileSide& rows, const TileSide& columns, const SumPart& part, Value* sums, Ahead ahead) {
     point_.set_grid(with_rows(along_columns(columns), rows));
     point_.make_temps();
     const std::vector<Value*> cells = point_.temp(0).cells;
@@ -278,7 +278,7 @@ class BlockCode : private TileOrder {
 
   // ---- a tile
 
-  void cells(const Side& rows, const Side& columns) {
+  void cells(const TileSide& rows, const TileSide& columns) {
     if (not blocking_.rows and not blocking_.dots) {
       point_.set_grid(along_columns(columns));
       point_.make_temps();
@@ -295,7 +295,7 @@ class BlockCode : private TileOrder {
     point_.set_grid({});
   }
 
-  PointGrid with_rows(PointGrid grid, const Side& rows) {
+  PointGrid with_rows(PointGrid grid, const TileSide& rows) {
     grid.row_axis = *blocking_.rows;
     grid.rows = indices(rows, *blocking_.rows);
     return grid;
@@ -304,7 +304,7 @@ class BlockCode : private TileOrder {
   /// The sums over a part of the innermost inner axis. Between its steps it asks for what the phases behind the sums touch at the cells, row by row: rows of it
   /// lie apart, which no processor foresees, and all of them at once are more than it can ask for. Before other parts than the last it does what `ahead` says, in so many shares.
   template <typename Ahead>
-  void sum(const Side& rows, const Side& columns, const SumPart& part, std::int64_t shares, Ahead ahead) {
+  void sum(const TileSide& rows, const TileSide& columns, const SumPart& part, std::int64_t shares, Ahead ahead) {
     const PointGrid grid = point_.grid();
     const std::uint32_t axis = nest_.inner[0].back();
     const SumPart counted = counting(part, rows, columns);
@@ -330,7 +330,7 @@ class BlockCode : private TileOrder {
   }
 
   /// What of a part of a tile's sums lies in the kernel's triangle, as far as whole rows and columns of the tile do: elsewhere all terms are 0, or no sum is wanted.
-  SumPart counting(const SumPart& part, const Side& rows, const Side& columns) {
+  SumPart counting(const SumPart& part, const TileSide& rows, const TileSide& columns) {
     if (not kernel_.triangle or nest_.inner[0].size() != 1) return part;
     const auto [low, high] = *kernel_.triangle;
     if (nest_.dropped[low] or nest_.dropped[high]) return part;
@@ -346,7 +346,7 @@ class BlockCode : private TileOrder {
   }
 
   /// What lies at a row's cells in memory.
-  void prefetch(Value* row, const Side& columns) {
+  void prefetch(Value* row, const TileSide& columns) {
     const auto lies_at_cells = [&](const Offset& offset) {
       return offset.values.empty() and offset.axes.contains(*blocking_.rows) and offset.axes.contains(blocking_.columns);
     };
@@ -384,7 +384,7 @@ class BlockCode : private TileOrder {
     }
   }
 
-  PointGrid dot_products(const Side& columns) {
+  PointGrid dot_products(const TileSide& columns) {
     PointGrid grid;
     grid.column_axis = blocking_.columns;
     grid.columns = indices(columns, blocking_.columns);
@@ -442,7 +442,7 @@ class BlockCode : private TileOrder {
   // ---- behind the sums
 
   /// The phases behind the contraction, row by row, from sums that lie in memory: registers again, where LLVM unrolls the loop.
-  void finish(const Side& rows, const Side& columns, const std::vector<Value*>& sums) {
+  void finish(const TileSide& rows, const TileSide& columns, const std::vector<Value*>& sums) {
     finish_.rows(rows.first, {number(0), rows.left == nullptr ? number(rows.count) : rows.left}, {.unroll = rows.left == nullptr ? 0 : 1}, columns, sums);
   }
 

@@ -111,7 +111,7 @@ std::vector<Value*> MatrixTiles::square(const Factor& factor, bool lanes_along_s
   const std::int64_t in_tile = factor.axis == blocking_.columns ? blocking_.width() : blocking_.row_count;
   const bool is_whole = is_constant(factor.axis) and nest_.extents[factor.axis].value() % in_tile == 0;
   if (factor.along_sum) {
-    const Side side{index, kSide, nullptr};
+    const TileSide side{index, kSide, nullptr};
     for (Value* one : is_whole ? indices(side, factor.axis) : inside(side, factor.axis)) vectors.push_back(along_sum(factor, one, point, left));
   } else {
     grid.lane_axis = factor.axis;

@@ -7,7 +7,7 @@ namespace hone {
 
 using llvm::Value;
 
-void Packing::columns(const Side& columns, const SumPart& part) {
+void Packing::columns(const TileSide& columns, const SumPart& part) {
   std::int64_t points = blocking_.sum_block;
   if (points == 0) {
     points = 1;
@@ -67,7 +67,7 @@ void Packing::rows(Value* above, Value* below, const SumPart& part) {
   });
 }
 
-void Packing::copy(const Side& columns, const SumPart& part, const Place& place) {
+void Packing::copy(const TileSide& columns, const SumPart& part, const Place& place) {
   const std::uint32_t axis = nest_.inner[0].back();
   point_.set_grid(along_columns(columns));
   loops_.loop(part.from, part.to, {.unroll = 4}, [&](Value* i) {
@@ -84,7 +84,7 @@ Value* Packing::inner_point() {
   return point;
 }
 
-void Packing::transpose_all(const Side& columns, std::size_t depth, const SumPart& part, const Place& place) {
+void Packing::transpose_all(const TileSide& columns, std::size_t depth, const SumPart& part, const Place& place) {
   const std::uint32_t axis = nest_.inner[0][depth];
   if (blocking_.joined) return transpose_joined(columns, part, place);
   if (depth + 1 < nest_.inner[0].size()) {
@@ -101,7 +101,7 @@ void Packing::transpose_all(const Side& columns, std::size_t depth, const SumPar
   });
 }
 
-void Packing::transpose_joined(const Side& columns, const SumPart& part, const Place& place) {
+void Packing::transpose_joined(const TileSide& columns, const SumPart& part, const Place& place) {
   const std::uint32_t outer = nest_.inner[0].front(), inner = nest_.inner[0].back();
   loops_.loop(number(0), number(columns.count), {.unroll = 1}, [&](Value* column) {
     loops_.strided(part.from, part.to, number(blocking_.lanes), {.unroll = 1}, [&](Value* i) {
@@ -112,8 +112,8 @@ void Packing::transpose_joined(const Side& columns, const SumPart& part, const P
 }
 
 /// `count` inner points from `first` on: vectors along the inner axis, one for each lane, turned into vectors along the columns.
-void Packing::transpose(const Side& columns, Value* column, std::uint32_t axis, Value* first, std::int64_t count, const Place& place) {
-  const Side lanes{ir_.CreateNSWAdd(columns.first, ir_.CreateNSWMul(column, number(blocking_.lanes))), blocking_.lanes, columns.left};
+void Packing::transpose(const TileSide& columns, Value* column, std::uint32_t axis, Value* first, std::int64_t count, const Place& place) {
+  const TileSide lanes{ir_.CreateNSWAdd(columns.first, ir_.CreateNSWMul(column, number(blocking_.lanes))), blocking_.lanes, columns.left};
   PointGrid grid;
   grid.column_axis = blocking_.columns;
   grid.columns = inside(lanes, blocking_.columns);

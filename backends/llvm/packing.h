@@ -12,7 +12,7 @@ class Packing : private TileCode {
   Packing(const Nest& nest, const Blocking& blocking, Point& point) : TileCode(nest, blocking, point) {}
 
   /// Lays out the factor of these columns: for each inner point of a part, in order, one vector after the other.
-  void columns(const Side& columns, const SumPart& part);
+  void columns(const TileSide& columns, const SumPart& part);
 
   /// Lays out the rows' factor of the tiles [above, below) of a column: tile by tile, for each point of the part, the tile's rows.
   void rows(llvm::Value* above, llvm::Value* below, const SumPart& part);
@@ -22,10 +22,10 @@ class Packing : private TileCode {
  private:
   using Place = std::function<llvm::Value*(llvm::Value* point, llvm::Value* column)>;  ///< where a vector lies
 
-  void copy(const Side& columns, const SumPart& part, const Place& place);
-  void transpose_all(const Side& columns, std::size_t depth, const SumPart& part, const Place& place);
-  void transpose_joined(const Side& columns, const SumPart& part, const Place& place);
-  void transpose(const Side& columns, llvm::Value* column, std::uint32_t axis, llvm::Value* first, std::int64_t count, const Place& place);
+  void copy(const TileSide& columns, const SumPart& part, const Place& place);
+  void transpose_all(const TileSide& columns, std::size_t depth, const SumPart& part, const Place& place);
+  void transpose_joined(const TileSide& columns, const SumPart& part, const Place& place);
+  void transpose(const TileSide& columns, llvm::Value* column, std::uint32_t axis, llvm::Value* first, std::int64_t count, const Place& place);
   llvm::Value* inner_point();
 
   llvm::Value* tile_ = nullptr;

@@ -104,7 +104,7 @@ void SlidingTiles::multiply(const Vectors& sums, std::int64_t rows, std::span<co
 
 std::int64_t SlidingTiles::column_blocks() const { return (nest_.extents[blocking_.columns].value() + blocking_.width() - 1) / blocking_.width(); }
 
-Side SlidingTiles::columns_at(Value* column_block) {
+TileSide SlidingTiles::columns_at(Value* column_block) {
   Value* first = scaled(column_block, blocking_.width());
   const bool is_whole = nest_.extents[blocking_.columns].value() % blocking_.width() == 0;
   return {first, blocking_.column_count, is_whole ? nullptr : ir_.CreateNSWSub(extent(blocking_.columns), first)};
@@ -167,7 +167,7 @@ void SlidingTiles::tile(Value* first_row, std::int64_t rows, Value* column_block
   });
   llvm::AllocaInst* array = point_.array(vector_type(), static_cast<std::int64_t>(sums.size()));
   for (std::size_t i = 0; i < sums.size(); ++i) ir_.CreateStore(ir_.CreateLoad(vector_type(), sums[i]), ir_.CreateConstInBoundsGEP1_64(vector_type(), array, i));
-  const Side columns = columns_at(column_block);
+  const TileSide columns = columns_at(column_block);
   point_.set_grid(along_columns({columns.first, 1, nullptr}));
   point_.make_temps();
   finish_.rows(first_row, {number(0), number(rows)}, {}, columns, {array});
@@ -354,7 +354,7 @@ void SlidingTiles::add_terms(const Vectors& sums, Value* unit, Value* line, Valu
 void SlidingTiles::finish_unit(Value* unit) {
   const Unit place = unit_at(unit);
   if (sliding_.lines) point_.set_index(sliding_.lines->outer, place.window_line);
-  const Side columns = columns_at(place.column_block);
+  const TileSide columns = columns_at(place.column_block);
   point_.set_grid(along_columns({columns.first, 1, nullptr}));
   point_.make_temps();
   loops_.loop(number(0), number(sliding_.along.outer_extent), {.unroll = 1}, [&](Value* i) {

@@ -70,7 +70,7 @@ class SlidingTiles : private TileCode {
   }
 
   std::int64_t column_blocks() const;
-  Side columns_at(llvm::Value* column_block);
+  TileSide columns_at(llvm::Value* column_block);
   std::int64_t window_lines() const { return sliding_.lines ? sliding_.lines->inner_extent : 1; }
   llvm::Value* scaled(llvm::Value* count, std::int64_t factor) { return ir_.CreateNSWMul(count, number(factor)); }
 

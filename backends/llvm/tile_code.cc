@@ -21,21 +21,21 @@ void TileCode::clear(Value* sums, Value* from, Value* to) {
   loops_.loop(from, to, {.unroll = 4}, [&](Value* i) { ir_.CreateStore(llvm::Constant::getNullValue(vector_type()), ir_.CreateInBoundsGEP(vector_type(), sums, i)); });
 }
 
-std::vector<Value*> TileCode::indices(const Side& side, std::uint32_t axis) {
+std::vector<Value*> TileCode::indices(const TileSide& side, std::uint32_t axis) {
   if (side.left != nullptr and not is_constant(axis)) return inside(side, axis);
   std::vector<Value*> made;
   for (std::int64_t i = 0; i < side.count; ++i) made.push_back(ir_.CreateNSWAdd(side.first, number(i)));
   return made;
 }
 
-std::vector<Value*> TileCode::inside(const Side& side, std::uint32_t axis) {
+std::vector<Value*> TileCode::inside(const TileSide& side, std::uint32_t axis) {
   Value* last = ir_.CreateNSWSub(extent(axis), number(1));
   std::vector<Value*> made;
   for (std::int64_t i = 0; i < side.count; ++i) made.push_back(smaller(ir_.CreateNSWAdd(side.first, number(i)), last));
   return made;
 }
 
-PointGrid TileCode::along_columns(const Side& columns) {
+PointGrid TileCode::along_columns(const TileSide& columns) {
   PointGrid grid;
   grid.column_axis = grid.lane_axis = blocking_.columns;
   grid.lanes = static_cast<std::uint32_t>(blocking_.lanes);

@@ -8,7 +8,7 @@
 namespace hone {
 
 /// Part of an axis: `count` of its indices, or vectors of them, in code; `left` says how many are there (nullptr: all).
-struct Side {
+struct TileSide {
   llvm::Value* first;
   std::int64_t count;
   llvm::Value* left;
@@ -52,10 +52,10 @@ class TileCode {
   void clear(Value* sums, Value* from, Value* to);
 
   /// The index of each row or column.
-  std::vector<Value*> indices(const Side& side, std::uint32_t axis);
+  std::vector<Value*> indices(const TileSide& side, std::uint32_t axis);
   /// The same, where there may be fewer: behind the last one it is the last one's, computed again for nothing.
-  std::vector<Value*> inside(const Side& side, std::uint32_t axis);
-  PointGrid along_columns(const Side& columns);
+  std::vector<Value*> inside(const TileSide& side, std::uint32_t axis);
+  PointGrid along_columns(const TileSide& columns);
   /// The square matrix whose rows are `vectors`, transposed.
   std::vector<Value*> transposed(std::vector<Value*> vectors);
   /// The first `count` of the lanes, none if it is negative; nullptr if that is known to be all.

@@ -6,7 +6,7 @@ namespace hone {
 
 using llvm::Value;
 
-void TileFinish::rows(Value* first_row, const NumberRange& range, LoopTraits traits, const Side& columns, const std::vector<Value*>& sums) {
+void TileFinish::rows(Value* first_row, const NumberRange& range, LoopTraits traits, const TileSide& columns, const std::vector<Value*>& sums) {
   PointGrid grid = blocking_.dots ? dots_as_lanes(columns) : columns.left == nullptr ? as_one_vector(columns) : along_columns(columns);
   grid.row_axis = *blocking_.rows;
   const std::int64_t vectors = blocking_.dots ? 1 : columns.count;  // of a row's sums
@@ -29,14 +29,14 @@ void TileFinish::rows(Value* first_row, const NumberRange& range, LoopTraits tra
 }
 
 /// A row's columns as one vector, which LLVM takes apart, operation by operation: roots, quotients and functions of several registers are then worked out side by side.
-PointGrid TileFinish::as_one_vector(const Side& columns) {
+PointGrid TileFinish::as_one_vector(const TileSide& columns) {
   PointGrid grid = along_columns({columns.first, 1, nullptr});
   grid.lanes *= static_cast<std::uint32_t>(columns.count);
   return grid;
 }
 
 /// The columns of dot products as the lanes of one vector.
-PointGrid TileFinish::dots_as_lanes(const Side& columns) {
+PointGrid TileFinish::dots_as_lanes(const TileSide& columns) {
   const auto lanes = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(columns.count)));
   PointGrid grid;
   grid.column_axis = blocking_.columns;

@@ -33,7 +33,7 @@ class KernelProgram {
   std::int64_t outer_size(std::span<const std::int64_t> sizes) const;
 
  private:
-  friend class KernelRun;
+  friend class ProgramRun;
 
   enum class Code : std::uint8_t {
     kReal,

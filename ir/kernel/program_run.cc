@@ -110,9 +110,9 @@ class Accumulator {
 }  // namespace
 
 /// One call of KernelProgram::run.
-class KernelRun {
+class ProgramRun {
  public:
-  KernelRun(const KernelProgram& program, std::span<void* const> buffers, std::span<const std::int64_t> sizes, std::int64_t begin, std::int64_t end)
+  ProgramRun(const KernelProgram& program, std::span<void* const> buffers, std::span<const std::int64_t> sizes, std::int64_t begin, std::int64_t end)
       : program_(program), kernel_(program.kernel_), buffers_(buffers), sizes_(sizes), begin_(begin), end_(end) {
     registers_.resize(kernel_.exprs.size());
     for (const auto& extent : program.axes_) extents_.push_back(value(extent));
@@ -304,7 +304,7 @@ class KernelRun {
 void KernelProgram::run(std::span<void* const> buffers, std::span<const std::int64_t> sizes, std::int64_t begin, std::int64_t end) const {
   HONE_CHECK(buffers.size() == kernel_.buffers.size(), fmt::format("kernel {} has {} buffers, not {}", kernel_.name, kernel_.buffers.size(), buffers.size()));
   HONE_CHECK(sizes.size() == argument_count_, fmt::format("kernel {} takes {} sizes, not {}", kernel_.name, argument_count_, sizes.size()));
-  if (begin < end) KernelRun(*this, buffers, sizes, begin, end).run();
+  if (begin < end) ProgramRun(*this, buffers, sizes, begin, end).run();
 }
 
 }  // namespace hone

@@ -21,15 +21,15 @@ std::string text_of_type(const Tensor& tensor) { return fmt::format("{}{}", to_s
 void check_alike(const std::vector<Example>& examples, std::int64_t number) {
   const Example& first = examples[0];
   for (std::size_t i = 1; i < examples.size(); ++i) {
-    const std::optional<Difference> found = difference(examples[i], first);
+    const std::optional<ExampleDifference> found = difference(examples[i], first);
     if (not found) continue;
     const std::string where = fmt::format("batch: example {}", number + static_cast<std::int64_t>(i));
-    if (found->what == Difference::What::kCount)
+    if (found->what == ExampleDifference::What::kCount)
       throw Error(Code::kDataName, fmt::format("{} has {} tensors, and example {} has {}", where, examples[i].size(), number, first.size()), {},
                   {"all examples need the same names"});
     const auto& [name, tensor] = examples[i][found->column];
     const auto& [first_name, first_tensor] = first[found->column];
-    if (found->what == Difference::What::kName)
+    if (found->what == ExampleDifference::What::kName)
       throw Error(Code::kDataName, fmt::format("{} has {} where example {} has {}", where, quoted(name), number, quoted(first_name)), {},
                   {"all examples need the same names, in the same order"});
     throw Error(Code::kDataShape,

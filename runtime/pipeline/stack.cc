@@ -5,14 +5,14 @@
 
 namespace hone {
 
-std::optional<Difference> difference(const Example& a, const Example& b) {
-  using What = Difference::What;
-  if (a.size() != b.size()) return Difference{What::kCount};
+std::optional<ExampleDifference> difference(const Example& a, const Example& b) {
+  using What = ExampleDifference::What;
+  if (a.size() != b.size()) return ExampleDifference{What::kCount};
   for (std::size_t column = 0; column < a.size(); ++column) {
     const auto& [name, tensor] = a[column];
     const auto& [other_name, other] = b[column];
-    if (name != other_name) return Difference{What::kName, column};
-    if (tensor.dtype() != other.dtype() or tensor.shape() != other.shape()) return Difference{What::kType, column};
+    if (name != other_name) return ExampleDifference{What::kName, column};
+    if (tensor.dtype() != other.dtype() or tensor.shape() != other.shape()) return ExampleDifference{What::kType, column};
   }
   return std::nullopt;
 }

@@ -10,7 +10,7 @@
 
 namespace hone {
 
-struct TrainingReport {
+struct RunReport {
   std::int64_t steps = 0;
   std::int64_t samples = 0;  ///< 0: not known
   double seconds = 0;        ///< of the whole run, validation included
@@ -21,6 +21,6 @@ struct TrainingReport {
 };
 
 /// Speed, best epoch, memory, and where the files are: a line each, and none for what is not known. No line end at the end.
-std::string training_report(const TrainingReport& report);
+std::string run_report(const RunReport& report);
 
 }  // namespace hone

@@ -32,7 +32,7 @@ void say_summary(Progress& progress, const ToldRun& run) {
 }
 
 void say_report(Progress& progress, const ToldRun& run, const TrainResult& result) {
-  progress.say(training_report({.steps = result.steps - result.earlier_steps,
+  progress.say(run_report({.steps = result.steps - result.earlier_steps,
                                 .samples = run.counts_samples ? result.samples : 0,
                                 .seconds = result.seconds,
                                 .best = best_of_run(run.run_dir, progress),

@@ -23,7 +23,7 @@ struct ToldRun {
 
 /// model_summary(), as wide as there is room.
 void say_summary(Progress& progress, const ToldRun& run);
-/// training_report(), with the best epoch of the whole run, of those included that went before it was gone on with.
+/// run_report(), with the best epoch of the whole run, of those included that went before it was gone on with.
 void say_report(Progress& progress, const ToldRun& run, const TrainResult& result);
 
 }  // namespace hone

@@ -29,14 +29,14 @@ std::vector<DimBindings> all_sizes() {
 
 TEST(Blocks, MatmulOfSymbolicSizes) {
   AgreeingKernels kernels;
-  for (const Form form : kForms) kernels.add(matmul(N, K, M, form), {.tolerance = kSumTolerance, .sizes = all_sizes()});
+  for (const ProductForm form : kForms) kernels.add(matmul(N, K, M, form), {.tolerance = kSumTolerance, .sizes = all_sizes()});
   kernels.expect();
 }
 
 TEST(Blocks, MatmulOfASymbolicBatch) {
   const std::vector<DimBindings> batches = {{{"N", 0}}, {{"N", 1}}, {{"N", 11}}, {{"N", 64}}};
   AgreeingKernels kernels;
-  for (const Form form : kForms) {
+  for (const ProductForm form : kForms) {
     kernels.add(matmul(N, 1, 46, form), {.tolerance = kSumTolerance, .sizes = batches});
     for (const std::int64_t columns : {2, 46, 100}) kernels.add(matmul(N, 37, columns, form), {.tolerance = kSumTolerance, .sizes = batches});
     kernels.add(matmul(40, N, 50, form), {.tolerance = kSumTolerance, .sizes = batches});
@@ -60,7 +60,7 @@ TEST(Blocks, MatmulThatIsRunAgainAndAgain) {
     kernel.repeats = true;
     kernels.add(std::move(kernel), {.tolerance = 2e-4, .sizes = batches});
   };
-  for (const Form form : kForms)
+  for (const ProductForm form : kForms)
     for (const std::int64_t columns : {3, 46, 130}) add(matmul(N, 37, columns, form));
   add(matmul(N, 300, 70, {.ta = false, .tb = true}));
   add(matmul(N, 2100, 40, {.ta = false, .tb = true}));
@@ -112,7 +112,7 @@ TEST(Blocks, BatchedMatmulWithABroadcastOperand) {
 }
 
 TEST(Blocks, BiasAndActivationBehindTheSum) {
-  for (const Form form : kForms) {
+  for (const ProductForm form : kForms) {
     Product p(N, 21, 34, form);
     KernelWriter& w = p.writer;
     const auto bias = w.operand(DType::kF32, {34}), scale = w.operand(DType::kF32, {N, 1}), mask = w.result(DType::kBool, {N, 34}),
@@ -180,7 +180,7 @@ TEST(Blocks, TermsThatAreZeroAreLeftOut) {
   };
   AgreeingKernels kernels;
   for (const auto [rows, depth, columns] : {Sizes{70, 40, 33}, Sizes{13, 40, 129}, Sizes{20, 300, 200}})
-    for (const Form form : kForms) {
+    for (const ProductForm form : kForms) {
       const auto add = [&](const Triangle& triangle, std::uint32_t factor) {
         Kernel kernel = matmul(rows, depth, columns, form);
         kernel.triangle = triangle;
@@ -201,7 +201,7 @@ TEST(Blocks, SumsThatNobodyWantsAreLeftOut) {
   AgreeingKernels kernels;
   for (const Triangle& triangle : {Triangle{kRow, kColumn}, Triangle{kColumn, kRow}})
     for (const std::int64_t depth : {9, 300})
-      for (const Form form : kForms) {
+      for (const ProductForm form : kForms) {
         Product p(130, depth, 150, form);
         const Scalar a = triangle.low == kRow ? p.row : p.column, b = triangle.low == kRow ? p.column : p.row;
         p.writer.store(p.result, {p.row, p.column}, expr::select(expr::less_equal(a, b), p.sum, p.writer.number(DType::kF32, -1)));
@@ -216,7 +216,7 @@ TEST(Blocks, WhatIsLeftOutIsNotComputed) {
   constexpr std::int64_t kSide = 64, kDeep = 700;  // deeper sums are taken in parts
   struct Case {
     Triangle triangle;
-    Form form;
+    ProductForm form;
     std::int64_t depth;
   };
   for (const Case& c : {Case{{kSummed, kRow}, {}, kSide}, Case{{kRow, kSummed}, {}, kSide}, Case{{kRow, kSummed}, {.ta = true, .tb = false}, kDeep}, Case{{kColumn, kRow}, {.ta = false, .tb = true}, kSide}, Case{{kColumn, kRow}, {.ta = false, .tb = true}, kDeep}}) {

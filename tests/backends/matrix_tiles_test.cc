@@ -46,7 +46,7 @@ Kernel joined_sum(const Dim& rows, std::int64_t columns, std::int64_t panels) {
 }
 
 TEST(MatrixTiles, TakeProductsThatAreLargeEnough) {
-  for (const Form form : kForms) {
+  for (const ProductForm form : kForms) {
     EXPECT_TRUE(uses_matrices(matmul(64 * N, 128, 512, form), kAvx512WithAmx)) << form.ta << form.tb;
     EXPECT_TRUE(uses_matrices(matmul(784, N, 512, form), kAvx512WithAmx)) << form.ta << form.tb;
   }
@@ -73,7 +73,7 @@ TEST(MatrixTiles, AgreeInEveryFormAndSize) {
     ASSERT_TRUE(uses_matrices(kernel, kAvx512WithAmx)) << kernel.axes[0].extent.text() << " x " << kernel.axes[2].extent.text() << " x " << kernel.axes[1].extent.text();
     kernels.add(std::move(kernel), {.tolerance = 2e-4, .sizes = sizes});
   };
-  for (const Form form : kForms) {
+  for (const ProductForm form : kForms) {
     for (const std::int64_t depth : {61, 128, 300}) add(matmul(67 * N, depth, 130, form));
     add(matmul(64 * N, 64, 97, form));
     add(matmul(200, 33 * N, 70, form));

@@ -8,14 +8,14 @@
 
 namespace hone {
 
-struct Form {
+struct ProductForm {
   bool ta, tb;
 };
-constexpr Form kForms[] = {{false, false}, {true, false}, {false, true}, {true, true}};
+constexpr ProductForm kForms[] = {{false, false}, {true, false}, {false, true}, {true, true}};
 
 /// The sum over k of a[row, k] * b[k, column], as a phase; what is stored is the caller's.
 struct Product {
-  Product(const Dim& rows, const Dim& depth, const Dim& columns, Form form) : writer("product") {
+  Product(const Dim& rows, const Dim& depth, const Dim& columns, ProductForm form) : writer("product") {
     const auto a = writer.operand(DType::kF32, form.ta ? Shape{depth, rows} : Shape{rows, depth}),
                b = writer.operand(DType::kF32, form.tb ? Shape{columns, depth} : Shape{depth, columns});
     result = writer.result(DType::kF32, {rows, columns});
@@ -32,7 +32,7 @@ struct Product {
   std::uint32_t result = 0;
 };
 
-inline Kernel matmul(const Dim& rows, const Dim& depth, const Dim& columns, Form form) {
+inline Kernel matmul(const Dim& rows, const Dim& depth, const Dim& columns, ProductForm form) {
   Product p(rows, depth, columns, form);
   p.writer.store(p.result, {p.row, p.column}, p.sum);
   return std::move(p.writer.kernel);

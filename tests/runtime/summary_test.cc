@@ -116,10 +116,10 @@ TEST(Summary, LongNamesGiveWayInNarrowTerminals) {
 TEST(Report, SaysSpeedBestEpochMemoryAndFiles) {
   const TempFolder folder;
   folder.write("metrics.csv", "");
-  TrainingReport report = {.steps = 376, .samples = 24'000, .seconds = 2, .best = BestEpoch{3, "val_loss", 0.0641}, .peak_bytes = 60 << 20};
+  RunReport report = {.steps = 376, .samples = 24'000, .seconds = 2, .best = BestEpoch{3, "val_loss", 0.0641}, .peak_bytes = 60 << 20};
   report.planned = PlannedMemory{.persistent = 1 << 20, .arena = 4 << 20};
   report.run_dir = folder.path();
-  EXPECT_EQ(training_report(report),
+  EXPECT_EQ(run_report(report),
             "Speed: 188 steps/s, 12,000 samples/s\n"
             "Best epoch: 3, val_loss: 0.0641\n"
             "Memory: 60 MiB at the peak; planned 5 MiB (1 MiB of weights and states, 4 MiB of activations and gradients)\n"
@@ -128,9 +128,9 @@ TEST(Report, SaysSpeedBestEpochMemoryAndFiles) {
 }
 
 TEST(Report, LeavesOutWhatIsNotKnown) {
-  EXPECT_EQ(training_report({.steps = 3, .seconds = 2}),
+  EXPECT_EQ(run_report({.steps = 3, .seconds = 2}),
             "Speed: 1.50 steps/s");
-  EXPECT_EQ(training_report({}), "");
+  EXPECT_EQ(run_report({}), "");
 }
 
 TEST(Report, GroupsDigits) {

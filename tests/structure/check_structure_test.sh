@@ -106,6 +106,25 @@ for file in base/utils.h ir/graph_util.cc runtime/helpers.cc tests/test_helper.h
   expect_rejected "$file" "$file: "
 done
 
+# A second type of a name that base/diag.h and base/text.cc have types of.
+write_types() {
+  good_tree
+  write base/diag.h 'namespace hone {' 'struct Diag {};' 'class Later;' 'namespace plan {' 'struct Step {' '};' '}  // namespace plan' 'struct Step::Part {' '};' '}  // namespace hone'
+  write base/text.cc 'namespace hone {' 'namespace {' 'struct Line {' '};' '}  // namespace' '}  // namespace hone'
+}
+write_types
+write ir/graph.h 'namespace hone {' 'class Later {' '};' 'struct Step {' '};' 'struct Line {' '};' '}  // namespace hone'
+write ir/print.cc 'namespace hone {' 'namespace {' 'struct Diag {' '};' '}  // namespace' '}  // namespace hone'
+expect_accepted "types of other names, in other namespaces or unnamed ones"
+for type in 'struct Diag {' 'class Diag final {' 'enum class Diag : int {' 'enum class Diag : std::uint8_t { kOne };' 'struct Diag : Base {' 'template <class T> struct Diag {'; do
+  write_types
+  write ir/graph.h 'namespace hone {' "$type" '};' '}  // namespace hone'
+  expect_rejected "$type twice" 'ir/graph.h:2: hone::Diag is defined in base/diag.h:2, too'
+done
+write_types
+write ir/graph.h 'namespace hone::plan {' 'struct Step {' '};' '}  // namespace hone::plan'
+expect_rejected "a type of a nested namespace twice" 'ir/graph.h:2: hone::plan::Step is defined in base/diag.h:5, too'
+
 good_tree
 write build/generated/utils.cc '#include "nowhere.h"'
 write build-asan/common.h '#include "nowhere.h"'
