@@ -167,32 +167,40 @@ class Grouper {
     if (not is_reduction(id)) return;
     const Dim count = element_count(graph_.type(graph_.node(id).operands[0]).shape);
     const std::vector<NodeId> members = groups_.members(groups_.group_of(id));
+    std::vector<bool> asked(graph_.node_count());  // by group: since the last that was joined, whose verdicts others may have changed
     for (const NodeId member : members) {
       for (const ValueId operand : graph_.node(member).operands) {
         if (not operand.valid() or is_much_less(element_count(graph_.type(operand).shape), count)) continue;
-        for (const NodeId reader : groups_.readers(operand))
-          if (const NodeId reduction = reduction_with(reader); reduction.valid()) try_join(id, reduction);
+        for (const NodeId reader : groups_.readers(operand)) {
+          const std::uint32_t group = groups_.group_of(reader);
+          if (asked[group] or group == groups_.group_of(id)) continue;
+          asked[group] = true;
+          const NodeId reduction = reduction_of(group);
+          if (reduction.valid() and try_join(id, reduction)) asked.assign(asked.size(), false);
+        }
       }
     }
   }
 
   bool is_reduction(NodeId id) { return can_fuse(id) and kernels_.of(id).kind == NodeKernel::Kind::kReduction and not is_product(kernels_, id); }
 
-  /// One of the group's that the node is in, if there is one.
-  NodeId reduction_with(NodeId id) {
-    const std::vector<NodeId>& members = groups_.members(groups_.group_of(id));
+  /// The group's first, if there is one.
+  NodeId reduction_of(std::uint32_t group) {
+    const std::vector<NodeId>& members = groups_.members(group);
     const auto found = std::ranges::find_if(members, [this](NodeId member) { return is_reduction(member); });
     return found == members.end() ? NodeId() : *found;
   }
 
-  void try_join(NodeId id, NodeId maker) {
+  bool try_join(NodeId id, NodeId maker) {
     const std::uint32_t a = groups_.group_of(id), b = groups_.group_of(maker);
-    if (a == b) return;
+    if (a == b) return false;
     std::string why_not = runs_too_early(id, maker)        ? "it belongs to the backward pass, and what it reads of the forward pass is in memory anyway, or small"
                           : is_left_to_readers(id, maker) ? "the product is in memory anyway, and who reads this can work it out from that"
                                                           : why_not_join(a, b);
-    if (why_not.empty()) groups_.join(a, b);
+    const bool joins = why_not.empty();
+    if (joins) groups_.join(a, b);
     decisions_.push_back({id, maker, std::move(why_not)});
+    return joins;
   }
 
   /// A node of the backward pass that reads what the forward pass writes down anyway, or what is as good as nothing to keep: with the forward kernel its own
