@@ -173,7 +173,7 @@ class Grouper {
         if (not operand.valid() or is_much_less(element_count(graph_.type(operand).shape), count)) continue;
         for (const NodeId reader : groups_.readers(operand)) {
           const std::uint32_t group = groups_.group_of(reader);
-          if (asked[group] or group == groups_.group_of(id)) continue;
+          if (asked[group]) continue;
           asked[group] = true;
           const NodeId reduction = reduction_of(group);
           if (reduction.valid() and try_join(id, reduction)) asked.assign(asked.size(), false);
@@ -191,6 +191,7 @@ class Grouper {
     return found == members.end() ? NodeId() : *found;
   }
 
+  /// True if they are of one group now, and were not before.
   bool try_join(NodeId id, NodeId maker) {
     const std::uint32_t a = groups_.group_of(id), b = groups_.group_of(maker);
     if (a == b) return false;

@@ -52,7 +52,7 @@ struct SceneBox {
 };
 struct SceneCurve {
   std::int32_t from = -1, to = -1;  ///< boxes
-  std::vector<LayoutPoint> points;        ///< as Layout::curves
+  std::vector<LayoutPoint> points;  ///< as Layout::curves
 };
 struct Scene {
   double width = 0, height = 0;

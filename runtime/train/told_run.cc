@@ -33,12 +33,12 @@ void say_summary(Progress& progress, const ToldRun& run) {
 
 void say_report(Progress& progress, const ToldRun& run, const TrainResult& result) {
   progress.say(run_report({.steps = result.steps - result.earlier_steps,
-                                .samples = run.counts_samples ? result.samples : 0,
-                                .seconds = result.seconds,
-                                .best = best_of_run(run.run_dir, progress),
-                                .peak_bytes = peak_memory_bytes(),
-                                .planned = planned_for(run),
-                                .run_dir = run.run_dir}));
+                           .samples = run.counts_samples ? result.samples : 0,
+                           .seconds = result.seconds,
+                           .best = best_of_run(run.run_dir, progress),
+                           .peak_bytes = peak_memory_bytes(),
+                           .planned = planned_for(run),
+                           .run_dir = run.run_dir}));
 }
 
 }  // namespace hone
