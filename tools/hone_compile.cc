@@ -6,6 +6,7 @@
 #include "api/code_levels.h"
 #include "backends/check_model.h"
 #include "backends/compile.h"
+#include "backends/llvm/object_cache.h"
 #include "backends/targets.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -24,7 +25,7 @@ namespace {
 struct Arguments {
   std::string model, recipe, out, target = "cpu", levels = join(CodeLevels().cpu, ",") + "," + join(CodeLevels().gpu, ","), passes;
   std::vector<std::string> set, emit, dim, bind;
-  std::string new_head, gradients_of, wrt, memory_limit;
+  std::string new_head, gradients_of, wrt, memory_limit, kernel_cache;
   std::int64_t batch = 0;
   PrecisionReportFlags compared;
   bool precision_report = false;
@@ -166,6 +167,7 @@ int run(Arguments arguments) {
   }
   if (arguments.check)
     if (const int code = check(arguments); code != 0 or (arguments.out.empty() and arguments.emit.empty() and not arguments.check_grad and not arguments.why)) return code;
+  if (not arguments.kernel_cache.empty()) setenv(kKernelCacheVariable, arguments.kernel_cache.c_str(), 1);
   const Settings settings = read_settings(arguments);
   const Recipe& recipe = settings.recipe;
   onnx::Imported model = onnx::import_model(arguments.model, import_options(arguments, settings));
@@ -226,6 +228,7 @@ Tool make_tool(Arguments& a) {
       {"--passes", "a,b,c", "run just these: of the passes that make the plan, or, with --emit hir, over the imported graph, which is printed", &a.passes},
       {"--no-training-info", "", "leave aside what the model says of its own training (TrainingInfoProto)", &a.no_training_info},
       {"--memory-limit", "BYTES", "what training may take, 2GiB for example: activations that do not fit are made again in the backward pass", &a.memory_limit},
+      {"--kernel-cache", "FOLDER", "keeps machine code there, for the next time that the same kernels are compiled: of a model whose recipe changed a little most are", &a.kernel_cache},
       {"--batch", "N", "batch size to report for, to fit into --memory-limit and to check gradients with", &a.batch},
       {"--dim", "NAME=N", "fix a symbolic size; may be given several times", &a.dim},
       {"--bind", "NAME=FILE.npy", "make an input a constant, for what must be known when compiling; may be given several times", &a.bind},

@@ -1,5 +1,7 @@
 #include "backends/llvm/emit.h"
 
+#include <llvm-c/Core.h>
+#include <llvm/Bitcode/BitcodeWriter.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -16,6 +18,7 @@
 #include "backends/llvm/blocking.h"
 #include "backends/llvm/link.h"
 #include "backends/llvm/loops.h"
+#include "backends/llvm/object_cache.h"
 #include "backends/llvm/own_math.h"
 #include "base/check.h"
 #include "base/parallel.h"
@@ -26,6 +29,9 @@ namespace {
 
 /// Kernels in one LLVM module. Modules are compiled side by side; which kernels share one does not depend on the number of threads.
 constexpr std::size_t kGroup = 2;
+
+/// To be raised whenever LLVM is asked for something else: what was kept of the code that it made before is of no use then.
+constexpr int kHowCodeIsMade = 1;
 
 struct Architecture {
   const char* triple;
@@ -119,7 +125,27 @@ class Code {
     return text;
   }
 
-  /// Object file or assembly; the module is used up.
+  /// Object file or assembly of the optimized module, which is used up; taken from the cache if it was made before.
+  std::string made(llvm::CodeGenFileType type, const ObjectCache& cache = ObjectCache()) {
+    return cache.find_or_make(cache.is_open() ? source_of(type) : "", [&] {
+      optimize();
+      return generate(type);
+    });
+  }
+
+ private:
+  /// All that decides what LLVM makes of the module: itself, for whom it is, and by which LLVM.
+  std::string source_of(llvm::CodeGenFileType type) const {
+    unsigned major = 0, minor = 0, patch = 0;
+    LLVMGetVersion(&major, &minor, &patch);
+    std::string source;
+    llvm::raw_string_ostream stream(source);
+    stream << kHowCodeIsMade << '.' << major << '.' << minor << '.' << patch << ' ' << machine_->getTargetCPU() << ' ' << machine_->getTargetFeatureString() << ' ' << options_.opt_level << ' '
+           << static_cast<int>(type) << '\n';
+    llvm::WriteBitcodeToFile(*module_, stream);
+    return source;
+  }
+
   std::string generate(llvm::CodeGenFileType type) {
     llvm::SmallString<0> bytes;
     llvm::raw_svector_ostream stream(bytes);
@@ -129,7 +155,6 @@ class Code {
     return std::string(bytes);
   }
 
- private:
   bool in_blocks() const { return is_gpu(options_) or options_.form == KernelForm::kBlocks; }
   bool has(const char* feature) const { return machine_->getMCSubtargetInfo()->checkFeatures(feature); }
 
@@ -172,9 +197,7 @@ std::string emit_llvm(std::span<const Kernel* const> kernels, const EmitOptions&
 }
 
 std::string emit_assembly(std::span<const Kernel* const> kernels, const EmitOptions& options) {
-  Code code(kernels, options);
-  code.optimize();
-  return code.generate(llvm::CodeGenFileType::AssemblyFile);
+  return Code(kernels, options).made(llvm::CodeGenFileType::AssemblyFile);
 }
 
 std::vector<EmitOptions> options_for(std::span<const std::string> processors) {
@@ -227,13 +250,14 @@ std::vector<std::vector<std::byte>> compile_shared_objects(std::span<const Kerne
     jobs[i].code = std::make_unique<Code>(jobs[i].kernels, *jobs[i].options);
     jobs[i].size = jobs[i].code->size();
   });
+  const ObjectCache cache;
   std::ranges::stable_sort(jobs, std::greater<>(), &Job::size);  // a large one that comes last keeps the other cores waiting
   on_all_cores(jobs.size(), [&](std::size_t i) {
     Job& job = jobs[i];
-    job.code->optimize();
-    *job.object = job.code->generate(llvm::CodeGenFileType::ObjectFile);
+    *job.object = job.code->made(llvm::CodeGenFileType::ObjectFile, cache);
     job.code.reset();
   });
+  cache.prune();
   std::vector<std::vector<std::byte>> linked;
   for (const std::vector<std::string>& object : objects) linked.push_back(object.empty() ? std::vector<std::byte>() : link_shared_object(object));
   return linked;

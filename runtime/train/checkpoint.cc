@@ -1,7 +1,6 @@
 #include "runtime/train/checkpoint.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +10,7 @@
 
 #include "base/diag.h"
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "base/untrusted_json.h"
 #include "formats/safetensors.h"
@@ -36,8 +36,7 @@ Error unsound(const std::string& path, const std::string& what) {
 /// Size and hash of a file.
 Json fingerprint(const std::string& path) {
   const MappedFile file(path);
-  const XXH128_hash_t hash = XXH3_128bits(file.bytes().data(), file.size());
-  return {{"bytes", file.size()}, {"xxh3_128", fmt::format("{:016x}{:016x}", hash.high64, hash.low64)}};
+  return {{"bytes", file.size()}, {"xxh3_128", wide_hash_of(file.bytes())}};
 }
 
 bool is_kept(const plan::Persistent& persistent, bool of_model) {

@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "backends/llvm/object_cache.h"
 #include "base/check.h"
 #include "tests/backends/kernel_case.h"
+#include "tests/support/environment.h"
 
 namespace hone {
 namespace {
@@ -389,6 +391,7 @@ TEST(Emit, TextOfKernels) {
 TEST(Emit, SameInputSameBytes) {
   const Kernel a = matmul(kN, 40, 50, false), b = softmax(kN, kM, true);
   const Kernel* const kernels[] = {&a, &b};
+  const test::ScopedVariable made_each_time(kKernelCacheVariable, "");
   EXPECT_EQ(compile_shared_object(kernels, {}), compile_shared_object(kernels, {}));
 }
 

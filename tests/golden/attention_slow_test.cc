@@ -5,16 +5,10 @@
 #include <cstdlib>
 
 #include "tests/golden/recorded_run.h"
+#include "tests/support/environment.h"
 
 namespace hone::test {
 namespace {
-
-/// A simulated GPU without libraries, for as long as it lives.
-class WithoutLibraries {
- public:
-  WithoutLibraries() { setenv("HONE_SIM", "libraries=0", 1); }
-  ~WithoutLibraries() { unsetenv("HONE_SIM"); }
-};
 
 void expect_near(const std::vector<double>& losses, const std::vector<double>& wanted, double share, const std::string& what) {
   ASSERT_EQ(losses.size(), wanted.size()) << what;
@@ -32,7 +26,7 @@ TEST_P(NarrowAttention, TrainsAsInF32) {
     const Setting on_sim = {.precision = precision, .target = "sim"};
     const std::vector<double> losses = losses_of_training(model, on_sim);
     expect_near(losses, wanted, kShare, std::string("calls in ") + precision);
-    const WithoutLibraries without;
+    const ScopedVariable without("HONE_SIM", "libraries=0");
     expect_near(losses_of_training(model, on_sim), wanted, kShare, std::string("bodies in ") + precision);
   }
 }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "tests/golden/recorded_run.h"
+#include "tests/support/environment.h"
 
 namespace hone::test {
 namespace {
@@ -20,9 +21,8 @@ INSTANTIATE_TEST_SUITE_P(, SmallOnSim, testing::Values("keras_fashion_mlp", "tor
 /// What is a call where there are libraries is its body.
 TEST(OnSim, RecurrentLayersTrainAsTheFrameworkWithoutLibraries) {
   if (not is_recorded("torch_lstm")) GTEST_SKIP() << kNotRecorded;
-  setenv("HONE_SIM", "libraries=0", 1);
+  const ScopedVariable without("HONE_SIM", "libraries=0");
   expect_trains_as_recorded("torch_lstm", {.target = "sim"});
-  unsetenv("HONE_SIM");
 }
 
 /// A replica on each of two devices, and of eight.

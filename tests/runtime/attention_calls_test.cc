@@ -8,6 +8,7 @@
 #include "api/hone.h"
 #include "runtime/library/arena.h"
 #include "tests/runtime/hand_plan.h"
+#include "tests/support/environment.h"
 #include "tests/support/temp_folder.h"
 
 namespace hone {
@@ -33,13 +34,6 @@ std::vector<std::string> calls_of(const plan::Entry& entry) {
     if (const auto* region = std::get_if<plan::RegionStep>(&step.what); region != nullptr and region->kind == plan::RegionStep::Kind::kCall) rows.push_back(region->row);
   return rows;
 }
-
-/// What a simulated device is like, for as long as it lives.
-class Simulated {
- public:
-  explicit Simulated(const char* how) { setenv("HONE_SIM", how, 1); }
-  ~Simulated() { unsetenv("HONE_SIM"); }
-};
 
 struct Trained {
   std::vector<double> losses;
@@ -71,7 +65,7 @@ TEST(AttentionCalls, TrainAsTheirBodiesDoAndTheSameEveryTime) {
   const Trained calls = trained_on_sim(plan);
   EXPECT_EQ(trained_on_sim(plan).losses, calls.losses);
   EXPECT_LT(calls.losses.back(), calls.losses.front());
-  const Simulated without("libraries=0");
+  const test::ScopedVariable without("HONE_SIM", "libraries=0");
   const Trained bodies = trained_on_sim(plan);
   EXPECT_EQ(trained_on_sim(plan).losses, bodies.losses);
   for (std::size_t i = 0; i < calls.losses.size(); ++i) EXPECT_NEAR(bodies.losses[i], calls.losses[i], 0.01) << "step " << i;
@@ -82,10 +76,10 @@ TEST(AttentionCalls, BodiesDoNotDependOnWhetherStepsAreCaptured) {
   const plan::Plan plan = compiled_in("bf16");
   std::vector<double> captured;
   {
-    const Simulated without("libraries=0");
+    const test::ScopedVariable without("HONE_SIM", "libraries=0");
     captured = trained_on_sim(plan).losses;
   }
-  const Simulated without("libraries=0,graphs=0");
+  const test::ScopedVariable without("HONE_SIM", "libraries=0,graphs=0");
   EXPECT_EQ(trained_on_sim(plan).losses, captured);
 }
 
@@ -95,7 +89,7 @@ TEST(AttentionCalls, TakeNoMemoryForScores) {
   const std::int64_t promised = arena_size(train_step(plan), sizes_for(plan.batch_symbol, kBatch)).value().bytes;
   EXPECT_LT(promised, 2 * kScores) << "a narrow number for each score";
   EXPECT_EQ(trained_on_sim(plan).memory.arena, promised);
-  const Simulated without("libraries=0");
+  const test::ScopedVariable without("HONE_SIM", "libraries=0");
   EXPECT_GT(trained_on_sim(plan).memory.arena, promised + 4 * kScores) << "bodies have them while they run";
 }
 

@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "runtime/device/cuda_library.h"
 #include "runtime/device/devices.h"
+#include "tests/support/environment.h"
 
 namespace hone {
 namespace {
@@ -58,12 +59,11 @@ TEST(Drivers, ProcessesThatWereStartedTogetherTakeTurns) {
   for (const char* variable : {"OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", "MPI_LOCALRANKID"}) {
     std::vector<int> taken;
     for (const char* rank : {"0", "1", "2", "x"}) {
-      setenv(variable, rank, 1);
+      const test::ScopedVariable started_as(variable, rank);
       taken.push_back(number_taken("gpu", kMixed));
       EXPECT_EQ(number_taken("auto", kMixed), taken.back());
       EXPECT_EQ(number_taken("gpu:1", kMixed), 1) << "the one that is named";
     }
-    unsetenv(variable);
     EXPECT_THAT(taken, ElementsAre(1, 3, 1, 1)) << variable;
   }
 }

@@ -8,6 +8,7 @@
 #include "api/hone.h"
 #include "runtime/library/arena.h"
 #include "tests/runtime/hand_plan.h"
+#include "tests/support/environment.h"
 #include "tests/support/temp_folder.h"
 
 namespace hone {
@@ -42,12 +43,6 @@ std::vector<std::string> layer_calls(const plan::Plan& plan) {
     if (const auto* region = std::get_if<plan::RegionStep>(&step.what); region != nullptr and region->kind == plan::RegionStep::Kind::kCall) rows.push_back(region->row);
   return rows;
 }
-
-class SimulatedAs {
- public:
-  explicit SimulatedAs(const char* how) { setenv("HONE_SIM", how, 1); }
-  ~SimulatedAs() { unsetenv("HONE_SIM"); }
-};
 
 struct TrainedLayers {
   std::vector<double> losses;
@@ -90,11 +85,11 @@ TEST(RecurrentCalls, TrainAsTheirBodiesAndAsLoopsDo) {
     EXPECT_EQ(trained_layers(plan).losses, calls);
     EXPECT_LT(calls.back(), 0.9 * calls.front());
     expect_near(trained_layers(plan, "cpu").losses, calls, 1e-4, "loops");
-    const SimulatedAs without("libraries=0");
+    const test::ScopedVariable without("HONE_SIM", "libraries=0");
     const std::vector<double> bodies = trained_layers(plan).losses;
     EXPECT_EQ(trained_layers(plan).losses, bodies);
     expect_near(bodies, calls, 1e-4, "bodies");
-    const SimulatedAs one_by_one("libraries=0,graphs=0");
+    const test::ScopedVariable one_by_one("HONE_SIM", "libraries=0,graphs=0");
     EXPECT_EQ(trained_layers(plan).losses, bodies) << "whether or not steps are captured";
   }
 }
@@ -103,7 +98,7 @@ TEST(RecurrentCalls, KeepF32StatesWhateverIsMultiplied) {
   const plan::Plan plan = plan_of_layers(one_lstm, "bf16");
   const std::vector<double> wanted = trained_layers(plan_of_layers(one_lstm), "cpu").losses;
   expect_near(trained_layers(plan).losses, wanted, 0.02, "calls");
-  const SimulatedAs without("libraries=0");
+  const test::ScopedVariable without("HONE_SIM", "libraries=0");
   expect_near(trained_layers(plan).losses, wanted, 0.02, "bodies");
 }
 
@@ -114,7 +109,7 @@ TEST(RecurrentCalls, TakeNoMemoryForGates) {
   const std::int64_t promised = arena_size(*program_of(plan, "sim").find(plan::kTrainStep), sizes_for(plan.batch_symbol, kLayerBatch)).value().bytes;
   EXPECT_LT(promised, arena_size(*program_of(plan, "cpu").find(plan::kTrainStep), sizes_for(plan.batch_symbol, kLayerBatch)).value().bytes);
   EXPECT_EQ(trained_layers(plan).memory.arena, promised);
-  const SimulatedAs without("libraries=0");
+  const test::ScopedVariable without("HONE_SIM", "libraries=0");
   EXPECT_GT(trained_layers(plan).memory.arena, promised + kGates) << "bodies have them while they run";
 }
 
