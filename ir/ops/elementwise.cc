@@ -262,13 +262,13 @@ constinit const OpDef floor = {
 
 constinit const OpDef clip = {
     .name = "clip",
-    .doc = "y = min(max(x, low), high): high wins where low > high. The gradient is dy where low <= x <= high, else that of the bound taken",
+    .doc = "y = min(max(x, low), high): high wins where low > high. The gradient is dy where low < x < high, and that of the bound where it is taken; at a bound there is none, as PyTorch has it and TensorFlow's relu6",
     .inputs = {"x", "low", "high"},
     .infer = infer_elementwise,
     .grad =
         [](Grad& g) {
           const Val zero = g.builder().scalar(0, g.dy().dtype()), above = op::greater(op::maximum(g.x(0), g.x(1)), g.x(2));
-          const Val below = op::less(g.x(0), g.x(1)), inside = op::logical_and(op::greater_equal(g.x(0), g.x(1)), op::less_equal(g.x(0), g.x(2)));
+          const Val below = op::less(g.x(0), g.x(1)), inside = op::logical_and(op::greater(g.x(0), g.x(1)), op::less(g.x(0), g.x(2)));
           g.flow(0, op::where(inside, g.dy(), zero));
           g.flow(1, op::where(op::logical_and(below, op::logical_not(above)), g.dy(), zero));
           g.flow(2, op::where(above, g.dy(), zero));

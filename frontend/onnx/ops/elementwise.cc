@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "frontend/onnx/constant_value.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/ops/activation_formulas.h"
 #include "ir/ops/ops.h"
@@ -32,12 +33,28 @@ std::vector<Val> import_pow(const ImportNode& node) {
 }
 
 /// A bound that is left out bounds nothing; exporters write them as [1], too.
+/// x between two bounds, either of which may be invalid: there is none.
+Val bounded(Val x, Val low, Val high) {
+  if (not is_float(x.dtype()) and not high.valid()) return op::maximum(x, low);
+  if (not is_float(x.dtype()) and not low.valid()) return op::minimum(x, high);
+  const Val infinity = x.builder().scalar(std::numeric_limits<double>::infinity(), x.dtype());
+  return op::clip(x, low.valid() ? low : -infinity, high.valid() ? high : infinity);
+}
+
 std::vector<Val> import_clip(const ImportNode& node) {
-  const Val x = node.x(0);
-  const auto bound = [&](std::size_t i) { return reshape(node.x(i), {}); };
-  if (node.has(1) and node.has(2)) return {op::clip(x, bound(1), bound(2))};
-  if (node.has(1)) return {op::maximum(x, bound(1))};
-  return {node.has(2) ? op::minimum(x, bound(2)) : x};
+  const auto bound = [&](std::size_t i) { return node.has(i) ? reshape(node.x(i), {}) : Val(); };
+  const Val low = bound(1), high = bound(2);
+  return {low.valid() or high.valid() ? bounded(node.x(0), low, high) : node.x(0)};
+}
+
+/// Max and Min. Of x and a constant number they bound x: PyTorch's newer exporter writes clamp(min=0) so, jax2onnx relu, and neither has a gradient at the bound.
+std::vector<Val> import_extremum(const ImportNode& node, const OpDef& op) {
+  for (std::size_t i = 0; node.count() == 2 and i < 2; ++i) {
+    const Val x = node.x(1 - i), bound = node.x(i);
+    if (not is_float(x.dtype()) or bound.rank() > x.rank() or not element_count(bound.shape()).is_constant(1) or not constant_value(bound.builder().graph(), bound.id())) continue;
+    return {&op == &op::maximum ? bounded(x, reshape(bound, {}), Val()) : bounded(x, Val(), reshape(bound, {}))};
+  }
+  return fold(node, op);
 }
 
 /// Several ops instead of one: half floats are rounded once, behind the last.
@@ -87,7 +104,7 @@ std::vector<Val> import_softsign(const ImportNode& node) {
 std::vector<Val> import_celu(const ImportNode& node) {
   const double alpha = node.real("alpha", 1);
   node.require(alpha != 0, Code::kBadAttribute, "alpha is 0");
-  return compose(node, [&](Val x) { return above_zero(x, (op::exp(op::minimum(x, zero_like(x)) / alpha) - 1.0) * alpha); });
+  return compose(node, [&](Val x) { return above_zero(x, exp_below_zero(x, alpha) * alpha); });
 }
 
 std::vector<Val> import_shrink(const ImportNode& node) {
@@ -136,8 +153,8 @@ std::vector<Val> import_xor(const ImportNode& node) {
 }
 
 constinit const Importer kElementwiseOps[] = {
-    {"Max", [](const ImportNode& node) { return fold(node, op::maximum); }},
-    {"Min", [](const ImportNode& node) { return fold(node, op::minimum); }},
+    {"Max", [](const ImportNode& node) { return import_extremum(node, op::maximum); }},
+    {"Min", [](const ImportNode& node) { return import_extremum(node, op::minimum); }},
     {"Sum", [](const ImportNode& node) { return fold(node, op::add); }},
     {"Mean", import_mean},
     {"Pow", import_pow},
