@@ -219,7 +219,9 @@ std::vector<Val> lower_adafactor(const Lower& l) {
     const std::size_t rank = u.weight.rank();
     const Val rows = u.state(0) + (mean_along(squares, rank - 1) - u.state(0)) * share, columns = u.state(1) + (mean_along(squares, rank - 2) - u.state(1)) * share;
     results.insert(results.end(), {rows, columns});
-    estimate = rows * columns / floored(mean_along(rows, rank - 2), u.attr(kEpsilon));
+    // Keras divides first: where squares are its epsilon alone, the product of two of them is below what f32 holds
+    const Val mean = floored(mean_along(rows, rank - 2), u.attr(kEpsilon));
+    estimate = u.keras() ? rows / mean * columns : rows * columns / mean;
   } else {
     estimate = u.state(2) + (squares - u.state(2)) * share;
     results.push_back(estimate);

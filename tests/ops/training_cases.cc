@@ -209,6 +209,10 @@ void add_optimizer_cases(Cases& cases) {
     update(op::muon, kind + ", Nesterov", third, {state}, of(op::muon, {kMomentum = 0.9, kNesterov = true}));
     decayed(op::adafactor, {f32({3, 1}, 0.1, 2), f32({1, 2}, 0.1, 2)});
     decayed(op::adafactor, {absent(), absent(), square}, ", whole");
+    const Operand nothing = given({2, 2}, {0, 0, 0, 0}), weight = given({2, 2}, {1, 2, 3, 4});
+    cases.add(op::adafactor, kind + ", nothing to learn", {weight, nothing, rate, first, given({2, 1}, {0, 0}), given({1, 2}, {0, 0})}, of(op::adafactor, {kEpsilon = keras ? 1e-30 : 1e-7}))
+        .gives({2, 2})
+        .equals({1, 2, 3, 4});
     update(op::adagrad, kind, third, {square}, of(op::adagrad, {kLrDecay = 0.1}));
   }
 }
