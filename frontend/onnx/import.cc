@@ -304,7 +304,8 @@ Imported import_parts(ModelProto given, const std::string& file_name, const std:
       common.error(Code::kBadGraph, "the model has no outputs", file, {"name what it computes in graph.output, or export it again"});
     std::optional<TrainingInfo> training;
     if (own_training) training = read_training_info(model, file, common);
-    const Roles roles = training ? training->roles : told;
+    Roles roles = training ? training->roles : told;
+    for (const auto& [name, value] : options.bind) roles.of.insert_or_assign(name, Role::kConstant);
     const Initializers initializers = read_initializers(model.graph(), folder, file, common);
     FileImport import(model, folder, file_name, opset, symbols);
     imported.graph = import.run_for(options.output, model.graph(), initializers, roles, common, diags);
