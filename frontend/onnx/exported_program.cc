@@ -13,6 +13,7 @@ constexpr std::string_view kSignature = "pkg.torch.export.ExportedProgram.graph_
 constexpr std::string_view kKind = "pkg.torch.export.graph_signature.InputSpec.kind";
 constexpr std::string_view kParameterKind = "PARAMETER";
 constexpr std::string_view kProgramInput = "pkg.torch.onnx.original_node_name";
+constexpr std::string_view kScopes = "pkg.torch.onnx.name_scopes";
 constexpr std::string_view kFoldedFrom = "pkg.onnxscript.optimizer.folded_from";
 
 bool is_constant_kind(std::string_view kind) { return kind == "BUFFER" or kind == "CONSTANT_TENSOR"; }
@@ -123,6 +124,12 @@ std::set<std::string> ExportedProgram::parameters_of(const NodeProto& node) cons
   for (const std::string& name : value_names(metadata_of(node, kProgramCall)))
     if (const auto found = parameters_.find(name); found != parameters_.end()) parameters.insert(found->second);
   return parameters;
+}
+
+/// "['', 'layers.0', 'layers.0.self_attn', 'linear']": modules from the outermost on, then the call.
+std::string ExportedProgram::module_of(const NodeProto& node) {
+  const std::vector<std::string> scopes = python_strings(metadata_of(node, kScopes));
+  return scopes.size() < 2 ? "" : scopes[scopes.size() - 2];
 }
 
 void ExportedProgram::add(const std::string& initializer, Origin origin, std::set<std::string> parameters) {

@@ -33,6 +33,10 @@ class ExportedProgram {
   const std::set<std::string>& parameters_in(const std::string& initializer) const;
   /// Names of the parameters that the call that became the node took.
   std::set<std::string> parameters_of(const NodeProto& node) const;
+  /// The module whose code made the call that became the node, "" where that is not told.
+  static std::string module_of(const NodeProto& node);
+  /// Is there a parameter of that name?
+  bool has_parameter(const std::string& name) const { return names_.contains(name); }
   /// Is the parameter in some initializer of the file? Those that are not were merged with an equal one.
   bool is_in_file(const std::string& parameter) const { return found_.contains(parameter); }
 

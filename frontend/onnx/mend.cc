@@ -148,7 +148,7 @@ bool is_folded(const MendModel& m, const NodeProto& conv) {
   const std::string weight = conv.input_size() > 1 ? conv.input(1) : "", bias = conv.input_size() > 2 ? conv.input(2) : "";
   if (is_scaled_and_shifted(m, conv)) return true;
   if (bias.empty() or not m.is_weight(weight)) return false;
-  const bool renamed = weight.starts_with("onnx::Conv_");  // PyTorch gives that name to a weight that it changed
+  const bool renamed = weight.starts_with("onnx::Conv_") and bias.starts_with("onnx::Conv_");  // PyTorch gives that name to what it changed: both of them here, and the weight alone where that is normalized
   return renamed or bias == weight + "_bias" or names_batch_norm(weight) or names_batch_norm(bias);
 }
 
@@ -164,11 +164,11 @@ void name_folded(MendModel& m) {
 
 // --- What the exporter says that initializers are ---
 
-/// Would it be taken for a weight?
-bool looks_like_weight(const TensorProto& tensor) {
+/// Would it be taken for a weight? One element is, where models keep what they learn.
+bool looks_like_weight(const TensorProto& tensor, const std::set<std::string_view>& learned) {
   const auto dtype = dtype_of_onnx(tensor.data_type());
   const std::int64_t most = tensor.dims_size() == 0 ? 0 : *std::max_element(tensor.dims().begin(), tensor.dims().end());
-  return dtype and is_float(*dtype) and info(*dtype).bits >= 16 and most > 1;
+  return dtype and is_float(*dtype) and info(*dtype).bits >= 16 and (most > 1 or (most == 1 and learned.contains(tensor.name())));
 }
 
 /// Where recurrent layers begin. Zeros there are what frameworks begin with, and the size of the batch is one of their axes where it was fixed when exporting.
@@ -180,14 +180,22 @@ bool is_first_state(const MendModel& m, const std::string& name) {
   return values and std::all_of(values->bytes().begin(), values->bytes().end(), [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-/// PyTorch's older exporter makes initializers of a module's parameters and buffers, and nodes of constants; what it folds it calls "onnx::Mul_12". tf2onnx calls
-/// variables of TensorFlow after the node that read them.
-bool is_scalar_of_module(const MendModel& m, const TensorProto& tensor, bool from_torchscript) {
-  const std::string& name = tensor.name();
-  if (tensor.data_type() != TensorProto::FLOAT or not std::all_of(tensor.dims().begin(), tensor.dims().end(), [](std::int64_t extent) { return extent == 1; })) return false;
-  if (m.is_from_keras()) return tensor.dims_size() == 0 and name.ends_with("/ReadVariableOp:0");
-  const bool is_of_module = name.find("::") == std::string::npos and name.find_first_not_of("0123456789") != std::string::npos and not name.starts_with("/");
-  return from_torchscript and is_of_module;
+/// Those who read its elements, also behind nodes that only move them; nothing if they are too many to look at.
+std::optional<std::vector<Reader>> readers_of_elements(const MendModel& m, const std::string& name) {
+  constexpr std::string_view kMoving[] = {"Slice", "Gather", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Expand", "Tile", "Transpose", "Cast", "Identity"};
+  constexpr std::size_t kMost = 256;
+  std::vector<Reader> all = m.readers(name), found;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all.size() > kMost) return std::nullopt;
+    const NodeProto* node = all[i].node < 0 ? nullptr : &m.graph().node(all[i].node);
+    if (node == nullptr or all[i].operand != 0 or std::find(std::begin(kMoving), std::end(kMoving), node->op_type()) == std::end(kMoving)) {
+      found.push_back(all[i]);
+      continue;
+    }
+    const std::vector<Reader>& behind = m.readers(node->output(0));
+    all.insert(all.end(), behind.begin(), behind.end());
+  }
+  return found;
 }
 
 /// Is it added to scores, or chosen instead of them, to leave some out? No parameter is infinite, or 0 and one large negative number.
@@ -197,8 +205,8 @@ bool is_mask(const MendModel& m, const std::string& name) {
     constexpr std::string_view kMasking[] = {"Add", "Sub", "Where", "Min", "Max"};
     return reader.node >= 0 and std::find(std::begin(kMasking), std::end(kMasking), m.graph().node(reader.node).op_type()) != std::end(kMasking);
   };
-  const std::vector<Reader>& readers = m.readers(name);
-  if (readers.empty() or not std::all_of(readers.begin(), readers.end(), masks)) return false;
+  const auto readers = readers_of_elements(m, name);
+  if (not readers or readers->empty() or not std::all_of(readers->begin(), readers->end(), masks)) return false;
   const auto values = m.values(name);
   if (not values) return false;
   bool has_zero = false;
@@ -224,8 +232,32 @@ bool is_window_of_ones(const MendModel& m, const std::string& name) {
   const std::vector<Reader>& readers = m.readers(name);
   if (readers.empty() or not std::all_of(readers.begin(), readers.end(), adds_up)) return false;
   const auto values = m.values(name);
-  return values and values->shape().size() > 2 and values->shape()[1] == 1 and all_elements_equal(*values) and values->at(0) == 1;
+  return values and values->shape().size() > 2 and values->shape()[1] == 1 and values->element_count() > 1 and all_elements_equal(*values) and values->at(0) == 1;
 }
+
+/// The 3 of Keras's hard_sigmoid and hard_swish, which tf2onnx gives the axes of the convolution in front: relu6(x + 3).
+bool is_shift_of_relu6(const MendModel& m, const std::string& name) {
+  constexpr double kShift = 3, kMost = 6;
+  const auto values = m.is_from_keras() ? m.values(name) : std::nullopt;
+  if (not values or values->element_count() != 1 or values->at(0) != kShift) return false;
+  const auto is = [&](const std::string& bound, double value) {
+    const auto number = m.values(bound);
+    return number and number->element_count() == 1 and number->at(0) == value;
+  };
+  const auto clips = [&](const Reader& reader) {
+    const NodeProto* node = reader.node < 0 ? nullptr : &m.graph().node(reader.node);
+    return node != nullptr and node->op_type() == "Clip" and node->input_size() == 3 and is(node->input(1), 0) and is(node->input(2), kMost);
+  };
+  const auto shifts = [&](const Reader& reader) {
+    const NodeProto* node = reader.node < 0 ? nullptr : &m.graph().node(reader.node);
+    return node != nullptr and node->op_type() == "Add" and not m.readers(node->output(0)).empty() and std::all_of(m.readers(node->output(0)).begin(), m.readers(node->output(0)).end(), clips);
+  };
+  const std::vector<Reader>& readers = m.readers(name);
+  return not readers.empty() and std::all_of(readers.begin(), readers.end(), shifts);
+}
+
+/// Did TensorFlow make it of a constant divisor, the deviations of a Normalization layer for example? Keras's layers divide by nothing that they learn.
+bool is_reciprocal(const MendModel& m, const std::string& name) { return m.is_from_keras() and name.starts_with("ConstantFolding/") and name.ends_with("_recip:0"); }
 
 /// Initializers that are no weights by what they hold and who reads them, where the exporter tells nothing.
 struct Look {
@@ -236,12 +268,14 @@ constexpr Look kLooks[] = {
     {is_first_state, "recurrent layers begin with {}, which is zero", "recurrent layers begin with {}, which are zero"},
     {is_mask, "{} has infinite elements, or 0 and one large negative number, as masks have", "{} have infinite elements, or 0 and one large negative number, as masks have"},
     {is_window_of_ones, "{} is all ones, and a convolution adds up each window with it, as average pooling does", "{} are all ones, and convolutions add up each window with them, as average pooling does"},
+    {is_shift_of_relu6, "{} is the 3 of a hard sigmoid or hard swish", "{} are the 3 of a hard sigmoid or hard swish"},
+    {is_reciprocal, "{} is one over a constant that the model divides by, such as the deviations of a Normalization layer",
+     "{} are one over constants that the model divides by, such as the deviations of a Normalization layer"},
 };
 
 Roles told_roles(const MendModel& m) {
   Roles roles;
   std::vector<std::string> constants, scalars, found[std::size(kLooks)];
-  const bool from_torchscript = m.is_from_torchscript();
   const std::set<std::string_view> learned = learned_places(m.graph());  // weights as they are
   for (const TensorProto& tensor : m.graph().initializer()) {
     const std::string& name = tensor.name();
@@ -249,12 +283,12 @@ Roles told_roles(const MendModel& m) {
     const auto dtype = dtype_of_onnx(tensor.data_type());
     if (origin == Origin::kParameter and dtype and is_float(*dtype) and info(*dtype).bits >= 16) roles.of.emplace(name, Role::kWeight);
     const bool statistic = m.is_read_by(name, "BatchNormalization", 3) or m.is_read_by(name, "BatchNormalization", 4);  // moved by the forward pass
-    if (is_scalar_of_module(m, tensor, from_torchscript) and (tensor.dims_size() == 0 or not learned.contains(name))) {
+    if (m.is_scalar_of_module(tensor) and (tensor.dims_size() == 0 or not learned.contains(name))) {
       roles.of.emplace(name, Role::kWeight);
       scalars.push_back(name);
     }
     if (m.is_trained_by_name(name)) continue;
-    const bool looks_trained = looks_like_weight(tensor);
+    const bool looks_trained = looks_like_weight(tensor, learned);
     for (std::size_t i = 0; looks_trained and origin == Origin::kUnknown and i < std::size(kLooks); ++i) {
       if (not kLooks[i].fits(m, name)) continue;
       roles.of.emplace(name, Role::kConstant);

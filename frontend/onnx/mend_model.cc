@@ -15,7 +15,7 @@ namespace {
 
 bool is_float_tensor(const TensorProto& tensor) {
   const auto dtype = dtype_of_onnx(tensor.data_type());
-  return dtype and is_float(*dtype) and tensor.dims_size() > 0;
+  return dtype and is_float(*dtype);
 }
 
 }  // namespace
@@ -32,6 +32,8 @@ bool are_equal(const Tensor& a, const Tensor& b) {
 
 MendModel::MendModel(ModelProto& model, const std::string& file, const std::string& folder, const MendOptions& options, Diags& diags)
     : model_(model), graph_(*model.mutable_graph()), folder_(folder), options_(options), diags_(diags), locations_(graph_.node(), file), program_(graph_) {
+  const auto is_of_newer = [](const NodeProto& node) { return node.name().starts_with("node_"); };
+  is_from_torchscript_ = is_from_pytorch() and not program_.is_recorded() and std::none_of(graph_.node().begin(), graph_.node().end(), is_of_newer);
   index();
 }
 
@@ -69,7 +71,19 @@ const TensorProto* MendModel::initializer(const std::string& name) const {
 
 bool MendModel::is_weight(const std::string& name) const {
   const TensorProto* tensor = initializer(name);
-  return tensor != nullptr and is_float_tensor(*tensor) and program_.origin_of(name) != Origin::kConstant;
+  if (tensor == nullptr or not is_float_tensor(*tensor)) return false;
+  const Origin origin = program_.origin_of(name);
+  return tensor->dims_size() > 0 ? origin != Origin::kConstant : origin == Origin::kParameter or is_scalar_of_module(*tensor);
+}
+
+/// PyTorch's older exporter makes initializers of a module's parameters and buffers, and nodes of constants; what it folds it calls "onnx::Mul_12". tf2onnx calls
+/// variables of TensorFlow after the node that read them.
+bool MendModel::is_scalar_of_module(const TensorProto& tensor) const {
+  const std::string& name = tensor.name();
+  if (tensor.data_type() != TensorProto::FLOAT or not std::all_of(tensor.dims().begin(), tensor.dims().end(), [](std::int64_t extent) { return extent == 1; })) return false;
+  if (is_from_keras()) return tensor.dims_size() == 0 and name.ends_with("/ReadVariableOp:0");
+  const bool is_of_module = name.find("::") == std::string::npos and name.find_first_not_of("0123456789") != std::string::npos and not name.starts_with("/");
+  return is_from_torchscript_ and is_of_module;
 }
 
 std::optional<Tensor> MendModel::values(const std::string& name) const {
@@ -78,11 +92,6 @@ std::optional<Tensor> MendModel::values(const std::string& name) const {
   try {
     return tensor_of(*tensor, folder_, locations_.file());
   } catch (const Error&) { return std::nullopt; }  // the importer reports it
-}
-
-bool MendModel::is_from_torchscript() const {
-  const auto is_of_newer = [](const NodeProto& node) { return node.name().starts_with("node_"); };
-  return is_from_pytorch() and not program_.is_recorded() and std::none_of(graph_.node().begin(), graph_.node().end(), is_of_newer);
 }
 
 const std::vector<Reader>& MendModel::readers(const std::string& name) const {
@@ -157,7 +166,7 @@ void MendModel::add_behind(int node, const std::string& weight) {
   NodeProto& layer = *graph_.mutable_node(node);
   std::string product = layer.output(0) + "/without_bias";
   while (not is_free(product)) product += "_";
-  NodeProto& sum = behind_[node];
+  NodeProto& sum = behind_.emplace(node, NodeProto())->second;
   sum.set_op_type("Add");
   sum.set_name(locations_.of(layer).node + "/bias");
   sum.add_input(product);
@@ -182,13 +191,28 @@ void MendModel::derive_weight(const std::string& weight, const std::string& from
 
 void MendModel::redirect(const Reader& reader, const std::string& name) { graph_.mutable_node(reader.node)->set_input(reader.operand, name); }
 
+void MendModel::copy_node(int node, std::span<const Reader> readers) {
+  NodeProto copy = graph_.node(node);
+  copy.set_name(fmt::format("{}@{}", locations_.of(graph_.node(node)).node, locations_.of(graph_.node(readers[0].node)).node));
+  for (std::string& output : *copy.mutable_output()) {
+    if (output.empty()) continue;
+    const std::string before = output;
+    do output += "_";
+    while (not is_free(output));
+    taken_.insert(output);
+    for (const Reader& reader : readers)
+      if (graph_.node(reader.node).input(reader.operand) == before) redirect(reader, output);
+  }
+  behind_.emplace(node, std::move(copy));
+}
+
 void MendModel::finish() {
   if (not added_.empty() or not removed_.empty() or not behind_.empty()) {
     google::protobuf::RepeatedPtrField<NodeProto> nodes;
     for (NodeProto& node : added_) *nodes.Add() = std::move(node);
     for (int i = 0; i < graph_.node_size(); ++i) {
       if (not removed_.contains(i)) *nodes.Add() = std::move(*graph_.mutable_node(i));
-      if (const auto found = behind_.find(i); found != behind_.end()) *nodes.Add() = std::move(found->second);
+      for (auto [next, last] = behind_.equal_range(i); next != last; ++next) *nodes.Add() = std::move(next->second);
     }
     behind_.clear();
     graph_.mutable_node()->Swap(&nodes);

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -37,8 +38,10 @@ class MendModel {
   bool is_from_keras() const { return model_.producer_name() == "tf2onnx"; }
   bool is_from_pytorch() const { return model_.producer_name() == "pytorch"; }
   /// Is it of PyTorch's older exporter? The newer one calls nodes "node_...", and its record may have been lost in some tool.
-  bool is_from_torchscript() const;
-  /// Names of the float initializers of rank 1 or more that may be weights, in the file's order: constants by the exporter's own account are none.
+  bool is_from_torchscript() const { return is_from_torchscript_; }
+  /// Is it, though it has one element alone, by its name a parameter or buffer of a module?
+  bool is_scalar_of_module(const TensorProto& tensor) const;
+  /// Names of the float initializers that may be weights, in the file's order: constants by the exporter's own account are none, nor are those of rank 0 that nothing says are parameters.
   std::vector<std::string> weights() const;
   bool is_weight(const std::string& name) const;
   const TensorProto* initializer(const std::string& name) const;
@@ -80,6 +83,8 @@ class MendModel {
   /// `weight` becomes the result of a node over `from`: Identity, or Transpose.
   void derive_weight(const std::string& weight, const std::string& from, std::string_view op_type);
   void redirect(const Reader& reader, const std::string& name);
+  /// Readers of what a node gives get it from a copy of the node, behind it.
+  void copy_node(int node, std::span<const Reader> readers);
   void remove_node(int node) { removed_.insert(node); }
   /// Positions of nodes hold until here; then the nodes to remove are gone, and readers() is up to date.
   void finish();
@@ -100,10 +105,10 @@ class MendModel {
   std::unordered_map<std::string, const TensorProto*> initializers_;
   std::set<std::string, std::less<>> taken_;
   std::set<std::string> layers_;
-  bool has_numbered_modules_ = false;
+  bool has_numbered_modules_ = false, is_from_torchscript_ = false;
   std::set<int> removed_;
   std::vector<NodeProto> added_;  ///< go in front
-  std::map<int, NodeProto> behind_;  ///< go behind a node
+  std::multimap<int, NodeProto> behind_;  ///< go behind a node
 };
 
 /// At most six names in quotes, and how many more there are.

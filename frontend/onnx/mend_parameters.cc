@@ -21,12 +21,37 @@ bool share_any(const std::set<std::string>& a, const std::set<std::string>& b) {
   return std::any_of(a.begin(), a.end(), [&](const std::string& name) { return b.contains(name); });
 }
 
+std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+
+/// Who reads what a node gives, by the module that they are of.
+std::map<std::string, std::vector<Reader>> readers_by_module(const MendModel& m, const NodeProto& node) {
+  std::map<std::string, std::vector<Reader>> modules;
+  for (const std::string& output : node.output())
+    for (const Reader& reader : m.readers(output)) modules[reader.node < 0 ? "" : ExportedProgram::module_of(m.graph().node(reader.node))].push_back(reader);
+  return modules;
+}
+
+/// The exporter says nothing of some nodes, such as the Split of a cross-attention's biases: what they read is the parameter of that name in the module that reads what they give.
+std::string parameter_like(const MendModel& m, const std::string& own, const std::string& module) {
+  std::string name = fmt::format("{}.{}", module, last_part(own));
+  return not module.empty() and m.program().has_parameter(name) ? name : "";
+}
+
+std::set<std::string> parameters_read_by(const MendModel& m, const NodeProto& node, const std::string& own) {
+  std::set<std::string> parameters = m.program().parameters_of(node);
+  if (not parameters.empty() or not ExportedProgram::module_of(node).empty()) return parameters;
+  const auto modules = readers_by_module(m, node);
+  if (modules.size() == 1)
+    if (std::string name = parameter_like(m, own, modules.begin()->first); not name.empty()) parameters.insert(std::move(name));
+  return parameters;
+}
+
 /// Readers that the exporter says nothing about are in no use.
-std::vector<Use> uses_of(const MendModel& m, const std::string& weight) {
+std::vector<Use> uses_of(const MendModel& m, const std::string& weight, const std::string& own) {
   std::vector<Use> uses;
   for (const Reader& reader : m.readers(weight)) {
     if (reader.node < 0) continue;
-    Use use{m.program().parameters_of(m.graph().node(reader.node)), {reader}};
+    Use use{parameters_read_by(m, m.graph().node(reader.node), own), {reader}};
     if (use.parameters.empty()) continue;
     for (auto other = uses.begin(); other != uses.end();) {
       if (not share_any(use.parameters, other->parameters)) {
@@ -41,8 +66,6 @@ std::vector<Use> uses_of(const MendModel& m, const std::string& weight) {
   }
   return uses;
 }
-
-std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
 /// The parameter of a use that the file has nowhere, so that it must be what was merged; one that is called as `own` is in its module comes first. "" if there is none.
 std::string merged_parameter(const MendModel& m, const Use& use, const std::string& own) {
@@ -63,7 +86,7 @@ void keep_apart(MendModel& m, const std::string& weight, Parted& parted) {
   const std::set<std::string>& in_it = m.program().parameters_in(weight);
   if (in_it.size() != 1 or m.is_tied_by_name(weight)) return;
   const std::string own = *in_it.begin();
-  const std::vector<Use> uses = uses_of(m, weight);
+  const std::vector<Use> uses = uses_of(m, weight, own);
   // Unless some call takes the weight's own parameter directly, what the calls take says nothing about it.
   if (uses.size() < 2 or std::none_of(uses.begin(), uses.end(), [&](const Use& use) { return use.parameters.contains(own); })) return;
   const std::size_t before = parted.copies.size();
@@ -78,6 +101,22 @@ void keep_apart(MendModel& m, const std::string& weight, Parted& parted) {
     parted.copies.push_back(std::move(name));
   }
   if (parted.copies.size() > before) parted.weights.push_back(weight);
+}
+
+/// A node that several modules' parameters became one for, together with the node that read each, is one for each module again.
+void part_unrecorded_readers(MendModel& m) {
+  std::set<int> seen;
+  for (const std::string& weight : m.weights()) {
+    const std::set<std::string>& in_it = m.program().parameters_in(weight);
+    if (in_it.size() != 1 or m.is_tied_by_name(weight)) continue;
+    for (const Reader& reader : m.readers(weight)) {
+      if (reader.node < 0 or not ExportedProgram::module_of(m.graph().node(reader.node)).empty() or not seen.insert(reader.node).second) continue;
+      const auto modules = readers_by_module(m, m.graph().node(reader.node));
+      const auto is_told = [&](const auto& module) { return not parameter_like(m, *in_it.begin(), module.first).empty(); };
+      if (modules.size() < 2 or not std::all_of(modules.begin(), modules.end(), is_told)) continue;
+      for (auto module = std::next(modules.begin()); module != modules.end(); ++module) m.copy_node(reader.node, module->second);
+    }
+  }
 }
 
 // --- Biases that were left out because they were zero ---
@@ -128,6 +167,8 @@ void restore_biases(MendModel& m) {
 }
 
 void keep_parameters_apart(MendModel& m) {
+  part_unrecorded_readers(m);
+  m.finish();
   Parted parted;
   for (const std::string& weight : m.weights())
     if (m.readers(weight).size() > 1) keep_apart(m, weight, parted);

@@ -165,6 +165,47 @@ TEST(ExportedProgram, ZeroBiasesThatWereLeftOutComeBack) {
   }
 }
 
+TEST(ExportedProgram, EqualParametersOfOneNumberAreApart) {
+  RecordedModel model({"gates.0", "gates.1"});
+  model.input("x", {"N", 2}).output("y");
+  model.parameter("gates.0", f32({}, {0.5F}));
+  model.node("Mul", {"x", "gates.0"}, {"h"});
+  model.call("%x, %p_gates_0");
+  model.node("Mul", {"h", "gates.0"}, {"y"});
+  model.call("%h, %p_gates_1");
+  EXPECT_THAT(trained(model.import()), UnorderedElementsAre("gates.0", "gates.1"));
+}
+
+/// What two cross-attentions, in modules a and b, make of their biases, which are equal: each is split, by a node of which nothing is recorded, for a call of the module.
+struct SplitBiases : RecordedModel {
+  explicit SplitBiases(bool as_one) : RecordedModel({"a.bias", "b.bias"}) {
+    input("x", {"N", 2}).output("y");
+    parameter("a.bias", f32({4}, {1, 1, 1, 1}));
+    node("Split", {"a.bias"}, {"a0", "a1"}).set("axis", 0);
+    if (not as_one) node("Split", {"a.bias"}, {"b0", "b1"}).set("axis", 0);
+    adds("a", "x", "a0", "h0");
+    adds("a", "h0", "a1", "h1");
+    adds("b", "h1", as_one ? "a0" : "b0", "h2");
+    adds("b", "h2", as_one ? "a1" : "b1", "y");
+  }
+  void adds(const std::string& module, const std::string& to, const std::string& what, const std::string& sum) {
+    node("Add", {to, what}, {sum});
+    set_metadata(last().proto(), "pkg.torch.onnx.name_scopes", "['', '" + module + "', 'linear']");
+    call("%" + to + ", %getitem");
+  }
+};
+
+TEST(ExportedProgram, ParametersThatUnrecordedNodesReadAreThoseOfTheModuleBehind) {
+  for (const bool as_one : {false, true}) {
+    const SplitBiases model(as_one);
+    const onnx::Imported imported = model.import();
+    EXPECT_THAT(trained(imported), UnorderedElementsAre("a.bias", "b.bias")) << as_one;
+    const GraphResults results = interpret(build_gradient_function(imported.graph, {}, {.of = "y", .wrt = {"a.bias", "b.bias"}}), {{"x", f32({3, 2}, {1, 2, 3, 4, 5, 6})}});
+    EXPECT_EQ(elements(results["a.bias_grad"]), (std::vector<double>{3, 3, 3, 3})) << as_one;
+    EXPECT_EQ(elements(results["b.bias_grad"]), (std::vector<double>{3, 3, 3, 3})) << as_one;
+  }
+}
+
 /// As in PyTorch: an embedding's padding row is looked up and not learned.
 TEST(ExportedProgram, PaddingRowsGetNoGradient) {
   using onnx::padding_row_of;

@@ -333,5 +333,56 @@ TEST(AddBias, RefusesAPatternThatMatchesNoLayerWithoutOne) {
   EXPECT_THAT(refusal(dense(true), "dense_1*"), HasSubstr("layers without a bias, and their weights: \"kernel\", \"dense/MatMul\""));
 }
 
+// --- Constants that look like weights ---
+
+/// relu6(conv(x) + shift) as Keras's hard sigmoid has it, where the shift is 3.
+TestModel shifted(float shift, float most = 6) {
+  TestModel model;
+  model.proto.set_producer_name("tf2onnx");
+  model.input("x", {"N", 1, 4, 4}).initializer("kernel", f32({1, 1, 1, 1}, {0.5F})).initializer("const_fold_opt__1", f32({1, 1, 1, 1}, {shift})).output("y");
+  model.initializer("low", f32({}, {0})).initializer("high", f32({}, {most}));
+  model.node("Conv", {"x", "kernel"}, {"h"});
+  model.node("Add", {"h", "const_fold_opt__1"}, {"s"});
+  model.node("Clip", {"s", "low", "high"}, {"y"});
+  return model;
+}
+
+std::vector<std::string> trained_of(const TestModel& model, const onnx::ImportOptions& options = {}) {
+  std::vector<std::string> names;
+  const onnx::Imported imported = model.import(options);
+  for (const Input& input : imported.graph.inputs())
+    if (input.role == Role::kWeight) names.push_back(input.name);
+  return names;
+}
+
+TEST(KerasConstants, TheShiftOfAHardSigmoidIsNoBias) {
+  EXPECT_THAT(trained_of(shifted(3)), ElementsAre("kernel"));
+  EXPECT_THAT(warnings_of(shifted(3)), HasSubstr("\"const_fold_opt__1\" is the 3 of a hard sigmoid or hard swish; not trained"));
+  EXPECT_THAT(trained_of(shifted(2.5F)), Contains("const_fold_opt__1")) << "the bias of a convolution of one channel";
+  EXPECT_THAT(trained_of(shifted(3, 5)), Contains("const_fold_opt__1"));
+  EXPECT_THAT(trained_of(shifted(3), {.mend = {.train_only = {"const_fold_opt__1"}}}), Contains("const_fold_opt__1"));
+}
+
+TEST(KerasConstants, ReciprocalsOfConstantsAreNotTrained) {
+  const std::string name = "ConstantFolding/functional_1/normalization_1/truediv_recip:0";
+  TestModel model;
+  model.proto.set_producer_name("tf2onnx");
+  model.input("x", {"N", 3}).initializer(name, f32({1, 3}, {1, 2, 3})).initializer("kernel", f32({3, 1}, {1, 2, 3})).output("y");
+  model.node("Mul", {"x", name}, {"h"});
+  model.node("MatMul", {"h", "kernel"}, {"y"});
+  EXPECT_THAT(trained_of(model), ElementsAre("kernel"));
+  model.proto.set_producer_name("somebody");
+  EXPECT_THAT(trained_of(model), Contains(name));
+}
+
+/// What tf2onnx makes an input of, the mean of a Normalization layer for example, is a constant that --bind gives.
+TEST(KerasConstants, WhatIsBoundIsNotTrained) {
+  TestModel model;
+  model.input("x", {"N", 3}).input("mean", {1, 3}).initializer("kernel", f32({3, 1}, {1, 2, 3})).output("y");
+  model.node("Sub", {"x", "mean"}, {"h"});
+  model.node("MatMul", {"h", "kernel"}, {"y"});
+  EXPECT_THAT(trained_of(model, {.bind = {{"mean", f32({1, 3}, {1, 2, 3})}}}), ElementsAre("kernel"));
+}
+
 }  // namespace
 }  // namespace hone::test

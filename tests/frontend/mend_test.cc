@@ -206,6 +206,7 @@ TEST(MendFolded, ConvolutionsThatSwallowedTheirNormAreNamed) {
     model.node("Conv", {"x", weight, bias}, {"y"}).named("stem/conv");
     return warnings_of(model.import());
   };
+  EXPECT_THAT(conv("onnx::Conv_90", "stem.bias"), Not(HasSubstr("batch normalization"))) << "a weight that is normalized itself";
   EXPECT_THAT(conv("onnx::Conv_90", "onnx::Conv_91"), HasSubstr("batch normalization is folded into 1 convolution: \"stem/conv\"; they train as plain ones"));
   EXPECT_THAT(conv("conv.weight", "conv.weight_bias"), HasSubstr("is folded"));
   EXPECT_THAT(conv("stem/conv/w", "stem/bn1/bias"), HasSubstr("is folded"));
@@ -366,6 +367,21 @@ TEST(Masks, ThatAreAddedAreNoWeights) {
     EXPECT_THAT(weights_of(imported), ElementsAre("w")) << low;
     EXPECT_THAT(warnings_of(imported), HasSubstr("\"mask\" has infinite elements, or 0 and one large negative number, as masks have; not trained")) << low;
   }
+}
+
+/// PyTorch's older exporter slices the mask of the longest sequence, and Swin's gets an axis.
+TEST(Masks, AreSeenBehindWhatMovesThem) {
+  TestModel model;
+  model.input("x", {"N", 3, 3}).initializer("w", wavy({3, 3})).initializer("mask", f32({4, 4}, {0, -1e9F, -1e9F, -1e9F, 0, 0, -1e9F, -1e9F, 0, 0, 0, -1e9F, 0, 0, 0, 0})).output("y");
+  model.initializer("starts", i64({2}, {0, 0})).initializer("ends", i64({2}, {3, 3})).initializer("front", i64({1}, {0}));
+  model.node("Slice", {"mask", "starts", "ends"}, {"part"});
+  model.node("Unsqueeze", {"part", "front"}, {"moved"});
+  model.node("MatMul", {"x", "w"}, {"s"});
+  model.node("Add", {"s", "moved"}, {"y"});
+  EXPECT_THAT(weights_of(model.import()), ElementsAre("w"));
+  model.node("Mul", {"moved", "moved"}, {"z"});
+  model.output("z");
+  EXPECT_THAT(weights_of(model.import()), testing::UnorderedElementsAre("w", "mask")) << "read by what is no mask's reader";
 }
 
 /// A convolution of one channel.
