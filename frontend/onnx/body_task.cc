@@ -10,6 +10,7 @@
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/values.h"
 #include "frontend/onnx/versions.h"
+#include "ir/ops/ops.h"
 
 namespace hone::onnx {
 
@@ -67,6 +68,9 @@ void BodyTask::start(const NodeProto& proto) {
     if (const auto made = import_.constants().find(&proto); made != import_.constants().end()) return add_result(proto, 0, made->second, loc);
     Builder& builder = is_constant ? import_.root().builder() : scope_.region->builder();
     const Builder::Scope in(builder, loc, Part::kForward);
+    for (std::size_t i = 0; i < operands->size() and not is_inner(); ++i)
+      if (Item& item = (*operands)[i]; item.is_tensor() and is_float(item.tensor.dtype()) and import_.context().detached.contains(proto, static_cast<int>(i)))
+        item.tensor = op::stop_gradient(item.tensor);
     ImportNode node(builder, proto, *operands, std::move(wanted), loc, import_.context().folder, scope_.attributes());
     if (function != nullptr) import_.push_call(*function, scope_, node, proto, *operands);
     else if (is_control(proto)) import_.push(control_task(import_, std::move(node), proto, scope_));

@@ -9,7 +9,6 @@ namespace hone::onnx {
 
 namespace {
 
-constexpr std::string_view kSignature = "pkg.torch.export.ExportedProgram.graph_signature";
 constexpr std::string_view kKind = "pkg.torch.export.graph_signature.InputSpec.kind";
 constexpr std::string_view kParameterKind = "PARAMETER";
 constexpr std::string_view kProgramInput = "pkg.torch.onnx.original_node_name";
@@ -30,7 +29,8 @@ std::vector<std::string> python_strings(std::string_view list) {
   return strings;
 }
 
-/// Names behind a "%", as an FX graph prints its values.
+}  // namespace
+
 std::vector<std::string> value_names(std::string_view call) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
   std::vector<std::string> names;
@@ -40,8 +40,6 @@ std::vector<std::string> value_names(std::string_view call) {
   }
   return names;
 }
-
-}  // namespace
 
 ExportedProgram::ExportedProgram(const GraphProto& graph) {
   read_signature(metadata_of(graph, kSignature));

@@ -60,8 +60,13 @@ class ExportedProgram {
   std::unordered_map<std::string, Account> accounts_;        ///< by initializer
 };
 
+/// What a graph's metadata tell of the program's inputs: parameters, buffers, and what is fed.
+inline constexpr std::string_view kSignature = "pkg.torch.export.ExportedProgram.graph_signature";
 /// What a node's metadata tell of the call that became the node.
 inline constexpr std::string_view kProgramCall = "pkg.torch.onnx.fx_node";
+
+/// Names behind a "%", as a call is printed: its own, and those of the values that it takes.
+std::vector<std::string> value_names(std::string_view call);
 
 /// The row of the table that is never learned, where the call looks rows up and names one (padding_idx of torch.nn.Embedding).
 std::optional<std::int64_t> padding_row_of(std::string_view call);

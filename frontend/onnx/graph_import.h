@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/onnx/detached.h"
 #include "frontend/onnx/free_batch.h"
 #include "frontend/onnx/functions.h"
 #include "frontend/onnx/scope.h"
@@ -33,6 +34,7 @@ struct ImportContext {
   Roles roles = {};                                 ///< of initializers that are not what they look like
   std::map<const void*, PreparedBody> bodies = {};  ///< of functions and nodes, by their proto
   std::optional<FreeBatch> batch = {};              ///< of a model that was exported for one size of it
+  DetachedOperands detached = DetachedOperands(graph);
   std::set<std::string> left_out = {};              ///< outputs of the graph that `main` has not; inputs that nothing else reads are left out with them
 
   const PreparedBody& prepared(const GraphProto& graph);

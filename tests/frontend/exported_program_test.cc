@@ -206,6 +206,33 @@ TEST(ExportedProgram, ParametersThatUnrecordedNodesReadAreThoseOfTheModuleBehind
   }
 }
 
+/// dy / dw where y is a sum over what `node` makes of h = x w and g = x w, which other calls made; `arguments` are the call's.
+std::vector<double> gradient_behind(const std::string& op_type, const std::vector<std::string>& operands, const std::string& arguments) {
+  RecordedModel model({"w"});
+  model.input("x", {1, 2}).output("y");
+  model.parameter("w", f32({2, 1}, {1, 2}));
+  for (const char* name : {"h", "g"}) {
+    model.node("MatMul", {"x", "w"}, {name});
+    set_metadata(model.last().proto(), "pkg.torch.onnx.fx_node", std::string("%") + name + " : [num_users=1] = call_function[target=aten.mm](args = (%x, %p_w), kwargs = {})");
+  }
+  model.node(op_type, operands, {"y"});
+  set_metadata(model.last().proto(), "pkg.torch.onnx.fx_node", "%y : [num_users=1] = call_function[target=aten.f](args = (" + arguments + "), kwargs = {})");
+  return elements(interpret(build_gradient_function(model.import().graph, {}, {.of = "y", .wrt = {"w"}}), {{"x", f32({1, 2}, {1, 1})}})["w_grad"]);
+}
+
+/// h and g are 3.
+TEST(ExportedProgram, WhatWasDetachedGetsNoGradient) {
+  using Slopes = std::vector<double>;
+  EXPECT_EQ(gradient_behind("Mul", {"h", "g"}, "%h, %g"), (Slopes{6, 6}));
+  EXPECT_EQ(gradient_behind("Mul", {"h", "g"}, "%h, %detach"), (Slopes{3, 3}));
+  EXPECT_EQ(gradient_behind("Sub", {"h", "g"}, "%detach_1, %g"), (Slopes{-1, -1}));
+  EXPECT_EQ(gradient_behind("Sub", {"h", "h"}, "%h, %detach"), (Slopes{1, 1})) << "the same value, as it is and detached";
+  EXPECT_EQ(gradient_behind("Mul", {"h", "g"}, "%clone, %detach"), (Slopes{3, 3})) << "told by the place";
+  EXPECT_THROW(gradient_behind("Identity", {"g"}, "%h, %detach"), Error) << "a part of the call, which takes what has no name: nothing depends on w";
+  EXPECT_EQ(gradient_behind("Identity", {"h"}, "%h, %detach"), (Slopes{1, 1}));
+  EXPECT_EQ(gradient_behind("Identity", {"g"}, "%clone, %detach"), (Slopes{1, 1})) << "either could be it";
+}
+
 /// As in PyTorch: an embedding's padding row is looked up and not learned.
 TEST(ExportedProgram, PaddingRowsGetNoGradient) {
   using onnx::padding_row_of;
