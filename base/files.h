@@ -15,7 +15,8 @@
 namespace hone {
 
 /// A file's bytes, mapped read-only: nothing is read before it is looked at, so it may be larger than memory. Pipes and "-"
-/// (standard input) are read to the end instead. The file must not be shortened while it is mapped.
+/// (standard input) are read to the end instead. The file must not be shortened while it is mapped:
+/// who looks at what is gone gets SIGBUS, which Hone's tools say, and programs of others may.
 class MappedFile {
  public:
   /// Throws kFileOpen (missing, a folder, no permission; names a similar file beside it) or kFileRead.

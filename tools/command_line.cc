@@ -15,6 +15,7 @@
 #include "base/other_names.h"
 #include "base/recipe.h"
 #include "base/text.h"
+#include "tools/bus_errors.h"
 #include "tools/error_pages.h"
 
 namespace hone {
@@ -202,6 +203,7 @@ int parse_and_run(const Tool& tool, int argc, const char* const* argv) {
 }  // namespace
 
 int run_tool(const Tool& tool, int argc, const char* const* argv) {
+  say_bus_errors(tool.name);
   try {
     return parse_and_run(tool, argc, argv);
   } catch (const Error& error) {

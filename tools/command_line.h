@@ -35,7 +35,7 @@ struct Tool {
 };
 
 /// Parses, runs the command, and turns every exception into messages on standard error and an exit code: that of the Error; 70 for a mistake in Hone;
-/// 6 when memory ran out; 2 for a wrong flag or value, naming the nearest right one.
+/// 6 when memory ran out; 2 for a wrong flag or value, naming the nearest right one. So is a mapped file that is shortened meanwhile (tools/bus_errors.h).
 int run_tool(const Tool& tool, int argc, const char* const* argv);
 
 /// Data for standard output, which is flushed. Throws Error kFileWrite.

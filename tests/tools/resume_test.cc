@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
@@ -89,6 +90,21 @@ TEST(Resume, SignalsLetTheStepBeFinishedAndSaved) {
     const ToolRun again = run_and_signal_at(run.folder.path(), loud + " --resume", "Epoch ", signal);
     EXPECT_THAT(again.err, HasSubstr("Going on after step "));
   }
+}
+
+/// A mapped file tells it by a signal.
+TEST(Resume, AFileThatIsShortenedMeanwhileIsNamed) {
+  const TempFolder folder;
+  write_mlp_plan(folder);
+  write_floats(folder, "x.npy", {2000, 4});
+  write_classes(folder, "y.npy", 2000, 3);
+  const std::string floats = folder.read("x.npy"), train = "hone-run train mlp.hone --train x=x.npy,y=y.npy --run-dir run --epochs 100000";
+  const ToolRun run = run_and_act_at(folder.path(), train, "Epoch 3/", [&] { std::filesystem::resize_file(folder / "x.npy", 0); });
+  EXPECT_EQ(run.exit, 7) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("error[HN-0402]: cannot read " + std::filesystem::canonical(folder / "x.npy").string() + ": what was there when it was opened is gone\n"));
+  EXPECT_THAT(run.err, testing::EndsWith("  more: hone-run --explain HN-0402\n"));
+  folder.write("x.npy", floats);
+  EXPECT_THAT(run_well(folder.path(), train + " --resume --steps 100000").err, HasSubstr("Going on after step "));
 }
 
 TEST(Resume, ANewRunDoesNotTouchTheCheckpointsOfAnother) {

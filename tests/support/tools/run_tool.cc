@@ -114,32 +114,40 @@ ToolRun run_tool(const std::string& folder, const std::string& command) {
 
 namespace {
 
-/// Sends the signal when `is_time` says so.
-ToolRun run_until(const std::string& folder, const std::string& command, int signal, const std::function<bool(const std::string& err)>& is_time) {
+/// Does so with the tool's process when `is_time` says it.
+ToolRun run_until(const std::string& folder, const std::string& command, const std::function<void(pid_t)>& act, const std::function<bool(const std::string& err)>& is_time) {
   const TempFolder captured;
   CommandLine line = parse_command(command);
   const pid_t child = start(folder, line, captured / "out", captured / "err");
   siginfo_t state{};
   while (not is_time(captured.read("err")) and (waitid(P_PID, static_cast<id_t>(child), &state, WEXITED | WNOHANG | WNOWAIT), state.si_pid == 0)) usleep(200);
-  kill(child, signal);  // it has not been waited for, so the number is its own still
+  act(child);  // it has not been waited for, so the number is its own still
   ToolRun result = wait_for(child);
   result.out = captured.read("out");
   result.err = captured.read("err");
   return result;
 }
 
+/// It says these words, or has had a minute to do so.
+std::function<bool(const std::string& err)> said(const std::string& words) {
+  return [words, begin = std::chrono::steady_clock::now()](const std::string& err) {
+    return err.find(words) != std::string::npos or std::chrono::steady_clock::now() - begin > std::chrono::minutes(1);
+  };
+}
+
 }  // namespace
 
 ToolRun run_and_signal(const std::string& folder, const std::string& command, double seconds, int signal) {
   const auto begin = std::chrono::steady_clock::now();
-  return run_until(folder, command, signal, [&](const std::string&) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() >= seconds; });
+  return run_until(folder, command, [&](pid_t child) { kill(child, signal); }, [&](const std::string&) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() >= seconds; });
 }
 
 ToolRun run_and_signal_at(const std::string& folder, const std::string& command, const std::string& words, int signal) {
-  const auto begin = std::chrono::steady_clock::now();
-  return run_until(folder, command, signal, [&](const std::string& err) {
-    return err.find(words) != std::string::npos or std::chrono::steady_clock::now() - begin > std::chrono::minutes(1);
-  });
+  return run_until(folder, command, [&](pid_t child) { kill(child, signal); }, said(words));
+}
+
+ToolRun run_and_act_at(const std::string& folder, const std::string& command, const std::string& words, const std::function<void()>& act) {
+  return run_until(folder, command, [&](pid_t) { act(); }, said(words));
 }
 
 ToolRun run_on_terminal(const std::string& folder, const std::string& command, int columns, const std::function<int(const std::string&)>& columns_now) {

@@ -26,6 +26,9 @@ ToolRun run_and_signal(const std::string& folder, const std::string& command, do
 /// As run_tool(), and sends it `signal` when what it says on standard error contains `words`, or, if it never says them, after a minute.
 ToolRun run_and_signal_at(const std::string& folder, const std::string& command, const std::string& words, int signal);
 
+/// As run_tool(), and calls `act` at that moment.
+ToolRun run_and_act_at(const std::string& folder, const std::string& command, const std::string& words, const std::function<void()>& act);
+
 /// As run_well(), with standard error on a terminal of so many columns. `columns_now`, if given, is asked with all that was shown so far after each output, and
 /// decides how wide the terminal is from then on. What was shown is in `err`, with the terminal's line ends ("\r\n").
 ToolRun run_on_terminal(const std::string& folder, const std::string& command, int columns, const std::function<int(const std::string&)>& columns_now = {});
