@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/diag.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "formats/idx.h"
 
@@ -68,16 +69,21 @@ void take_rows(std::string* text, DataSource* source) {
   text->resize(open);
 }
 
-/// Path and part: the part begins at the first colon behind a name whose kind is known, so that folders may hold colons.
+/// Path and part: files, folders and keys may all hold colons and slashes. The longest name that is a file's is the path; where there is none (yet, or a pattern), the part begins at the first colon behind a name whose kind is
+/// known and before no slash, else at the first one behind such a name.
 void split_path(std::string text, DataSource* source) {
   take_rows(&text, source);
-  for (std::size_t colon = text.find(':'); colon != std::string::npos; colon = text.find(':', colon + 1)) {
-    if (text.find('/', colon) != std::string::npos or not kind_of(text.substr(0, colon))) continue;
-    source->path = text.substr(0, colon);
-    source->part = text.substr(colon + 1);
-    return;
-  }
-  source->path = text;
+  std::vector<std::size_t> ends;  // where the path may end
+  for (std::size_t colon = text.find(':'); colon != std::string::npos; colon = text.find(':', colon + 1))
+    if (kind_of(text.substr(0, colon))) ends.push_back(colon);
+  if (ends.empty() or kind_of(text)) ends.push_back(text.size());
+  const auto is_file = [&](std::size_t end) { return file_exists(text.substr(0, end)) and not is_folder(text.substr(0, end)); };
+  const auto is_last_name = [&](std::size_t end) { return text.find('/', end) == std::string::npos; };
+  const auto longest = std::find_if(ends.rbegin(), ends.rend(), is_file);
+  const auto likeliest = std::ranges::find_if(ends, is_last_name);
+  const std::size_t end = longest != ends.rend() ? *longest : likeliest != ends.end() ? *likeliest : ends[0];
+  source->path = text.substr(0, end);
+  if (end < text.size()) source->part = text.substr(end + 1);
 }
 
 struct PartRule {

@@ -24,7 +24,7 @@ struct DataSource {
 
 /// Reads `--train`, `--valid`, `--data` or `--in` (`flag`, for messages), each item a list of NAME=FILE[:PART] with commas between. The kind of a file
 /// follows from its name: .npy, .npz:KEY, *-ubyte, .idx (also .gz), .csv:COLUMNS, .safetensors:TENSOR, .tar:ENDING, .bin:DTYPE:SHAPE and what else .bin can
-/// be (docs/data.md has them all); rows are chosen as in images.npy[0:8000]. Throws Error kUsage (no NAME=FILE, a name twice, a kind of file that is not known,
+/// be (docs/data.md has them all); rows are chosen as in images.npy[0:8000]. Names and parts may hold colons and slashes: what is there as a file is the file. Throws Error kUsage (no NAME=FILE, a name twice, a kind of file that is not known,
 /// a part missing or out of place), all problems at once.
 std::vector<DataSource> parse_data(std::string_view flag, std::span<const std::string> items);
 
