@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/diag.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "formats/elements.h"
@@ -15,40 +17,54 @@ namespace hone {
 namespace {
 
 constexpr std::string_view kExampleMagic = "HONEXMPL";
-constexpr std::uint32_t kExampleVersion = 2, kEnd = 0xffffffff;
-constexpr std::uint64_t kHeaderBytes = 16, kFooterBytes = 12;
+constexpr std::uint32_t kExampleVersion = 3, kEnd = 0xffffffff;
+constexpr std::uint64_t kHeaderBytes = 16, kHashBytes = 8, kFooterBytes = 12 + kHashBytes;
 constexpr std::size_t kExampleBlockBytes = 256 * 1024;
-
-template <typename T>
-void put(AtomicFile& file, T number) {
-  file.write(std::as_bytes(std::span(&number, 1)));
-}
 
 }  // namespace
 
-ExampleFileWriter::ExampleFileWriter(const std::string& path, std::string_view of) : file_(path) {
+void ExampleFileWriter::put(std::span<const std::byte> bytes) {
+  file_.write(bytes);
+  hash_ = hash_of(bytes, hash_);
+}
+
+template <typename T>
+void ExampleFileWriter::put_number(T number) {
+  put(std::as_bytes(std::span(&number, 1)));
+}
+
+void ExampleFileWriter::put_hash() {
+  put_number(hash_);
+  hash_ = 0;
+}
+
+ExampleFileWriter::ExampleFileWriter(const std::string& path, std::string_view of) : file_(path), of_hash_(hash_of(of)) {
   file_.write(kExampleMagic);
-  put(file_, kExampleVersion);
-  put(file_, static_cast<std::uint32_t>(of.size()));
+  put_number(kExampleVersion);
+  put_number(static_cast<std::uint32_t>(of.size()));
   file_.write(of);
+  hash_ = 0;
 }
 
 void ExampleFileWriter::add(const std::vector<std::pair<std::string, Tensor>>& example) {
-  put(file_, static_cast<std::uint32_t>(example.size()));
+  put_number(static_cast<std::uint32_t>(example.size()));
   for (const auto& [name, tensor] : example) {
-    put(file_, static_cast<std::uint32_t>(name.size()));
-    file_.write(name);
-    put(file_, static_cast<std::uint8_t>(tensor.dtype()));
-    put(file_, static_cast<std::uint8_t>(tensor.shape().size()));
-    for (const std::int64_t extent : tensor.shape()) put(file_, extent);
-    file_.write(tensor.bytes());
+    put_number(static_cast<std::uint32_t>(name.size()));
+    put(std::as_bytes(std::span(name)));
+    put_number(static_cast<std::uint8_t>(tensor.dtype()));
+    put_number(static_cast<std::uint8_t>(tensor.shape().size()));
+    for (const std::int64_t extent : tensor.shape()) put_number(extent);
+    put(tensor.bytes());
   }
+  put_hash();
   ++count_;
 }
 
 void ExampleFileWriter::commit() {
-  put(file_, kEnd);
-  put(file_, count_);
+  hash_ = of_hash_;
+  put_number(kEnd);
+  put_number(count_);
+  put_hash();
   file_.commit();
 }
 
@@ -58,15 +74,17 @@ ExampleFileReader::ExampleFileReader(const std::string& path) : file_(path) {
   std::string magic(kExampleMagic.size(), '\0');
   take_into(std::as_writable_bytes(std::span(magic)));
   if (magic != kExampleMagic or number<std::uint32_t>() != kExampleVersion) damaged();
-  at_ = end_ - kFooterBytes;
-  if (number<std::uint32_t>() != kEnd) damaged();
-  count_ = number<std::uint64_t>();
-  at_ = kHeaderBytes - sizeof(std::uint32_t);
-  end_ -= kFooterBytes;
   const auto bytes = number<std::uint32_t>();
-  if (bytes > left()) damaged();
+  if (bytes > left() - kFooterBytes) damaged();
   of_.resize(bytes);
   take_into(std::as_writable_bytes(std::span(of_)));
+  const std::uint64_t begin = std::exchange(at_, end_ - kFooterBytes);
+  hash_ = hash_of(of_);
+  if (number<std::uint32_t>() != kEnd) damaged();
+  count_ = number<std::uint64_t>();
+  check_hash();
+  at_ = begin;
+  end_ -= kFooterBytes;
 }
 
 void ExampleFileReader::damaged() const {
@@ -82,7 +100,9 @@ std::span<const std::byte> ExampleFileReader::take(std::size_t bytes) {
     block_at_ = at_;
   }
   at_ += bytes;
-  return std::span(block_).subspan(at_ - bytes - block_at_, bytes);
+  const auto taken = std::span(block_).subspan(at_ - bytes - block_at_, bytes);
+  hash_ = hash_of(taken, hash_);
+  return taken;
 }
 
 void ExampleFileReader::take_into(std::span<std::byte> to) {
@@ -93,6 +113,7 @@ void ExampleFileReader::take_into(std::span<std::byte> to) {
   } else {
     file_.read(at_, to);
     at_ += to.size();
+    hash_ = hash_of(to, hash_);
   }
 }
 
@@ -101,6 +122,11 @@ T ExampleFileReader::number() {
   T result;
   std::memcpy(&result, take(sizeof(T)).data(), sizeof(T));
   return result;
+}
+
+void ExampleFileReader::check_hash() {
+  const std::uint64_t hash = hash_;
+  if (number<std::uint64_t>() != hash) damaged();
 }
 
 std::uint32_t ExampleFileReader::tensor_count() {
@@ -127,6 +153,7 @@ std::uint64_t ExampleFileReader::tensor_header(std::string* name, DType* dtype, 
 bool ExampleFileReader::next(std::vector<std::pair<std::string, Tensor>>* example) {
   if (done_ == count_) return false;
   example->clear();
+  hash_ = 0;
   const std::uint32_t tensors = tensor_count();
   for (std::uint32_t i = 0; i < tensors; ++i) {
     std::string name;
@@ -139,6 +166,7 @@ bool ExampleFileReader::next(std::vector<std::pair<std::string, Tensor>>* exampl
     });
     example->emplace_back(std::move(name), std::move(tensor));
   }
+  check_hash();
   ++done_;
   return true;
 }
@@ -148,8 +176,10 @@ std::uint64_t ExampleFileReader::skip(std::uint64_t count) {
   std::string name;
   DType dtype{};
   std::vector<std::int64_t> shape;
-  for (std::uint64_t i = 0; i < skipped; ++i, ++done_)
+  for (std::uint64_t i = 0; i < skipped; ++i, ++done_) {
     for (std::uint32_t left_over = tensor_count(); left_over > 0; --left_over) at_ += tensor_header(&name, &dtype, &shape);
+    take(kHashBytes);
+  }
   return skipped;
 }
 
