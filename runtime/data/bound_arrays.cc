@@ -321,12 +321,11 @@ namespace {
 
 /// What may be meant by numbers of classes of which some are none of the model's `classes`.
 std::string class_note(const Array& array, std::int64_t classes) {
-  const auto has = [&](std::int64_t low, std::int64_t high) {
-    return array.find([&](const std::byte* elements, std::size_t count) { return find_outside(array.dtype(), elements, count, low, high, std::nullopt); }).has_value();
+  const auto has_outside = [&](std::int64_t least, std::int64_t most) {
+    return array.find([&](const std::byte* elements, std::size_t count) { return find_outside(array.dtype(), elements, count, least, most, std::nullopt); }).has_value();
   };
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  const bool has_less_than_one = has(1, kMost), has_more = has(std::numeric_limits<std::int64_t>::min(), classes);
-  if (not has_less_than_one and not has(0, classes + 1)) return "classes count from 0, and these count from 1: numpy.save(\"y.npy\", y - 1)";
+  const bool has_more = has_outside(std::numeric_limits<std::int64_t>::min(), classes - 1);
+  if (not has_outside(1, classes)) return "classes count from 0, and these count from 1: numpy.save(\"y.npy\", y - 1)";
   return has_more ? fmt::format("classes count from 0, and the model has {}: hone-compile --new-head classes=N replaces its last layer by one for N", classes) : "classes count from 0";
 }
 
@@ -334,22 +333,22 @@ std::string class_note(const Array& array, std::int64_t classes) {
 
 void check_values(const Feed& feed, const Array& array, std::string_view row_word) {
   if (is_float(feed.dtype) or is_float(array.dtype())) return;
-  const std::pair<std::int64_t, std::int64_t> range = feed.bounds.value_or(range_of(feed.dtype));
-  const std::int64_t low = range.first, high = range.second;  // a lambda takes no binding
-  const auto held = range_of(array.dtype());
-  const bool always_fits = held.first >= low and held.second <= high;
+  const auto held = range_of(array.dtype()), taken = feed.bounds ? std::pair(feed.bounds->first, feed.bounds->second - 1) : range_of(feed.dtype);
+  const std::int64_t least = taken.first, most = taken.second;  // a lambda takes no binding
+  const bool reaches_beyond = array.dtype() == DType::kU64 and feed.dtype != DType::kU64;
+  const bool always_fits = held.first >= least and held.second <= most and not reaches_beyond;
   if (always_fits) return;
   const auto bad =
-      array.find([&](const std::byte* elements, std::size_t count) { return find_outside(array.dtype(), elements, count, low, high, feed.ignored); });
+      array.find([&](const std::byte* elements, std::size_t count) { return find_outside(array.dtype(), elements, count, least, most, feed.ignored); });
   if (not bad) return;
-  std::vector<std::string> notes = {feed.kind != Feed::Kind::kTarget ? "ids count from 0" : feed.bounds ? class_note(array, high) : ""};
+  std::vector<std::string> notes = {feed.kind != Feed::Kind::kTarget ? "ids count from 0" : feed.bounds ? class_note(array, feed.bounds->second) : ""};
   if (not feed.bounds) notes = {"save it with values that fit"};
   else if (feed.ignored) notes.push_back(fmt::format("{} marks what does not count", *feed.ignored));
   std::vector<std::byte> scratch;
   const std::byte* row = array.rows(bad->row, 1, scratch);
   throw Error(Code::kDataRange,
               fmt::format("{}: {} holds {}, and {} takes {} to {}", printable(array.label()), place_text(array, *bad, row_word),
-                          integer_at(array.dtype(), row, static_cast<std::size_t>(bad->element)), quoted(feed.name), low, high - 1),
+                          integer_text(array.dtype(), row, static_cast<std::size_t>(bad->element)), quoted(feed.name), least, most),
               {}, std::move(notes));
 }
 

@@ -51,12 +51,16 @@ double as_double(T value) {
 }
 
 template <typename T>
+bool is_beyond_int(T value) {
+  if constexpr (std::is_same_v<T, std::uint64_t>) return value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  else return false;
+}
+
+template <typename T>
 std::int64_t as_int(T value) {
   if constexpr (std::is_same_v<T, Bool>) return value.byte != 0 ? 1 : 0;
   else if constexpr (kIsFloat<T>) return 0;
-  else if constexpr (std::is_same_v<T, std::uint64_t>)
-    return value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) ? std::numeric_limits<std::int64_t>::max()
-                                                                                        : static_cast<std::int64_t>(value);
+  else if constexpr (std::is_same_v<T, std::uint64_t>) return is_beyond_int(value) ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(value);
   else return value;
 }
 
@@ -153,13 +157,14 @@ void Converter::convert(const std::byte* from, std::byte* to, std::size_t count)
   }
 }
 
-std::optional<std::size_t> find_outside(DType dtype, const std::byte* from, std::size_t count, std::int64_t low, std::int64_t high,
+std::optional<std::size_t> find_outside(DType dtype, const std::byte* from, std::size_t count, std::int64_t least, std::int64_t most,
                                         std::optional<std::int64_t> ignored) {
   return visit_type(dtype, [&](auto value) -> std::optional<std::size_t> {
     using T = decltype(value);
     for (std::size_t i = 0; i < count; ++i) {
-      const std::int64_t number = as_int(load<T>(from, i));
-      if ((number < low or number >= high) and not(ignored and number == *ignored)) return i;
+      const T element = load<T>(from, i);
+      const std::int64_t number = as_int(element);
+      if (is_beyond_int(element) or ((number < least or number > most) and not(ignored and number == *ignored))) return i;
     }
     return std::nullopt;
   });
@@ -169,14 +174,16 @@ std::int64_t integer_at(DType dtype, const std::byte* from, std::size_t index) {
   return visit_type(dtype, [&](auto value) { return as_int(load<decltype(value)>(from, index)); });
 }
 
+std::string integer_text(DType dtype, const std::byte* from, std::size_t index) {
+  return dtype == DType::kU64 ? std::to_string(load<std::uint64_t>(from, index)) : std::to_string(integer_at(dtype, from, index));
+}
+
 std::pair<std::int64_t, std::int64_t> range_of(DType dtype) {
   return visit_type(dtype, [](auto value) -> std::pair<std::int64_t, std::int64_t> {
     using T = decltype(value);
-    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-    if constexpr (std::is_same_v<T, Bool>) return {0, 2};
-    else if constexpr (kIsFloat<T>) return {std::numeric_limits<std::int64_t>::min(), kMost};
-    else if constexpr (sizeof(T) == 8) return {as_int(std::numeric_limits<T>::min()), kMost};
-    else return {std::numeric_limits<T>::min(), static_cast<std::int64_t>(std::numeric_limits<T>::max()) + 1};
+    if constexpr (std::is_same_v<T, Bool>) return {0, 1};
+    else if constexpr (kIsFloat<T>) return {std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
+    else return {as_int(std::numeric_limits<T>::min()), as_int(std::numeric_limits<T>::max())};
   });
 }
 

@@ -39,12 +39,14 @@ class Converter {
   std::optional<ByteTable> byte_table_;     // the same for any floats, where that is faster than one by one
 };
 
-/// The first of `count` integers at `from` outside [low, high) and not equal to *ignored: its position.
-std::optional<std::size_t> find_outside(DType dtype, const std::byte* from, std::size_t count, std::int64_t low, std::int64_t high,
+/// The first of `count` integers at `from` outside [least, most] and not equal to *ignored: its position.
+std::optional<std::size_t> find_outside(DType dtype, const std::byte* from, std::size_t count, std::int64_t least, std::int64_t most,
                                         std::optional<std::int64_t> ignored);
-/// One integer (or bool).
+/// One integer (or bool); of u64 what i64 cannot hold is its largest.
 std::int64_t integer_at(DType dtype, const std::byte* from, std::size_t index);
-/// The values [low, high) that an integer type holds, as far as i64 reaches.
+/// The same in digits, whatever it is.
+std::string integer_text(DType dtype, const std::byte* from, std::size_t index);
+/// The least and the most that an integer type holds, as far as i64 reaches.
 std::pair<std::int64_t, std::int64_t> range_of(DType dtype);
 
 /// May an array of shape `from` be read as shape `to` (same elements, same order): axes of size 1 come or go, or neighbouring axes are

@@ -88,6 +88,25 @@ TEST(DataSpec, PartsMayHoldCommasAndColons) {
   EXPECT_EQ(sources[2].first_row, 3);
 }
 
+TEST(DataSpec, WhatIsThereAsAFileIsTheFile) {
+  const TempFolder folder;
+  for (const char* name : {"k.npz", "a.npy:b/c.npy", "d.npz:e/f.npz"}) {
+    make_folders(folder_of(folder / name));
+    folder.write(name, "");
+  }
+  const auto parsed = [&](const std::string& text) {
+    const std::vector<std::string> items = {"x=" + folder / text};
+    const DataSource source = parse_data("--train", items).at(0);
+    return source.path.substr((folder / "").size()) + " " + source.part;
+  };
+  EXPECT_EQ(parsed("k.npz:dense/kernel"), "k.npz dense/kernel");
+  EXPECT_EQ(parsed("k.npz:dense/kernel:0[0:3]"), "k.npz dense/kernel:0");
+  EXPECT_EQ(parsed("*.npz:dense/kernel"), "*.npz dense/kernel");
+  EXPECT_EQ(parsed("a.npy:b/c.npy"), "a.npy:b/c.npy ");
+  EXPECT_EQ(parsed("d.npz:e/f.npz:g/h"), "d.npz:e/f.npz g/h");
+  EXPECT_EQ(parsed("not.npy:b/there.npy"), "not.npy:b/there.npy ");
+}
+
 TEST(DataSpec, RefusesAllThatIsWrongAtOnce) {
   const std::vector<std::string> items = {"x.npy", "x=a.txt", "x=a.csv:1,2", "y=b.tar", "z=c.bin", "u=d.npy:key"};
   try {
@@ -225,6 +244,16 @@ TEST(BoundArrays, ChecksIdsAndWhatATypeHolds) {
     return arrays;
   };
   expect_error(Code::kDataRange, "row 1, element [1] holds 2147483648", [&] { BoundArrays(entry_with({ids}), big(), options()); });
+  auto wide = input("ids", DType::kI64, {Dim::symbol("N")});
+  const auto bound = [](const plan::Feed& feed, std::vector<std::uint64_t> values) {
+    std::vector<std::pair<std::string, Array>> arrays;
+    arrays.emplace_back("x", array<std::uint64_t>("x.npy", {2}, std::move(values)));
+    BoundArrays(entry_with({feed}), std::move(arrays), options());
+  };
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+  expect_error(Code::kDataRange, "row 1 holds 9223372036854775813, and \"ids\" takes -9223372036854775808 to 9223372036854775807", [&] { bound(wide, {kMost, kMost + 6}); });
+  wide.dtype = DType::kU64;
+  bound(wide, {kMost, kMost + 6});
   ids.bounds = {0, 3};
   expect_error(Code::kDataRange, "row 1, element [0] holds 3, and \"ids\" takes 0 to 2", [&] { BoundArrays(entry_with({ids}), big(), options()); });
 }
