@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <optional>
+#include <type_traits>
 
 #include "base/diag.h"
 #include "base/text.h"
@@ -15,14 +17,37 @@ namespace {
 
 constexpr std::size_t kCsvBlockBytes = 64 * 1024;
 
+/// What a number that f64 has no room for is there: 0 or infinity, as everywhere.
+double rounded(std::string_view number) {
+  const bool negative = number.starts_with('-');
+  const std::size_t e = std::min(number.find_first_of("eE"), number.size()), point = std::min(number.find('.'), e), first = number.find_first_of("123456789");
+  std::int64_t power = 0;  // of ten
+  if (e < number.size()) {
+    const std::string_view digits = number.substr(e + (number.substr(e + 1).starts_with('+') ? 2 : 1));
+    if (std::from_chars(digits.data(), digits.data() + digits.size(), power).ec != std::errc{}) power = digits.starts_with('-') ? INT32_MIN : INT32_MAX;
+  }
+  const std::int64_t place = static_cast<std::int64_t>(point) - static_cast<std::int64_t>(first);  // of the first digit, from the point to the left
+  const double size = place + std::clamp<std::int64_t>(power, INT32_MIN, INT32_MAX) > 0 ? std::numeric_limits<double>::infinity() : 0;
+  return negative ? -size : size;
+}
+
 template <typename T>
 std::optional<T> number_of(std::string_view field) {
   field = trim(field);
   if (field.starts_with('+')) field.remove_prefix(1);
   T number{};
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), number);
-  if (error != std::errc{} or end != field.data() + field.size()) return std::nullopt;
+  if (end != field.data() + field.size()) return std::nullopt;
+  if constexpr (std::is_same_v<T, double>)
+    if (error == std::errc::result_out_of_range) return rounded(field);
+  if (error != std::errc{}) return std::nullopt;
   return number;
+}
+
+/// What programs write where there is no value.
+bool is_missing(std::string_view field) {
+  constexpr std::string_view kWords[] = {"", "?", "-", "na", "n/a", "#n/a", "<na>", "null", "none", "missing"};  // nan is a number
+  return std::ranges::find(kWords, lower_case(trim(field))) != std::end(kWords);
 }
 
 bool is_number(std::string_view field) { return number_of<double>(field).has_value(); }
@@ -63,8 +88,13 @@ std::size_t CsvTable::position_of(std::string_view column, const std::vector<std
   by_name_ = true;
   std::vector<std::string> names;
   for (const std::string& field : header) names.emplace_back(trim(field));
+  std::vector<std::size_t> found;
   for (std::size_t i = 0; i < names.size(); ++i)
-    if (names[i] == name) return i;
+    if (names[i] == name) found.push_back(i);
+  if (found.size() == 1) return found[0];
+  if (not found.empty())
+    throw Error(Code::kDataName, fmt::format("{} has {} columns {}: the numbers {}", printable(file_.path(), 1000), found.size(), quoted(name), fmt::join(found, ", ")), {},
+                {fmt::format("choose one by its number: {}:{}", printable(file_.path(), 1000), found[0])});
   constexpr std::size_t kListed = 20;
   const bool all = names.size() <= kListed;
   std::vector<std::string> notes = {fmt::format("its first line has {}{}", quoted_list(std::span(names).first(all ? names.size() : kListed)),
@@ -99,11 +129,12 @@ bool CsvTable::first_is_header(const std::vector<std::string>& fields) const {
 void CsvTable::refuse_field(const CsvRecords& records, std::size_t column) const {
   const std::string& field = records.fields()[column];
   const std::string which = names_.empty() ? fmt::format("column {}", column) : fmt::format("column {} ({})", column, quoted(trim(names_[column])));
-  const bool empty = trim(field).empty();
   throw Error(Code::kDataFormat,
               fmt::format("{}: line {}: {} {}", printable(file_.path(), 1000), records.line(), which,
-                          empty ? "is empty" : "holds " + quoted(field) + ", which is no number"),
-              {}, {empty ? "put a number there, or leave the line out" : "choose other columns with FILE.csv:COLUMNS, or number the words first: with pandas, frame[\"species\"].astype(\"category\").cat.codes"});
+                          trim(field).empty() ? "is empty" : "holds " + quoted(field) + ", which is no number"),
+              {},
+              {is_missing(field) ? "put a number where a value is missing, or leave such lines out: with pandas, frame.fillna(0) or frame.dropna()"
+                                 : "choose other columns with FILE.csv:COLUMNS, or number the words first: with pandas, frame[\"species\"].astype(\"category\").cat.codes"});
 }
 
 void CsvTable::check_record(const CsvRecords& records) {

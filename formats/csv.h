@@ -16,7 +16,7 @@ namespace hone {
 class CsvTable {
  public:
   /// `columns`: names, numbers from 0 (from the end: -1) and ranges of either, both ends included, with commas between: "age,3,5..7,-1"; "" for all.
-  /// Goes through the whole file. Throws kDataName for a column that is not there, naming the nearest one; kDataFormat, naming the line, for rows of different
+  /// Goes through the whole file. Throws kDataName for a column that is not there, naming the nearest one, and for a name that several have; kDataFormat, naming the line, for rows of different
   /// numbers of fields and for fields that are no numbers; kDataLength for a file without rows; and what CsvRecords throws. The file outlives this.
   CsvTable(const StreamedFile& file, const std::string& columns);
 

@@ -28,6 +28,9 @@ CsvRecords::CsvRecords(const StreamedFile& file) : file_(file) {
   fill();
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (block_.starts_with(kByteOrderMark)) at_ = kByteOrderMark.size();
+  if (block_.starts_with("\xff\xfe") or block_.starts_with("\xfe\xff"))
+    throw Error(Code::kDataFormat, fmt::format("{} is text in UTF-16, and CSV files are read as UTF-8", printable(file_.path(), 1000)), {},
+                {"save it as \"CSV UTF-8\", or: iconv -f UTF-16 -t UTF-8 FILE.csv > UTF8.csv"});
   const std::string_view start = std::string_view(block_).substr(at_);
   separator_ = separator_of(start.substr(0, start.find('\n')));
 }

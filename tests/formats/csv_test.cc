@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 
 #include "tests/support/temp_folder.h"
 
@@ -67,6 +68,22 @@ TEST(Csv, IntegersStayExactAndOneRealMakesAllReal) {
   EXPECT_EQ(numbers("1\n99999999999999999999\n", "", DType::kF64), (Numbers{1, 1e20}));
 }
 
+TEST(Csv, WhatF64CannotHoldIsZeroOrInfinity) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const std::string zeros(400, '0');
+  EXPECT_EQ(numbers("1e-400\n-1E+400\n1e400\n0." + zeros + "1\n1" + zeros + "\n1" + zeros + "e-900\n1e99999999999999999999\n"), (Numbers{0, -kInfinity, kInfinity, 0, kInfinity, 0, kInfinity}));
+}
+
+TEST(Csv, BlankLinesAreSkippedInOneColumnToo) {
+  EXPECT_EQ(numbers("\n1\n\n2\n\r\n3\n\n", "", DType::kI64), (Numbers{1, 2, 3}));
+  refuse(Code::kDataFormat, "line 2: column 0 is empty", "1\n\"\"\n2\n");
+}
+
+TEST(Csv, AMissingValueIsNoWordToNumber) {
+  for (const char* missing : {"NA", "", "null", "N/A", " ?"}) refuse(Code::kDataFormat, "frame.fillna(0) or frame.dropna()", "a,b\n1,2\n3," + std::string(missing) + "\n");
+  refuse(Code::kDataFormat, "cat.codes", "a,b\n1,2\n3,setosa\n");
+}
+
 TEST(Csv, LongFilesGoThroughBlockByBlock) {
   std::string text;
   double sum = 0;
@@ -93,7 +110,14 @@ TEST(Csv, NamesColumnsThatAreNotThere) {
   refuse(Code::kDataName, "two dots, both ends included: a..b", "a,b\n1,2\n", "a-b");
   refuse(Code::kDataName, "two dots, both ends included: 0..1", "a,b\n1,2\n", "0:1");
   refuse(Code::kDataName, "run backwards", "a,b\n1,2\n", "b..a");
+  refuse(Code::kDataName, "has 2 columns \"a\": the numbers 0, 2", "a,b,a\n1,2,3\n", "a");
+  refuse(Code::kDataName, "a.csv:0", "a,b,a\n1,2,3\n", "b..a");
+  EXPECT_EQ(numbers("a,b,a\n1,2,3\n", "2,b", DType::kI64), (Numbers{3, 2}));
   refuse(Code::kDataName, "no column \"\"", "a,b\n1,2\n", "0,");
+}
+
+TEST(Csv, SaysThatTextIsUtf16) {
+  refuse(Code::kDataFormat, "is text in UTF-16", std::string("\xff\xfe" "a\0\n\0" "1\0", 8));
 }
 
 TEST(Csv, RefusesFilesWithoutRowsAndEndlessRecords) {
