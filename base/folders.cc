@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <system_error>
 
 #include "base/file_errors.h"
@@ -17,6 +18,9 @@ namespace {
 
 /// What is missing on the way to `path`, and what it could have been meant to be.
 std::string missing_note(const std::string& path) {
+  std::error_code is_no_link;
+  if (const std::filesystem::path leads_to = std::filesystem::read_symlink(path, is_no_link); not is_no_link)
+    return fmt::format("it is a symbolic link to {}, which is not there", quoted(leads_to.string()));
   std::string folder = folder_of(path);
   std::string name = file_name_of(path);
   struct stat status {};
@@ -37,7 +41,7 @@ std::string missing_note(const std::string& path) {
 
 std::string way_out(const std::string& path, int error) {
   switch (error) {
-    case ENOENT: return missing_note(path);
+    case ENOENT: return path.empty() ? "its name is empty" : missing_note(path);
     case EACCES:
     case EPERM: return "check who may read and write the file and its folder (ls -l)";
     case ENOSPC: return "free some space on that disk, or choose a place on another one; the file that was there is unchanged";
@@ -64,7 +68,7 @@ Error file_error(Code code, const std::string& action, const std::string& path, 
   std::vector<std::string> notes;
   if (std::string note = way_out(path, error); not note.empty()) notes.push_back(std::move(note));
   const std::string reason = std::generic_category().message(error);
-  const std::string what = path == "-" ? (code == Code::kFileWrite ? "standard output" : "standard input") : printable(path, 1000);
+  const std::string what = path == "-" ? (code == Code::kFileWrite ? "standard output" : "standard input") : path.empty() ? quoted(path) : printable(path, 1000);
   return Error(code, fmt::format("cannot {} {}: {}", action, what, reason), {}, std::move(notes));
 }
 

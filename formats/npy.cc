@@ -216,6 +216,7 @@ NpyInfo read_npy_header(std::span<const std::byte> bytes, const std::string& nam
   if (text.size() - start < length) not_npy(name, "cut off inside its .npy header");
   NpyInfo info = HeaderParser(text.substr(start, length), name).parse();
   info.data_offset = start + length;
+  if (std::ranges::any_of(info.shape, [](std::int64_t extent) { return extent < 0; })) not_npy(name, fmt::format("shape {} is negative", shape_text(info.shape)));
   info.data_bytes = bytes_of_shape(info.dtype, info.shape, printable(name, 1000));
   const std::uint64_t present = file_bytes.value_or(bytes.size()) - info.data_offset;
   if (present < info.data_bytes) {

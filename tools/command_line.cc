@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -140,6 +141,17 @@ std::string hint_for_missing(const Tool& tool, const Command& command, std::stri
   return "";
 }
 
+/// A value that the environment gives is no part of the command, where it would be looked for.
+std::string hint_for_environment(const Command& command, int argc, const char* const* argv, std::string_view problem) {
+  for (const Flag& flag : command.flags) {
+    if (is_argument(flag) or problem.find(long_name(flag)) == std::string_view::npos) continue;
+    const auto gives_it = [&](std::string_view word) { return find_flag(command, word.substr(0, word.find('='))) == &flag; };
+    const std::string name = environment_name(flag);
+    if (const char* value = std::getenv(name.c_str()); value != nullptr and std::none_of(argv + 1, argv + argc, gives_it)) return fmt::format("the environment says so: {}={}; correct it, or unset {}", name, printable(value), name);
+  }
+  return "";
+}
+
 const Command* find_command(const Tool& tool, std::string_view name) {
   const auto found = std::find_if(tool.commands.begin(), tool.commands.end(), [&](const Command& command) { return command.name == name; });
   return found == tool.commands.end() ? nullptr : &*found;
@@ -194,7 +206,8 @@ int parse_and_run(const Tool& tool, int argc, const char* const* argv) {
   } catch (const CLI::ParseError& problem) {
     if (problem.get_exit_code() == 0) return app.exit(problem);  // --help, --version
     refuse_extras(tool, command, parser->remaining());
-    usage_error(tool, command.name, problem.what(), hint_for_missing(tool, command, problem.what()));
+    std::string hint = hint_for_environment(command, argc, argv, problem.what());
+    usage_error(tool, command.name, problem.what(), hint.empty() ? hint_for_missing(tool, command, problem.what()) : std::move(hint));
   }
   refuse_extras(tool, command, parser->remaining());
   return command.run();

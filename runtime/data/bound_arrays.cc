@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -98,6 +99,12 @@ std::vector<std::string> shape_notes(const Feed& feed, const Array& array) {
     return {fmt::format("are these numbers of classes? This loss compares each of the {} numbers of an output with a target; softmax_cross_entropy and cross_entropy take classes (hone-compile --set loss.kind=...)", element_count(wanted).text())};
   if (fit(wanted, shape)) return {"this looks like one sample: numpy.expand_dims(x, 0) makes a data set of it"};
   return {fmt::format("the first axis is the sample: a row of it is {}, and [{}] is wanted", shape_text(row), to_string(wanted))};
+}
+
+/// Is the array out of a table in text, by its label: "a.csv", "a.tsv:age"?
+bool is_of_csv(const Array& array) {
+  const std::string label = lower_case(array.label());
+  return std::ranges::any_of(std::array{".csv", ".tsv"}, [&](std::string_view ending) { return label.ends_with(ending) or label.find(std::string(ending) + ":") != std::string::npos; });
 }
 
 NamedArrays open_all(std::span<const DataSource> sources, FileReading reading) {
@@ -198,10 +205,20 @@ void BoundArrays::match_names(const plan::Entry& entry, NamedArrays arrays) {
   diags.throw_if_errors();
 }
 
+/// Floats where integers are wanted, or types that only weights have.
+void BoundArrays::refuse_type(const Feed& feed, const Array& array) const {
+  const std::string what = fmt::format("{} holds {}, and {} takes {}", printable(array.label()), to_string(array.dtype()), quoted(feed.name), to_string(feed.dtype));
+  if (is_float(feed.dtype) or not is_float(array.dtype()))
+    throw Error(Code::kDataType, what + "; elements of fewer than 8 bits, and floats of 8, are for weights alone", {}, {options_.files ? "save it as f32, or as an integer type of 8 bits or more" : "cast it to f32, or to an integer type of 8 bits or more"});
+  const std::string way_out = not options_.files  ? "cast it to an integer type"
+                              : is_of_csv(array) ? "write its numbers without a point, and none that is missing: with pandas, frame[\"y\"].astype(\"int64\")"
+                                                 : "save it with an integer type: numpy.save(\"y.npy\", y.astype(\"int64\"))";
+  throw Error(Code::kDataType, what + "; floats are never made integers", {}, {way_out});
+}
+
 void BoundArrays::refuse_shape(const Feed& feed, const Array& array) const {
   std::vector<std::string> notes;
-  const std::string label = lower_case(array.label());
-  if (options_.files and (label.ends_with(".csv") or label.ends_with(".tsv"))) notes.emplace_back("these are all columns; choose some by number or name: x=FILE.csv:0..5,y=FILE.csv:-1");
+  if (const std::string label = lower_case(array.label()); options_.files and (label.ends_with(".csv") or label.ends_with(".tsv"))) notes.emplace_back("these are all columns; choose some by number or name: x=FILE.csv:0..5,y=FILE.csv:-1");
   else if (has_one_hot_shape(feed, array)) notes.emplace_back("are these one-hot vectors? The loss takes the number of the class: numpy.argmax(y, axis=-1)");
   if (options_.files and not options_.pre_batched and array.shape().size() == feed.shape.size() + 1 and fit(feed.shape, std::span(array.shape()).subspan(1)))
     notes.emplace_back("if the first axis is the number of the batch, say --pre-batched");
@@ -216,11 +233,7 @@ void BoundArrays::refuse_shape(const Feed& feed, const Array& array) const {
 
 void BoundArrays::add_column(const Feed& feed, Array array) {
   if (not can_convert(array.dtype(), feed.dtype) and has_one_hot_shape(feed, array) and not options_.pre_batched) refuse_shape(feed, array);
-  if (not can_convert(array.dtype(), feed.dtype))
-    throw Error(Code::kDataType,
-                fmt::format("{} holds {}, and {} takes {}; floats are never made integers", printable(array.label()), to_string(array.dtype()),
-                            quoted(feed.name), to_string(feed.dtype)),
-                {}, {options_.files ? "save it with an integer type: numpy.save(\"y.npy\", y.astype(\"int64\"))" : "cast it to an integer type"});
+  if (not can_convert(array.dtype(), feed.dtype)) refuse_type(feed, array);
   const bool fixed_sizes = options_.batch_symbol.empty();
   const bool has_samples = not feed.shape.empty() and (fixed_sizes or feed.shape[0] == Dim::symbol(options_.batch_symbol));
   const bool by_sample = options_.pre_batched or has_samples;

@@ -64,6 +64,7 @@ class BoundArrays {
   void check_scales(const plan::Entry& entry);
   void note_odd_targets(const plan::Feed& feed, const Array& array);
   void note_scaled_before(const plan::Feed& feed, const Array& array, double factor);
+  [[noreturn]] void refuse_type(const plan::Feed& feed, const Array& array) const;
   [[noreturn]] void refuse_shape(const plan::Feed& feed, const Array& array) const;
 
   BindOptions options_;

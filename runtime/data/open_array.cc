@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/diag.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "formats/csv.h"
 #include "formats/idx.h"
@@ -87,8 +88,19 @@ std::vector<std::int64_t> shape_from(const std::string& text, const DataSource& 
       throw Error(Code::kUsage, fmt::format("{}: {} is no shape", quoted(source.path + ":" + source.part), quoted(text)), {}, {"write a shape as 60000x784"});
     shape.push_back(number);
   }
+  if (shape.size() > limits::kRank)
+    throw Error(Code::kUsage, fmt::format("{}: a shape of {} axes", quoted(source.path + ":" + source.part), shape.size()), {}, {fmt::format("at most {} are taken", limits::kRank)});
   return shape;
 }
+
+std::optional<std::uint64_t> bytes_if_any_has(DType dtype, const std::vector<std::int64_t>& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape)
+    if (__builtin_mul_overflow(count, extent, &count) or count > limits::kTensorElements) return std::nullopt;
+  return static_cast<std::uint64_t>(count) * size_of(dtype);
+}
+
+std::string text_of_bytes(std::optional<std::uint64_t> bytes) { return bytes ? std::to_string(*bytes) : "more than any file has"; }
 
 DType dtype_from(const std::string& text, const DataSource& source) {
   const auto dtype = dtype_from_name(text);

@@ -26,6 +26,10 @@ Array open_binary_array(const DataSource& source, bool streamed);
 std::string label_of(const DataSource& source);
 /// "60000x784". Throws kUsage.
 std::vector<std::int64_t> shape_from(const std::string& text, const DataSource& source);
+/// The bytes of a shape that a user has given; nothing where they are more than any file has.
+std::optional<std::uint64_t> bytes_if_any_has(DType dtype, const std::vector<std::int64_t>& shape);
+/// The same in words.
+std::string text_of_bytes(std::optional<std::uint64_t> bytes);
 /// "f32". Throws kUsage.
 DType dtype_from(const std::string& text, const DataSource& source);
 

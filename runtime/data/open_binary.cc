@@ -30,12 +30,12 @@ Array open_plain(const DataSource& source, const std::vector<std::string>& words
   const DType dtype = dtype_from(words[0], source);
   const std::vector<std::int64_t> shape = shape_from(words[1], source);
   auto bytes = open_row_bytes(source.path, streamed);
-  const std::uint64_t expected = bytes_of_shape(dtype, shape, printable(source.path, 1000));
+  const std::optional<std::uint64_t> expected = bytes_if_any_has(dtype, shape);
   if (bytes->size() != expected)
     throw Error(Code::kDataFormat,
-                fmt::format("{} has {} bytes, and {} of shape {} take {}", quoted(source.path), bytes->size(), words[0], shape_text(shape), expected), {},
+                fmt::format("{} has {} bytes, and {} of shape {} take {}", quoted(source.path), bytes->size(), words[0], shape_text(shape), text_of_bytes(expected)), {},
                 {"correct the type or the shape behind the file's name"});
-  return rows_of(source, dtype, shape, std::move(bytes), 0, shape[0] == 0 ? 0 : expected / static_cast<std::uint64_t>(shape[0]));
+  return rows_of(source, dtype, shape, std::move(bytes), 0, shape[0] == 0 ? 0 : *expected / static_cast<std::uint64_t>(shape[0]));
 }
 
 // ---- CIFAR: "The CIFAR-10 dataset", binary version: records of one label byte (CIFAR-100: coarse, then fine) and 32x32 pixels of red, green, blue

@@ -77,13 +77,12 @@ class NpyRows : public MemberRows {
 
 class RawRows : public MemberRows {
  public:
-  RawRows(DType dtype, std::vector<std::int64_t> shape, const std::string& path)
-      : dtype_(dtype), shape_(std::move(shape)), bytes_(bytes_of_shape(dtype, shape_, printable(path, 1000))) {}
+  RawRows(DType dtype, std::vector<std::int64_t> shape) : dtype_(dtype), shape_(std::move(shape)), bytes_(bytes_if_any_has(dtype, shape_)) {}
   void add(const StreamedFile&, const TarMember& member, const std::string& name) override {
     if (member.bytes != bytes_)
       throw Error(
           Code::kDataFormat,
-          fmt::format("{} has {} bytes, and {} of shape {} take {}", printable(name, 1000), member.bytes, to_string(dtype_), shape_text(shape_), bytes_), {},
+          fmt::format("{} has {} bytes, and {} of shape {} take {}", printable(name, 1000), member.bytes, to_string(dtype_), shape_text(shape_), text_of_bytes(bytes_)), {},
           {"correct the type or the shape; images that are compressed are not unpacked"});
     offsets_.push_back(member.offset);
   }
@@ -92,7 +91,7 @@ class RawRows : public MemberRows {
  private:
   DType dtype_;
   std::vector<std::int64_t> shape_;
-  std::uint64_t bytes_;
+  std::optional<std::uint64_t> bytes_;
   std::vector<std::uint64_t> offsets_;
 };
 
@@ -119,7 +118,7 @@ class TextRows : public MemberRows {
 };
 
 std::unique_ptr<MemberRows> rows_for(const std::vector<std::string>& words, const DataSource& source) {
-  if (words.size() == 3) return std::make_unique<RawRows>(dtype_from(words[1], source), shape_from(words[2], source), source.path);
+  if (words.size() == 3) return std::make_unique<RawRows>(dtype_from(words[1], source), shape_from(words[2], source));
   const std::string last = split(words[0], '.').back();
   if (words.size() == 1 and last == "npy") return std::make_unique<NpyRows>();
   if (words.size() == 1 and (last == "cls" or last == "id" or last == "index")) return std::make_unique<TextRows>();
@@ -135,12 +134,8 @@ std::pair<std::string, std::string> parts_of(const std::string& name) {
 }
 
 [[noreturn]] void no_such_file(const DataSource& source, const std::string& sample, const std::string& ending, const std::set<std::string>& endings) {
-  const std::string there =
-      endings.empty() ? "the archive is empty" : fmt::format("there are {}", printable(join(std::vector(endings.begin(), endings.end()), ", "), 500));
-  throw Error(Code::kDataName,
-              fmt::format("{}: {} has no file that ends in .{}", printable(source.path, 1000), sample.empty() ? "no sample" : "the sample " + quoted(sample),
-                          printable(ending)),
-              {}, {there});
+  throw Error(Code::kDataName, fmt::format("{}: the sample {} has no file that ends in .{}", printable(source.path, 1000), quoted(sample), printable(ending)), {},
+              {fmt::format("there are {}", printable(join(std::vector(endings.begin(), endings.end()), ", "), 500))});
 }
 
 }  // namespace
@@ -169,7 +164,9 @@ Array open_tar_array(const DataSource& source, bool streamed) {
     rows->add(file, *member, source.path + ":" + member->name);
     has = true;
   }
-  if (not has or not any) no_such_file(source, sample, ending, endings);
+  if (not any)
+    throw Error(Code::kDataLength, fmt::format("{} holds no samples", printable(source.path, 1000)), {}, {"a sample is files such as 0001.npy and 0001.cls; names that begin with a dot, or have none, do not count"});
+  if (not has) no_such_file(source, sample, ending, endings);
   return rows->finish(source, streamed);
 }
 

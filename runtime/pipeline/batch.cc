@@ -17,6 +17,13 @@ namespace {
 
 std::string text_of_type(const Tensor& tensor) { return fmt::format("{}{}", to_string(tensor.dtype()), shape_text(tensor.shape())); }
 
+std::string way_to_be_alike(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype()) return "map cast() over them before they are batched, so that all are of one type";
+  const std::span<const std::int64_t> shape(a.shape()), other(b.shape());
+  const bool are_sequences = not shape.empty() and shape.size() == other.size() and std::ranges::equal(shape.subspan(1), other.subspan(1));
+  return are_sequences ? "map pad_sequence() over sequences of different lengths before they are batched" : "all examples of a batch need the same shape";
+}
+
 /// `number` is that of the first.
 void check_alike(const std::vector<Example>& examples, std::int64_t number) {
   const Example& first = examples[0];
@@ -32,9 +39,9 @@ void check_alike(const std::vector<Example>& examples, std::int64_t number) {
     if (found->what == ExampleDifference::What::kName)
       throw Error(Code::kDataName, fmt::format("{} has {} where example {} has {}", where, quoted(name), number, quoted(first_name)), {},
                   {"all examples need the same names, in the same order"});
-    throw Error(Code::kDataShape,
+    throw Error(tensor.dtype() == first_tensor.dtype() ? Code::kDataShape : Code::kDataType,
                 fmt::format("{}: {} is {}, and that of example {} is {}", where, quoted(name), text_of_type(tensor), number, text_of_type(first_tensor)),
-                {}, {"map pad_sequence() over sequences of different lengths before they are batched"});
+                {}, {way_to_be_alike(tensor, first_tensor)});
   }
 }
 

@@ -21,8 +21,10 @@ Tensor one_element(DType dtype, double value) { return Tensor::scalar(value).cas
 
 void check_kind(const Tensor& sequence, const Tensor& first, std::size_t number) {
   const auto text = [](const Tensor& tensor) { return fmt::format("{}{}", to_string(tensor.dtype()), shape_text(tensor.shape())); };
+  if (sequence.shape().empty())
+    throw Error(Code::kDataShape, fmt::format("pad_sequences: sequence {} is {}, a single number", number, text(sequence)), {}, {"the first axis of a sequence are its steps: reshaped({1}) makes one of a number"});
   const bool same_type = sequence.dtype() == first.dtype();
-  const bool same_rest = not sequence.shape().empty() and sequence.shape().size() == first.shape().size() and
+  const bool same_rest = sequence.shape().size() == first.shape().size() and
                          std::equal(sequence.shape().begin() + 1, sequence.shape().end(), first.shape().begin() + 1);
   if (same_type and same_rest) return;
   throw Error(same_type ? Code::kDataShape : Code::kDataType,

@@ -76,6 +76,13 @@ TEST(MappedFile, MissingFileNamesASimilarOne) {
   expect_error(Code::kFileOpen, "/mnist.onnx\"?", [&] { MappedFile(folder / "minst.onnx"); });
 }
 
+TEST(MappedFile, ALinkToNothingAndNoNameAreSaid) {
+  const TempFolder folder;
+  std::filesystem::create_symlink("gone.npy", folder / "link.npy");
+  expect_error(Code::kFileOpen, "it is a symbolic link to \"gone.npy\", which is not there", [&] { MappedFile(folder / "link.npy"); });
+  expect_error(Code::kFileOpen, "cannot open \"\": No such file or directory\n  note: its name is empty", [] { MappedFile(""); });
+}
+
 TEST(MappedFile, MissingFolderIsNamed) {
   const TempFolder folder;
   make_folders(folder / "models/big");

@@ -13,6 +13,8 @@ constexpr const char* kSmallestGraph = "graph g(input %x: f32[2]) {\n  %y = tanh
 
 const ErrorCase kCases[] = {
     {"NoCommand", "hone-run", 2, {"HN-0001", "train, eval, predict, call, bench, devices"}},
+    {"WrongValueInTheEnvironment", "HONE_EPOCHS=abc " + kTrain, 2, {"--epochs = abc", "the environment says so: HONE_EPOCHS=abc"}, write_mlp_plan},
+    {"WrongValueBesideTheEnvironment", "HONE_EPOCHS=3 " + kTrain + " --epochs abc", 2, {"--epochs = abc", "hone-run train --help"}, write_mlp_plan},
     {"MisspelledCommand", "hone-run trian mlp.hone", 2, {"\"trian\"", "did you mean \"train\"?"}},
     {"NoPlan", "hone-run train", 2, {"PLAN is required", "hone-run train --help"}},
     {"NoData", "hone-run train mlp.hone", 2, {"--train is required"}, write_mlp_plan},

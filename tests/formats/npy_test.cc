@@ -131,7 +131,7 @@ TEST(Npy, RefusesWhatIsNoNumber) {
 TEST(Npy, RefusesImpossibleShapes) {
   expect_error(Code::kTooLarge, "2^40", [] { parse_array(npy(header("<f4", "(1099511627776, 1024)"), "")); });
   expect_error(Code::kTooLarge, "2^40", [] { parse_array(npy(header("<f4", "(4294967296, 4294967296, 4294967296)"), "")); });
-  expect_error(Code::kTooLarge, "negative", [] { parse_array(npy(header("<f4", "(-1, 3)"), "")); });
+  expect_error(Code::kDataFormat, "negative", [] { parse_array(npy(header("<f4", "(-1, 3)"), "")); });
   expect_error(Code::kDataFormat, "2^63", [] { parse_array(npy(header("<f4", "(99999999999999999999,)"), "")); });
   expect_error(Code::kDataFormat, "needs 4398046511104 bytes, but only 4 are there", [] { parse_array(npy(header("<f4", "(1099511627776,)"), raw({1}))); });
   std::string many = "(";

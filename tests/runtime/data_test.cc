@@ -221,6 +221,15 @@ TEST(BoundArrays, NeverMakesFloatsIntegers) {
   });
 }
 
+TEST(BoundArrays, SaysWhatFitsTheFileOfATypeThatDoesNotFit) {
+  const auto bind = [](Array x, Array y) { return [x, y] { BoundArrays(classifier(), pair_of(x, y), options()); }; };
+  const Array x = counted("x.npy", {2, 4});
+  expect_error(Code::kDataType, "with pandas, frame[\"y\"].astype(\"int64\")", bind(x, array<float>("a.csv:y", {2}, {0, 1})));
+  expect_error(Code::kDataType, "numpy.save(", bind(x, array<float>("y.npy", {2}, {0, 1})));
+  expect_error(Code::kDataType, "x.safetensors holds f8e4m3fn, and \"image\" takes f32; elements of fewer than 8 bits, and floats of 8, are for weights alone",
+               bind(Array("x.safetensors", Tensor::zeros(DType::kF8E4M3FN, {2, 4})), array<std::int64_t>("y.npy", {2}, {0, 1})));
+}
+
 TEST(BoundArrays, NamesTheRowOfALabelOutOfRange) {
   const auto with = [](std::vector<std::int32_t> y) {
     return [y] { BoundArrays(classifier(), pair_of(counted("x.npy", {3, 4}), array<std::int32_t>("y.npy", {3}, y)), options()); };

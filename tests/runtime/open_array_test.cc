@@ -194,6 +194,8 @@ TEST(OpenArray, ArchiveWithOddSamplesIsRefused) {
   refuse(folder, "last.tar:cls", Code::kDataName, "\"b\" has no file");
   folder.write("twice.tar", TarArchive().add("a.cls", "1").add("a.cls", "2").str());
   refuse(folder, "twice.tar:cls", Code::kDataFormat, "twice");
+  folder.write("none.tar", TarArchive().add(".hidden.cls", "1").str());
+  refuse(folder, "none.tar:cls", Code::kDataLength, "none.tar holds no samples");
   folder.write("word.tar", TarArchive().add("a.cls", "cat").str());
   refuse(folder, "word.tar:cls", Code::kDataFormat, "a.cls holds \"cat\", which is no integer");
   folder.write("shapes.tar", TarArchive().add("a.npy", npy<float>({2}, {1, 2})).add("b.npy", npy<float>({3}, {1, 2, 3})).str());
@@ -236,7 +238,8 @@ TEST(OpenArray, BinaryFilesThatDoNotFitAreRefused) {
   refuse(folder, "a.bin:tokens:u16", Code::kUsage, "expected an element type and a window's length");
   refuse(folder, "a.bin:f4:5", Code::kUsage, "no element type");
   refuse(folder, "a.bin:u16:5x", Code::kUsage, "is no shape");
-  refuse(folder, "a.bin:u16:99999999x99999999", Code::kTooLarge, "");
+  refuse(folder, "a.bin:u16:99999999999x99999999999x3", Code::kDataFormat, "has 20 bytes, and u16 of shape [99999999999,99999999999,3] take more than any file has");
+  refuse(folder, "a.bin:u16:1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x10", Code::kUsage, "a shape of 33 axes");
   folder.write("b.bin", counted<std::uint8_t>(11));
   refuse(folder, "b.bin:tokens:u16:2", Code::kDataFormat, "no number of u16 tokens");
   folder.write("c.bin", std::string(3073, '\x20'));

@@ -253,6 +253,14 @@ TEST(Dataset, BatchesAreWholeWhereTheirSizesAreNotKnownOrOthersFollow) {
 
 TEST(Dataset, BatchRefusesExamplesOfDifferentKinds) {
   const auto growing = [](Example example) -> Example { return {{"i", Tensor::zeros(DType::kI64, {number_of(example)})}}; };
+  const auto changing = [](const Example& example, auto other) {
+    const bool first = tensor_of(example, "i").int_at(0) == 0;
+    return Example{{"i", first ? Tensor::zeros(DType::kF32, {2, 3}) : Tensor(other)}};
+  };
+  const auto with = [&](const Tensor& other) { return [=] { numbers(counted(5).map([=](Example example) { return changing(example, other); }).batch(2)); }; };
+  expect_error(Code::kDataType, "map cast() over them", with(Tensor::zeros(DType::kF64, {2, 3})));
+  expect_error(Code::kDataShape, "map pad_sequence() over", with(Tensor::zeros(DType::kF32, {4, 3})));
+  expect_error(Code::kDataShape, "all examples of a batch need the same shape", with(Tensor::zeros(DType::kF32, {2, 4})));
   expect_error(Code::kDataShape, "batch: example 1: \"i\" is i64[1], and that of example 0 is i64[0]", [&] { numbers(counted(5).map(growing).batch(2)); });
   const auto renamed = [](Example example) { return number_of(example) == 3 ? Example{{"j", Tensor::scalar(1.0f)}} : example; };
   expect_error(Code::kDataName, "batch: example 3 has \"j\" where example 2 has \"i\"", [&] { numbers(counted(5).map(renamed).batch(2)); });

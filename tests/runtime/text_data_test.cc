@@ -64,7 +64,7 @@ TEST(PadSequences, RefusesSequencesOfDifferentKinds) {
   expect_error(Code::kDataType, "sequence 1 is f32[2], and the first is i64[1]", [] {
     pad_sequences(std::vector{sequence({1}), Tensor::zeros(DType::kF32, {2})});
   });
-  expect_error(Code::kDataShape, "sequence 0 is i64[]", [] { pad_sequences(std::vector{Tensor::scalar<std::int64_t>(1)}); });
+  expect_error(Code::kDataShape, "sequence 0 is i64[], a single number", [] { pad_sequences(std::vector{Tensor::scalar<std::int64_t>(1)}); });
   expect_error(Code::kDataLength, "no sequences", [] { pad_sequences({}); });
   expect_error(Code::kUsage, "a length of -1", [] { pad_sequence(sequence({1}), -1); });
 }

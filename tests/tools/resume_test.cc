@@ -104,7 +104,7 @@ TEST(Resume, AFileThatIsShortenedMeanwhileIsNamed) {
   EXPECT_THAT(run.err, HasSubstr("error[HN-0402]: cannot read " + std::filesystem::canonical(folder / "x.npy").string() + ": what was there when it was opened is gone\n"));
   EXPECT_THAT(run.err, testing::EndsWith("  more: hone-run --explain HN-0402\n"));
   folder.write("x.npy", floats);
-  EXPECT_THAT(run_well(folder.path(), train + " --resume --steps 100000").err, HasSubstr("Going on after step "));
+  EXPECT_THAT(run_well(folder.path(), train + " --resume --max-time 1").err, HasSubstr("Going on after step "));
 }
 
 TEST(Resume, ANewRunDoesNotTouchTheCheckpointsOfAnother) {
