@@ -38,6 +38,19 @@ int open_retrying(const std::string& path, int flags, mode_t mode = 0666) {
   return file;
 }
 
+/// What a name stands for when symbolic links are followed, also one that leads to nothing yet.
+std::string end_of_links(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as many as Linux follows
+  std::filesystem::path end = path;
+  std::error_code is_no_link;
+  for (int i = 0; i < kMostLinks; ++i) {
+    const std::filesystem::path next = std::filesystem::read_symlink(end, is_no_link);
+    if (is_no_link) break;
+    end = end.parent_path() / next;
+  }
+  return end.string();
+}
+
 /// All bytes up to the end of `file`.
 std::vector<std::byte> read_to_end(int file, const std::string& path, std::uint64_t most_bytes) {
   std::vector<std::byte> bytes;
@@ -153,11 +166,8 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), target_(path_
     if (file_ < 0) throw file_error(Code::kFileOpen, "write", path_, errno);
     return;
   }
-  std::error_code unresolved;
-  if (exists) {  // a link stays one: what it points to is replaced
-    const std::filesystem::path resolved = std::filesystem::canonical(path_, unresolved);
-    if (not unresolved) target_ = resolved.string();
-  }
+  if (path_.empty()) throw file_error(Code::kFileOpen, "write", path_, ENOENT);
+  target_ = end_of_links(path_);  // a link stays one: what it points to is replaced, or made
   file_ = open_temporary(target_, &temporary_);
   if (file_ < 0) {
     temporary_.clear();

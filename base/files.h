@@ -72,7 +72,7 @@ class AtomicFile {
   [[noreturn]] void fail(int error) const;
 
   std::string path_;
-  std::string target_;     // path_ with symbolic links followed
+  std::string target_;     // path_ with symbolic links followed, also to what is not there yet
   std::string temporary_;  // empty when written straight through
   int file_ = -1;
   std::uint64_t position_ = 0;

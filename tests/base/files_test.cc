@@ -182,6 +182,19 @@ TEST(AtomicFile, KeepsALink) {
   EXPECT_EQ(folder.read("real.txt"), "new");
 }
 
+TEST(AtomicFile, MakesWhatALinkLeadsTo) {
+  const TempFolder folder;
+  make_folders(folder / "there");
+  std::filesystem::create_symlink("there/second", folder / "link.txt");
+  std::filesystem::create_symlink("new.txt", folder / "there/second");
+  write_file_atomically(folder / "link.txt", std::string_view("new"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.txt"));
+  EXPECT_EQ(folder.read("there/new.txt"), "new");
+  std::filesystem::create_symlink("no/folder", folder / "lost.txt");
+  expect_error(Code::kFileOpen, "it is a symbolic link to \"no/folder\", which is not there", [&] { AtomicFile(folder / "lost.txt"); });
+  expect_error(Code::kFileOpen, "its name is empty", [] { AtomicFile(""); });
+}
+
 TEST(AtomicFile, WritesThroughWhatIsNoFile) {
   write_file_atomically("/dev/null", std::string_view("gone"));
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
