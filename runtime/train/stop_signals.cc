@@ -25,7 +25,10 @@ StopSignals::StopSignals() {
   struct sigaction action = {};
   action.sa_handler = on_stop_signal;
   action.sa_flags = SA_RESTART;
-  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &before_[i]);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], &action, &before_[i]);
+    if (kSignals[i] == SIGHUP and before_[i].sa_handler == SIG_IGN) sigaction(SIGHUP, &before_[i], nullptr);  // nohup: it is to go on
+  }
 }
 
 StopSignals::~StopSignals() {

@@ -9,7 +9,7 @@ namespace hone {
 /// What a process exits with that was asked to stop: it has saved what there was, or had nowhere to save it.
 constexpr int kExitStoppedSaved = 75, kExitStopped = 130;
 
-/// While it lives, SIGINT, SIGTERM and SIGUSR1 are wishes, so that a step can be finished and everything be saved:
+/// While it lives, SIGINT, SIGTERM, SIGUSR1 and SIGHUP (unless that is ignored, as behind nohup) are wishes, so that a step can be finished and everything be saved:
 ///
 ///   const StopSignals signals;
 ///   trainer.fit(batches, {.run_dir = "run", .resume = true, .stop_requested = [&] { return signals.came(); }});
@@ -27,7 +27,7 @@ class StopSignals {
   bool came() const;
 
  private:
-  static constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGUSR1};
+  static constexpr std::array<int, 4> kSignals = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
   std::array<struct sigaction, kSignals.size()> before_ = {};
 };
 

@@ -211,6 +211,17 @@ TEST(StopSignals, DoAgainWhatTheyDidBefore) {
   std::signal(SIGUSR1, before);
 }
 
+TEST(StopSignals, AHangupIsOneUnlessItIsIgnored) {
+  const auto stopped = [](sighandler_t before) {
+    std::signal(SIGHUP, before);
+    const StopSignals signals;
+    std::raise(SIGHUP);
+    std::_Exit(signals.came() ? kExitStoppedSaved : 0);
+  };
+  EXPECT_EXIT(stopped(SIG_DFL), testing::ExitedWithCode(kExitStoppedSaved), "");
+  EXPECT_EXIT(stopped(SIG_IGN), testing::ExitedWithCode(0), "");
+}
+
 TEST(StopSignals, ASecondInterruptEndsTheProcess) {
   const auto stopped = [](std::initializer_list<int> numbers) {
     const StopSignals signals;

@@ -80,7 +80,7 @@ TEST(Resume, SignalsLetTheStepBeFinishedAndSaved) {
   const ResumedRun run;
   std::string loud = run.command("stopped") + " --epochs 100000";
   loud.replace(loud.find("--quiet"), 7, "");
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
     SCOPED_TRACE(signal);
     remove_run(run.folder, "stopped");
     const ToolRun stopped = run_and_signal_at(run.folder.path(), loud, "Epoch 3/", signal);

@@ -69,9 +69,17 @@ pid_t start(const std::string& folder, CommandLine& line, const std::string& out
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGHUP);  // whatever it does to the tests
+  posix_spawnattr_setsigdefault(&attributes, &signals);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t child = 0;
-  const int problem = posix_spawn(&child, line.words[0].c_str(), &actions, nullptr, pointers(line.words).data(), pointers(variables).data());
+  const int problem = posix_spawn(&child, line.words[0].c_str(), &actions, &attributes, pointers(line.words).data(), pointers(variables).data());
   posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
   if (problem != 0) throw std::runtime_error("cannot run " + line.words[0] + ": " + std::strerror(problem));
   return child;
 }
