@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,8 @@ class BatchSource {
   virtual const NamedViews* ahead() { return nullptr; }
   /// The number of samples of what the last next() made; when pre-batched the slice's first extent.
   virtual std::int64_t size() const = 0;
+  /// Where row `row` of what the last next() made for `feed` comes from: "row 8123 of x.npy"; empty where that is not known.
+  virtual std::string place_of(std::string_view /*feed*/, std::int64_t /*row*/) const { return ""; }
 
   /// What the last next() made, by feed name; valid until the following one.
   const NamedViews& feeds() const { return feeds_; }

@@ -9,6 +9,7 @@
 
 #include "base/alignment.h"
 #include "base/checked.h"
+#include "base/text.h"
 
 namespace hone {
 
@@ -93,6 +94,15 @@ BatchReader::Slot BatchReader::make_slot() const {
 std::string BatchReader::order() const {
   const std::string batches = arrays_.pre_batched() ? fmt::format("{} slices", sample_count_) : fmt::format("{} samples in batches of {}", sample_count_, batch_size_);
   return batches + sample_order_->text();
+}
+
+std::string BatchReader::place_of(std::string_view feed, std::int64_t row) const {
+  const auto column = std::ranges::find(arrays_.columns(), feed, [](const BoundArrays::Column& each) -> std::string_view { return each.feed.name; });
+  if (column == arrays_.columns().end() or not column->by_sample or in_use_.samples.empty()) return "";
+  const auto row_of = [&](std::int64_t place) { return in_use_.samples[static_cast<std::size_t>(place)] + column->array.first_row(); };
+  const std::string label = printable(column->array.label());
+  if (arrays_.pre_batched()) return fmt::format("row {} of batch {} of {}", row, row_of(0), label);
+  return row >= in_use_.part.begin and row < in_use_.part.end ? fmt::format("row {} of {}", row_of(row), label) : "";
 }
 
 void BatchReader::start_epoch(std::int64_t epoch, std::int64_t first_batch) {

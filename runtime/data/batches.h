@@ -57,6 +57,7 @@ class BatchReader : public BatchSource, private FeedMaker {
   bool next() override;
   const NamedViews* ahead() override;
   std::int64_t size() const override { return size_ * samples_each_; }
+  std::string place_of(std::string_view feed, std::int64_t row) const override;
   /// Which rows of the arrays the last next() gathered.
   std::span<const std::int64_t> samples() const { return in_use_.samples; }
   /// Puts what the thread that gathers ahead does on a track of `trace`, if there is such a thread; before the first epoch begins. The trace outlives the reader.

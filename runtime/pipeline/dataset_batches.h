@@ -32,6 +32,7 @@ class DatasetBatches : public BatchSource {
   bool next() override;
   const NamedViews* ahead() override { return gathered_ ? gathered_->reader.ahead() : nullptr; }
   std::int64_t size() const override { return gathered_ ? gathered_->reader.size() : bound_ ? bound_->length() : 0; }
+  std::string place_of(std::string_view feed, std::int64_t row) const override { return gathered_ ? gathered_->reader.place_of(feed, row) : ""; }
   /// Liberties that were taken with the last batch, such as another grouping of the axes: one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
   /// Is called with each note of the first batch that has any: those of others say the same again.

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "base/diag.h"
 #include "base/text.h"
+#include "runtime/not_finite.h"
 
 namespace hone {
 
@@ -384,9 +386,22 @@ void TrainingLoop::save(Checkpoints::Older older) {
   runner_.save([&](const StateReader& reader) { options_.checkpoints->save(state_, older, reader); });
 }
 
+/// Of the batch's feeds: which row of the data it is that a batch has anywhere.
+std::vector<std::string> TrainingLoop::places_not_finite() const {
+  std::vector<std::string> notes;
+  for (const auto& [name, tensor] : train_.feeds()) {
+    const std::optional<ValueRange> range = tensor.shape.empty() ? std::nullopt : range_of(name, tensor);
+    if (not range or range->is_finite()) continue;
+    const std::int64_t row = range->first / checked_element_count(std::span(tensor.shape).subspan(1));
+    if (const std::string place = train_.place_of(name, row); not place.empty()) notes.push_back(fmt::format("row {} of {} in this batch is {}", row, quoted(name), place));
+  }
+  return notes;
+}
+
 void TrainingLoop::refuse_loss(double loss) {
   progress_.interrupt();
   std::vector<std::string> notes = runner_.find_not_finite(entries_.step->name, train_.feeds());
+  std::ranges::copy(places_not_finite(), std::back_inserter(notes));
   notes.emplace_back("the weights are still those before this step, because only a finite loss updates them; no trained model was written");
   const bool is_resumable = in_group_ == 0;  // of half a group of batches nothing could go on
   if (is_resumable) save(Checkpoints::Older::kAllStay);  // which may be needed, if these weights have grown too large already

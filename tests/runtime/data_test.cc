@@ -1,4 +1,5 @@
 // From what a user names on the command line to batches.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -357,6 +358,31 @@ TEST(BatchReader, EpochIsEnteredAtAnyBatch) {
       EXPECT_FALSE(whole.next());
     }
   }
+}
+
+TEST(BatchReader, KnowsWhichRowOfTheDataARowOfABatchIs) {
+  Array x = counted("x.npy", {9, 4}), y = array<std::int64_t>("y.npy", {9}, {0, 1, 2, 0, 1, 2, 0, 1, 2});
+  x.keep_rows(3, 8);
+  y.keep_rows(3, 8);
+  const BoundArrays data(classifier(), pair_of(x, y), options());
+  for (const Ahead ahead : {Ahead::kNever, Ahead::kAlways}) {
+    BatchReader batches(data, 2, {.shuffle = true, .seed = 4}, {.ahead = ahead});
+    batches.start_epoch(2);
+    while (batches.next()) {
+      const std::vector<float> values = values_of<float>(batches.feeds()[0].second);
+      for (std::int64_t row = 0; row < batches.size(); ++row) {
+        EXPECT_EQ(batches.place_of("image", row), fmt::format("row {} of x.npy", values[static_cast<std::size_t>(row) * 4] / 4));
+        EXPECT_EQ(batches.place_of("rate", row), "");
+      }
+    }
+  }
+  BindOptions slices = options();
+  slices.pre_batched = true;
+  const BoundArrays pre_batched(entry_with({input("image", DType::kF32, {Dim::symbol("N"), 4})}), {{"x", counted("x.npy", {3, 2, 4})}}, slices);
+  BatchReader batches(pre_batched, 1, {});
+  batches.start_epoch(0, 1);
+  ASSERT_TRUE(batches.next());
+  EXPECT_EQ(batches.place_of("image", 1), "row 1 of batch 1 of x.npy");
 }
 
 TEST(BatchReader, GatheringAheadGivesTheSameBatches) {

@@ -191,6 +191,7 @@ TEST(TrainingLoop, StopsAtALossThatIsNotFinite) {
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), 8);
     EXPECT_THAT(error.what(), HasSubstr("error[HN-0601]: the loss is inf at epoch 1, step 2"));
+    EXPECT_THAT(error.what(), HasSubstr("row 0 of \"x\" in this batch is row 2 of x.npy"));
     EXPECT_THAT(error.what(), HasSubstr("those before this step"));
     EXPECT_THAT(error.what(), HasSubstr("it was 0.01"));
   }
