@@ -47,8 +47,11 @@ void check_options(const FitOptions& options) {
     throw Error(Code::kUsage, "fit: a dry run leaves nothing and takes nothing from a run folder, so there is nothing to resume", {}, {"leave dry_run or resume out"});
 }
 
-void check_end(const Dataset& data, const char* what) {
-  if (data.is_endless()) throw Error(Code::kUsage, fmt::format("{} have no end", what), {}, {"take(n) takes so many batches of them, and repeat(n) goes through them so often"});
+void check_end(const Dataset& data, const char* what, const char* way_out = nullptr) {
+  if (not data.is_endless()) return;
+  std::vector<std::string> notes = {"take(n) takes so many batches of them, and repeat(n) goes through them so often"};
+  if (way_out != nullptr) notes.insert(notes.begin(), way_out);
+  throw Error(Code::kUsage, fmt::format("{} have no end", what), {}, std::move(notes));
 }
 
 /// To what a dry run does.
@@ -134,6 +137,9 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   }
   const TrainEntries entries = this->entries(options);
   const Recipe recipe = recipe_with(recipe_, options.epochs);
+  if (options.limit == 0 and options.steps == 0 and recipe.train.max_seconds == 0)
+    check_end(train, "the data to train on", "limit = n makes an epoch of the next n batches, and steps = n ends the run after so many");
+  if (options.valid and options.valid_limit == 0) check_end(*options.valid, "the data to validate on", "valid_limit = n evaluates n batches of them");
   set_random_seed(session_, recipe.train.seed);
   forget_accumulated(session_);
   if (replicas_.process() != 0) {
@@ -146,7 +152,6 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   source->on_note(say_note);
   std::unique_ptr<DatasetBatches> valid;
   if (options.valid) {
-    if (options.valid_limit == 0) check_end(*options.valid, "the data to validate on");
     valid = batches(*entries.evaluate, *options.valid, "the data to validate on", recipe.train.epochs);
     valid->on_note(say_note);
   }

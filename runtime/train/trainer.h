@@ -68,7 +68,7 @@ class Trainer {
   /// epoch's weights. Processes of one run all do it after the same step or epoch. A run that is gone on with trains what is left.
   void end_training() { is_ended_ = true; }
 
-  /// Loss and metrics over batches. Throws kUsage for a data set without an end, as predict() does, and fit() for one to validate on without valid_limit.
+  /// Loss and metrics over batches. Throws kUsage for a data set without an end, as predict() does, and fit() for one to train on that nothing ends (limit, steps, train.max_seconds), and one to validate on without valid_limit.
   NamedNumbers evaluate(const Dataset& data);
 
   /// The outputs for all samples, by ONNX name, in order; a target among the tensors is left out. Throws kPlanMismatch for an output that has no sample axis,

@@ -161,8 +161,11 @@ TEST(Fit, EpochsOfDataWithoutAnEndGoOn) {
   for (std::int64_t i = 0; i < 6 * 8; ++i) expected.push_back(all.x.at(i % test::kSamples * test::kInputs));
   EXPECT_EQ(seen, expected);
   for (const auto& endless : {std::function([&] { trainer.evaluate(noted.repeat().batch(8)); }), std::function([&] { trainer.predict(noted.repeat().batch(8)); }),
-                              std::function([&] { trainer.fit(shuffled(), {.valid = noted.batch(8).repeat(), .quiet = true}); })})
+                              std::function([&] { trainer.fit(shuffled(), {.valid = noted.batch(8).repeat(), .quiet = true}); }), std::function([&] { trainer.fit(noted.repeat().batch(8), {.quiet = true}); })})
     test::expect_error(Code::kUsage, "have no end", endless);
+  EXPECT_EQ(trainer.fit(noted.repeat().batch(8), {.steps = 7, .quiet = true}).steps, 7);
+  trainer.recipe().train.max_seconds = 1e-6;
+  EXPECT_EQ(trainer.fit(noted.repeat().batch(8), {.quiet = true}).end, TrainResult::End::kOutOfTime);
 }
 
 TEST(Fit, GoesOnInDataWithoutAnEnd) {

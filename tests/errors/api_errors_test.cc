@@ -197,6 +197,8 @@ const std::vector<Misuse> kTraining = {
     {"FeaturesThatDoNotFit", Code::kDataShape, {"[N,4]"}, [](const TempFolder&) { fit(Dataset::from_tensor_slices({{"x", floats({4, 5})}, {"y", classes({0, 1, 2, 0})}}).batch(2)); }},
     {"NoExamples", Code::kDataLength, {"no batch"}, [](const TempFolder&) { fit(samples().take(0).batch(2)); }},
     {"KeepNoCheckpoint", Code::kUsage, {"fit: keep is 0"}, [](const TempFolder& folder) { fit(samples().batch(2), {.run_dir = folder / "run", .keep = 0}); }},
+    {"DataWithoutAnEnd", Code::kUsage, {"the data to train on have no end", "limit = n", "steps = n", "take(n)"}, [](const TempFolder&) { fit(samples().repeat().batch(2)); }},
+    {"DataToValidateOnWithoutAnEnd", Code::kUsage, {"the data to validate on have no end", "valid_limit = n"}, [](const TempFolder&) { fit(samples().batch(2), {.valid = samples().repeat().batch(2)}); }},
     {"NegativeLimit", Code::kUsage, {"fit: limit is -1"}, [](const TempFolder&) { fit(samples().batch(2), {.limit = -1}); }},
     {"NoEpochs", Code::kRecipeValue, {"epochs"}, [](const TempFolder&) { fit(samples().batch(2), {.epochs = -1}); }},
     {"LossThatIsNotFinite", Code::kNotFinite, {"loss", "step 1"}, [](const TempFolder&) {
