@@ -5,6 +5,7 @@
 #include "api/code_levels.h"
 #include "backends/compile.h"
 #include "base/files.h"
+#include "base/output_kind.h"
 #include "base/text.h"
 #include "frontend/onnx/export.h"
 #include "frontend/onnx/import.h"
@@ -16,6 +17,7 @@ namespace hone {
 void save_model(const nn::Model& model, const std::string& path) {
   if (model.graph().outputs().empty())
     throw Error(Code::kBadGraph, fmt::format("the model {} has no output", quoted(model.graph().name)), {}, {"say what it computes with output()"});
+  check_ending("save_model", path, kModelFile);
   onnx::save(model.graph(), path);
 }
 

@@ -9,6 +9,7 @@
 #include "backends/llvm/object_cache.h"
 #include "backends/targets.h"
 #include "base/files.h"
+#include "base/output_kind.h"
 #include "base/text.h"
 #include "formats/npy.h"
 #include "frontend/onnx/examine.h"

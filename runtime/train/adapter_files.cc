@@ -76,14 +76,7 @@ double adapter_factor(const Recipe& recipe, const std::string& path) {
 
 bool exports_adapters_alone(const Recipe& recipe) { return not recipe.lora.targets.empty() and recipe.lora.exported == "separate"; }
 
-void check_trained_file(const Recipe& recipe, const std::string& path) {
-  if (not exports_adapters_alone(recipe) or lower_case(path).ends_with(".safetensors")) return;
-  throw Error(Code::kUsage, fmt::format("{}: with lora.export = \"separate\" the adapters alone are written, which a .safetensors file holds", quoted(path)), {},
-              {"write to a name that ends in .safetensors (PEFT reads adapter_model.safetensors), or compile with lora.export = \"merged\""});
-}
-
 void save_adapters(const Recipe& recipe, const Session& session, const std::string& path, const StateReader& reader) {
-  check_trained_file(recipe, path);
   const ReadWeight read = read_by(session, reader);
   std::vector<SafetensorsSource> sources;
   for (const plan::Persistent& persistent : session.program().persistents)

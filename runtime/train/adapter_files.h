@@ -11,15 +11,13 @@ namespace hone {
 
 /// Does the recipe ask for them?
 bool exports_adapters_alone(const Recipe& recipe);
-/// Throws Error kUsage where it does and `path` is no .safetensors: nothing else holds adapters by PEFT's names.
-void check_trained_file(const Recipe& recipe, const std::string& path);
 
 /// What the adapters in `path` add, by what the plan's would add with the same factors: alpha and rank of adapter_config.json beside it, as PEFT has it, over the recipe's. 1 where there is no such file.
 /// Throws Error kPlanMismatch for a file that says something else of the adapters than low rank and one alpha for all, kDataFormat for one that is damaged.
 double adapter_factor(const Recipe& recipe, const std::string& path);
 
 /// Writes the adapters, other weights that were trained, and running statistics, under plan::Persistent::exported_as, and beside them adapter_config.json, with rank and alpha: each atomically.
-/// Throws what check_trained_file() and write_safetensors() throw, and the reader.
+/// Throws what write_safetensors() throws, and the reader. `path` has passed check_trained_file() (weights.h).
 void save_adapters(const Recipe& recipe, const Session& session, const std::string& path, const StateReader& reader = {});
 
 }  // namespace hone

@@ -231,6 +231,7 @@ NamedTensors Trainer::predict(const Dataset& data) {
 }
 
 void Trainer::save(const std::string& path) {
+  check_trained_file("save", recipe_, path);  // in all processes
   const StepRunner::KeepState write = [&](const StateReader& reader) { save_trained(recipe_, onnx_model_, session_, path, reader); };
   if (replicas_.processes() == 1) return write({});
   together_->save(replicas_.process() == 0 ? write : StepRunner::KeepState(), StepRunner::Kept::kModel);

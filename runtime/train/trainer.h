@@ -75,7 +75,7 @@ class Trainer {
   /// kDataShape for one whose samples are of different shapes.
   NamedTensors predict(const Dataset& data);
 
-  /// Writes the model with its trained weights, or as .safetensors the weights alone; reads them back (runtime/train/weights.h). Of several processes the first one writes, if all have the same weights: kPeer.
+  /// Writes the model with its trained weights, or as .safetensors the weights alone; reads them back (runtime/train/weights.h). Of several processes the first one writes, if all have the same weights: kPeer. A name with another ending, such as .h5, is refused: kUsage.
   void save(const std::string& path);
   void load(const std::string& path);
 

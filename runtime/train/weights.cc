@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "base/files.h"
 #include "base/kept_weight.h"
+#include "base/output_kind.h"
 #include "base/text.h"
 #include "formats/safetensors.h"
 #include "runtime/plan/adapters.h"
@@ -152,7 +153,15 @@ void save_weights(std::span<const std::byte> onnx_model, Session& session, const
   save_persistents(session, [](const plan::Persistent& persistent) { return persistent.in_model; }, read_for_others(session, read_by(session, reader)), For::kOthers, path, reader.confirm);
 }
 
+void check_trained_file(std::string_view flag, const Recipe& recipe, const std::string& path) {
+  check_ending(flag, path, kTrainedFile);
+  if (not exports_adapters_alone(recipe) or is_safetensors(path)) return;
+  throw Error(Code::kUsage, fmt::format("{} {}: with lora.export = \"separate\" the adapters alone are written, which a .safetensors file holds", flag, quoted(path)), {},
+              {"write to a name that ends in .safetensors (PEFT reads adapter_model.safetensors), or compile with lora.export = \"merged\""});
+}
+
 void save_trained(const Recipe& recipe, std::span<const std::byte> onnx_model, Session& session, const std::string& path, const StateReader& reader) {
+  check_trained_file("save", recipe, path);
   if (exports_adapters_alone(recipe)) save_adapters(recipe, session, path, reader);
   else save_weights(onnx_model, session, path, reader);
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/recipe.h"
@@ -45,7 +46,10 @@ void load_weights(Session& session, const Recipe& recipe, const std::string& pat
 /// (Plan::onnx_model) with them in it. Throws what export_onnx() and write_safetensors() throw, and the reader.
 void save_weights(std::span<const std::byte> onnx_model, Session& session, const std::string& path, const StateReader& reader = {});
 
-/// What a training run leaves: save_weights(), or with lora.export = "separate" the adapters alone (runtime/train/adapter_files.h).
+/// Throws Error kUsage where `path`, which `flag` (or a function) was given, is no name for what a training run leaves: it has the ending of another kind of file, or adapters alone are to go into what is no
+/// .safetensors: nothing else holds them by PEFT's names.
+void check_trained_file(std::string_view flag, const Recipe& recipe, const std::string& path);
+/// What a training run leaves: save_weights(), or with lora.export = "separate" the adapters alone (runtime/train/adapter_files.h). Throws what check_trained_file() throws, too.
 void save_trained(const Recipe& recipe, std::span<const std::byte> onnx_model, Session& session, const std::string& path, const StateReader& reader = {});
 
 /// Who reads a file: this plan again, which keeps frozen weights in less (plan::Persistent::narrowed), or others.

@@ -125,6 +125,11 @@ const std::vector<Misuse> kModels = {
        nn::dense(model.input("x", {4}), 2);
        save_model(model, folder / "m.onnx");
      }},
+    {"ModelAsWeightsAlone", Code::kUsage, {"save_model \"", "a model is written as .onnx"}, [](const TempFolder& folder) {
+       nn::Model model("m");
+       model.output("y", model.input("x", {1}));
+       save_model(model, folder / "m.safetensors");
+     }},
     {"NoUnits", Code::kShape, {"dense: the number of units is 0"}, [](const TempFolder&) { layer({4}, [](nn::Value x) { nn::dense(x, 0); }); }},
     {"UnitsOverflow", Code::kTooLarge, {"dense/kernel"}, [](const TempFolder&) { layer({std::int64_t{1} << 40}, [](nn::Value x) { nn::dense(x, std::int64_t{1} << 40); }); }},
     {"ConvolutionOfAVector", Code::kShape, {"conv: its input [N,5] has no spatial axis"}, [](const TempFolder&) { layer({5}, [](nn::Value x) { nn::conv(x, 4, 3); }); }},
@@ -219,6 +224,8 @@ const std::vector<Misuse> kTraining = {
        Trainer(compile_model(folder / "other.onnx", recipe(), {.levels = {"native"}}), options()).save(folder / "other.safetensors");
        Trainer(trainable(), options()).load(folder / "other.safetensors");
      }},
+    {"SaveAsKerasHasIt", Code::kUsage, {"save \"", "w.h5\"", "as .onnx, or its weights alone as .safetensors"}, [](const TempFolder& folder) { Trainer(trainable(), options()).save(folder / "w.h5"); }},
+    {"SaveASessionAsAPlan", Code::kUsage, {"w.hone\"", "as .onnx"}, [](const TempFolder& folder) { save_trained_model(trainable(), *std::make_unique<Session>(trainable(), options()), folder / "w.hone"); }},
     {"SaveToAFolderThatIsNotThere", Code::kFileOpen, {"nowhere"}, [](const TempFolder& folder) { Trainer(trainable(), options()).save(folder / "nowhere/weights.safetensors"); }},
 };
 

@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/output_kind.h"
 #include "base/text.h"
 #include "runtime/collective/agreement.h"
 #include "runtime/collective/mpi_communicator.h"
@@ -230,7 +231,7 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   say_notes(progress, data);
   if (valid) say_notes(progress, *valid);
   if (not arguments.quiet) say_summary(progress, told(job, arguments, recipe.data.batch_size));
-  if (not arguments.out.empty()) check_trained_file(recipe, arguments.out);
+  if (not arguments.out.empty()) check_trained_file("--out", recipe, arguments.out);
   for (const std::string& file : {arguments.out, arguments.trace})
     if (not file.empty()) AtomicFile writable(file);  // better refused now than after the last epoch
 
