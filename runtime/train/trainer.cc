@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/text.h"
 #include "runtime/train/dry_run.h"
+#include "runtime/train/run_options.h"
 #include "runtime/train/stop_together.h"
 #include "runtime/train/weights.h"
 
@@ -32,19 +33,11 @@ Tensor stacked(const std::string& name, const std::vector<Tensor>& parts) {
   });
 }
 
-void check_options(const FitOptions& options) {
-  const auto check = [](std::int64_t number, std::int64_t least, const char* name) {
-    if (number < least) throw Error(Code::kUsage, fmt::format("fit: {} is {}", name, number), {}, {fmt::format("it is {} or more", least)});
-  };
-  check(options.steps, 0, "steps");
-  check(options.limit, 0, "limit");
-  check(options.log_every, 0, "log_every");
-  check(options.save_steps, 0, "save_steps");
-  check(options.keep, 1, "keep");
-  check(options.valid_limit, 0, "valid_limit");
-  check(options.check_every, 0, "check_every");
-  if (options.dry_run and options.resume)
-    throw Error(Code::kUsage, "fit: a dry run leaves nothing and takes nothing from a run folder, so there is nothing to resume", {}, {"leave dry_run or resume out"});
+void check_options(const FitOptions& o) {
+  Diags diags;
+  check_run_options({.steps = o.steps, .limit = o.limit, .valid_limit = o.valid_limit, .log_every = o.log_every, .save_steps = o.save_steps, .keep = o.keep, .check_every = o.check_every, .has_run_dir = not o.run_dir.empty(), .resume = o.resume, .keep_best = o.keep_best, .dry_run = o.dry_run},
+                    Spelling::kMembers, diags);
+  diags.throw_if_errors();
 }
 
 void check_end(const Dataset& data, const char* what, const char* way_out = nullptr) {

@@ -62,13 +62,13 @@ class Trainer {
   /// Before it begins it says what is trained, and at the end what the run was like, as hone-run does.
   /// Called again it goes on from the weights and the optimizer's states and step (bias correction, f16's loss scale), and is a run of its own in all else: epochs, the schedule with its warm-up, the order of data, early stopping and random numbers begin anew.
   /// At the end the weights are moving averages where the recipe asks for them. What `stop_requested` says in one of several processes counts in all. After an error they are those of the last step, and it may be called again, unless several processes train together. Throws what TrainingLoop, Checkpoints and DatasetBatches throw; kCheckpoint when all is done, and train.early_stopping's best epoch could not be restored; kUsage for options that make no
-  /// sense and a run_dir that holds another run's checkpoints.
+  /// sense (run_options.h, as for hone-run train), data without an end that nothing ends, and a run_dir that holds another run's checkpoints.
   TrainResult fit(const Dataset& train, FitOptions options = {});
   /// For on_step and on_epoch, as Keras's `model.stop_training = True`: the run ends after this step or epoch as if no more had been asked for, with its validation, its moving averages or its best
   /// epoch's weights. Processes of one run all do it after the same step or epoch. A run that is gone on with trains what is left.
   void end_training() { is_ended_ = true; }
 
-  /// Loss and metrics over batches. Throws kUsage for a data set without an end, as predict() does, and fit() for one to train on that nothing ends (limit, steps, train.max_seconds), and one to validate on without valid_limit.
+  /// Loss and metrics over batches. Throws kUsage for a data set without an end, as predict() does, and fit() for one to train on without limit, steps or train.max_seconds, and one to validate on without valid_limit.
   NamedNumbers evaluate(const Dataset& data);
 
   /// The outputs for all samples, by ONNX name, in order; a target among the tensors is left out. Throws kPlanMismatch for an output that has no sample axis,

@@ -19,6 +19,7 @@
 #include "runtime/train/dry_run.h"
 #include "runtime/train/json_line.h"
 #include "runtime/train/replica_runner.h"
+#include "runtime/train/run_options.h"
 #include "runtime/train/stop_signals.h"
 #include "runtime/train/stop_together.h"
 #include "runtime/train/told_run.h"
@@ -51,18 +52,13 @@ std::chrono::milliseconds timeout_of(const std::string& text) {
 void check_flags(const Arguments& a) {
   (void)timeout_of(a.collective_timeout);
   Diags diags;
+  check_run_options({.steps = a.steps, .limit = a.limit, .log_every = a.log_every, .save_steps = a.save_steps, .keep = a.keep, .check_every = a.check_every, .has_run_dir = not a.run_dir.empty(), .resume = a.resume, .keep_best = a.keep_best, .dry_run = a.dry_run},
+                    Spelling::kFlags, diags);
   const auto refuse = [&](bool wrong, std::string what, std::string way_out) {
     if (wrong) diags.error(Code::kUsage, std::move(what), {}, {std::move(way_out)});
   };
-  refuse(a.steps < 0 or a.log_every < 0 or a.save_steps < 0, "--steps, --log-every and --save-steps count steps: 0 or more", "leave them out for all steps, every 100th, and none but the epochs' last");
-  refuse(a.limit < 0, "--limit counts batches of an epoch: 0 or more", "leave it out for all batches");
-  refuse(a.check_every < 0, "--check-every counts steps: 0 or more", "leave it out for every 100th");
-  refuse(a.keep < 1, fmt::format("--keep {}: at least the newest checkpoint is kept", a.keep), "leave it out to keep three");
-  refuse(a.run_dir.empty() and a.resume, "--resume goes on from the checkpoints in --run-dir, which is not given", "add --run-dir DIR, the one of the run that was stopped");
-  refuse(a.run_dir.empty() and (a.save_steps > 0 or a.keep_best), "--save-steps and --keep-best are about the checkpoints in --run-dir, which is not given", "add --run-dir DIR");
   refuse(a.resume and not a.weights.empty(), "--resume and --weights both say where the weights come from", "leave one of them out");
   refuse(not a.trace.empty() and a.dry_run, "--dry-run leaves no file, and so no --trace", "leave one of them out; --steps 10 makes a short run");
-  refuse(a.resume and a.dry_run, "--dry-run leaves nothing and takes nothing from a run folder, so there is nothing to --resume", "leave one of them out");
   diags.throw_if_errors();
 }
 
