@@ -12,6 +12,7 @@
 #include "base/diag.h"
 #include "base/float_format.h"
 #include "base/huge_pages.h"
+#include "base/text.h"
 
 namespace hone {
 
@@ -38,7 +39,8 @@ std::int64_t checked_element_count(std::span<const std::int64_t> shape) {
   constexpr std::int64_t kLimit = std::int64_t{1} << 40;
   std::int64_t count = 1;
   for (const std::int64_t extent : shape) {
-    if (extent < 0 or __builtin_mul_overflow(count, extent, &count) or count > kLimit)
+    if (extent < 0) throw Error(Code::kTooLarge, fmt::format("a tensor of shape [{}] has an extent below 0", fmt::join(shape, ",")), {}, {"extents are counts: 0 or more"});
+    if (__builtin_mul_overflow(count, extent, &count) or count > kLimit)
       throw Error(Code::kTooLarge, fmt::format("a tensor of shape [{}] is beyond the limit of 2^40 elements", fmt::join(shape, ",")), {},
                   {"is one of its extents meant to be another one?"});
   }
@@ -60,21 +62,36 @@ Tensor Tensor::zeros(DType dtype, std::vector<std::int64_t> shape) {
 }
 
 Tensor Tensor::copy(DType dtype, std::vector<std::int64_t> shape, std::span<const std::byte> bytes) {
+  const std::vector<std::int64_t> extents = shape;
   return make(dtype, std::move(shape), [&](std::span<std::byte> to) {
-    HONE_CHECK(to.size() == bytes.size(), "tensor data of a wrong size");
+    if (to.size() != bytes.size())
+      throw Error(Code::kUsage, fmt::format("a tensor {}{} takes {} bytes, and {} are given", to_string(dtype), shape_text(extents), to.size(), bytes.size()), {},
+                  {fmt::format("as many elements as the product of its shape, each of {} bytes", size_of(dtype))});
     if (not bytes.empty()) std::memcpy(to.data(), bytes.data(), bytes.size());
   });
 }
 
+std::string Tensor::type_text() const { return fmt::format("{}{}", to_string(dtype_), shape_text(shape_)); }
+
+void Tensor::refuse_type(DType asked) const {
+  throw Error(Code::kUsage, fmt::format("the elements of a tensor {} are asked for as {}", type_text(), to_string(asked)), {},
+              {"data<T>() gives them as they are: cast() makes another type of them first, and at(i) reads any as a number"});
+}
+
+void Tensor::refuse_index(std::int64_t i) const {
+  throw Error(Code::kUsage, fmt::format("element {} of a tensor {} is asked for, which has {}", i, type_text(), count_), {}, {"elements count from 0, row by row, through all axes"});
+}
+
 double Tensor::at(std::int64_t i) const {
-  HONE_CHECK(i >= 0 and i < count_, "tensor index out of range");
+  check_index(i);
   const std::byte* p = bytes_.get() + static_cast<std::size_t>(i) * size_of(dtype_);
   if (not has_cpp_type(dtype_)) return read_storage(dtype_, p);
   return by_dtype(held_as(dtype_), [&]<typename T>() { return static_cast<double>(read<T>(p)); });
 }
 
 std::int64_t Tensor::int_at(std::int64_t i) const {
-  HONE_CHECK(i >= 0 and i < count_ and not is_float(dtype_), "tensor index out of range, or not an integer tensor");
+  check_index(i);
+  if (is_float(dtype_)) throw Error(Code::kUsage, fmt::format("int_at() reads integers, and the tensor is {}", type_text()), {}, {"at(i) reads any element as a number"});
   const std::byte* p = bytes_.get() + static_cast<std::size_t>(i) * size_of(dtype_);
   return by_dtype(held_as(dtype_), [&]<typename T>() { return static_cast<std::int64_t>(read<T>(p)); });
 }
@@ -100,7 +117,8 @@ Tensor Tensor::cast(DType dtype) const {
 }
 
 Tensor Tensor::reshaped(std::vector<std::int64_t> shape) const {
-  HONE_CHECK(checked_element_count(shape) == count_, "reshape to another element count");
+  if (checked_element_count(shape) != count_)
+    throw Error(Code::kUsage, fmt::format("a tensor {} cannot be read as {}", type_text(), shape_text(shape)), {}, {fmt::format("the new shape has to have as many elements: {}", count_)});
   Tensor tensor = *this;
   tensor.shape_ = std::move(shape);
   return tensor;

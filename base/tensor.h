@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/check.h"
@@ -15,14 +16,14 @@ class Tensor {
  public:
   Tensor() = default;
 
-  /// Copies `values`; their number is the product of `shape`.
+  /// Copies `values`; their number is the product of `shape`: kUsage.
   template <typename T>
   static Tensor of(std::vector<std::int64_t> shape, std::span<const T> values) {
     return copy(kDTypeOf<T>, std::move(shape), std::as_bytes(values));
   }
   template <typename T>
   static Tensor scalar(T value) { return of<T>({}, std::span<const T>(&value, 1)); }
-  /// Copies `bytes`; their number fits dtype and shape.
+  /// Copies `bytes`; their number fits dtype and shape: kUsage.
   static Tensor copy(DType dtype, std::vector<std::int64_t> shape, std::span<const std::byte> bytes);
   /// All bytes zero.
   static Tensor zeros(DType dtype, std::vector<std::int64_t> shape);
@@ -40,22 +41,29 @@ class Tensor {
   std::size_t byte_count() const { return static_cast<std::size_t>(count_) * size_of(dtype_); }
   std::span<const std::byte> bytes() const { return {bytes_.get(), byte_count()}; }
 
-  /// The elements; T must be the dtype's own type.
+  /// The elements; T must be the dtype's own type: kUsage.
   template <typename T>
   std::span<const T> data() const {
-    HONE_CHECK(kDTypeOf<T> == dtype_, "tensor read with another element type");
+    if (kDTypeOf<T> != dtype_) refuse_type(kDTypeOf<T>);
     return {reinterpret_cast<const T*>(bytes_.get()), static_cast<std::size_t>(count_)};
   }
-  /// Element i (row-major), whatever the dtype, as a number.
+  /// Element i (row-major), whatever the dtype, as a number. Throws kUsage where there is none.
   double at(std::int64_t i) const;
-  /// Element i of an integer or bool tensor, exactly.
+  /// Element i of an integer or bool tensor, exactly. Throws kUsage where there is none, and for floats.
   std::int64_t int_at(std::int64_t i) const;
   /// Each element converted as C does it (floats to integers truncate, integers keep their low bits); the small floats are rounded to nearest even.
   Tensor cast(DType dtype) const;
-  /// The same bytes under another shape of the same element count.
+  /// The same bytes under another shape of the same element count: kUsage.
   Tensor reshaped(std::vector<std::int64_t> shape) const;
 
  private:
+  std::string type_text() const;
+  [[noreturn]] void refuse_type(DType asked) const;
+  void check_index(std::int64_t i) const {
+    if (i < 0 or i >= count_) refuse_index(i);
+  }
+  [[noreturn]] void refuse_index(std::int64_t i) const;
+
   DType dtype_ = DType::kF32;
   std::vector<std::int64_t> shape_ = {0};
   std::int64_t count_ = 0;

@@ -103,12 +103,16 @@ std::unique_ptr<DatasetBatches::Gathered> DatasetBatches::gathered() const {
 }
 
 void DatasetBatches::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
-  is_begun_ = true;
   if (not gathered_) gathered_ = gathered();  // the epoch before may have filled a cache
-  if (gathered_ and epoch >= 0 and first_batch >= 0) return gathered_->reader.start_epoch(epoch, first_batch);
+  if (gathered_ and epoch >= 0 and first_batch >= 0) {
+    gathered_->reader.start_epoch(epoch, first_batch);
+    is_begun_ = true;
+    return;
+  }
   examples_.emplace(batches_.iterate(epoch, first_batch));
   skipped_ = first_batch;
   first_row_ = 0;
+  is_begun_ = true;
 }
 
 void DatasetBatches::say_notes() {
@@ -117,7 +121,7 @@ void DatasetBatches::say_notes() {
 }
 
 bool DatasetBatches::next() {
-  HONE_CHECK(is_begun_, "batches of an epoch that was not begun");
+  if (not is_begun_) throw Error(Code::kUsage, fmt::format("{}: batches are asked for before an epoch was begun", options_.flag), {}, {"call start_epoch(epoch) before next()"});
   if (gathered_) {
     if (not gathered_->reader.next()) return false;
     say_notes();

@@ -28,7 +28,7 @@ class DatasetBatches : public BatchSource {
   bool is_endless() const override { return batches_.is_endless(); }
   std::string order() const override { return batches_.order(); }
   void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0) override;
-  /// Throws what BoundArrays throws, naming a row by its number in the epoch, and what the data set's functions throw.
+  /// Throws kUsage before start_epoch(), what BoundArrays throws, naming a row by its number in the epoch, and what the data set's functions throw.
   bool next() override;
   const NamedViews* ahead() override { return gathered_ ? gathered_->reader.ahead() : nullptr; }
   std::int64_t size() const override { return gathered_ ? gathered_->reader.size() : bound_ ? bound_->length() : 0; }

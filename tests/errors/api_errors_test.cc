@@ -189,6 +189,15 @@ const std::vector<Misuse> kData = {
                     return [i = 0]() mutable -> std::optional<Example> { return Example{{"x", floats({i++ == 0 ? 4 : 2})}}; };
                   }).batch(2));
      }},
+    {"ElementsOfAnotherType", Code::kUsage, {"the elements of a tensor f32[3] are asked for as f64"}, [](const TempFolder&) { floats({3}).data<double>(); }},
+    {"ElementThatIsNotThere", Code::kUsage, {"element 3 of a tensor f32[3]", "which has 3"}, [](const TempFolder&) { floats({3}).at(3); }},
+    {"IntegersOfFloats", Code::kUsage, {"int_at() reads integers, and the tensor is f32[3]"}, [](const TempFolder&) { floats({3}).int_at(0); }},
+    {"ShapeOfAnotherCount", Code::kUsage, {"a tensor f32[3] cannot be read as [2,2]"}, [](const TempFolder&) { floats({3}).reshaped({2, 2}); }},
+    {"ElementsOfAnotherCount", Code::kUsage, {"a tensor f32[2] takes 8 bytes, and 4 are given"}, [](const TempFolder&) { Tensor::of<float>({2}, std::vector<float>{1}); }},
+    {"BatchesOfAnEpochThatWasNotBegun", Code::kUsage, {"the samples: batches are asked for before an epoch was begun", "start_epoch"}, [](const TempFolder&) {
+       Session session(trainable(), options());
+       DatasetBatches(session.entry(plan::kTrainStep), samples().batch(2), {.flag = "the samples", .batch_symbol = trainable().batch_symbol}).next();
+     }},
     {"TensorThatIsNotThere", Code::kDataName, {"\"z\"", "x, y"}, [](const TempFolder&) { go_through(samples().map([](Example example) { return Example{{"x", tensor_of(example, "z")}}; })); }},
 };
 

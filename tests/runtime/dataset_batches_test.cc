@@ -197,9 +197,11 @@ TEST(DatasetBatches, AnEpochIsBegunBeforeItsBatches) {
   const plan::Entry entry = batched_classifier();
   for (const Dataset& data : {Dataset::from_tensor_slices(samples(6)), Dataset::from_tensor_slices(samples(6)).map([](Example example) { return example; })}) {
     DatasetBatches batches(entry, data.batch(2), batched_options());
-    EXPECT_THROW(batches.next(), InternalError);
+    const auto too_early = [&] { expect_error(Code::kUsage, "batches are asked for before an epoch was begun", [&] { batches.next(); }); };
+    too_early();
     expect_error(Code::kUsage, "iterate: the epoch is -1", [&] { batches.start_epoch(-1); });
     expect_error(Code::kUsage, "iterate: the first example is -2", [&] { batches.start_epoch(0, -2); });
+    too_early();
   }
 }
 
