@@ -13,17 +13,26 @@ namespace hone::nn {
 
 namespace {
 constexpr const char* kOwnName = "every input, weight and output needs a name of its own";
+
+void check_named(const char* what, const std::string& name) {
+  if (name.empty()) throw Error(Code::kBadGraph, fmt::format("the model has {} without a name", what), {}, {kOwnName});
 }
+}  // namespace
 
 Model::Model(std::string name, std::uint64_t seed) : builder_(graph_), seed_(seed) { graph_.name = std::move(name); }
 
 Value Model::input(const std::string& name, Shape sample, DType dtype) {
+  check_named("an input", name);
+  for (const Dim& extent : sample)
+    if (extent.is_constant() and extent.value() < 1)
+      throw Error(Code::kShape, fmt::format("samples of the input \"{}\" are [{}], which has no elements", name, to_string(sample)), Loc{.node = name}, {"each extent of a sample is 1 or more, or a symbol; the axis of the samples is added to them"});
   if (graph_.find_input(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has an input \"{}\" already", name), {}, {kOwnName});
   sample.insert(sample.begin(), Dim::symbol("N"));
   return {*this, builder_.input(Role::kInput, name, {dtype, std::move(sample)})};
 }
 
 void Model::output(const std::string& name, Value value) {
+  check_named("an output", name);
   if (graph_.find_output(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has an output \"{}\" already", name), {}, {kOwnName});
   if (&value.model() != this) throw Error(Code::kBadGraph, fmt::format("output \"{}\" is a value of another model", name), {}, {"a model's values stay in it: build it with one model"});
   builder_.output(name, value.val());
@@ -45,6 +54,7 @@ Value Model::weight(const std::string& name, std::vector<std::int64_t> shape, co
 }
 
 Value Model::weight(const std::string& name, Tensor elements) {
+  check_named("a weight", name);
   if (graph_.find_input(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has a weight or an input \"{}\" already", name), {}, {kOwnName});
   if (elements.dtype() != DType::kF32) throw Error(Code::kType, fmt::format("weight \"{}\" is {}, and must be f32", name, to_string(elements.dtype())), {}, {"cast its elements first"});
   Type type{DType::kF32, shape_of(elements.shape())};
@@ -53,6 +63,10 @@ Value Model::weight(const std::string& name, Tensor elements) {
 
 void Layer::at_least(std::int64_t least, std::int64_t number, const char* what) const {
   if (number < least) fail(fmt::format("{} is {}", what, number), fmt::format("it is {} or more", least));
+}
+
+void Layer::between(double least, double most, double number, const char* what) const {
+  if (not(number >= least and number <= most)) fail(fmt::format("{} is {}", what, number), fmt::format("it is from {} to {}", least, most));
 }
 
 Val Layer::operand(const Value& other) const {
@@ -76,6 +90,7 @@ Value pool(Value x, std::int64_t size, const PoolOptions& options, const OpDef& 
   layer.at_least(1, size, "the window's extent");
   layer.at_least(0, options.stride, "the stride");
   layer.at_least(0, options.padding, "the padding");
+  if (options.padding >= size) layer.fail(fmt::format("the padding is {}, and the window's extent {}: a window would hold nothing but padding", options.padding, size), "the padding is less than the window's extent");
   const std::size_t spatial = x.shape().size() - 2;
   const std::int64_t stride = options.stride == 0 ? size : options.stride;
   Shape extents;
@@ -140,6 +155,8 @@ Value global_average_pool(Value x) {
 
 Value batch_norm(Value x, double momentum, double epsilon) {
   Layer layer(x, "batch_norm");
+  layer.between(0, 1, momentum, "the momentum");
+  layer.between(0, 1, epsilon, "epsilon");
   const std::vector<std::int64_t> shape = {layer.extent(x, 1)};
   const Val scale = layer.weight("gamma", shape, Initializer::ones()), bias = layer.weight("beta", shape, Initializer::zeros());
   const Val mean = layer.weight("moving_mean", shape, Initializer::zeros()), variance = layer.weight("moving_variance", shape, Initializer::ones());

@@ -102,7 +102,7 @@ struct PoolOptions {
   std::int64_t stride = 0;   ///< 0: the window's extent
   std::int64_t padding = 0;  ///< on every side, with elements that are neither the largest nor counted
 };
-/// x[N,C,...]: windows of extent `size`; elements that fill no window are dropped.
+/// x[N,C,...]: windows of extent `size`, which is more than the padding; elements that fill no window are dropped.
 Value max_pool(Value x, std::int64_t size, PoolOptions options = {});
 Value average_pool(Value x, std::int64_t size, PoolOptions options = {});
 /// x[N,C,...] -> [N,C]

@@ -47,10 +47,17 @@ void fill_orthogonal(std::span<float> values, const std::vector<std::int64_t>& s
     values[i] = static_cast<float>(vectors[by_row ? i : i % columns * rows + i / columns]);
 }
 
+void check_scale(const Initializer& initializer) {
+  const bool is_constant = initializer.kind == Initializer::Kind::kConstant;
+  if (is_constant ? not std::isnan(initializer.scale) : std::isfinite(initializer.scale) and initializer.scale >= 0) return;
+  throw Error(Code::kUsage, fmt::format("an initializer draws by {}", initializer.scale), {}, {is_constant ? "the elements of a weight are numbers" : "a limit and a deviation are finite, and 0 or more"});
+}
+
 }  // namespace
 
 Tensor draw(const Initializer& initializer, std::vector<std::int64_t> shape, std::uint64_t seed, std::uint64_t stream) {
   using Kind = Initializer::Kind;
+  check_scale(initializer);
   const double limit = initializer.kind == Kind::kGlorotUniform ? glorot_limit(shape) : initializer.scale;
   return Tensor::make(DType::kF32, shape, [&](std::span<std::byte> bytes) {
     const std::span<float> values(reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float));

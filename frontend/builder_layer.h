@@ -27,6 +27,7 @@ struct Layer {
   }
   /// `number`, called `what`, is an option of the layer.
   void at_least(std::int64_t least, std::int64_t number, const char* what) const;
+  void between(double least, double most, double number, const char* what) const;
   /// Another operand, which must be of the same model. Throws kBadGraph.
   Val operand(const Value& other) const;
   /// The extent of an axis of `x`, which must be a number, as a weight depends on it.

@@ -54,6 +54,7 @@ Tensor lstm_bias(std::int64_t units, bool unit_forget_bias) {
 
 Value layer_norm(Value x, const LayerNormOptions& options) {
   Layer layer(x, "layer_norm");
+  layer.between(0, 1, options.epsilon, "epsilon");
   const std::size_t last = x.shape().size() - 1;
   const std::int64_t size = layer.extent(x, last);
   std::vector<Val> operands = {x.val(), layer.weight("gamma", {size}, Initializer::ones())};

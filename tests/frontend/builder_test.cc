@@ -324,6 +324,24 @@ TEST(Builder, SaysWhatDoesNotFit) {
   refused(Code::kShape, "an orthogonal weight is a matrix, not one of 3 axes", [&] { model.weight("cube", {2, 2, 2}, nn::Initializer::orthogonal()); });
   refused(Code::kType, "weight \"whole\" is i64, and must be f32", [&] { model.weight("whole", i64({1}, {1})); });
   refused(Code::kBadGraph, "already", [&] { model.weight("x", {2}); });
+  refused(Code::kTooLarge, "a tensor of shape [-3] has an extent below 0", [&] { model.weight("negative", {-3}); });
+  refused(Code::kShape, "samples of the input \"empty\" are [3,0], which has no elements", [&] { model.input("empty", {3, 0}); });
+  refused(Code::kBadGraph, "an input without a name", [&] { model.input("", {3}); });
+  refused(Code::kBadGraph, "a weight without a name", [&] { model.weight("", {3}); });
+  refused(Code::kBadGraph, "an output without a name", [&] { model.output("", x); });
+  const nn::Value image = model.input("image", {1, 4, 4});
+  refused(Code::kShape, "max_pool: the padding is 3, and the window's extent 2", [&] { nn::max_pool(image, 2, {.padding = 3}); });
+  refused(Code::kShape, "average_pool_1: the padding is 2, and the window's extent 2", [&] {
+    nn::average_pool(image, 2, {.padding = 1});
+    nn::average_pool(image, 2, {.padding = 2});
+  });
+  refused(Code::kShape, "batch_norm: the momentum is 2", [&] { nn::batch_norm(x, 2); });
+  refused(Code::kShape, "epsilon is -1", [&] { nn::batch_norm(x, 0.9, -1); });
+  refused(Code::kShape, "epsilon is nan", [&] { nn::batch_norm(x, 0.9, std::nan("")); });
+  refused(Code::kShape, "layer_norm: epsilon is -1", [&] { nn::layer_norm(x, {.epsilon = -1}); });
+  refused(Code::kUsage, "an initializer draws by nan", [&] { model.weight("n", {3}, nn::Initializer::normal(std::nan(""))); });
+  refused(Code::kUsage, "an initializer draws by -1", [&] { model.weight("u", {3}, nn::Initializer::uniform(-1)); });
+  refused(Code::kUsage, "an initializer draws by nan", [&] { model.weight("c", {3}, nn::Initializer::constant(std::nan(""))); });
 }
 
 }  // namespace
