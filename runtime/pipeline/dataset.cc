@@ -16,6 +16,10 @@ void check_at_least(std::int64_t least, std::int64_t number, const char* what) {
   if (number < least) throw Error(Code::kUsage, fmt::format("{} is {}", what, number), {}, {fmt::format("it is {} or more", least)});
 }
 
+void check_given(bool given, const char* step) {
+  if (not given) throw Error(Code::kUsage, fmt::format("{}: the function is empty", step), {}, {"a std::function that holds nothing cannot be called: give it one"});
+}
+
 std::vector<std::string> names_of(const Example& example) {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : example) names.push_back(name);
@@ -23,6 +27,13 @@ std::vector<std::string> names_of(const Example& example) {
 }
 
 }  // namespace
+
+std::int64_t ExampleIterator::skip(std::int64_t count) {
+  check_at_least(0, count, "skip: the number of examples");
+  return ask([&](ExampleStream& stream) { return stream.skip(count); });
+}
+
+void ExampleIterator::refuse_moved() { throw Error(Code::kUsage, "examples are asked for of an iterator that was moved from", {}, {"ask the one that it was moved to"}); }
 
 Dataset Dataset::with(StagePointer stage) const {
   Dataset same = *this;
@@ -60,18 +71,25 @@ Dataset Dataset::from_files(const std::vector<std::string>& named_files) {
   return rows_of(std::move(arrays));
 }
 
+Dataset Dataset::from_generator(std::function<Generator()> start) {
+  check_given(start != nullptr, "from_generator");
+  return {generator_stage(std::move(start)), "a generator"};
+}
+
 Dataset Dataset::from_lines(std::vector<std::string> paths) {
   const std::size_t files = paths.size();
   return {lines_stage(std::move(paths)), fmt::format("the lines of {} files", files)};
 }
 
 Dataset Dataset::map(Map function, MapOptions options) const {
+  check_given(function != nullptr, "map");
   check_at_least(1, options.threads, "map: the number of threads");
   const auto call = [function = std::move(function)](Example example, std::int64_t, std::uint64_t) { return function(std::move(example)); };
   return then(map_stage(stage_, call, options.threads), "map");
 }
 
 Dataset Dataset::map(RandomMap function, MapOptions options) const {
+  check_given(function != nullptr, "map");
   check_at_least(1, options.threads, "map: the number of threads");
   const auto call = [function = std::move(function), seed = static_cast<std::uint64_t>(options.seed)](Example example, std::int64_t number,
                                                                                                       std::uint64_t pass) {
@@ -81,7 +99,10 @@ Dataset Dataset::map(RandomMap function, MapOptions options) const {
   return then(map_stage(stage_, call, options.threads), fmt::format("map(seed {})", options.seed));
 }
 
-Dataset Dataset::filter(Filter function) const { return then(filter_stage(stage_, std::move(function)), "filter"); }
+Dataset Dataset::filter(Filter function) const {
+  check_given(function != nullptr, "filter");
+  return then(filter_stage(stage_, std::move(function)), "filter");
+}
 
 Dataset Dataset::shuffle(std::int64_t buffer, std::int64_t seed) const {
   check_at_least(1, buffer, "shuffle: the buffer");
@@ -133,6 +154,7 @@ Dataset Dataset::in_parts(const PartOfBatch& part) const {
 }
 
 Dataset Dataset::interleave(std::function<Dataset(const Example&)> open, std::int64_t cycle, std::int64_t block) const {
+  check_given(open != nullptr, "interleave");
   check_at_least(1, cycle, "interleave: the number of data sets in a cycle");
   check_at_least(1, block, "interleave: the length of a block");
   Dataset opened = then(interleave_stage(

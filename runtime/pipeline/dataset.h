@@ -8,11 +8,13 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "runtime/data/order.h"
@@ -21,7 +23,7 @@
 
 namespace hone {
 
-/// One pass over a data set's examples. For one thread at a time; the data set may go before it.
+/// One pass over a data set's examples. For one thread at a time; the data set may go before it. Where something was thrown the pass is over: who asks again is told the same.
 class ExampleIterator {
  public:
   explicit ExampleIterator(StagePointer stage, std::uint64_t epoch) : stage_(std::move(stage)), stream_(stage_->open(epoch)) {}
@@ -29,12 +31,15 @@ class ExampleIterator {
   ExampleIterator& operator=(ExampleIterator&& other) noexcept {
     stream_ = std::move(other.stream_);  // first: a stream ends before the stage that it goes through
     stage_ = std::move(other.stage_);
+    failure_ = std::move(other.failure_);
     return *this;
   }
   /// The next example; false at the end. Throws what a source throws, and what a function throws with the number of the example.
-  bool next(Example* example) { return stream_->next(example); }
-  /// Passes over `count` examples, without making them where that can be helped. How many there were: fewer only at the end.
-  std::int64_t skip(std::int64_t count) { return stream_->skip(count); }
+  bool next(Example* example) {
+    return ask([&](ExampleStream& stream) { return stream.next(example); });
+  }
+  /// Passes over `count` examples, without making them where that can be helped. How many there were: fewer only at the end. Throws kUsage for less than 0.
+  std::int64_t skip(std::int64_t count);
 
   struct End {};
   class Cursor {
@@ -53,8 +58,22 @@ class ExampleIterator {
   End end() const { return {}; }
 
  private:
+  template <typename Question>
+  std::invoke_result_t<Question&, ExampleStream&> ask(Question&& question) {
+    if (failure_) std::rethrow_exception(failure_);
+    if (stream_ == nullptr) refuse_moved();
+    try {
+      return question(*stream_);
+    } catch (...) {
+      failure_ = std::current_exception();
+      throw;
+    }
+  }
+  [[noreturn]] static void refuse_moved();
+
   StagePointer stage_;
   std::unique_ptr<ExampleStream> stream_;
+  std::exception_ptr failure_;
 };
 
 /// The tensor of that name. Throws kDataName.
@@ -79,7 +98,7 @@ class Dataset {
   /// throws.
   static Dataset from_files(const std::vector<std::string>& named_files);
   /// `start` begins each pass with a function that gives examples until it gives nothing; the same ones each time, if runs are to be repeated.
-  static Dataset from_generator(std::function<Generator()> start) { return {generator_stage(std::move(start)), "a generator"}; }
+  static Dataset from_generator(std::function<Generator()> start);
   /// The lines of text files, one file after the other: u8[bytes] called "line". Throws kFileOpen.
   static Dataset from_lines(std::vector<std::string> paths);
 

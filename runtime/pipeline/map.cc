@@ -18,7 +18,7 @@ class MapStream : public ExampleStream {
       : from_(std::move(from)), function_(function), pass_(pass) {}
   bool next(Example* example) override {
     if (not from_->next(example)) return false;
-    *example = for_example("map", number_, [&] { return function_(std::move(*example), number_, pass_); });
+    *example = for_example("map", number_, [&] { return with_own_names(function_(std::move(*example), number_, pass_)); });
     ++number_;
     return true;
   }
@@ -116,7 +116,7 @@ class ParallelMapStream : public ExampleStream {
 
   void make(std::int64_t number, Slot* slot) const {
     try {
-      slot->example = for_example("map", number, [&] { return function_(std::move(slot->example), number, pass_); });
+      slot->example = for_example("map", number, [&] { return with_own_names(function_(std::move(slot->example), number, pass_)); });
     } catch (...) { slot->failure = std::current_exception(); }
   }
 

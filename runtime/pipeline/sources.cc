@@ -36,9 +36,11 @@ class GeneratorStream : public ExampleStream {
  public:
   explicit GeneratorStream(Generator generator) : generator_(std::move(generator)) {}
   bool next(Example* example) override {
-    std::optional<Example> made = for_example("from_generator", number_++, generator_);
-    if (made) *example = std::move(*made);
-    return made.has_value();
+    return for_example("from_generator", number_++, [&] {
+      std::optional<Example> made = generator_();
+      if (made) *example = with_own_names(std::move(*made));
+      return made.has_value();
+    });
   }
 
  private:
@@ -49,7 +51,13 @@ class GeneratorStream : public ExampleStream {
 class GeneratorStage : public Stage {
  public:
   explicit GeneratorStage(std::function<Generator()> start) : start_(std::move(start)) {}
-  std::unique_ptr<ExampleStream> open(std::uint64_t) const override { return std::make_unique<GeneratorStream>(start_()); }
+  std::unique_ptr<ExampleStream> open(std::uint64_t) const override {
+    return std::make_unique<GeneratorStream>(for_example("from_generator", 0, [&] {
+      Generator generator = start_();
+      if (not generator) throw Error(Code::kUsage, "what begins a pass gave no function", {}, {"from_generator() takes a function that gives one, which gives examples"});
+      return generator;
+    }));
+  }
   std::optional<std::int64_t> length() const override { return std::nullopt; }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/diag.h"
+#include "base/text.h"
 
 namespace hone {
 
@@ -59,6 +60,13 @@ std::unique_ptr<ExampleStream> examples_of(const NamedArrays& arrays, std::uniqu
 
 std::unique_ptr<RowStream> every_row(std::int64_t count) { return std::make_unique<EveryRow>(count); }
 
+Example with_own_names(Example example) {
+  for (std::size_t i = 1; i < example.size(); ++i)
+    for (std::size_t other = 0; other < i; ++other)
+      if (example[other].first == example[i].first) throw Error(Code::kDataName, fmt::format("two tensors are called {}", quoted(example[i].first)), {}, {"each tensor of an example has a name of its own"});
+  return example;
+}
+
 void rethrow_for_example(const char* stage, std::int64_t number) {
   const auto where = [&] { return fmt::format("{}: example {}: ", stage, number); };
   try {
@@ -71,6 +79,8 @@ void rethrow_for_example(const char* stage, std::int64_t number) {
     throw;
   } catch (const std::exception& failure) {
     throw Error(Code::kDataFormat, where() + failure.what(), {}, {"the function that the data set was given has thrown this"});
+  } catch (...) {
+    throw Error(Code::kDataFormat, where() + "something was thrown that is no std::exception", {}, {"the function that the data set was given has thrown it; a std::runtime_error can say what is wrong"});
   }
 }
 

@@ -62,6 +62,9 @@ class Stage {
   virtual StagePointer in_parts(const PartOfBatch& /*part*/) const { return nullptr; }
 };
 
+/// `example` as a function has made it. Throws kDataName where two of its tensors have one name.
+Example with_own_names(Example example);
+
 /// The rows that `rows` counts, as examples. `arrays` stay alive.
 std::unique_ptr<ExampleStream> examples_of(const NamedArrays& arrays, std::unique_ptr<RowStream> rows);
 

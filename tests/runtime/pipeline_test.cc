@@ -134,6 +134,57 @@ TEST(Dataset, ErrorInAFunctionNamesTheExample) {
                [&] { numbers(Dataset::from_generator([] { return []() -> std::optional<Example> { throw std::runtime_error("no"); }; })); });
 }
 
+TEST(Dataset, ErrorInAFunctionEndsThePass) {
+  const auto fails = [](const Example& example) -> bool { return number_of(example) == 1 ? throw std::runtime_error("no") : true; };
+  const auto mapped = [&](Example example) { return fails(example), example; };
+  const auto fails_once = [] {
+    return [i = 0]() mutable -> std::optional<Example> { return ++i == 2 ? throw std::runtime_error("no") : number(i); };
+  };
+  const std::vector<Dataset> all = {counted(5).map(mapped), counted(5).map(mapped, {.threads = 2}), counted(5).map(mapped).prefetch(), counted(5).filter(fails), Dataset::from_generator(fails_once),
+                                    counted(5).interleave([&](const Example& example) { return fails(example), counted(1); }, 1)};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    SCOPED_TRACE(i);
+    Example example;
+    ExampleIterator examples = all[i].iterate();
+    ASSERT_TRUE(examples.next(&example));
+    for (int asked = 0; asked < 3; ++asked) expect_error(Code::kDataFormat, "example 1: no", [&] { examples.next(&example); });
+    expect_error(Code::kDataFormat, "example 1: no", [&] { examples.skip(1); });
+    ExampleIterator moved = std::move(examples);
+    expect_error(Code::kDataFormat, "example 1: no", [&] { moved.next(&example); });
+  }
+}
+
+TEST(Dataset, WhateverAFunctionThrowsNamesTheExample) {
+  const auto number_thrown = [](Example) -> Example { throw 42; };
+  for (const int threads : {1, 2}) expect_error(Code::kDataFormat, "map: example 0: something was thrown that is no std::exception", [&] { numbers(counted(3).map(number_thrown, {.threads = threads})); });
+  const auto text_thrown = [](const Example&) -> bool { throw std::string("no"); };
+  expect_error(Code::kDataFormat, "filter: example 0: something was thrown", [&] { numbers(counted(3).filter(text_thrown)); });
+  expect_error(Code::kDataFormat, "from_generator: example 0: no connection", [] { numbers(Dataset::from_generator([]() -> Generator { throw std::runtime_error("no connection"); })); });
+  expect_error(Code::kUsage, "from_generator: example 0: what begins a pass gave no function", [] { numbers(Dataset::from_generator([] { return Generator(); })); });
+}
+
+TEST(Dataset, RefusesFunctionsThatAreEmpty) {
+  expect_error(Code::kUsage, "from_generator: the function is empty", [] { Dataset::from_generator({}); });
+  expect_error(Code::kUsage, "map: the function is empty", [] { counted(3).map(Dataset::Map()); });
+  expect_error(Code::kUsage, "map: the function is empty", [] { counted(3).map(Dataset::RandomMap()); });
+  expect_error(Code::kUsage, "filter: the function is empty", [] { counted(3).filter({}); });
+  expect_error(Code::kUsage, "interleave: the function is empty", [] { counted(3).interleave({}, 1); });
+}
+
+TEST(Dataset, AFunctionMayNotGiveANameTwice) {
+  const auto twice = [](const Example& example) -> Example { return {{"x", example[0].second}, {"y", example[0].second}, {"x", example[0].second}}; };
+  for (const int threads : {1, 2}) expect_error(Code::kDataName, "map: example 0: two tensors are called \"x\"", [&] { numbers(counted(3).map(twice, {.threads = threads})); });
+  expect_error(Code::kDataName, "from_generator: example 0: two tensors are called \"x\"",
+               [&] { numbers(Dataset::from_generator([&] { return [&] { return std::optional(twice(number(1))); }; })); });
+}
+
+TEST(Dataset, AnIteratorThatWasMovedFromSaysSo) {
+  ExampleIterator examples = counted(3).iterate();
+  const ExampleIterator moved = std::move(examples);
+  Example example;
+  expect_error(Code::kUsage, "an iterator that was moved from", [&] { examples.next(&example); });  // NOLINT(bugprone-use-after-move)
+}
+
 TEST(Dataset, IteratorsMayBeLeftInTheMiddle) {
   Example example;
   for (int i = 0; i < 20; ++i) {
