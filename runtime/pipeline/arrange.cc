@@ -55,6 +55,7 @@ class ShuffleStage : public ChoosingStage<ShuffleStage> {
     return std::make_unique<ShuffleStream<Element>>(open_as<Element>(*from_, pass), buffer_, seed_, pass);
   }
   std::optional<std::int64_t> length() const override { return from_->length(); }
+  Endless endless() const override { return from_->endless(); }
 
  private:
   std::int64_t buffer_, seed_;
@@ -103,12 +104,14 @@ class SliceStage : public ChoosingStage<SliceStage> {
     return std::make_unique<SliceStream<Element>>(open_as<Element>(*from_, pass), slice_);
   }
   std::optional<std::int64_t> length() const override {
-    const auto before = slice_.count == 0 ? 0 : from_->length();
+    if (slice_.count == 0 or from_->endless() == Endless::kSurely) return slice_.count;
+    const auto before = from_->length();
     if (not before) return std::nullopt;
     const std::int64_t left = std::max<std::int64_t>(0, *before - slice_.first);
     const std::int64_t all = left / slice_.step + (left % slice_.step != 0 ? 1 : 0);
     return slice_.count ? std::min(all, *slice_.count) : all;
   }
+  Endless endless() const override { return slice_.count ? Endless::kNo : from_->endless(); }
 
  private:
   Slice slice_;
@@ -183,6 +186,11 @@ class RepeatStage : public ChoosingStage<RepeatStage> {
     const auto once = from_->length();
     if (once == 0) return once;
     return once and count_ ? std::optional(checked_multiply(*once, *count_, "the examples of a data set")) : std::nullopt;
+  }
+  Endless endless() const override {
+    const auto once = from_->length();
+    if (count_ or once == 0 or from_->endless() == Endless::kSurely) return from_->endless();
+    return once ? Endless::kSurely : Endless::kUnlessEmpty;
   }
 
  private:

@@ -93,6 +93,7 @@ class BatchStage : public Stage {
     return RowBatches{.rows = from_, .size = size_, .drop_remainder = drop_remainder_, .part = part_};
   }
   StagePointer in_parts(const PartOfBatch& part) const override { return from_->length() ? batch_stage(from_, size_, drop_remainder_, part) : nullptr; }
+  Endless endless() const override { return from_->endless(); }
   std::optional<std::int64_t> length() const override {
     const auto examples = from_->length();
     if (not examples) return std::nullopt;

@@ -130,6 +130,7 @@ class MemoryCacheStage : public ChoosingStage<MemoryCacheStage> {
     const auto rows = std::get<MemoryCache<std::int64_t>>(caches_).kept();
     return examples ? examples->count : rows ? rows->count : from_->length();
   }
+  Endless endless() const override { return from_->endless(); }
 
  private:
   mutable std::tuple<MemoryCache<Example>, MemoryCache<std::int64_t>> caches_;
@@ -172,6 +173,7 @@ class FileCacheStage : public Stage {
     return std::make_unique<WritingStream>(from_->open(kKeptPass), path_, of_);
   }
   std::optional<std::int64_t> length() const override { return file_exists(path_) ? static_cast<std::int64_t>(reader().count()) : from_->length(); }
+  Endless endless() const override { return file_exists(path_) ? Endless::kNo : from_->endless(); }
 
  private:
   ExampleFileReader reader() const {

@@ -118,16 +118,12 @@ Dataset Dataset::batch(std::int64_t size, bool drop_remainder) const {
 
 Dataset Dataset::repeat(std::optional<std::int64_t> count) const {
   check_at_least(1, count.value_or(1), "repeat: the number of passes");
-  Dataset repeated = then(repeat_stage(stage_, count), count ? fmt::format("repeat({})", *count) : "repeat()");
-  repeated.is_endless_ = is_endless_ or (not count and length() != 0);
-  return repeated;
+  return then(repeat_stage(stage_, count), count ? fmt::format("repeat({})", *count) : "repeat()");
 }
 
 Dataset Dataset::take(std::int64_t count) const {
   check_at_least(0, count, "take: the number of examples");
-  Dataset taken = then(slice_stage(stage_, 0, 1, count), fmt::format("take({})", count));
-  taken.is_endless_ = false;
-  return taken;
+  return then(slice_stage(stage_, 0, 1, count), fmt::format("take({})", count));
 }
 
 Dataset Dataset::skip(std::int64_t count) const {
@@ -161,7 +157,6 @@ Dataset Dataset::interleave(std::function<Dataset(const Example&)> open, std::in
                             stage_, [open = std::move(open)](const Example& example) { return open(example).stage_; }, cycle, block),
                         fmt::format("interleave({}, {})", cycle, block));
   opened.batch_size_.reset();
-  opened.is_endless_ = false;  // as far as anybody knows
   return opened;
 }
 

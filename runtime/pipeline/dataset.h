@@ -131,8 +131,8 @@ class Dataset {
 
   /// Examples of an epoch; nothing when that is not known, or when there is no end.
   std::optional<std::int64_t> length() const { return stage_->length(); }
-  /// Is there always another one, because of a repeat() without a number?
-  bool is_endless() const { return is_endless_; }
+  /// Is there always another one, because of a repeat() without a number? So it is where that may have nothing to repeat, too.
+  bool is_endless() const { return stage_->endless() != Endless::kNo; }
   /// What batch() was given, where that is known to be what examples are now; the last batch may be smaller.
   std::optional<std::int64_t> batch_size() const { return batch_size_; }
   /// The steps that an epoch's examples follow from, in words: "60000 rows, shuffle(1000, seed 42), batch(32)". What functions and generators do is not in them.
@@ -152,7 +152,6 @@ class Dataset {
   StagePointer stage_;
   std::string order_;
   std::optional<std::int64_t> batch_size_;
-  bool is_endless_ = false;
 };
 
 }  // namespace hone

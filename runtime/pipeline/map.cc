@@ -1,4 +1,5 @@
 // map and filter. A map on several threads hands out its examples in the order in which they came.
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -149,6 +150,7 @@ class MapStage : public Stage {
     return std::make_unique<ParallelMapStream>(from_->open(pass), function_, pass, threads_);
   }
   std::optional<std::int64_t> length() const override { return from_->length(); }
+  Endless endless() const override { return from_->endless(); }
 
  private:
   StagePointer from_;
@@ -178,6 +180,7 @@ class FilterStage : public Stage {
   FilterStage(StagePointer from, std::function<bool(const Example&)> function) : from_(std::move(from)), function_(std::move(function)) {}
   std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override { return std::make_unique<FilterStream>(from_->open(pass), function_); }
   std::optional<std::int64_t> length() const override { return std::nullopt; }
+  Endless endless() const override { return std::min(from_->endless(), Endless::kUnlessEmpty); }
 
  private:
   StagePointer from_;

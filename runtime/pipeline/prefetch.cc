@@ -85,6 +85,7 @@ class PrefetchStage : public Stage {
     return std::make_unique<PrefetchStream>(from_->open(pass), examples_, most_examples_);
   }
   std::optional<std::int64_t> length() const override { return from_->length(); }
+  Endless endless() const override { return from_->endless(); }
   std::optional<RowBatches> row_batches() const override { return from_->row_batches(); }
   StagePointer in_parts(const PartOfBatch& part) const override {
     const StagePointer parts = from_->in_parts(part);

@@ -32,6 +32,13 @@ class ElementStream {
 using ExampleStream = ElementStream<Example>;
 using RowStream = ElementStream<std::int64_t>;  ///< the numbers of rows
 
+/// Has a pass no end, because of a repeat() without a number?
+enum class Endless : std::uint8_t {
+  kNo,           ///< as far as anybody knows
+  kUnlessEmpty,  ///< what is repeated may have no elements, or none that a filter leaves
+  kSurely,
+};
+
 class Stage;
 using StagePointer = std::shared_ptr<const Stage>;
 /// What is wanted of a batch of so many samples.
@@ -52,6 +59,7 @@ class Stage {
   virtual std::unique_ptr<ExampleStream> open(std::uint64_t pass) const = 0;
   /// Elements of a pass; nothing when that is not known, or when there is no end.
   virtual std::optional<std::int64_t> length() const = 0;
+  virtual Endless endless() const { return Endless::kNo; }
   /// The arrays in memory of which each element is a row; null where elements are made otherwise, or still are: those of a cache are rows when it is full. Such a stage tells which rows they are, too.
   virtual const NamedArrays* arrays() const { return nullptr; }
   /// Which rows the elements of pass number `pass` are, where there are arrays.

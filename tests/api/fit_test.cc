@@ -150,6 +150,16 @@ TEST(Fit, ACallbackEndsTheRunInTheMiddleOfAnEpoch) {
   EXPECT_EQ(weights(rest), weights(whole));
 }
 
+/// What is drawn anew for ever has no length, and so many of it have.
+TEST(Fit, ASchedulesLengthMayBeThatOfAPartOfDataWithoutAnEnd) {
+  static const plan::Plan plan = test::compiled(test::kLoss + "[optimizer]\nkind = \"sgd\"\n[schedule]\nkind = \"cosine\"\n[train]\nepochs = 2\n");
+  Trainer trainer(plan, one_thread());
+  double last = 1;
+  const TrainResult result = trainer.fit(samples().shuffle(16, 3).repeat().take(100).batch(16), {.quiet = true, .on_step = [&](const StepRecord& step) { last = step.learning_rate; }});
+  EXPECT_EQ(result.steps, 14);
+  EXPECT_LT(last, 0.1 * trainer.recipe().optimizer.learning_rate);
+}
+
 /// As Keras's steps_per_epoch does it.
 TEST(Fit, EpochsOfDataWithoutAnEndGoOn) {
   const test::Batch all(0, test::kSamples);

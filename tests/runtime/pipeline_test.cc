@@ -214,6 +214,22 @@ TEST(Dataset, LengthIsKnownWhereItFollows) {
   EXPECT_EQ(counted(10).batch(4, true).map(plus(0)).shuffle(5).prefetch().length(), 2);
   EXPECT_EQ(counted(10).repeat().length(), std::nullopt);
   EXPECT_EQ(counted(10).filter([](const Example&) { return true; }).length(), std::nullopt);
+  EXPECT_EQ(counted(10).shuffle(4).repeat().take(25).batch(4).length(), 7);
+  EXPECT_EQ(counted(10).repeat().batch(4).map(plus(0)).prefetch().take(25).length(), 25);
+  EXPECT_EQ(counted(10).repeat().repeat(2).cache().skip(3).shard(1, 3).take(25).length(), 25);
+  EXPECT_EQ(counted(10).repeat().skip(3).length(), std::nullopt);
+  EXPECT_EQ(counted(10).take(0).repeat().take(25).length(), 0);
+}
+
+/// What may be empty is repeated for ever, or not at all.
+TEST(Dataset, LengthIsNotKnownWhereWhatIsRepeatedMayBeEmpty) {
+  const auto none = [](const Example&) { return false; };
+  for (const Dataset& data : {counted(3).filter(none).repeat(), counted(3).filter(none).repeat().shuffle(2)}) {
+    EXPECT_TRUE(data.is_endless());
+    EXPECT_EQ(data.take(5).length(), std::nullopt);
+    EXPECT_EQ(numbers(data.take(5)), Numbers{});
+  }
+  EXPECT_EQ(counted(3).repeat().filter(none).take(5).length(), std::nullopt);
 }
 
 TEST(Dataset, ShuffleIsAFunctionOfSeedAndEpoch) {
