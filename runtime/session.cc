@@ -289,6 +289,16 @@ void Session::connect_devices() {
   impl_->notes.push_back(fmt::format("gradients go through the host's memory, not from device to device: {}", why));
 }
 
+Session::OwnImpl& Session::OwnImpl::operator=(std::unique_ptr<Impl> impl) noexcept {
+  impl_ = std::move(impl);
+  return *this;
+}
+
+Session::Impl* Session::OwnImpl::operator->() const {
+  if (impl_ == nullptr) throw Error(Code::kUsage, "a session is used that was moved from", {}, {"use the one that it was moved to"});
+  return impl_.get();
+}
+
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;

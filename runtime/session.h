@@ -146,7 +146,16 @@ class Session {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  /// There is none behind a move: Error kUsage.
+  class OwnImpl {
+   public:
+    OwnImpl& operator=(std::unique_ptr<Impl> impl) noexcept;
+    Impl* operator->() const;
+
+   private:
+    std::unique_ptr<Impl> impl_;
+  };
+  OwnImpl impl_;
 };
 
 /// Values of all symbols from the shapes of the feeds. Solves a*N + b for one unknown; checks everything else and the entry's equations.

@@ -84,9 +84,12 @@ struct MapOptions {
   std::int64_t seed = 0;  ///< of a function that takes random words
 };
 
-/// A cheap handle: copies share the stages, which never change.
+/// A cheap handle: copies share the stages, which never change. A move is a copy, and leaves nothing that must not be used.
 class Dataset {
  public:
+  Dataset(const Dataset&) = default;
+  Dataset& operator=(const Dataset&) = default;
+
   using Map = std::function<Example(Example)>;
   /// The words are a function of seed, epoch and the example's number.
   using RandomMap = std::function<Example(Example, RandomWords&)>;

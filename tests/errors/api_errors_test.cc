@@ -170,6 +170,11 @@ const std::vector<Misuse> kPlans = {
     {"UnknownWeight", Code::kPlanMismatch, {"\"nothing\""}, [](const TempFolder&) { Session(predicting(), options()).read("nothing"); }},
     {"WeightOfAnotherShape", Code::kPlanMismatch, {"\"dense/bias\"", "[4]", "[3]"}, [](const TempFolder&) { Session(predicting(), options()).write("dense/bias", floats({4})); }},
     {"WeightOfAnotherType", Code::kPlanMismatch, {"\"dense/bias\"", "i64"}, [](const TempFolder&) { Session(predicting(), options()).write("dense/bias", classes({1, 2, 3})); }},
+    {"SessionThatWasMovedFrom", Code::kUsage, {"a session is used that was moved from"}, [](const TempFolder&) {
+       Session session(predicting(), options());
+       const Session other = std::move(session);
+       session.threads();  // NOLINT(bugprone-use-after-move)
+     }},
     {"NoSuchPlanFile", Code::kFileOpen, {"missing.hone"}, [](const TempFolder& folder) { plan::load(folder / "missing.hone"); }},
 };
 

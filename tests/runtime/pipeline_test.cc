@@ -277,6 +277,13 @@ TEST(Dataset, KnowsItsBatchesAndWhetherItEnds) {
   EXPECT_FALSE(others.is_endless());
 }
 
+TEST(Dataset, MovesAreCopies) {
+  Dataset data = counted(3);
+  const Dataset other = std::move(data);
+  EXPECT_EQ(numbers(data), numbers(other));  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(data.length(), 3);
+}
+
 TEST(Dataset, BatchStacksAndMayDropTheRemainder) {
   Example batch;
   ExampleIterator batches = counted(5).batch(2).iterate();
