@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/diag.h"
+#include "base/recipe_changes.h"
 #include "base/text.h"
 #include "runtime/train/dry_run.h"
 #include "runtime/train/run_options.h"
@@ -54,11 +55,14 @@ void shorten(FitOptions& options, const Dataset& train) {
   options.run_dir.clear();
 }
 
-Recipe recipe_with(const Recipe& recipe, std::optional<std::int64_t> epochs) {
-  RecipeSource changes;
-  if (epochs) changes.values["train.epochs"] = {.kind = RecipeValue::Kind::kInt, .integer = *epochs};
-  changes.file = "the options of fit";
-  return change_at_run_time(recipe, changes);
+Recipe recipe_with(const Recipe& recipe, const RecipeSource& changes, const char* where) {
+  try {
+    return change_at_run_time(recipe, changes);
+  } catch (const Error& error) {
+    std::vector<Diag> diags = error.diags();
+    for (Diag& diag : diags) diag.loc.file = where;
+    throw Error(std::move(diags));
+  }
 }
 
 }  // namespace
@@ -67,7 +71,8 @@ Trainer::Trainer(const plan::Plan& plan, SessionOptions options, ReplicaOptions 
     : model_name_(plan.model_name),
       batch_symbol_(plan.batch_symbol),
       onnx_model_(plan.onnx_model),
-      recipe_(plan.recipe_json.empty() ? Recipe{} : recipe_from_json(plan.recipe_json)),
+      compiled_recipe_(plan.recipe_json.empty() ? Recipe{} : recipe_from_json(plan.recipe_json)),
+      recipe_(compiled_recipe_),
       replicas_(plan, replicas, std::move(options)),
       session_(replicas_.session()),
       alone_(session_) {
@@ -101,6 +106,14 @@ Dataset Trainer::own_part(const plan::Entry& entry, const Dataset& data) const {
   return data.in_parts([this](std::int64_t samples) { return replicas_.part_here(samples, batch_symbol_.empty() ? samples : 1); });
 }
 
+/// What a program changed by hand is checked as what a recipe's file, or --set, says.
+Recipe Trainer::recipe_of_run(const FitOptions& options) const {
+  const Recipe recipe = recipe_with(compiled_recipe_, changes_between(compiled_recipe_, recipe_), "Trainer::recipe()");
+  RecipeSource changes;
+  if (options.epochs) changes.values["train.epochs"] = {.kind = RecipeValue::Kind::kInt, .integer = *options.epochs};
+  return recipe_with(recipe, changes, "the options of fit");
+}
+
 TrainEntries Trainer::entries(const FitOptions& options) const {
   const auto if_there = [&](const char* name) { return session_.has_entry(name) ? &session_.entry(name) : nullptr; };
   return {.step = &entry(plan::kTrainStep, "train"),
@@ -129,7 +142,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
     shorten(options, train);
   }
   const TrainEntries entries = this->entries(options);
-  const Recipe recipe = recipe_with(recipe_, options.epochs);
+  const Recipe recipe = recipe_of_run(options);
   if (options.limit == 0 and options.steps == 0 and recipe.train.max_seconds == 0)
     check_end(train, "the data to train on", "limit = n makes an epoch of the next n batches, and steps = n ends the run after so many");
   if (options.valid and options.valid_limit == 0) check_end(*options.valid, "the data to validate on", "valid_limit = n evaluates n batches of them");

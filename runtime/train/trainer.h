@@ -55,7 +55,7 @@ class Trainer {
 
   /// Weights, states and entry points; of several replicas the first one's, whose weights the others get when fit() or evaluate() begins.
   Session& session() { return session_; }
-  /// The plan's; what may change when running may be changed before fit().
+  /// The plan's; what may change when running may be changed before fit(), which checks it as the recipe of a file is checked: kRecipeKey, kRecipeValue.
   Recipe& recipe() { return recipe_; }
 
   /// Trains on batches: tensors by input name, "x" for the only input, "y" for the target. An epoch is a pass over the data set, whose order follows from its own seeds.
@@ -83,6 +83,7 @@ class Trainer {
   /// What steps run on.
   StepRunner& runner();
   const plan::Entry& entry(const char* name, const char* purpose) const;
+  Recipe recipe_of_run(const FitOptions& options) const;
   TrainEntries entries(const FitOptions& options) const;
   ToldRun told(const FitOptions& options, std::optional<std::int64_t> batch) const;
   BindOptions bound(const char* flag) const;
@@ -91,7 +92,7 @@ class Trainer {
 
   std::string model_name_, batch_symbol_;
   std::vector<std::byte> onnx_model_;
-  Recipe recipe_;
+  Recipe compiled_recipe_, recipe_;
   Replicas replicas_;
   Session& session_;  // of the first one
   SessionRunner alone_;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/diag.h"
+#include "base/recipe_changes.h"
 #include "base/recipe_tables.h"
 #include "frontend/recipe_toml.h"
 
@@ -269,6 +270,20 @@ TEST(Recipe, OnlySomeKeysChangeWhenRunning) {
   add_override(changes, "optimizer.beta1=0.5");
   add_override(changes, "loss.kind=mse");
   EXPECT_EQ(problems_of([&] { change_at_run_time(recipe, changes); }).size(), 2u);
+}
+
+TEST(Recipe, WhatAProgramChangedIsToldByKeys) {
+  const Recipe before = optimizer("adam", "torch");
+  Recipe after = before;
+  EXPECT_THAT(changes_between(before, after).values, ::testing::IsEmpty());
+  after.train.epochs = 7;
+  after.optimizer.learning_rate = std::nan("");
+  after.data.scale["x"] = 0.5;
+  after.train.early_stopping_monitor = "loss";
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : changes_between(before, after).values) keys.push_back(key);
+  EXPECT_THAT(keys, ::testing::ElementsAre("data.scale", "optimizer.learning_rate", "train.early_stopping.monitor", "train.epochs"));
+  EXPECT_THAT(problems_of([&] { change_at_run_time(before, changes_between(before, after)); }).front().message, HasSubstr("optimizer.learning_rate is nan"));
 }
 
 }  // namespace

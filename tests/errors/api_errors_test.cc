@@ -223,6 +223,26 @@ const std::vector<Misuse> kTraining = {
     {"DataToValidateOnWithoutAnEnd", Code::kUsage, {"the data to validate on have no end", "valid_limit = n"}, [](const TempFolder&) { fit(samples().batch(2), {.valid = samples().repeat().batch(2)}); }},
     {"NegativeLimit", Code::kUsage, {"fit: limit is -1"}, [](const TempFolder&) { fit(samples().batch(2), {.limit = -1}); }},
     {"NoEpochs", Code::kRecipeValue, {"epochs"}, [](const TempFolder&) { fit(samples().batch(2), {.epochs = -1}); }},
+    {"RecipeWithANegativeRate", Code::kRecipeValue, {"optimizer.learning_rate is -1", "in Trainer::recipe()"}, [](const TempFolder&) {
+       Trainer trainer(trainable(), options());
+       trainer.recipe().optimizer.learning_rate = -1;
+       trainer.fit(samples().batch(2), {.quiet = true});
+     }},
+    {"RecipeWithoutEpochs", Code::kRecipeValue, {"train.epochs is 0", "in Trainer::recipe()"}, [](const TempFolder&) {
+       Trainer trainer(trainable(), options());
+       trainer.recipe().train.epochs = 0;
+       trainer.fit(samples().batch(2), {.epochs = 1, .quiet = true});
+     }},
+    {"RecipeOfAnotherOptimizer", Code::kRecipeKey, {"optimizer.kind is compiled into the plan", "in Trainer::recipe()"}, [](const TempFolder&) {
+       Trainer trainer(trainable(), options());
+       trainer.recipe().optimizer.kind = "sgd";
+       trainer.fit(samples().batch(2), {.quiet = true});
+     }},
+    {"RecipeWithARateThatIsNoNumber", Code::kRecipeValue, {"optimizer.learning_rate is nan"}, [](const TempFolder&) {
+       Trainer trainer(trainable(), options());
+       trainer.recipe().optimizer.learning_rate = std::numeric_limits<double>::quiet_NaN();
+       trainer.fit(samples().batch(2), {.quiet = true});
+     }},
     {"LossThatIsNotFinite", Code::kNotFinite, {"loss", "step 1"}, [](const TempFolder&) {
        fit(Dataset::from_tensor_slices({{"x", floats({2, 4}, std::numeric_limits<float>::quiet_NaN())}, {"y", classes({0, 1})}}).batch(2));
      }},
