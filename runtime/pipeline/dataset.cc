@@ -11,6 +11,7 @@ namespace hone {
 namespace {
 
 constexpr std::int64_t kFewestPrefetched = 2, kMostPrefetched = 32;
+constexpr std::int64_t kAll = -1;  // of repeat, take and skip, as in tf.data
 
 void check_at_least(std::int64_t least, std::int64_t number, const char* what) {
   if (number < least) throw Error(Code::kUsage, fmt::format("{} is {}", what, number), {}, {fmt::format("it is {} or more", least)});
@@ -117,16 +118,19 @@ Dataset Dataset::batch(std::int64_t size, bool drop_remainder) const {
 }
 
 Dataset Dataset::repeat(std::optional<std::int64_t> count) const {
+  if (count == kAll) count.reset();
   check_at_least(1, count.value_or(1), "repeat: the number of passes");
   return then(repeat_stage(stage_, count), count ? fmt::format("repeat({})", *count) : "repeat()");
 }
 
 Dataset Dataset::take(std::int64_t count) const {
+  if (count == kAll) return *this;
   check_at_least(0, count, "take: the number of examples");
   return then(slice_stage(stage_, 0, 1, count), fmt::format("take({})", count));
 }
 
 Dataset Dataset::skip(std::int64_t count) const {
+  if (count == kAll) return take(0);
   check_at_least(0, count, "skip: the number of examples");
   return then(slice_stage(stage_, count, 1, std::nullopt), fmt::format("skip({})", count));
 }

@@ -113,8 +113,9 @@ class Dataset {
   Dataset shuffle(std::int64_t buffer, std::int64_t seed = 0) const;
   /// Stacks every `size` examples; each tensor gets a first axis. The last batch may be smaller, or is dropped. Examples of different shapes throw kDataShape.
   Dataset batch(std::int64_t size, bool drop_remainder = false) const;
-  /// So many passes in one, each shuffled anew; without a number there is no end.
+  /// So many passes in one, each shuffled anew; without a number, or with -1, there is no end.
   Dataset repeat(std::optional<std::int64_t> count = std::nullopt) const;
+  /// The first so many, and all but these; -1 stands for all.
   Dataset take(std::int64_t count) const;
   Dataset skip(std::int64_t count) const;
   /// Example i of every `of`: what worker i of several gets.

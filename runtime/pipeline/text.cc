@@ -72,6 +72,11 @@ Vocabulary Vocabulary::count(const Dataset& texts, std::string_view name, Option
 }
 
 Vocabulary::Vocabulary(std::vector<std::string> words, Options options) : options_(options), words_(std::move(words)) {
+  const auto& [unknown, first, most] = options_;
+  if (unknown < 0 or first < 0) throw Error(Code::kUsage, fmt::format("a vocabulary whose words have ids from {} on, and unknown ones {}", first, unknown), {}, {"ids are rows of an embedding: 0 or more"});
+  if (unknown >= first and unknown - first < static_cast<std::int64_t>(words_.size()))
+    throw Error(Code::kUsage, fmt::format("unknown words have the id {}, which is that of {}", unknown, quoted(words_[static_cast<std::size_t>(unknown - first)])), {},
+                {"an unknown_id below first_id is no word's"});
   for (std::size_t i = 0; i < words_.size(); ++i)
     if (not ids_.emplace(words_[i], options_.first_id + static_cast<std::int64_t>(i)).second)
       throw Error(Code::kDataName, fmt::format("the vocabulary has the word {} twice", quoted(words_[i])), {}, {"each word has one id"});

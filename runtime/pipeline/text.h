@@ -1,6 +1,7 @@
 // Text as numbers: words, a vocabulary by frequency, sequences of one length.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -36,11 +37,11 @@ class Vocabulary {
 
   /// Counts the words of the texts called `name` in one pass of `texts`.
   static Vocabulary count(const Dataset& texts, std::string_view name = "line", Options options = {});
-  /// Words in the order of their ids, such as those of a file that words() was written to.
+  /// Words in the order of their ids, such as those of a file that words() was written to. Throws kDataName for a word that stands there twice, kUsage for ids below 0, and for an unknown word's that is a word's.
   explicit Vocabulary(std::vector<std::string> words, Options options = {});
 
   /// Ids up to the highest: what an embedding needs as its number of rows.
-  std::int64_t size() const { return options_.first_id + static_cast<std::int64_t>(words_.size()); }
+  std::int64_t size() const { return std::max(options_.first_id + static_cast<std::int64_t>(words_.size()), options_.unknown_id + 1); }
   const std::vector<std::string>& words() const { return words_; }
   std::int64_t id_of(std::string_view word) const;
   /// The ids of the words of a text: i64[words].

@@ -135,6 +135,7 @@ ToldRun Trainer::told(const FitOptions& options, std::optional<std::int64_t> bat
 
 TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   check_options(options);
+  if (not options.stop_requested) options.stop_requested = [] { return false; };
   is_ended_ = false;
   std::optional<DryRun> dry;
   if (options.dry_run) {
@@ -219,7 +220,8 @@ NamedTensors Trainer::predict(const Dataset& data) {
   DatasetBatches source(called, data, std::move(how), gather_for(replicas_));
   std::vector<std::vector<Tensor>> parts(called.results.size());
   source.start_epoch(0);
-  while (source.next()) {
+  std::int64_t batches = 0;
+  for (; source.next(); ++batches) {
     session_.run(called.name, source.feeds());
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const std::string& name = called.results[i].name;
@@ -231,8 +233,8 @@ NamedTensors Trainer::predict(const Dataset& data) {
     }
   }
   NamedTensors outputs;
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    if (not parts[i].empty()) outputs.emplace_back(called.results[i].name, stacked(called.results[i].name, parts[i]));
+  if (batches == 0) refuse_no_batch("predict on");
+  for (std::size_t i = 0; i < parts.size(); ++i) outputs.emplace_back(called.results[i].name, stacked(called.results[i].name, parts[i]));
   return outputs;
 }
 

@@ -39,7 +39,7 @@ struct FitOptions {
   bool dry_run = false;            ///< one step, one evaluation (on the training data, if there are no others), one save and one resume; then weights, states and files are as before
   bool verbose = false;            ///< the summary lists every weight of a large model
   bool quiet = false;              ///< no summary, progress and report on standard error
-  std::function<bool()> stop_requested = [] { return false; };  ///< asked after every step: the run is interrupted, to be gone on with (StopSignals); for a run that should end see end_training()
+  std::function<bool()> stop_requested;  ///< asked after every step: the run is interrupted, to be gone on with (StopSignals); for a run that should end see end_training()
   std::function<void(const StepRecord&)> on_step;
   std::function<void(const EpochRecord&)> on_epoch;
 };
@@ -71,7 +71,7 @@ class Trainer {
   /// Loss and metrics over batches. Throws kUsage for a data set without an end, as predict() does, and fit() for one to train on without limit, steps or train.max_seconds, and one to validate on without valid_limit.
   NamedNumbers evaluate(const Dataset& data);
 
-  /// The outputs for all samples, by ONNX name, in order; a target among the tensors is left out. Throws kPlanMismatch for an output that has no sample axis,
+  /// The outputs for all samples, by ONNX name, in order; a target among the tensors is left out. Throws kDataLength for no samples, kPlanMismatch for an output that has no sample axis,
   /// kDataShape for one whose samples are of different shapes.
   NamedTensors predict(const Dataset& data);
 

@@ -42,11 +42,11 @@ Error without_best(const BestEpoch& best, const std::string& why) {
            "for those of the best epoch put its checkpoint back and end the run once more with --resume, or train again in another run folder: the same seed gives the same run"}};
 }
 
-[[noreturn]] void refuse_nothing(const char* purpose) {
+}  // namespace
+
+void refuse_no_batch(const char* purpose) {
   throw Error(Code::kDataLength, fmt::format("the data have no batch to {}", purpose), {}, {"they end before the first one: is a filter too strict, or does a batch take more samples than there are?"});
 }
-
-}  // namespace
 
 std::optional<NamedNumbers> evaluate(StepRunner& runner, const plan::Entry& entry, BatchSource& data, std::string_view prefix, const std::function<bool()>& stop_requested,
                                      std::int64_t limit) {
@@ -59,7 +59,7 @@ std::optional<NamedNumbers> evaluate(StepRunner& runner, const plan::Entry& entr
     means.add(runner);
     if (stop_requested()) return std::nullopt;
   }
-  if (batches == 0) refuse_nothing("evaluate");
+  if (batches == 0) refuse_no_batch("evaluate");
   return means.values();
 }
 
@@ -186,7 +186,7 @@ void TrainingLoop::run_epoch() {
     run_step();
     after_step();
   }
-  if (not more and state_.batch == 0) refuse_nothing("train on");
+  if (not more and state_.batch == 0) refuse_no_batch("train on");
   end_epoch(is_epoch_over() or not more, begin);
 }
 

@@ -74,6 +74,9 @@ struct TrainResult {
 std::optional<NamedNumbers> evaluate(StepRunner& runner, const plan::Entry& entry, BatchSource& data, std::string_view prefix = "",
                                      const std::function<bool()>& stop_requested = [] { return false; }, std::int64_t limit = 0);
 
+/// Throws kDataLength: there is no batch to `purpose`.
+[[noreturn]] void refuse_no_batch(const char* purpose);
+
 class TrainingLoop {
  public:
   /// All references stay alive. `valid` may be null. With `from` the run goes on there: the session holds the weights and states of that moment already.

@@ -178,6 +178,11 @@ TEST(Fit, EpochsOfDataWithoutAnEndGoOn) {
   EXPECT_EQ(trainer.fit(noted.repeat().batch(8), {.quiet = true}).end, TrainResult::End::kOutOfTime);
 }
 
+TEST(Fit, NobodyNeedsToAskForAStop) {
+  Trainer trainer(plan_with_dropout(), one_thread());
+  EXPECT_EQ(trainer.fit(shuffled(), {.valid = shuffled(), .epochs = 1, .quiet = true, .stop_requested = nullptr, .on_step = nullptr, .on_epoch = nullptr}).steps, 5);
+}
+
 TEST(Fit, GoesOnInDataWithoutAnEnd) {
   const Dataset endless = samples().shuffle(16, 3).repeat().batch(8);
   Trainer whole(plan_with_dropout(), one_thread());

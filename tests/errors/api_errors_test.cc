@@ -212,6 +212,7 @@ const std::vector<Misuse> kTraining = {
     {"DataWithoutBatches", Code::kDataShape, {"x of the data set is f32[4]", "batch(n)"}, [](const TempFolder&) { fit(samples()); }},
     {"NoTarget", Code::kDataName, {"nothing feeds the target", "a tensor called y"}, [](const TempFolder&) { fit(Dataset::from_tensor_slices({{"x", floats({4, 4})}}).batch(2)); }},
     {"NameThatTheModelDoesNotHave", Code::kDataName, {"\"pixels\""}, [](const TempFolder&) { fit(Dataset::from_tensor_slices({{"pixels", floats({4, 4})}, {"y", classes({0, 1, 2, 0})}}).batch(2)); }},
+    {"NothingToPredictOn", Code::kDataLength, {"no batch to predict on"}, [](const TempFolder&) { Trainer(trainable(), options()).predict(samples().take(0).batch(2)); }},
     {"LabelOutOfRange", Code::kDataRange, {"3", "row 2"}, [](const TempFolder&) { fit(samples({0, 1, 3, 0}).batch(2)); }},
     {"FeaturesThatDoNotFit", Code::kDataShape, {"[N,4]"}, [](const TempFolder&) { fit(Dataset::from_tensor_slices({{"x", floats({4, 5})}, {"y", classes({0, 1, 2, 0})}}).batch(2)); }},
     {"NoExamples", Code::kDataLength, {"no batch"}, [](const TempFolder&) { fit(samples().take(0).batch(2)); }},

@@ -204,6 +204,16 @@ TEST(Dataset, FilterTakeSkipAndShard) {
   EXPECT_EQ(numbers(counted(10).shard(0, 3)), (Numbers{0, 3, 6, 9}));
 }
 
+TEST(Dataset, MinusOneStandsForAllAsInTfData) {
+  EXPECT_EQ(numbers(counted(3).take(-1)), up_to(3));
+  EXPECT_EQ(numbers(counted(3).skip(-1)), Numbers{});
+  EXPECT_EQ(counted(3).skip(-1).length(), 0);
+  EXPECT_TRUE(counted(3).repeat(-1).is_endless());
+  EXPECT_TRUE(counted(3).repeat().take(-1).is_endless());
+  EXPECT_EQ(numbers(counted(3).repeat(-1).take(5)), (Numbers{0, 1, 2, 0, 1}));
+  EXPECT_EQ(numbers(counted(3).repeat().skip(-1)), Numbers{});
+}
+
 TEST(Dataset, LengthIsKnownWhereItFollows) {
   EXPECT_EQ(counted(10).take(3).length(), 3);
   EXPECT_EQ(counted(10).skip(8).length(), 2);
@@ -485,8 +495,10 @@ TEST(Dataset, RefusesNumbersThatMakeNoSense) {
   expect_error(Code::kUsage, "batch: the size is 0", [&] { data.batch(0); });
   expect_error(Code::kUsage, "shuffle: the buffer is -1", [&] { data.shuffle(-1); });
   expect_error(Code::kUsage, "repeat", [&] { data.repeat(0); });
-  expect_error(Code::kUsage, "take", [&] { data.take(-1); });
-  expect_error(Code::kUsage, "skip", [&] { data.skip(-1); });
+  expect_error(Code::kUsage, "repeat", [&] { data.repeat(-2); });
+  expect_error(Code::kUsage, "take", [&] { data.take(-2); });
+  expect_error(Code::kUsage, "skip", [&] { data.skip(-2); });
+  expect_error(Code::kUsage, "skip: the number of examples is -3", [&] { data.iterate().skip(-3); });
   expect_error(Code::kUsage, "no shard 3 of 3", [&] { data.shard(3, 3); });
   expect_error(Code::kUsage, "threads", [&] { data.map(plus(1), {.threads = 0}); });
   expect_error(Code::kUsage, "prefetch", [&] { data.prefetch(0); });

@@ -40,6 +40,11 @@ TEST(Vocabulary, FrequentWordsComeFirstAndEqualOnesByTheAlphabet) {
   EXPECT_EQ(values(two.tokenize("the dog a")), (Numbers{1, 2, 0}));
   expect_error(Code::kDataName, "no \"text\"", [&] { Vocabulary::count(lines, "text"); });
   expect_error(Code::kDataName, "\"a\" twice", [] { Vocabulary({"a", "b", "a"}); });
+  EXPECT_EQ(Vocabulary({"a"}, {.unknown_id = 50}).size(), 51);
+  EXPECT_EQ(Vocabulary({"a"}, {.unknown_id = 3}).size(), 4);
+  expect_error(Code::kUsage, "unknown words have the id 3, which is that of \"b\"", [] { Vocabulary({"a", "b"}, {.unknown_id = 3}); });
+  expect_error(Code::kUsage, "ids from -2 on", [] { Vocabulary({"a"}, {.first_id = -2}); });
+  expect_error(Code::kUsage, "and unknown ones -1", [] { Vocabulary({"a"}, {.unknown_id = -1}); });
 }
 
 // Expected values: keras.utils.pad_sequences.
