@@ -56,7 +56,10 @@ constexpr ScheduleKind kSchedules[] = {
 double learning_rate_at(const Recipe& recipe, std::int64_t step, RunLength run) {
   const Recipe::Schedule& schedule = recipe.schedule;
   const double rate = recipe.optimizer.learning_rate;
-  if (step < schedule.warmup_steps) return rate * static_cast<double>(step + 1) / static_cast<double>(schedule.warmup_steps);
+  if (step < schedule.warmup_steps) {  // Keras's first step has a rate of 0, as its CosineDecay says; PyTorch's users give no step away
+    const auto risen = static_cast<double>(recipe.train.convention == Convention::kKeras ? step : step + 1);
+    return rate * risen / static_cast<double>(schedule.warmup_steps);
+  }
   const std::int64_t total = schedule.total_steps > 0 ? schedule.total_steps : run.steps;
   const auto after = static_cast<double>(step - schedule.warmup_steps);
   const auto length = static_cast<double>(std::max<std::int64_t>(1, total - schedule.warmup_steps));

@@ -17,7 +17,7 @@ struct RunLength {
 };
 
 /// The learning rate of step `step` (from 0), for `rate` = optimizer.learning_rate, w = warmup_steps, T = total_steps (0: the run's), f = final_fraction:
-///   step < w      rate * (step + 1) / w
+///   step < w      rate * (step + 1) / w, in Keras's convention rate * step / w (its CosineDecay with warmup_target = rate, from 0)
 ///   constant      rate
 ///   linear        rate * (1 + (f - 1) * t),                         t = min(1, (step - w) / (T - w))
 ///   cosine        rate * (f + (1 - f) * (1 + cos(pi * t)) / 2)

@@ -337,6 +337,8 @@ def make_schedules():
     s = torch.optim.lr_scheduler
     schedule_case("torch", {"kind": "constant"}, 5, 2, [0.5] * 5)
     schedule_case("torch", {"kind": "constant", "warmup_steps": 4}, 7, 2, torch_rates(lambda o: s.LinearLR(o, 1 / 4, 1, 3), 7))
+    schedule_case("torch", {"kind": "cosine", "final_fraction": 0.1, "warmup_steps": 4, "total_steps": 13}, 13, 2,
+                  torch_rates(lambda o: s.SequentialLR(o, [s.LinearLR(o, 1 / 4, 1, 3), s.CosineAnnealingLR(o, 9, 0.05)], [4]), 13))
     schedule_case("torch", {"kind": "linear", "final_fraction": 0.2, "total_steps": 8}, 10, 2, torch_rates(lambda o: s.LinearLR(o, 1, 0.2, 8), 10))
     schedule_case("torch", {"kind": "cosine", "final_fraction": 0.1}, 9, 2, torch_rates(lambda o: s.CosineAnnealingLR(o, 9, 0.05), 9))
     schedule_case("torch", {"kind": "exponential", "factor": 0.9}, 6, 1, torch_rates(lambda o: s.ExponentialLR(o, 0.9), 6))
@@ -348,6 +350,8 @@ def make_schedules():
     k = keras.optimizers.schedules
     compute_in("float64")
     schedule_case("keras", {"kind": "cosine", "final_fraction": 0.1}, 9, 2, [float(k.CosineDecay(0.5, 9, alpha=0.1)(i)) for i in range(9)])
+    rising = k.CosineDecay(0.0, 9, alpha=0.1, warmup_target=0.5, warmup_steps=4)  # whose decay_steps are those behind the warm-up
+    schedule_case("keras", {"kind": "cosine", "final_fraction": 0.1, "warmup_steps": 4, "total_steps": 13}, 15, 2, [float(rising(i)) for i in range(15)])
     schedule_case("keras", {"kind": "exponential", "factor": 0.8, "every": 2}, 9, 2, [float(k.ExponentialDecay(0.5, 4, 0.8)(i)) for i in range(9)])
     schedule_case("keras", {"kind": "step", "factor": 0.8, "every": 2}, 9, 2, [float(k.ExponentialDecay(0.5, 4, 0.8, staircase=True)(i)) for i in range(9)])
     schedule_case("keras", {"kind": "polynomial", "power": 1.5, "final_fraction": 0.1, "total_steps": 7}, 9, 2, [float(k.PolynomialDecay(0.5, 7, 0.05, 1.5)(i)) for i in range(9)])
