@@ -163,7 +163,6 @@ void Progress::step(std::int64_t done, const NamedNumbers& values) {
 }
 
 void Progress::end_epoch(std::int64_t done, double train_seconds, const NamedNumbers& values) {
-  if (done >= total_) history_.add(EpochPoint{.epoch = epoch_, .values = values});
   if (mode_ == ProgressMode::kQuiet) return;
   StepsDone end = at(done, train_seconds);
   if (end.total <= 0) end.total = done;

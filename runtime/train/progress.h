@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "runtime/train/means.h"
-#include "runtime/train/run_history.h"
 
 namespace hone {
 
@@ -62,8 +61,6 @@ class Progress {
   void step(std::int64_t done, const NamedNumbers& values);
   /// `values` with those of the validation; `train_seconds` without it.
   void end_epoch(std::int64_t done, double train_seconds, const NamedNumbers& values);
-  /// The best of the epochs that were gone through to their end here.
-  std::optional<BestEpoch> best() const { return best_epoch(history_); }
   /// Leaves an unfinished bar where it is, so that a message can follow on its own line.
   void interrupt();
 
@@ -75,7 +72,6 @@ class Progress {
   ProgressMode mode_;
   Write write_;
   Width width_;
-  RunHistory history_;
   std::int64_t batch_size_ = 0, epoch_ = 0, total_ = 0;
   std::optional<std::int64_t> done_before_;  // steps of this epoch that an earlier run did
   bool line_open_ = false;

@@ -57,7 +57,8 @@ void for_each_line(const std::string& path, const std::function<void(std::string
 /// The value of an epoch by name; NaN if it has none.
 inline double value_of(const EpochPoint& epoch, std::string_view name) { return value_of(epoch.values, name); }
 
-/// The epoch with the least val_loss, or the least loss where nothing was validated; epochs without a finite one do not count.
+/// The epoch with the least val_loss, or the least loss where nothing was validated; epochs without a finite one do not count. Where early stopping monitors
+/// something, it says instead which one is the best (TrainResult::best).
 struct BestEpoch {
   std::int64_t epoch = 0;
   std::string name;  ///< of the value by which it is the best

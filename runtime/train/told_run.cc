@@ -2,7 +2,6 @@
 
 #include "runtime/train/machine_load.h"
 #include "runtime/train/report.h"
-#include "runtime/train/run_history.h"
 
 namespace hone {
 
@@ -11,13 +10,6 @@ namespace {
 std::optional<PlannedMemory> planned_for(const ToldRun& run) {
   if (run.batch_size == 0) return std::nullopt;
   return planned_memory(run.program, run.batch_symbol, run.batch_size, run.calls);
-}
-
-std::optional<BestEpoch> best_of_run(const std::string& run_dir, const Progress& progress) {
-  if (run_dir.empty()) return progress.best();
-  RunHistory history;
-  for_each_line(run_dir + "/metrics.jsonl", [&](std::string_view line) { history.add_line(line); });
-  return best_epoch(history);
 }
 
 }  // namespace
@@ -35,7 +27,7 @@ void say_report(Progress& progress, const ToldRun& run, const TrainResult& resul
   progress.say(run_report({.steps = result.steps - result.earlier_steps,
                            .samples = run.counts_samples ? result.samples : 0,
                            .seconds = result.seconds,
-                           .best = best_of_run(run.run_dir, progress),
+                           .best = result.best,
                            .peak_bytes = peak_memory_bytes(),
                            .planned = planned_for(run),
                            .run_dir = run.run_dir}));

@@ -67,6 +67,7 @@ struct TrainResult {
   /// Are they an epoch's as they were validated, or meant to be: not moving averages? The same in all processes that train together.
   bool wants_validated() const { return restored_epoch != 0 or not_restored.has_value(); }
   NamedNumbers values;             ///< of the last epoch, with the validation's
+  std::optional<BestEpoch> best;   ///< of the whole run: by what early stopping monitors, else by the loss (best_epoch)
 };
 
 /// Means of loss and metrics of `entry` over an epoch of `data`, in order, or over `limit` batches of it. `prefix` goes before their names. Nothing if `stop_requested` said so before the end.

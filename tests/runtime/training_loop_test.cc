@@ -280,6 +280,21 @@ TEST(TrainingLoop, StopsEarlyAndTakesTheBestWeights) {
   EXPECT_EQ(fit.runner.w, one.runner.w);
 }
 
+TEST(TrainingLoop, TheBestEpochIsTheOneByWhatIsMonitored) {
+  Fit fit;
+  fit.recipe.train.epochs = 4;
+  fit.recipe.optimizer.learning_rate = 1e-4;  // the loss gets better, and as many targets are met
+  EXPECT_EQ(fit.run().best->epoch, 4);
+  EXPECT_EQ(fit.run().best->name, "val_loss");
+  fit.recipe.train.early_stopping_monitor = "val_accuracy";
+  fit.recipe.train.early_stopping_patience = 9;
+  fit.recipe.train.early_stopping_restore_best = true;
+  const TrainResult result = fit.run();
+  EXPECT_EQ(result.best->epoch, 1);
+  EXPECT_EQ(result.best->name, "val_accuracy");
+  EXPECT_EQ(result.best->epoch, result.restored_epoch);
+}
+
 TEST(TrainingLoop, WatchesOnlyWhatThereIs) {
   Fit fit;
   fit.validate = false;
