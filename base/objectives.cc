@@ -13,14 +13,14 @@ namespace {
 using Sums = std::span<const double>;
 
 constexpr auto kLosses = std::to_array<LossKind>({
-    {"softmax_cross_entropy", Compared::kClasses, true},
-    {"cross_entropy", Compared::kClasses, true},
-    {"nll", Compared::kClasses, true},
+    {"softmax_cross_entropy", Compared::kClasses, true, true},
+    {"cross_entropy", Compared::kClasses, true, true},
+    {"nll", Compared::kClasses, true, true},
     {"mse", Compared::kValues},
     {"mae", Compared::kValues},
     {"huber", Compared::kValues},
-    {"bce", Compared::kLabels},
-    {"bce_with_logits", Compared::kLabels},
+    {"bce", Compared::kLabels, false, true},
+    {"bce_with_logits", Compared::kLabels, false, true},
     {"hinge", Compared::kLabels},
     {"kl_divergence", Compared::kValues, true},
     {"cosine", Compared::kValues, true},

@@ -21,6 +21,7 @@ struct LossKind {
   std::string_view name;
   Compared compared = Compared::kValues;
   bool has_class_axis = false;  ///< loss.class_axis is read
+  bool knows_classes = false;   ///< loss.label_smoothing and loss.class_weights are read: of "no" and "yes" where it compares labels
 };
 std::span<const LossKind> loss_kinds();
 /// The loss `name`, or null.

@@ -192,8 +192,12 @@ void Reader::check_loss() {
   if (is_set("loss.class_axis") and not loss->has_class_axis)
     error(Code::kRecipeKey, "loss.class_axis", fmt::format("the loss {} looks at each element alone, and has no axis of classes", loss->name), {"leave it out"});
   for (const char* key : {"loss.ignore_index", "loss.label_smoothing", "loss.class_weights"})
-    if (is_set(key) and loss->compared != Compared::kClasses)
+    if (const bool is_read = std::string_view(key) == "loss.ignore_index" ? loss->compared == Compared::kClasses : loss->knows_classes; is_set(key) and not is_read)
       error(Code::kRecipeKey, key, fmt::format("{} is about integer classes, and the loss {} has none", key, loss->name), {"leave it out"});
+  const std::size_t weights = recipe_.loss.class_weights.size();
+  if (loss->knows_classes and loss->compared == Compared::kLabels and weights != 0 and weights != 2)
+    error(Code::kRecipeValue, "loss.class_weights", fmt::format("loss.class_weights has {} numbers, and the loss {} knows no and yes", weights, loss->name),
+          {"give two numbers: [what a target of 0 counts, what a target of 1 counts]"});
 }
 
 std::string metric_names() {

@@ -121,7 +121,7 @@ class LossAttacher {
     if (kind_->compared == Compared::kNothing and scores.rank() == 0 and not samples_.is_constant(0)) scores = broadcast_to(scores, {samples_});  // a mean over the samples
     std::vector<Val> operands = {scores};
     if (target.valid()) operands.push_back(target);
-    if (has_classes()) operands.push_back(class_weights());
+    if (kind_->knows_classes) operands.push_back(class_weights());
     operands.push_back(sample_weights(target.valid() ? target : output_));
     Attrs all = class_attrs(), used;
     for (const Attr& attr : {kLabelSmoothing = recipe_.loss.label_smoothing, kDelta = recipe_.loss.delta, kAxis = axis_, kKeras = recipe_.train.convention == Convention::kKeras}) all.set(attr);
@@ -135,8 +135,8 @@ class LossAttacher {
   Val class_weights() {
     const std::vector<double>& weights = recipe_.loss.class_weights;
     if (weights.empty()) return {};
-    const Dim& classes = output_.shape()[static_cast<std::size_t>(axis_)];
     const auto count = static_cast<std::int64_t>(weights.size());
+    const Dim classes = has_classes() ? output_.shape()[static_cast<std::size_t>(axis_)] : Dim(2);
     if (not classes.is_constant(count))
       throw Error(Code::kRecipeModel, fmt::format("loss.class_weights has {} numbers, and output \"{}\" has {} classes", count, chosen_.name, classes.text()), {},
                   {fmt::format("give one number a class, in the order of the classes; the output is {}, its axis {} has the classes", to_string(output_.type()), axis_)});

@@ -1,6 +1,6 @@
 // Losses. Each gives the sum of the losses of all targets and what it is divided by for their mean, both scalars of the output's type; the division comes after
 // the sums of all replicas have met. Without weights the divisor is the number of targets that count. Weights of classes and samples multiply the losses; the
-// divisor is then the sum of the weights (PyTorch's), or still the number of targets (`keras`).
+// divisor is then the sum of the weights (PyTorch's), or still the number of targets (`keras`; for weights of "no" and "yes" PyTorch's, too: its pos_weight).
 // Sources: torch.nn.functional and keras.losses (versions in tests/golden_numbers/make.py); where they differ, `keras` picks Keras's.
 #include <fmt/format.h>
 
@@ -43,15 +43,30 @@ std::vector<Type> infer_class_loss(Infer& infer) {
   return two_scalars(infer);
 }
 
-std::vector<Type> infer_value_loss(Infer& infer) {
+void require_values(Infer& infer) {
   infer.require(is_float(infer.dtype(0)) and infer.dtype(0) == infer.dtype(1), Code::kType, "output and target must be floats of one type");
   infer.require(infer.rank(0) == infer.rank(1), Code::kShape, "output and target have different ranks");
   for (std::size_t i = 0; i < infer.rank(0); ++i) infer.unify(infer.shape(0)[i], infer.shape(1)[i], "extents of output and target");
+}
+
+std::vector<Type> infer_value_loss(Infer& infer) {
+  require_values(infer);
   require_weights(infer, 2, 0, 0, "sample weights");
   return two_scalars(infer);
 }
 
-/// The same with distributions or vectors along an axis.
+/// The same with labels between "no" (0) and "yes" (1), whose weights are class weights [2].
+std::vector<Type> infer_label_loss(Infer& infer) {
+  require_values(infer);
+  if (infer.has(2)) {
+    infer.require(infer.rank(2) == 1 and infer.dtype(2) == infer.dtype(0), Code::kShape, "class weights are a vector of the output's type");
+    infer.unify(Dim(2), infer.shape(2)[0], "class weights of no and yes");
+  }
+  require_weights(infer, 3, 0, 0, "sample weights");
+  return two_scalars(infer);
+}
+
+/// Values that are distributions or vectors along an axis.
 std::vector<Type> infer_axis_loss(Infer& infer) {
   infer.require(infer.attrs[kAxis] >= 0 and infer.attrs[kAxis] < static_cast<std::int64_t>(infer.rank(0)), Code::kBadAttribute, "class axis out of range");
   infer.require(not infer.has(2) or infer.attrs[kAxis] > 0, Code::kShape, "sample weights need samples along the first axis");
@@ -130,12 +145,40 @@ Val clamped_log(Val p) {
   return op::where(op::less(p, smallest), p.builder().scalar(-100, p.dtype()), op::log(op::maximum(p, smallest)));
 }
 
+/// How far a target is "yes" and "no", each times what it counts.
+struct Sides {
+  Val yes, no;
+};
+
+/// Smoothed, a target is that much nearer to 1/2. PyTorch weighs either side (pos_weight is that of yes), Keras the whole loss with the weight of the class that is
+/// nearer (fit(class_weight=...)): of targets 0 and 1 that are not smoothed both are the same.
+Sides sides_of(const Lower& l) {
+  const Val target = l.x(1);
+  const double smoothing = l.attrs[kLabelSmoothing];
+  const Val t = smoothing != 0 ? target * (1 - smoothing) + smoothing / 2 : target;
+  if (not l.has(2)) return {t, 1.0 - t};
+  const auto weight = [&](double no, double yes) { return hone::sum(l.x(2) * l.builder.constant(Tensor::of<double>({2}, std::vector{no, yes}).cast(t.dtype())), {0}, false); };
+  const Val of_no = weight(1, 0), of_yes = weight(0, 1);
+  if (not l.attrs[kKeras]) return {t * of_yes, (1.0 - t) * of_no};
+  const Val of_class = op::where(op::greater(target, l.builder.scalar(0.5, t.dtype())), of_yes, of_no);
+  return {t * of_class, (1.0 - t) * of_class};
+}
+
+constexpr std::size_t kSampleWeightsOfLabels = 3;
+
 std::vector<Val> lower_bce(const Lower& l) {
   Val p = l.x(0);
-  const Val t = l.x(1);
-  if (not l.attrs[kKeras]) return over_all(l, -(t * clamped_log(p) + (1.0 - t) * clamped_log(1.0 - p)));
+  const auto [yes, no] = sides_of(l);
+  if (not l.attrs[kKeras]) return over_all(l, -(yes * clamped_log(p) + no * clamped_log(1.0 - p)), kSampleWeightsOfLabels);
   p = op::clip(p, l.builder.scalar(1e-7, p.dtype()), l.builder.scalar(1 - 1e-7, p.dtype()));
-  return over_all(l, -(t * op::log(p) + (1.0 - t) * op::log(1.0 - p)));
+  return over_all(l, -(yes * op::log(p) + no * op::log(1.0 - p)), kSampleWeightsOfLabels);
+}
+
+std::vector<Val> lower_bce_with_logits(const Lower& l) {
+  const Val x = l.x(0);
+  const auto [yes, no] = sides_of(l);
+  const Val softplus = op::softplus(x);
+  return over_all(l, (l.has(2) ? softplus * (yes + no) : softplus) - x * yes, kSampleWeightsOfLabels);
 }
 
 std::vector<Val> lower_kl_divergence(const Lower& l) {
@@ -231,21 +274,21 @@ constinit const OpDef huber = {
 constinit const OpDef bce = {
     .name = "bce",
     .doc = "binary cross-entropy of probabilities for targets in [0, 1], each element: logarithms end at -100 as in PyTorch, or probabilities at 1e-7 as in Keras",
-    .inputs = kValueInputs,
+    .inputs = kClassInputs,
     .results = kLossResults,
-    .attrs = {kKeras},
-    .infer = infer_value_loss,
+    .attrs = {kLabelSmoothing, kKeras},
+    .infer = infer_label_loss,
     .lower = lower_bce,
 };
 
 constinit const OpDef bce_with_logits = {
     .name = "bce_with_logits",
     .doc = "binary cross-entropy of sigmoid(output) for targets in [0, 1], each element: softplus(output) - output * target",
-    .inputs = kValueInputs,
+    .inputs = kClassInputs,
     .results = kLossResults,
-    .attrs = {kKeras},
-    .infer = infer_value_loss,
-    .lower = [](const Lower& l) { return over_all(l, op::softplus(l.x(0)) - l.x(0) * l.x(1)); },
+    .attrs = {kLabelSmoothing, kKeras},
+    .infer = infer_label_loss,
+    .lower = lower_bce_with_logits,
 };
 
 constinit const OpDef hinge = {

@@ -108,6 +108,18 @@ def torch_losses():
     losses.append({"recipe": recipe("torch", loss={"kind": "bce"}, optimizer=SGD), "shape": [1, 3], "output": numbers(saturated), "target": numbers(certain),
                    "loss": float(F.binary_cross_entropy(t(saturated), t(certain)))})  # PyTorch's slope at 0 is 1e12; no gradient is compared
     loss_case("torch", {"kind": "bce_with_logits"}, a, labels, F.binary_cross_entropy_with_logits)
+    w2, p2 = [0.5, 3], t([3.0])
+    weigh = lambda y: t(w2)[y.long()]
+    smoothed = lambda y: y * 0.8 + 0.1  # PyTorch has no smoothing here; these are Keras's targets
+    for kind, x, scores in (("bce", p, F.binary_cross_entropy), ("bce_with_logits", a, F.binary_cross_entropy_with_logits)):
+        loss_case("torch", {"kind": kind, "label_smoothing": 0.2}, x, labels, lambda o, y: scores(o, smoothed(y)))
+        loss_case("torch", {"kind": kind, "class_weights": w2}, x, labels, lambda o, y: scores(o, y, weight=weigh(y)))
+        loss_case("torch", {"kind": kind, "class_weights": w2, "sample_weights": True}, x, labels,
+                  lambda o, y: (scores(o, y, weight=weigh(y), reduction="none") * t(four)[:, None]).sum() / (3 * four.sum()), four)
+    for y in (labels, p):  # also between 0 and 1
+        loss_case("torch", {"kind": "bce_with_logits", "class_weights": [1, 3]}, a, y, lambda o, y: F.binary_cross_entropy_with_logits(o, y, pos_weight=p2))
+    loss_case("torch", {"kind": "bce_with_logits", "class_weights": [1, 3], "label_smoothing": 0.2}, a, labels,
+              lambda o, y: F.binary_cross_entropy_with_logits(o, smoothed(y), pos_weight=p2))
     loss_case("torch", {"kind": "hinge"}, a, labels, lambda o, y: torch.clamp(1 - (2 * y - 1) * o, min=0).mean())
     logp, q = torch.log_softmax(t(a), -1).numpy(), torch.softmax(t(b), -1).numpy()
     loss_case("torch", {"kind": "kl_divergence"}, logp, q, F.kl_div)
@@ -156,6 +168,16 @@ def keras_losses():
     for kind, keys, x, y, loss in cases:
         loss_case("keras", {"kind": kind} | keys, x, y, lambda o, z: loss(z, o))
         loss_case("keras", {"kind": kind, "sample_weights": True} | keys, x, y, lambda o, z: loss(z, o, sample_weight=t(four)), four)
+    one, yes = p[:, :1], labels[:, :1]  # as fit(class_weight=...) takes them
+    fit = keras.src.trainers.data_adapters.data_adapter_utils.class_weight_to_sample_weights
+    of_class = t(np.float64(fit(yes, {0: 0.5, 1: 3.0})))
+    for kind, x, from_logits in (("bce", one, False), ("bce_with_logits", a[:, :1], True)):
+        smooth = L.BinaryCrossentropy(from_logits=from_logits, label_smoothing=0.2)
+        loss_case("keras", {"kind": kind, "label_smoothing": 0.2}, x, yes, lambda o, y: smooth(y, o))
+        plain = L.BinaryCrossentropy(from_logits=from_logits)
+        loss_case("keras", {"kind": kind, "class_weights": [0.5, 3]}, x, yes, lambda o, y: plain(y, o, sample_weight=of_class))
+        loss_case("keras", {"kind": kind, "class_weights": [0.5, 3], "label_smoothing": 0.2, "sample_weights": True}, x, yes,
+                  lambda o, y: smooth(y, o, sample_weight=of_class * t(four)), four)
     compute_in("float32")  # where 1 - 1e-7 is another number
     saturated, certain = np.float32([[0.0, 1.0, 0.5]]), np.float32([[1.0, 0.0, 0.0]])
     losses.append({"recipe": recipe("keras", loss={"kind": "bce"}, optimizer=SGD), "shape": [1, 3], "output": numbers(saturated), "target": numbers(certain),

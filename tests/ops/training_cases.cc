@@ -98,7 +98,7 @@ struct ValueLoss {
   const OpDef& op;
   double low, high, target_low, target_high;
   Attrs attrs = {};
-  bool has_axis = false;
+  bool has_axis = false, knows_classes = false;
 };
 
 void add_value_losses(Cases& cases, const ValueLoss& loss) {
@@ -114,6 +114,10 @@ void add_value_losses(Cases& cases, const ValueLoss& loss) {
     }
     if (loss.has_axis) attrs.set(kAxis = std::int64_t{1});
     std::vector<Operand> with_weights = operands({kN, 4, 2});
+    if (loss.knows_classes) {
+      with_weights.push_back(f32({2}, 0.5, 2));
+      attrs.set(kLabelSmoothing = 0.2);
+    }
     with_weights.push_back(f32({kN}, 0.5, 2));
     cases.add(loss.op, "sample weights" + kind, with_weights, attrs).gives({}).gives({});
   }
@@ -147,8 +151,8 @@ void add_loss_cases(Cases& cases) {
   add_value_losses(cases, {op::mse, -2, 2, -2, 2});
   add_value_losses(cases, {op::mae, -2, -0.1, 0.1, 2});
   add_value_losses(cases, {op::huber, -2, 2, -2, 2, {kDelta = 0.6}});
-  add_value_losses(cases, {op::bce, 0.05, 0.95, 0.05, 0.95});
-  add_value_losses(cases, {op::bce_with_logits, -2, 2, 0.05, 0.95});
+  add_value_losses(cases, {op::bce, 0.05, 0.95, 0.05, 0.45, {}, false, true});  // Keras's weight leaps at 1/2
+  add_value_losses(cases, {op::bce_with_logits, -2, 2, 0.55, 0.95, {}, false, true});
   add_value_losses(cases, {op::hinge, -0.9, 0.9, 0.1, 1});
   add_value_losses(cases, {op::kl_divergence, 0.05, 0.95, 0.05, 0.95, {}, true});
   add_value_losses(cases, {op::cosine, -2, 2, -2, 2, {}, true});
