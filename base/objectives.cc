@@ -72,8 +72,8 @@ constexpr auto kMetrics = std::to_array<MetricKind>({
     {.name = "recall", .beside = {kClasses, kLabels}, .takes = three_a_class, .value = macro<recall>},
     {.name = "f1", .beside = {kClasses, kLabels}, .takes = three_a_class, .value = macro<f1>},
     {.name = "auc", .beside = {kClasses, kLabels}, .takes = [](std::size_t sums) { return sums == 2 * kAucThresholds + 2; }, .value = area},
-    {.name = "mse", .beside = {kValues}, .higher_is_better = false, .is_mean = true, .takes = two, .value = mean},
-    {.name = "mae", .beside = {kValues}, .higher_is_better = false, .is_mean = true, .takes = two, .value = mean},
+    {.name = "mse", .beside = {kValues, kLabels}, .higher_is_better = false, .is_mean = true, .takes = two, .value = mean},
+    {.name = "mae", .beside = {kValues, kLabels}, .higher_is_better = false, .is_mean = true, .takes = two, .value = mean},
     {.name = "r2", .beside = {kValues}, .takes = [](std::size_t sums) { return sums > 1 and sums % 3 == 1; }, .value = determination},
     {.name = "perplexity", .beside = {kClasses}, .higher_is_better = false, .takes = two, .value = [](Sums s) { return std::exp(mean(s)); }},
 });

@@ -76,13 +76,16 @@ Val confusion_sums(const std::string&, const Judged& j) {
   return joined({right, sum(said, targets, false) - right, sum(is, targets, false) - right});
 }
 
+/// What a value or a label is compared with: of logits their probability.
+Val prediction(const Judged& j) { return j.op == op::bce_with_logits ? op::sigmoid(j.output) : j.output; }
+
 /// Score and truth of each target, vectors. Of two classes the second is "yes".
 std::pair<Val, Val> scores_and_truth(const Judged& j) {
   const Shape flat = {element_count(j.target.shape())};
   if (not has_classes(j)) {
     if (j.op == op::hinge)
       throw Error(Code::kRecipeModel, "the metric auc needs probabilities, and the loss hinge has none", {}, {"leave it out, or use bce or bce_with_logits"});
-    return {reshape(j.op == op::bce_with_logits ? op::sigmoid(j.output) : j.output, flat), reshape(f64(is_yes(j)), flat)};
+    return {reshape(prediction(j), flat), reshape(f64(is_yes(j)), flat)};
   }
   const auto axis = static_cast<std::size_t>(j.classes[kAxis]);
   if (not j.output.shape()[axis].is_constant(2))
@@ -108,7 +111,7 @@ Val threshold_sums(const std::string&, const Judged& j) {
 }
 
 Val error_sums(const std::string& name, const Judged& j) {
-  const Val error = f64(j.output - j.target);
+  const Val error = f64(prediction(j) - j.target);
   return joined({sum_all(name == "mse" ? square(error) : op::abs(error)), count_targets(j)});
 }
 

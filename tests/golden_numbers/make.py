@@ -508,6 +508,10 @@ def make_metrics():
     metric_case({"kind": "bce"}, "f1", scores, updated(m.F1Score("macro", threshold=0.5), scores))
     hinged = [(2 * p - 1, 2 * y - 1) for p, y in scores]
     metric_case({"kind": "hinge"}, "accuracy", hinged, updated(m.BinaryAccuracy(), scores))
+    for name, make in (("mse", m.MeanSquaredError), ("mae", m.MeanAbsoluteError)):
+        metric_case({"kind": "bce"}, name, scores, updated(make(), scores))
+        metric_case({"kind": "bce_with_logits"}, name, logit, updated(make(), scores))
+        metric_case({"kind": "hinge"}, name, hinged, updated(make(), hinged))
     values = [(draw(5, 3), draw(5, 3)), (draw(2, 3), draw(2, 3))]
     for name, make in (("mse", m.MeanSquaredError), ("mae", m.MeanAbsoluteError), ("r2", m.R2Score)):
         metric_case({"kind": "mse"}, name, values, updated(make(), values))
