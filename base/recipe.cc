@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "base/check.h"
 #include "base/objectives.h"
@@ -15,7 +16,7 @@ namespace hone {
 
 namespace {
 
-constexpr std::string_view kOptimizerPrefix = "optimizer.";
+constexpr std::string_view kOptimizerPrefix = "optimizer.", kClassWeights = "loss.class_weights";
 
 RecipeValue number_value(RecipeValue::Kind kind, double number) {
   RecipeValue value;
@@ -92,6 +93,7 @@ class Reader {
   void check_loss();
   void check_metrics();
   void check_monitor(const std::string& name, const std::string& monitor);
+  void check_pieces();
   void check_optimizer(const OptimizerKind& optimizer);
   void check_optimizer_numbers(const OptimizerKind& optimizer);
   void refuse_unknown(const std::string& name);
@@ -154,12 +156,12 @@ Problem problem_of_kind(std::string_view name, const std::string& kind) {
   return RecipeProblem{fmt::format("{} = {} is none that Hone knows", name, quoted(kind)), {hint_for(name, kind, all), kinds_note(name)}};
 }
 
-/// The lists of numbers that there are say what things count.
-Problem problem_of_weights(std::string_view name, const std::vector<double>& numbers) {
+/// The lists of numbers that there are say what things count, or when something comes.
+Problem problem_of_list(std::string_view name, const std::vector<double>& numbers) {
   for (std::size_t i = 0; i < numbers.size(); ++i)
     if (not std::isfinite(numbers[i]) or numbers[i] < 0)
-      return RecipeProblem{fmt::format("{}: number {} is {}, and has to be at least 0", name, i, numbers[i]), {"0 leaves it out, 1 is as usual"}};
-  if (not numbers.empty() and std::all_of(numbers.begin(), numbers.end(), [](double number) { return number == 0; }))
+      return RecipeProblem{fmt::format("{}: number {} is {}, and has to be at least 0", name, i, numbers[i]), {name == kClassWeights ? "0 leaves it out, 1 is as usual" : "correct it, or leave the key out"}};
+  if (name == kClassWeights and not numbers.empty() and std::ranges::all_of(numbers, [](double number) { return number == 0; }))
     return RecipeProblem{fmt::format("{} are all 0: nothing would count", name), {"leave the key out"}};
   return std::nullopt;
 }
@@ -243,9 +245,24 @@ void Reader::check_monitor(const std::string& name, const std::string& monitor) 
         {did_you_mean(monitor, reported), fmt::format("it reports {}", join(reported, ", "))});
 }
 
+void Reader::check_pieces() {
+  const std::vector<double>&boundaries = recipe_.schedule.boundaries, &fractions = recipe_.schedule.fractions;
+  if (boundaries.empty() and not is_set("schedule.boundaries"))
+    error(Code::kRecipeValue, "schedule.kind", "schedule.kind is \"piecewise\", and schedule.boundaries is missing: nothing says where the rate changes", {"for example boundaries = [1000, 2000]"});
+  const bool are_steps = std::ranges::all_of(boundaries, [](double step) { return step == std::floor(step); });
+  if (not are_steps or std::ranges::adjacent_find(boundaries, std::greater_equal<>()) != boundaries.end())
+    error(Code::kRecipeValue, "schedule.boundaries", "schedule.boundaries have to be numbers of steps, each larger than the one before", {"for example boundaries = [1000, 2000]"});
+  if (not fractions.empty() and fractions.size() != boundaries.size() + 1)
+    error(Code::kRecipeValue, "schedule.fractions", fmt::format("schedule.fractions has {} numbers, and {} boundaries make {} parts", fractions.size(), boundaries.size(), boundaries.size() + 1),
+          {"give one number for each part, or leave them out: each boundary then multiplies by schedule.factor"});
+}
+
 /// What may also change when running.
 void Reader::check_run() {
   const Recipe::Schedule& schedule = recipe_.schedule;
+  if (schedule.every > 0 and schedule.every_steps > 0)
+    error(Code::kRecipeValue, "schedule.every_steps", "schedule.every and schedule.every_steps say the same thing, in epochs and in steps", {"keep one of the two; 0 is none"});
+  if (schedule.kind == "piecewise") check_pieces();
   if (schedule.kind == "plateau") {
     check_monitor("schedule.monitor", schedule.monitor);
     if (schedule.factor >= 1)
@@ -336,7 +353,7 @@ std::optional<RecipeProblem> problem_of(const RecipeKey& key, const RecipeValue&
   switch (value.kind) {
     case Kind::kString: return problem_of_kind(key.name, value.string);
     case Kind::kNumbers: return problem_of_factors(key.name, value.numbers);
-    case Kind::kNumberList: return problem_of_weights(key.name, value.number_list);
+    case Kind::kNumberList: return problem_of_list(key.name, value.number_list);
     case Kind::kStrings: return std::nullopt;
     case Kind::kBool:
     case Kind::kInt:

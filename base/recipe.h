@@ -62,8 +62,12 @@ struct Recipe {
     std::int64_t warmup_steps = 0;
     std::int64_t total_steps = 0;   ///< 0: the whole run
     double final_fraction = 0;      ///< of the learning rate, where the schedule ends
-    double factor = 0.1;            ///< step, exponential, plateau
-    std::int64_t every = 0;         ///< step: epochs between drops
+    double factor = 0.1;            ///< step, exponential, inverse_time, piecewise, plateau
+    std::int64_t every = 0;         ///< step, exponential, inverse_time, cosine_restarts: epochs of a drop, or of the first cycle
+    std::int64_t every_steps = 0;   ///< the same in steps; one of the two
+    std::vector<double> boundaries;  ///< piecewise: steps of the run behind which the next part begins
+    std::vector<double> fractions;   ///< piecewise: of the learning rate, in each part; empty: factor's powers
+    double cycle_growth = 1, peak_factor = 1;  ///< cosine_restarts: what a cycle's length and its peak are multiplied by to make the next one's
     double power = 1;               ///< polynomial
     double pct_start = 0.3, div_factor = 25, final_div_factor = 1e4;  ///< one_cycle, as PyTorch calls them
     std::int64_t patience = 10, cooldown = 0;                         ///< plateau, in epochs

@@ -17,8 +17,9 @@ namespace {
 /// Where in the schedule a step is.
 struct Position {
   double share = 0;  ///< t: 0 at its start, 1 at its end
-  double drops = 0;  ///< e: in units of `every` epochs
+  double drops = 0;  ///< e: in units of `every` epochs, or `every_steps`
   double step = 0, last = 0;  ///< since the warm-up, of the schedule
+  std::size_t past = 0;       ///< boundaries
 };
 
 /// From `a` to `b` along half a cosine.
@@ -29,6 +30,18 @@ double one_cycle(const Recipe::Schedule& s, Position at) {
   if (at.step >= at.last) return final;
   if (at.step <= peak) return cosine_between(first, 1, peak == 0 ? 1 : at.step / peak);
   return cosine_between(1, final, (at.step - peak) / (at.last - peak));
+}
+
+double cosine_restarts(const Recipe::Schedule& s, Position at) {
+  double share = at.drops, cycle = std::floor(at.drops);
+  if (s.cycle_growth == 1) {
+    share -= cycle;
+  } else {
+    double length = 1;
+    for (cycle = 0; share >= length; ++cycle) share -= length, length *= s.cycle_growth;
+    share /= length;
+  }
+  return s.final_fraction + (1 - s.final_fraction) * std::pow(s.peak_factor, cycle) * cosine_between(1, 0, share);
 }
 
 /// A kind of schedule and the fraction of the learning rate that it leaves. Adding one is a row.
@@ -46,6 +59,10 @@ constexpr ScheduleKind kSchedules[] = {
      [](const Recipe::Schedule& s, Position at) { return s.final_fraction + (1 - s.final_fraction) * (1 + std::cos(std::numbers::pi * at.share)) / 2; }, true},
     {"polynomial", [](const Recipe::Schedule& s, Position at) { return s.final_fraction + (1 - s.final_fraction) * std::pow(1 - at.share, s.power); }, true},
     {"exponential", [](const Recipe::Schedule& s, Position at) { return std::max(s.final_fraction, std::pow(s.factor, at.drops)); }, false, true},
+    {"inverse_time", [](const Recipe::Schedule& s, Position at) { return std::max(s.final_fraction, 1 / (1 + s.factor * at.drops)); }, false, true},
+    {"piecewise",
+     [](const Recipe::Schedule& s, Position at) { return s.fractions.empty() ? std::max(s.final_fraction, std::pow(s.factor, at.past)) : s.fractions[std::min(at.past, s.fractions.size() - 1)]; }},
+    {"cosine_restarts", cosine_restarts, false, true},
     {"one_cycle", one_cycle, true},
     {"plateau", [](const Recipe::Schedule&, Position) { return 1.0; }},
     {"step", [](const Recipe::Schedule& s, Position at) { return std::max(s.final_fraction, std::pow(s.factor, std::floor(at.drops))); }, false, true},
@@ -56,21 +73,23 @@ constexpr ScheduleKind kSchedules[] = {
 double learning_rate_at(const Recipe& recipe, std::int64_t step, RunLength run) {
   const Recipe::Schedule& schedule = recipe.schedule;
   const double rate = recipe.optimizer.learning_rate;
-  if (step < schedule.warmup_steps) {  // Keras's first step has a rate of 0, as its CosineDecay says; PyTorch's users give no step away
-    const auto risen = static_cast<double>(recipe.train.convention == Convention::kKeras ? step : step + 1);
-    return rate * risen / static_cast<double>(schedule.warmup_steps);
-  }
+  const bool keras = recipe.train.convention == Convention::kKeras;
+  if (step < schedule.warmup_steps)  // Keras's first step has a rate of 0, as its CosineDecay says; PyTorch's users give no step away
+    return rate * static_cast<double>(keras ? step : step + 1) / static_cast<double>(schedule.warmup_steps);
   const std::int64_t total = schedule.total_steps > 0 ? schedule.total_steps : run.steps;
   const auto after = static_cast<double>(step - schedule.warmup_steps);
   const auto length = static_cast<double>(std::max<std::int64_t>(1, total - schedule.warmup_steps));
-  const double every = static_cast<double>(std::max<std::int64_t>(1, schedule.every)) * static_cast<double>(std::max<std::int64_t>(1, run.steps_per_epoch));
+  const double epochs = static_cast<double>(std::max<std::int64_t>(1, schedule.every)) * static_cast<double>(std::max<std::int64_t>(1, run.steps_per_epoch));
+  const double every = schedule.every_steps > 0 ? static_cast<double>(schedule.every_steps) : epochs;
+  const auto first_ahead = keras ? std::ranges::lower_bound(schedule.boundaries, static_cast<double>(step)) : std::ranges::upper_bound(schedule.boundaries, static_cast<double>(step));
+  const auto past = static_cast<std::size_t>(first_ahead - schedule.boundaries.begin());
   for (const ScheduleKind& kind : kSchedules)
-    if (kind.name == schedule.kind) return rate * kind.fraction(schedule, {std::min(1.0, after / length), after / every, after, length - 1});
+    if (kind.name == schedule.kind) return rate * kind.fraction(schedule, {std::min(1.0, after / length), after / every, after, length - 1, past});
   internal_error(__FILE__, __LINE__, "resolve() let a schedule through that does not exist: " + schedule.kind);
 }
 
-bool counts_epochs(std::string_view name) {
-  return std::any_of(std::begin(kSchedules), std::end(kSchedules), [&](const ScheduleKind& kind) { return kind.name == name and kind.counts_epochs; });
+bool counts_epochs(const Recipe::Schedule& schedule) {
+  return schedule.every_steps == 0 and std::any_of(std::begin(kSchedules), std::end(kSchedules), [&](const ScheduleKind& kind) { return kind.name == schedule.kind and kind.counts_epochs; });
 }
 
 bool needs_length(std::string_view name) {

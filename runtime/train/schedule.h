@@ -22,9 +22,13 @@ struct RunLength {
 ///   linear        rate * (1 + (f - 1) * t),                         t = min(1, (step - w) / (T - w))
 ///   cosine        rate * (f + (1 - f) * (1 + cos(pi * t)) / 2)
 ///   polynomial    rate * (f + (1 - f) * (1 - t)^power)
-///   exponential   rate * max(f, factor^e),  e = (step - w) / (every * steps per epoch), every 0 counting as 1
+///   exponential   rate * max(f, factor^e),  e = (step - w) / every_steps, or where that is 0 / (every * steps per epoch), every 0 counting as 1
 ///   step          rate * max(f, factor^floor(e))
-/// (Keras's CosineDecay, PolynomialDecay, ExponentialDecay with staircase off and on.)
+///   inverse_time  rate * max(f, 1 / (1 + factor * e))
+///   piecewise     rate * fractions[b], b boundaries being past (Keras: below step; PyTorch: not above it); without fractions rate * max(f, factor^b)
+///   cosine_restarts   rate * (f + (1 - f) * peak_factor^c * (1 + cos(pi * u)) / 2),  u the share of cycle c that is past, whose length is cycle_growth^c in units of e
+/// (Keras's CosineDecay, PolynomialDecay, ExponentialDecay with staircase off and on, InverseTimeDecay, PiecewiseConstantDecay, CosineDecayRestarts; PyTorch's StepLR,
+/// MultiStepLR, CosineAnnealingWarmRestarts.)
 ///   one_cycle     PyTorch's OneCycleLR (two phases, cosine, no cycled momentum) for max_lr = rate: from rate / div_factor to rate while step <= pct_start * T - 1, then
 ///                 to rate / div_factor / final_div_factor at step T - 1
 ///   plateau       rate: its drops follow from what a run reports (class Plateau)
@@ -33,8 +37,8 @@ double learning_rate_at(const Recipe& recipe, std::int64_t step, RunLength run);
 
 /// Does a kind of schedule depend on the run's length?
 bool needs_length(std::string_view kind);
-/// Does it go by epochs, so that their length must be known?
-bool counts_epochs(std::string_view kind);
+/// Does one go by epochs, so that their length must be known?
+bool counts_epochs(const Recipe::Schedule& schedule);
 
 /// schedule.kind = "plateau", told of the monitored value (schedule.monitor) after every epoch; its factor multiplies learning_rate_at().
 /// In PyTorch's convention it is ReduceLROnPlateau: a value is better if it is by the share min_delta of the best one, and the rate drops when more than `patience`

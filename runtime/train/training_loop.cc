@@ -126,9 +126,9 @@ void TrainingLoop::check_length() const {
   if (run_.steps == kNoEnd and recipe_.schedule.total_steps == 0 and needs_length(recipe_.schedule.kind))
     throw Error(Code::kRecipeValue, fmt::format("schedule.kind = \"{}\" must know how long the run is, and the data do not tell", recipe_.schedule.kind), {},
                 {"set schedule.total_steps, or a number of steps (--steps)"});
-  if (limit_ == 0 and counts_epochs(recipe_.schedule.kind))
+  if (limit_ == 0 and counts_epochs(recipe_.schedule))
     throw Error(Code::kRecipeValue, fmt::format("schedule.kind = \"{}\" goes by epochs, and the data do not tell how many batches one has", recipe_.schedule.kind), {},
-                {"say how many with --limit, or let the data set end after a number of batches (take)"});
+                {"count steps with schedule.every_steps, say how many with --limit, or let the data set end after a number of batches (take)"});
   if (limit_ == 0 and group_ > 1)
     throw Error(Code::kRecipeValue, "gradients are accumulated, and the data do not tell how many batches an epoch has", {},
                 {"say how many with --limit, or let the data set end after a number of batches (take)"});

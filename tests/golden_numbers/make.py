@@ -365,6 +365,10 @@ def make_schedules():
     schedule_case("torch", {"kind": "cosine", "final_fraction": 0.1}, 9, 2, torch_rates(lambda o: s.CosineAnnealingLR(o, 9, 0.05), 9))
     schedule_case("torch", {"kind": "exponential", "factor": 0.9}, 6, 1, torch_rates(lambda o: s.ExponentialLR(o, 0.9), 6))
     schedule_case("torch", {"kind": "step", "factor": 0.3, "every": 2}, 9, 1, torch_rates(lambda o: s.StepLR(o, 2, 0.3), 9))
+    schedule_case("torch", {"kind": "step", "factor": 0.3, "every_steps": 2}, 9, 3, torch_rates(lambda o: s.StepLR(o, 2, 0.3), 9))
+    schedule_case("torch", {"kind": "piecewise", "factor": 0.3, "boundaries": [2, 5, 6]}, 9, 3, torch_rates(lambda o: s.MultiStepLR(o, [2, 5, 6], 0.3), 9))
+    schedule_case("torch", {"kind": "cosine_restarts", "every_steps": 3, "final_fraction": 0.1}, 11, 2, torch_rates(lambda o: s.CosineAnnealingWarmRestarts(o, 3, 1, 0.05), 11))
+    schedule_case("torch", {"kind": "cosine_restarts", "every": 2, "cycle_growth": 2}, 24, 2, torch_rates(lambda o: s.CosineAnnealingWarmRestarts(o, 4, 2), 24))
     schedule_case("torch", {"kind": "polynomial", "power": 2.0}, 8, 3, torch_rates(lambda o: s.PolynomialLR(o, 8, 2.0), 8))
     schedule_case("torch", {"kind": "one_cycle"}, 20, 3, torch_rates(lambda o: s.OneCycleLR(o, 0.5, total_steps=20, cycle_momentum=False), 19) + [0.5 / 25 / 1e4])
     schedule_case("torch", {"kind": "one_cycle", "pct_start": 0.4, "div_factor": 10.0, "final_div_factor": 100.0}, 11, 3,
@@ -378,6 +382,15 @@ def make_schedules():
     schedule_case("keras", {"kind": "step", "factor": 0.8, "every": 2}, 9, 2, [float(k.ExponentialDecay(0.5, 4, 0.8, staircase=True)(i)) for i in range(9)])
     schedule_case("keras", {"kind": "polynomial", "power": 1.5, "final_fraction": 0.1, "total_steps": 7}, 9, 2, [float(k.PolynomialDecay(0.5, 7, 0.05, 1.5)(i)) for i in range(9)])
     schedule_case("keras", {"kind": "linear", "final_fraction": 0.1, "total_steps": 7}, 9, 2, [float(k.PolynomialDecay(0.5, 7, 0.05, 1.0)(i)) for i in range(9)])
+    for staircase, kind in ((False, "exponential"), (True, "step")):
+        schedule_case("keras", {"kind": kind, "factor": 0.8, "every_steps": 3}, 9, 2, [float(k.ExponentialDecay(0.5, 3, 0.8, staircase)(i)) for i in range(9)])
+    schedule_case("keras", {"kind": "inverse_time", "factor": 0.8, "every_steps": 3}, 9, 2, [float(k.InverseTimeDecay(0.5, 3, 0.8)(i)) for i in range(9)])
+    schedule_case("keras", {"kind": "inverse_time", "factor": 1, "every_steps": 2}, 9, 2, [float(k.InverseTimeDecay(0.5, 5, 2.5)(i)) for i in range(9)])
+    pieces = k.PiecewiseConstantDecay([2, 5, 6], [0.5, 0.25, 0.1, 0.75])
+    schedule_case("keras", {"kind": "piecewise", "boundaries": [2, 5, 6], "fractions": [1, 0.5, 0.2, 1.5]}, 9, 2, [float(pieces(i)) for i in range(9)])
+    for growth, peak in ((1, 0.5), (2, 0.75), (1.5, 1)):
+        cycles = k.CosineDecayRestarts(0.5, 4, t_mul=growth, m_mul=peak, alpha=0.1)
+        schedule_case("keras", {"kind": "cosine_restarts", "every_steps": 4, "cycle_growth": growth, "peak_factor": peak, "final_fraction": 0.1}, 30, 2, [float(cycles(i)) for i in range(30)])
     falling = [5, 4, 3, 3.0001, 2.9999, 2.99975, 2.9995, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]
     for convention in ("torch", "keras"):
         for keys in ({"patience": 2}, {"patience": 1, "cooldown": 2, "factor": 0.5, "min_rate": 0.1}, {"patience": 0, "min_delta": 0.2}):
