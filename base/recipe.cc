@@ -106,6 +106,7 @@ class Reader {
 /// For a key that there is not.
 std::string hint_for_key(const std::string& name) {
   const std::string section = name.substr(0, name.find('.') + 1), word = name.substr(name.rfind('.') + 1);
+  if (std::string other = hint_for_other_name("[" + name.substr(0, name.find('.')) + "]", word); not other.empty()) return other;
   const std::vector<std::string> names = key_names();
   for (const std::string& key : names)  // the right word in the wrong section: "train.batch_size", "learning_rate"
     if (key.substr(key.rfind('.') + 1) == word) return fmt::format("did you mean {}?", quoted(key));

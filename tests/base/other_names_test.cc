@@ -30,6 +30,24 @@ TEST(OtherNames, NothingIsSaidOfWhatNobodyKnows) {
   }
 }
 
+TEST(OtherNames, ASectionHasNamesOfItsOwn) {
+  const auto hint = [](const std::string& key) {
+    RecipeSource source;
+    add_override(source, key + "=1");
+    try {
+      resolve(source);
+      return std::string();
+    } catch (const Error& error) {
+      return error.diags().front().notes.front();
+    }
+  };
+  for (const auto& [key, own] : {std::pair("schedule.alpha", "schedule.final_fraction"), {"schedule.decay_rate", "schedule.factor"}, {"optimizer.alpha", "optimizer.rho"}, {"optimizer.decay_rate", "optimizer.rho"},
+                                 {"optimizer.use_ema", "train.ema_decay"}, {"optimizer.ema_momentum", "train.ema_decay"}, {"train.patience", "train.early_stopping.patience"}, {"train.steps_per_epoch", "--limit"},
+                                 {"model.kernel_regularizer", "optimizer.weight_decay"}, {"schedule.staircase", "kind = \"step\""}, {"schedule.values", "schedule.fractions"}, {"loss.pos_weight", "class_weights = [1, POS_WEIGHT]"}})
+    EXPECT_NE(hint(key).find(own), std::string::npos) << key << ": " << hint(key);
+  for (const char* loss : {"msle", "mape", "log_cosh", "squared_hinge", "Poisson", "BinaryFocalCrossentropy"}) EXPECT_NE(hint_for_other_name("loss.kind", loss).find("not there"), std::string::npos) << loss;
+}
+
 /// Hone's own names mean what they say here.
 TEST(OtherNames, HoneNamesAreNoOtherNames) {
   for (const RecipeKind& kind : recipe_kinds()) EXPECT_EQ(hint_for_other_name(kind.key, kind.name), "") << kind.key << " = " << kind.name;
