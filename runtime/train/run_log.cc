@@ -152,6 +152,7 @@ void RunLog::skipped_step(const StepRecord& record) {
 }
 
 void RunLog::epoch(const EpochRecord& record) {
+  history_.add(EpochPoint{record.epoch, record.learning_rate, record.seconds, *record.values});
   if (not lines_) return;
   JsonLine line;
   line.text("kind", "epoch").integer("epoch", record.epoch);
@@ -163,7 +164,6 @@ void RunLog::epoch(const EpochRecord& record) {
   }
   training.emplace_back("epoch_learning_rate", record.learning_rate);
   line.number("learning_rate", record.learning_rate).number("seconds", record.seconds);
-  history_.add(EpochPoint{record.epoch, record.learning_rate, record.seconds, *record.values});
   lines_->append(line.str());
   if (not table_ or columns_ != history_.names().size()) write_table();  // a value that is new, such as those of a validation that was not there before
   else table_->append(row(history_, history_.epochs().back()));

@@ -59,7 +59,7 @@ class RunLog {
   /// How the elements of a tensor are spread after `step` steps, for TensorBoard alone.
   void histogram(std::int64_t step, std::string_view name, const Tensor& values);
 
-  /// Of the run so far, the part before it went on included.
+  /// Of the run so far, the part before it went on included; without a folder its epochs alone.
   const RunHistory& history() const { return history_; }
 
  private:
