@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/untrusted_json.h"
 #include "formats/safetensors.h"
+#include "runtime/not_finite.h"
 #include "runtime/plan/adapters.h"
 #include "runtime/train/weights.h"
 
@@ -62,6 +63,19 @@ void read_persistents(const std::string& path, const Session& session, bool of_m
     if (value != found.end()) found.erase(value);
   }
   for (const auto& [name, tensor] : found) problems->push_back(fmt::format("the plan has no {}", quoted(name)));
+}
+
+bool all_finite(const std::string& name, const Tensor& tensor) {
+  const auto range = range_of(name, TensorView(tensor));
+  return not range or range->is_finite();
+}
+
+/// The first weight or running statistic that training made infinite or NaN; "" if there is none. What began so (a mask in the file) may stay so.
+std::string weight_gone(const Session& session) {
+  for (const plan::Persistent& persistent : session.program().persistents)
+    if (is_kept(persistent, true) and not session.holds_part(persistent.name) and not all_finite(persistent.name, session.read(persistent.name)) and all_finite(persistent.name, persistent.initial))
+      return persistent.name;
+  return "";
 }
 
 /// "checkpoint-000500" -> 500
@@ -177,18 +191,20 @@ std::vector<std::int64_t> Checkpoints::steps() const {
 
 std::string Checkpoints::path(std::int64_t step) const { return fmt::format("{}/{}{:06}", run_dir_, kPrefix, step); }
 
-void Checkpoints::save(const TrainState& state, Older older, const StateReader& reader) {
+std::string Checkpoints::save(const TrainState& state, Older older, const StateReader& reader) {
   const Position position = {state.step, state.epoch, state.batch};
-  if (on_disk_ == position) return;  // nothing has happened since
+  if (on_disk_ == position) return "";  // nothing has happened since
+  if (std::string weight = weight_gone(session_); not weight.empty()) return weight;
   write_checkpoint(path(state.step), session_, state, reader);
   on_disk_ = position;
-  if (older == Older::kAllStay) return;
+  if (older == Older::kAllStay) return "";
   std::int64_t newest = 0;
   for (const std::int64_t step : steps()) {
     if (step > state.step) continue;  // damaged ones, which the run went past when it went on, are no reason to remove sound ones
     const bool best = options_.keep_best and state.best and state.best_step == step;
     if (newest++ >= options_.keep and not best) remove_tree(path(step));
   }
+  return "";
 }
 
 NamedTensors Checkpoints::weights(std::int64_t step) const {

@@ -55,8 +55,9 @@ class Checkpoints {
   std::string path(std::int64_t step) const;
 
   enum class Older : std::uint8_t { kPruned, kAllStay };
-  /// Writes one, then takes away those before it that need not be kept. Throws kFileOpen, kFileWrite.
-  void save(const TrainState& state, Older older = Older::kPruned, const StateReader& reader = {});
+  /// Writes one, then takes away those before it that need not be kept. Of weights that an update made infinite or NaN nothing is written or taken away, because no run could
+  /// go on there: returns the name of the first, else "". Throws kFileOpen, kFileWrite.
+  std::string save(const TrainState& state, Older older = Older::kPruned, const StateReader& reader = {});
 
   /// The weights of one that is there and sound, by name. Throws what check_checkpoint() throws.
   NamedTensors weights(std::int64_t step) const;

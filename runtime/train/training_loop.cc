@@ -377,14 +377,18 @@ void TrainingLoop::check_best() const {
   }
 }
 
-void TrainingLoop::save(Checkpoints::Older older) {
+/// Returns the weight that is not finite any more, if that is why there is no checkpoint (of this process).
+std::string TrainingLoop::save(Checkpoints::Older older) {
   const TraceScope scope(options_.trace, "save");
-  if (options_.checkpoints == nullptr) return runner_.save({});
+  std::string gone;
+  if (options_.checkpoints == nullptr) return runner_.save({}), gone;
   state_.means = state_.batch > 0 ? means_.state() : std::vector<double>{};
   state_.seconds = seconds_before_ + seconds_since(begin_);
   if (plateau_) state_.plateau = numbers_of(plateau_->state());
   if (early_stopping_) state_.early_stopping = numbers_of(early_stopping_->state());
-  runner_.save([&](const StateReader& reader) { options_.checkpoints->save(state_, older, reader); });
+  runner_.save([&](const StateReader& reader) { gone = options_.checkpoints->save(state_, older, reader); });
+  if (not gone.empty() and older == Checkpoints::Older::kPruned) progress_.say(fmt::format("note: there is no checkpoint of step {}, because the weight {} is not finite any more", state_.step, quoted(gone)));
+  return gone;
 }
 
 /// Of the batch's feeds: which row of the data it is that a batch has anywhere.
@@ -405,8 +409,12 @@ void TrainingLoop::refuse_loss(double loss) {
   std::ranges::copy(places_not_finite(), std::back_inserter(notes));
   notes.emplace_back("the weights are still those before this step, because only a finite loss updates them; no trained model was written");
   const bool is_resumable = in_group_ == 0;  // of half a group of batches nothing could go on
-  if (is_resumable) save(Checkpoints::Older::kAllStay);  // which may be needed, if these weights have grown too large already
-  if (is_resumable and options_.checkpoints != nullptr) {
+  const std::string gone = is_resumable ? save(Checkpoints::Older::kAllStay) : "";  // older ones may be needed, if these weights have grown too large already
+  if (not gone.empty()) {
+    const std::vector<std::int64_t> older = options_.checkpoints->steps();
+    notes.push_back(fmt::format("the step before made {} infinite or nan, so there is no checkpoint of these weights; {}", quoted(gone),
+                                older.empty() ? "the run has none to go on from: begin it again" : fmt::format("--resume goes on from {}, with another optimizer.learning_rate", options_.checkpoints->path(older.front()))));
+  } else if (is_resumable and options_.checkpoints != nullptr) {
     notes.push_back(fmt::format("they are in {}; --resume goes on there, with another optimizer.learning_rate or without the bad data; where these weights are too large already, remove it, and --resume goes on from an older one",
                                 options_.checkpoints->path(state_.step)));
   }

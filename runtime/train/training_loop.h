@@ -115,7 +115,7 @@ class TrainingLoop {
   void judge_epoch(const EpochPoint& epoch);
   void restore_best();
   void check_best() const;
-  void save(Checkpoints::Older older = Checkpoints::Older::kPruned);
+  std::string save(Checkpoints::Older older = Checkpoints::Older::kPruned);
   std::vector<std::string> places_not_finite() const;
   bool is_epoch_over() const { return limit_ > 0 and state_.batch >= limit_; }
   /// An earlier run made the epoch's steps, and was stopped before it was validated.

@@ -31,10 +31,14 @@ void with_nan(const TempFolder& folder) {
 const std::string kExplode = "hone-run train mlp.hone --train x=x.npy,y=y.npy --epochs 5 --out trained.onnx --set optimizer.learning_rate=1e30";
 const std::string kHoles = "hone-run train mlp.hone --train x=holes.npy,y=y.npy --no-shuffle --out trained.onnx";
 
+// the rate of the second step is more than f32 holds
+const std::string kBreaks = "hone-run train mlp.hone --train x=x.npy,y=y.npy --save-steps 1 --set optimizer.learning_rate=1e40 --set schedule.kind=piecewise --set schedule.boundaries=[1] --set schedule.fractions=[0,1]";
+
 const ErrorCase kCases[] = {
     {"LearningRateFarTooLarge", kExplode, 8, {"HN-0601", "the loss is", "at epoch 1, step 2", "optimizer.learning_rate (it was 1e+30)"}, write_mlp_plan},
     {"NanInTheData", kHoles, 8, {"HN-0601", "the loss is nan at epoch 1, step 3", "no trained model was written", "look for nan"}, with_nan},
     {"WithARunFolder", kHoles + " --run-dir run --resume --log-every 1", 8, {"HN-0601", "epoch 1, step 3", "the data are not finite: \"x\"", "checkpoint-000002; --resume goes on there"}, with_nan, {"run"}},
+    {"UpdateThatLeavesNoWeights", kBreaks + " --run-dir run", 8, {"HN-0601", "epoch 1, step 3", "was not finite before the step", "no checkpoint of these weights; --resume goes on from run/checkpoint-000001"}, write_mlp_plan, {"run"}},
 };
 
 HONE_ERROR_CASES(NumericErrors, kCases);
