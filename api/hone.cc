@@ -10,6 +10,7 @@
 #include "frontend/onnx/export.h"
 #include "frontend/onnx/import.h"
 #include "frontend/recipe_toml.h"
+#include "ir/samples.h"
 #include "runtime/train/weights.h"
 
 namespace hone {
@@ -27,6 +28,7 @@ Recipe read_recipe_text(const std::string& text) { return resolve(parse_recipe(t
 plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const CompileModelOptions& options) {
   const std::int64_t batch = recipe.data.batch_size == Recipe{}.data.batch_size ? 0 : recipe.data.batch_size;
   onnx::Imported model = onnx::import_model(onnx_path, {.dims = options.dims, .output = recipe.model.output, .batch = batch, .mend = onnx::mend_options(recipe), .own_training = not recipe.can_train()});
+  require_samples(model.graph);
   Compiled compiled = compile({model.graph, std::move(model.model), file_name_of(onnx_path), &model.own_training}, recipe, {.targets = options.targets, .levels = code_levels(options.levels)});
   for (const auto* warnings : {&model.warnings, &compiled.warnings})
     for (const Diag& warning : *warnings)

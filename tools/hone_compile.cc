@@ -15,6 +15,7 @@
 #include "frontend/onnx/examine.h"
 #include "frontend/recipe_toml.h"
 #include "ir/print.h"
+#include "ir/samples.h"
 #include "runtime/train/json_line.h"
 #include "tools/command_line.h"
 #include "tools/compile/precision_report.h"
@@ -172,6 +173,7 @@ int run(Arguments arguments) {
   const Settings settings = read_settings(arguments);
   const Recipe& recipe = settings.recipe;
   onnx::Imported model = onnx::import_model(arguments.model, import_options(arguments, settings));
+  require_samples(model.graph);
   for (const Diag& warning : model.warnings) print_message(to_string(warning));
   if (arguments.check_grad) {
     GradientCheck report = check_model_gradients(model.graph, recipe, arguments.batch > 0 ? arguments.batch : 2);

@@ -144,6 +144,7 @@ const ErrorCase kCases[] = {
      })},
     {"NothingToTrain", kCompile, 3, {"HN-0114"}, holding(without_weights)},
     {"LossOfIntegers", kCompile, 5, {"HN-0204", "\"z\"", "i64", "floats"}, holding(with_integer_output)},
+    {"NoSamplesInABatch", "hone-compile mlp.onnx -o plan.hone --dim N=0", 3, {"HN-0107", "\"x\" is f32[0,4]", "a batch of it has 0 samples", "a number from 1 on"}, write_mlp},
     {"SizeThatIsNotThere", "hone-compile mlp.onnx -o plan.hone --dim M=3", 2, {"no size \"M\"", "N"}, write_mlp},
     {"HirThatDoesNotParse",
      "hone-opt wrong.hir",
