@@ -78,6 +78,12 @@ bool is_safetensors(std::span<const std::byte> bytes) {
   return length >= 2 and length <= bytes.size() - 8;
 }
 
+/// What onnx.printer.to_text writes begins with the model's header: < ir_version: 10, ... >
+bool is_onnx_text(std::string_view start) {
+  const std::size_t text = start.find_first_not_of(" \t\r\n");
+  return text != std::string_view::npos and start[text] == '<' and start.find("ir_version:") != std::string_view::npos;
+}
+
 bool is_text(std::string_view start) {
   return std::all_of(start.begin(), start.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -96,6 +102,7 @@ std::string describe_content(std::span<const std::byte> bytes) {
   if (not is_text(start)) return "";
   const std::size_t text = start.find_first_not_of(" \t\r\n");
   if (text == std::string_view::npos) return "text";
+  if (is_onnx_text(start)) return "a model in ONNX's text syntax";
   if (start[text] == '<') return "HTML or XML text, perhaps an error page instead of a download";
   if (start[text] == '{') return "JSON text";
   return "text";
@@ -105,6 +112,7 @@ std::string onnx_advice(std::span<const std::byte> bytes) {
   if (bytes.empty()) return "the export or download did not finish; do it again";
   const Signature* signature = find_signature(bytes);
   if (signature != nullptr and not signature->advice.empty()) return std::string(signature->advice);
+  if (is_onnx_text(first_text(bytes, 512))) return "write the model itself: onnx.save(onnx.parser.parse_model(open(\"model.txt\").read()), \"model.onnx\"), or give the file that the text was printed from";
   if (is_safetensors(bytes)) return "export the model that these weights belong to, with `optimum-cli export onnx` or torch.onnx.export";
   return "give the .onnx file that your framework's exporter wrote (torch.onnx.export, model.export of Keras, tf2onnx)";
 }

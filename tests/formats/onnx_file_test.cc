@@ -92,6 +92,8 @@ TEST(OnnxFile, SaysWhatItIsInstead) {
   expect_error(Code::kNotOnnx, "it is text", [] { parse_model_text("import torch\n"); });
   expect_error(Code::kNotOnnx, "JSON", [] { parse_model_text("{\"a\": 1}"); });
   expect_error(Code::kNotOnnx, "HTML", [] { parse_model_text("<!DOCTYPE html>"); });
+  expect_error(Code::kNotOnnx, "a model in ONNX's text syntax", [] { parse_model_text("<\n   ir_version: 10,\n   opset_import: [\"\" : 21]\n>\n"); });
+  expect_error(Code::kNotOnnx, "onnx.parser.parse_model", [] { parse_model_text("<ir_version: 10>"); });
   expect_error(Code::kNotOnnx, "git lfs pull", [] { parse_model_text("version https://git-lfs.github.com/spec/v1\n"); });
   expect_error(Code::kNotOnnx, "torch.onnx.export", [] { parse_model_text("PK\x03\x04 and more"); });
   expect_error(Code::kNotOnnx, "HDF5", [] { parse_model_text("\x89HDF\r\n\x1a\n and more"); });
