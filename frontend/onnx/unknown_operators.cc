@@ -35,6 +35,8 @@ std::vector<std::string> UnknownOperators::notes(const Name& name, const std::ve
   } else if (const std::vector<std::string> known = supported_operators(name.first); not name.first.empty() and not known.empty()) {
     notes.emplace_back("of this domain Hone knows " + quoted_list(known));
     if (name.first == "com.microsoft") notes.emplace_back("ONNX Runtime's optimizer fuses for inference: take the model as it was exported, and optimize what comes out of the training");
+  } else if (name.first == "com.microsoft.nchwc") {
+    notes.emplace_back("ONNX Runtime laid the model out for one processor and inference: take it as it was exported, or save it with ORT_ENABLE_EXTENDED or lower (ORT_ENABLE_ALL adds these nodes)");
   } else if (name.first == "ai.onnx.ml") {
     notes.emplace_back("this domain is for trees, linear models and tables of labels, as scikit-learn's models have them, and nothing in it is trained by gradients");
     notes.emplace_back("a network in front of such nodes can be cut out: onnx.utils.extract_model(file, new_file, input_names, output_names)");

@@ -136,6 +136,12 @@ TEST(Contrib, AnUnknownOneNamesThoseThatAreKnown) {
   EXPECT_THAT(problem, HasSubstr("take the model as it was exported"));
 }
 
+TEST(Contrib, ALayoutOfOneProcessorIsRefusedWithAWayOut) {
+  TestModel model = with_input({2}, {});
+  model.node("ReorderInput", {"x"}, {"y"}).proto().set_domain("com.microsoft.nchwc");
+  EXPECT_THAT(problem_of(model, Code::kUnknownOp), HasSubstr("ORT_ENABLE_EXTENDED or lower"));
+}
+
 TEST(Contrib, ClassicalMachineLearningIsRefusedWithAWayOut) {
   TestModel model = with_input({2}, {});
   model.node("ZipMap", {"x"}, {"y"}).proto().set_domain("ai.onnx.ml");
