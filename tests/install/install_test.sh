@@ -63,7 +63,7 @@ case $case in
     ;;
   tools)
     "$prefix/bin/hone-run" devices
-    for tool in hone-compile hone-run hone-dump; do "$prefix/bin/$tool" --version; done
+    for tool in hone-compile hone-run hone-dump hone-opt; do "$prefix/bin/$tool" --version; done
     ;;
   subdirectory)  # with the flags of Hone's own build and in a folder beside it, so that a compiler cache has its objects
     into=$build-subdirectory
