@@ -147,9 +147,10 @@ Array open_tar_array(const DataSource& source, bool streamed) {
   const StreamedFile file(source.path);
   TarReader reader(file);
   std::string sample;
-  bool any = false, has = true;
+  bool is_empty = true, any = false, has = true;
   std::set<std::string> endings;  // of one sample
   while (const auto member = reader.next()) {
+    is_empty = false;
     const auto [key, end] = parts_of(member->name);
     if (end.empty() or file_name_of(member->name).starts_with('.')) continue;
     if (key != sample or not any) {
@@ -165,7 +166,8 @@ Array open_tar_array(const DataSource& source, bool streamed) {
     has = true;
   }
   if (not any)
-    throw Error(Code::kDataLength, fmt::format("{} holds no samples", printable(source.path, 1000)), {}, {"a sample is files such as 0001.npy and 0001.cls; names that begin with a dot, or have none, do not count"});
+    throw Error(Code::kDataName, fmt::format("{} holds no samples", printable(source.path, 1000)), {},
+                {is_empty ? "the archive is empty" : "a sample is files such as 0001.npy and 0001.cls; names that begin with a dot, or have none, do not count"});
   if (not has) no_such_file(source, sample, ending, endings);
   return rows->finish(source, streamed);
 }

@@ -195,7 +195,7 @@ TEST(OpenArray, ArchiveWithOddSamplesIsRefused) {
   folder.write("twice.tar", TarArchive().add("a.cls", "1").add("a.cls", "2").str());
   refuse(folder, "twice.tar:cls", Code::kDataFormat, "twice");
   folder.write("none.tar", TarArchive().add(".hidden.cls", "1").str());
-  refuse(folder, "none.tar:cls", Code::kDataLength, "none.tar holds no samples");
+  refuse(folder, "none.tar:cls", Code::kDataName, "none.tar holds no samples");
   folder.write("word.tar", TarArchive().add("a.cls", "cat").str());
   refuse(folder, "word.tar:cls", Code::kDataFormat, "a.cls holds \"cat\", which is no integer");
   folder.write("shapes.tar", TarArchive().add("a.npy", npy<float>({2}, {1, 2})).add("b.npy", npy<float>({3}, {1, 2, 3})).str());
