@@ -18,6 +18,7 @@ const DimBindings& drawn_sizes() { return case_sizes(); }
 namespace {
 
 constexpr double kTame = 1e3;  // larger results are not drawn on: a few more ops and they overflow
+constexpr std::int64_t kMostElements = 1 << 17;  // nor are results of more: a graph is interpreted some hundred times
 constexpr std::int64_t kWide = 4096;  // elements in a row of what is worth a second thread
 
 /// The fewest with which a weight is large enough for panels (backends/panels.h).
@@ -32,6 +33,7 @@ bool has_other_symbols(const Shape& shape) {
 }
 
 bool is_tame(const Tensor& tensor) {
+  if (tensor.element_count() > kMostElements) return false;
   if (not is_float(tensor.dtype())) return true;
   for (std::int64_t i = 0; i < tensor.element_count(); ++i)
     if (not(std::abs(tensor.at(i)) <= kTame)) return false;
