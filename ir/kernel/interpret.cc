@@ -74,13 +74,19 @@ const Tensor& GraphResults::operator[](std::string_view name) const {
   internal_error(__FILE__, __LINE__, fmt::format("the graph has no output or state {}", quoted(name)));
 }
 
-GraphResults Interpreter::run(const Feeds& feeds, DimBindings bindings) {
+GraphResults Interpreter::run(const Feeds& feeds, DimBindings bindings, const NodeHooks* hooks) {
+  struct Until {
+    const NodeHooks*& hooks;
+    ~Until() { hooks = nullptr; }
+  } const until_it_ends{hooks_ = hooks};
   std::vector<Tensor> values = feed_inputs(feeds, bindings);
   for (std::size_t i = 0; i < graph_.node_count(); ++i) {
     const Node& node = graph_.node(NodeId(i));
     std::vector<Tensor> operands;
     for (const ValueId operand : node.operands) operands.push_back(operand.valid() ? values[operand.index] : Tensor());
+    if (hooks != nullptr) hooks->before(graph_, node, operands);
     std::vector<Tensor> results = run_node(NodeId(i), operands, bindings);
+    if (hooks != nullptr) hooks->after(graph_, node, results);
     if (node.op->binds) {
       bind_elements(node, operands[0], bindings);
       equate_sizes(bindings);
@@ -149,7 +155,7 @@ std::vector<Tensor> Interpreter::run_body(NodeId id, std::size_t body, std::span
   std::size_t next = 0;
   for (const Input& input : graph.inputs())
     if (input.role == Role::kInput) feeds.emplace(input.name, given[next++]);
-  GraphResults made = interpreter.run(feeds, bindings);
+  GraphResults made = interpreter.run(feeds, bindings, hooks_);
   std::vector<Tensor> results;
   for (NamedTensor& output : made.outputs) results.push_back(std::move(output.value));
   return results;

@@ -2,6 +2,7 @@
 // (Precision::kDouble) and for folding constants; no backend. Collective ops are the identity, `lower` ops must have been expanded.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -35,6 +36,12 @@ struct GraphResults {
   const Tensor& operator[](std::string_view name) const;
 };
 
+/// What is done to the values on their way, in the graph and in the bodies of its nodes: how a test asks what rounding can do to the results.
+struct NodeHooks {
+  std::function<void(const Graph&, const Node&, std::vector<Tensor>& operands)> before;
+  std::function<void(const Graph&, const Node&, std::vector<Tensor>& results)> after;
+};
+
 /// Runs graphs repeatedly: each node's kernel is compiled once. The graph must not change meanwhile.
 class Interpreter {
  public:
@@ -42,12 +49,14 @@ class Interpreter {
 
   /// Values have storage_type: in kDouble f32 results are f64. `bindings` are symbols that no feed determines. Throws kDataName
   /// (missing or unknown feed), kDataType, kDataShape (a feed or equation that contradicts), kDynamic (a symbol that is unbound).
-  GraphResults run(const Feeds& feeds, DimBindings bindings = {});
+  GraphResults run(const Feeds& feeds, DimBindings bindings = {}) { return run(feeds, std::move(bindings), nullptr); }
+  GraphResults run(const Feeds& feeds, DimBindings bindings, const NodeHooks& hooks) { return run(feeds, std::move(bindings), &hooks); }
 
   /// The results of one node of any meaning but `lower`. An absent operand is a default Tensor; operands have storage_type.
   std::vector<Tensor> run_node(NodeId node, std::span<const Tensor> operands, const DimBindings& bindings);
 
  private:
+  GraphResults run(const Feeds& feeds, DimBindings bindings, const NodeHooks* hooks);
   std::vector<Tensor> feed_inputs(const Feeds& feeds, DimBindings& bindings) const;
   void bind_sizes(std::span<const Tensor> inputs, DimBindings& bindings) const;
   void equate_sizes(DimBindings& bindings) const;
@@ -60,6 +69,7 @@ class Interpreter {
   Precision precision_;
   std::map<NodeId, KernelProgram> programs_;
   std::map<std::pair<NodeId, std::size_t>, Interpreter> bodies_;
+  const NodeHooks* hooks_ = nullptr;  ///< of the run that is going on
 };
 
 /// One run of `graph`.

@@ -125,7 +125,7 @@ class Drawer {
   void add_something() {
     for (int attempt = 0; attempt < 30; ++attempt) {
       const std::int64_t what = choice_.between(0, 99);
-      const bool added = what < 45 ? add_scalar_op() : what < 60 ? add_index_map() : what < 75 ? add_reduction() : what < 80 ? add_product() : add_case();
+      const bool added = what < 45 ? add_scalar_op() : what < 60 ? add_index_map() : what < 73 ? add_reduction() : what < 82 ? add_product() : add_case();
       if (added) return;
     }
   }
@@ -220,7 +220,7 @@ class Drawer {
     const Val x = any();
     if (x.dtype() != DType::kF32 or x.rank() < 2 or not x.shape().back().is_constant() or x.shape().back().value() < 1) return false;
     const bool transposed = choice_.one_in(2);
-    const Dim in = x.shape().back(), out = choice_.one_in(3) and in.value() < kWide ? columns_of_panels(in.value()) : choice_.between(1, 9);
+    const Dim in = x.shape().back(), out = choice_.one_in(2) and in.value() < kWide ? columns_of_panels(in.value()) : choice_.between(1, 9);
     const Val weight = add_input(Role::kWeight, f32(transposed ? Shape{out, in} : Shape{in, out}, -1, 1), graph_.inputs().size());
     return not try_add(op::matmul, {x, weight}, {kTransB = transposed}).empty();
   }

@@ -92,13 +92,23 @@ Tensor flushed(const Tensor& tensor) {
 
 }  // namespace
 
-Reference::Reference(const Graph& graph, const Feeds& feeds, Products products)
-    : graph_(graph), feeds_(feeds), rounded_(rounded_values(graph)), interpreter_(graph, Precision::kFloat), results_(interpreter_.run(feeds, {})) {
-  for (std::uint32_t i = 0; i < graph.value_count(); ++i) errors_.push_back(error_of(graph.type(ValueId(i)).dtype));
+Reference::Rounding Reference::rounding_of(const Graph& graph, Products products) {
+  Rounding rounding{rounded_values(graph)};
+  for (std::uint32_t i = 0; i < graph.value_count(); ++i) rounding.errors.push_back(error_of(graph.type(ValueId(i)).dtype));
   if (products == Products::kNarrow) {
     const std::vector<bool> narrow = narrow_values(graph);
     for (std::size_t i = 0; i < narrow.size(); ++i)
-      if (narrow[i]) rounded_[i] = true, errors_[i] = error_of(DType::kBF16);
+      if (narrow[i]) rounding.rounded[i] = true, rounding.errors[i] = error_of(DType::kBF16);
+  }
+  return rounding;
+}
+
+Reference::Reference(const Graph& graph, const Feeds& feeds, Products products) : graph_(graph), feeds_(feeds), interpreter_(graph, Precision::kFloat), results_(interpreter_.run(feeds)) {
+  std::vector<const Graph*> graphs = {&graph};
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    roundings_.emplace(graphs[i], rounding_of(*graphs[i], products));
+    for (const Node& node : graphs[i]->nodes())
+      for (const auto& body : node.bodies) graphs.push_back(&*body);
   }
   for (const auto* list : {&results_.outputs, &results_.states})
     for (const NamedTensor& result : *list) {
@@ -124,31 +134,28 @@ void Reference::shake(int runs) {
   for (int run = 0; run < runs; ++run) {
     const bool by_reader = runs_ % 2 == 1, flushes = runs_ % 4 >= 2;
     RandomChoice choice(runs_++);
-    std::vector<Tensor> values(graph_.value_count());
-    for (const Input& input : graph_.inputs()) {
-      const auto fed = feeds_.find(input.name);
-      values[input.value.index] = (fed == feeds_.end() ? *input.data : fed->second).cast(graph_.type(input.value).dtype);
-    }
-    for (std::size_t i = 0; i < graph_.node_count(); ++i) {
-      const Node& node = graph_.node(NodeId(i));
-      std::vector<Tensor> operands;
+    const auto before = [&](const Graph& graph, const Node& node, std::vector<Tensor>& operands) {
+      const Rounding& rounding = roundings_.at(&graph);
       const bool sums = node.op->scalar == nullptr and rounds(*node.op);  // where partial sums are rounded, whatever the terms are
-      for (const ValueId operand : node.operands)
-        operands.push_back(not operand.valid()                              ? Tensor()
-                           : sums or (by_reader and rounded_[operand.index]) ? shaken(values[operand.index], errors_[operand.index], choice)
-                                                                            : values[operand.index]);
-      if (flushes)
-        for (Tensor& operand : operands) operand = flushed(operand);
-      std::vector<Tensor> results = interpreter_.run_node(NodeId(i), operands, results_.bindings);
-      for (std::size_t k = 0; k < results.size(); ++k) {
-        const std::size_t value = node.results[k].index;
-        const bool is_off = rounds(*node.op) or errors_[value] > error_of(results[k].dtype());  // what is narrow is rounded where it is moved, too
-        values[value] = not by_reader and is_off ? shaken(results[k], errors_[value], choice) : std::move(results[k]);
+      for (std::size_t i = 0; i < operands.size(); ++i) {
+        if (not node.operands[i].valid()) continue;
+        const std::size_t value = node.operands[i].index;
+        if (sums or (by_reader and rounding.rounded[value])) operands[i] = shaken(operands[i], rounding.errors[value], choice);
+        if (flushes) operands[i] = flushed(operands[i]);
       }
-    }
+    };
+    const auto after = [&](const Graph& graph, const Node& node, std::vector<Tensor>& results) {
+      const Rounding& rounding = roundings_.at(&graph);
+      for (std::size_t k = 0; k < results.size() and not by_reader; ++k) {
+        const std::size_t value = node.results[k].index;
+        const bool is_off = rounds(*node.op) or rounding.errors[value] > error_of(results[k].dtype());  // what is narrow is rounded where it is moved, too
+        if (is_off) results[k] = shaken(results[k], rounding.errors[value], choice);
+      }
+    };
+    const GraphResults found = interpreter_.run(feeds_, results_.bindings, NodeHooks{before, after});
     std::size_t next = 0;
-    for (const Output& output : graph_.outputs()) widen(ranges_[next++].second, values[output.value.index], by_reader);
-    for (const Alias& alias : graph_.aliases()) widen(ranges_[next++].second, values[alias.value.index], by_reader);
+    for (const auto* list : {&found.outputs, &found.states})
+      for (const NamedTensor& result : *list) widen(ranges_[next++].second, result.value, by_reader);
   }
 }
 
