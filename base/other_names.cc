@@ -17,7 +17,7 @@ struct OtherNames {
 
 constexpr OtherNames kOtherNames[] = {
     {"loss.kind", "sparsecategoricalcrossentropy crossentropyloss", "it is \"softmax_cross_entropy\" for logits, \"cross_entropy\" for probabilities (behind a softmax)"},
-    {"loss.kind", "categoricalcrossentropy", "it is \"softmax_cross_entropy\" for logits, \"cross_entropy\" for probabilities (behind a softmax); targets are numbers of classes: numpy.argmax(y, axis=-1) makes them of one-hot rows"},
+    {"loss.kind", "categoricalcrossentropy", "it is \"softmax_cross_entropy\" for logits, \"cross_entropy\" for probabilities (behind a softmax), with loss.targets = \"probabilities\" for one-hot rows"},
     {"loss.kind", "binarycrossentropy bceloss logloss", "it is \"bce\" for probabilities (behind a sigmoid), \"bce_with_logits\" for logits"},
     {"loss.kind", "bcewithlogitsloss sigmoidcrossentropy", "it is \"bce_with_logits\""},
     {"loss.kind", "meansquarederror mseloss l2 l2loss", "it is \"mse\""},
@@ -26,8 +26,13 @@ constexpr OtherNames kOtherNames[] = {
     {"loss.kind", "nllloss negativeloglikelihood", "it is \"nll\""},
     {"loss.kind", "kldivloss kullbackleiblerdivergence kld", "it is \"kl_divergence\""},
     {"loss.kind", "cosinesimilarity cosineembeddingloss cosinesimilarityloss", "it is \"cosine\""},
+    {"loss.kind", "meansquaredlogarithmicerror", "it is \"msle\""},
+    {"loss.kind", "meanabsolutepercentageerror", "it is \"mape\""},
+    {"loss.kind", "logcosh", "it is \"log_cosh\""},
+    {"loss.kind", "squaredhinge", "it is \"squared_hinge\""},
+    {"loss.kind", "poissonnllloss", "it is \"poisson\", of logarithms of rates in PyTorch's convention"},
     {"loss.kind",
-     "msle meansquaredlogarithmicerror mape meanabsolutepercentageerror logcosh squaredhinge categoricalhinge poisson poissonnllloss gaussiannllloss focal focalloss binaryfocalcrossentropy categoricalfocalcrossentropy "
+     "categoricalhinge gaussiannllloss focal focalloss binaryfocalcrossentropy categoricalfocalcrossentropy "
      "dice tversky ctc ctcloss triplet tripletmarginloss marginrankingloss multimarginloss softmarginloss circle",
      "it is not there; a loss that the model's graph computes as an output is trained with kind = \"output\", its target an input of the model"},
     {"optimizer.kind", "momentum nesterov", "it is \"sgd\" with optimizer.momentum = 0.9; nesterov = true"},

@@ -197,6 +197,11 @@ void Reader::check_loss() {
   for (const char* key : {"loss.ignore_index", "loss.label_smoothing", "loss.class_weights"})
     if (const bool is_read = std::string_view(key) == "loss.ignore_index" ? loss->compared == Compared::kClasses : loss->knows_classes; is_set(key) and not is_read)
       error(Code::kRecipeKey, key, fmt::format("{} is about integer classes, and the loss {} has none", key, loss->name), {"leave it out"});
+  const bool has_probabilities = recipe_.loss.targets == "probabilities";
+  if (has_probabilities and loss->compared != Compared::kClasses)
+    error(Code::kRecipeKey, "loss.targets", fmt::format("loss.targets says what losses of classes are given, and the loss {} has no classes", loss->name), {"leave it out"});
+  if (has_probabilities and is_set("loss.ignore_index"))
+    error(Code::kRecipeKey, "loss.ignore_index", "loss.ignore_index is the number of a class, and loss.targets = \"probabilities\" has no numbers", {"leave it out; a row of zeros adds nothing to the loss, and counts in its mean"});
   const std::size_t weights = recipe_.loss.class_weights.size();
   if (loss->knows_classes and loss->compared == Compared::kLabels and weights != 0 and weights != 2)
     error(Code::kRecipeValue, "loss.class_weights", fmt::format("loss.class_weights has {} numbers, and the loss {} knows no and yes", weights, loss->name),

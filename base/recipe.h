@@ -38,6 +38,7 @@ struct Recipe {
   } lora;
   struct Loss {
     std::string kind;            ///< "" : no loss, the plan can predict only
+    std::string targets = "classes";  ///< of losses of classes: classes (numbers), probabilities (of each class, one-hot rows among them)
     std::int64_t class_axis = -1;
     double label_smoothing = 0;
     bool has_ignore_index = false;

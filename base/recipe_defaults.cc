@@ -21,6 +21,8 @@ constexpr auto kKinds = std::to_array<RecipeKind>({
     {"schedule.kind", "polynomial"},
     {"schedule.kind", "one_cycle"},
     {"schedule.kind", "plateau"},
+    {"loss.targets", "classes"},
+    {"loss.targets", "probabilities"},
     {"optimizer.weight_decay_on", "all"},
     {"optimizer.weight_decay_on", "matrices"},
     {"model.initialize", "keep"},

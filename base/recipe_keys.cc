@@ -82,6 +82,7 @@ std::vector<RecipeKey> make_keys() {
       key<&R::lora, &R::Lora::alpha>("lora.alpha", kCompiling, "adapters count alpha / rank"),
       key<&R::lora, &R::Lora::exported>("lora.export", kCompiling, "merged: the trained model has adapters added to its weights; separate: they alone are written, as PEFT has them"),
       key<&R::loss, &L::kind>("loss.kind", kCompiling, "what is minimized"),
+      key<&R::loss, &L::targets>("loss.targets", kCompiling, "classes: the number of each target's class; probabilities: that of each class, such as one-hot or smoothed rows"),
       key<&R::loss, &L::class_axis>("loss.class_axis", kCompiling, "the axis of the output that holds the classes"),
       key<&R::loss, &L::label_smoothing>("loss.label_smoothing", kCompiling, "probability spread over all classes"),
       ignore_index(),

@@ -31,6 +31,11 @@ constexpr LossRow kLosses[] = {
     {"bce", &op::bce, &op::sigmoid, &op::bce_with_logits},
     {"bce_with_logits", &op::bce_with_logits},
     {"hinge", &op::hinge},
+    {"squared_hinge", &op::squared_hinge},
+    {"log_cosh", &op::log_cosh},
+    {"msle", &op::msle},
+    {"mape", &op::mape},
+    {"poisson", &op::poisson},
     {"kl_divergence", &op::kl_divergence},
     {"cosine", &op::cosine},
     {"output", &op::given_loss},
@@ -88,25 +93,28 @@ class LossAttacher {
     builder_.clear_outputs();
     builder_.output("loss_sum", results[0]);
     builder_.output("target_count", results[1]);
+    const Val judged = has_probabilities() ? op::argmax(target, {kAxis = axis_}) : target;
     for (const std::string& metric : recipe_.metrics.list)
-      builder_.output("metric:" + metric, metric_sums(metric, {.output = output_, .target = target, .loss = *kind_, .op = *row_->op, .classes = class_attrs()}));
+      builder_.output("metric:" + metric, metric_sums(metric, {.output = output_, .target = judged, .loss = *kind_, .op = *row_->op, .classes = class_attrs()}));
     return {results[0].id(), results[1].id()};
   }
 
  private:
   bool has_classes() const { return kind_->compared == Compared::kClasses; }
+  bool has_probabilities() const { return has_classes() and recipe_.loss.targets == "probabilities"; }
   Attrs class_attrs() const {
     return has_classes() ? Attrs{kAxis = axis_, kHasIgnoreIndex = recipe_.loss.has_ignore_index, kIgnoreIndex = recipe_.loss.ignore_index} : Attrs{};
   }
 
   Val add_target() {
     Type type = output_.type();
-    if (has_classes()) {
+    const bool has_numbers = has_classes() and not has_probabilities();
+    if (has_numbers) {
       type.dtype = DType::kI64;
       type.shape.erase(type.shape.begin() + axis_);
     }
     const Val target = builder_.input(Role::kInput, unused_name(graph_, "target"), type);
-    if (has_classes()) builder_.set_bounds(target.id(), 0, output_.shape()[static_cast<std::size_t>(axis_)]);
+    if (has_numbers) builder_.set_bounds(target.id(), 0, output_.shape()[static_cast<std::size_t>(axis_)]);
     return target;
   }
 
@@ -146,7 +154,7 @@ class LossAttacher {
   /// The input `sample_weight`, one number along the first axis of `of`; invalid if all samples count the same.
   Val sample_weights(Val of) {
     if (not recipe_.loss.sample_weights) return {};
-    const bool has_samples = of.rank() > 0 and (has_classes() or not kind_->has_class_axis or axis_ > 0) and (not samples_.is_symbol() or of.shape()[0] == samples_);
+    const bool has_samples = of.rank() > 0 and (not kind_->has_class_axis or axis_ > 0 or (has_classes() and not has_probabilities())) and (not samples_.is_symbol() or of.shape()[0] == samples_);
     if (not has_samples)
       throw Error(Code::kRecipeModel,
                   fmt::format("loss.sample_weights: the loss {} of output \"{}\", which is {}, has no axis of samples", recipe_.loss.kind, chosen_.name, to_string(output_.type())),

@@ -39,8 +39,10 @@ Val says_yes(const Judged& j) {
   const double middle = j.op == op::bce ? 0.5 : 0;
   return op::greater(j.output, j.output.builder().scalar(middle, j.output.dtype()));
 }
+/// Labels of hinges are -1 and 1.
+bool has_sides(const Judged& j) { return j.op == op::hinge or j.op == op::squared_hinge; }
 /// The same of the targets, which are 0 or -1 for no.
-Val is_yes(const Judged& j) { return op::greater(j.target, j.target.builder().scalar(j.op == op::hinge ? 0 : 0.5, j.target.dtype())); }
+Val is_yes(const Judged& j) { return op::greater(j.target, j.target.builder().scalar(has_sides(j) ? 0 : 0.5, j.target.dtype())); }
 
 Val accuracy_sums(const std::string& name, const Judged& j) {
   if (not has_classes(j)) return joined({sum_all(f64(op::equal(says_yes(j), is_yes(j)))), count_targets(j)});
@@ -83,8 +85,8 @@ Val prediction(const Judged& j) { return j.op == op::bce_with_logits ? op::sigmo
 std::pair<Val, Val> scores_and_truth(const Judged& j) {
   const Shape flat = {element_count(j.target.shape())};
   if (not has_classes(j)) {
-    if (j.op == op::hinge)
-      throw Error(Code::kRecipeModel, "the metric auc needs probabilities, and the loss hinge has none", {}, {"leave it out, or use bce or bce_with_logits"});
+    if (has_sides(j))
+      throw Error(Code::kRecipeModel, fmt::format("the metric auc needs probabilities, and the loss {} has none", j.loss.name), {}, {"leave it out, or use bce or bce_with_logits"});
     return {reshape(prediction(j), flat), reshape(f64(is_yes(j)), flat)};
   }
   const auto axis = static_cast<std::size_t>(j.classes[kAxis]);

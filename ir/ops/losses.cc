@@ -4,6 +4,8 @@
 // Sources: torch.nn.functional and keras.losses (versions in tests/golden_numbers/make.py); where they differ, `keras` picks Keras's.
 #include <fmt/format.h>
 
+#include <numbers>
+
 #include "ir/ops/formulas.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
@@ -15,6 +17,7 @@ namespace {
 constexpr FixedList<std::string_view, 6> kLossResults = {"loss_sum", "target_count"};
 constexpr FixedList<AttrRef, 12> kClassAttrs = {kAxis, kLabelSmoothing, kHasIgnoreIndex, kIgnoreIndex, kKeras};
 constexpr FixedList<std::string_view, 8> kClassInputs = {"output", "target", "class_weight?", "sample_weight?"};
+constexpr double kKerasEpsilon = 1e-7;  // keras.config.epsilon()
 constexpr FixedList<std::string_view, 8> kValueInputs = {"output", "target", "sample_weight?"};
 
 std::vector<Type> two_scalars(Infer& infer) {
@@ -29,14 +32,17 @@ void require_weights(Infer& infer, std::size_t operand, std::size_t of, std::siz
   infer.unify(infer.shape(of)[axis], infer.shape(operand)[0], what);
 }
 
-/// output [..,C,..] with classes along axis, integer targets of the same shape without that axis; class weights [C], weights of the samples, the targets' first axis.
+/// output [..,C,..] with classes along axis; targets are class numbers of the same shape without that axis, or probabilities of the output's shape and type; class weights [C],
+/// weights of the samples, the targets' first axis.
 std::vector<Type> infer_class_loss(Infer& infer) {
   infer.require(is_float(infer.dtype(0)), Code::kType, "the output must be floats");
-  infer.require(is_integer(infer.dtype(1)), Code::kType, "targets are integer class numbers");
+  const bool has_numbers = is_integer(infer.dtype(1));
+  infer.require(has_numbers or infer.dtype(1) == infer.dtype(0), Code::kType, "targets are integer class numbers, or probabilities of the output's type");
+  infer.require(has_numbers or not infer.attrs[kHasIgnoreIndex], Code::kBadAttribute, "probabilities have no number that could be ignored");
   infer.require(infer.attrs[kAxis] >= 0 and infer.attrs[kAxis] < static_cast<std::int64_t>(infer.rank(0)), Code::kBadAttribute, "class axis out of range");
-  infer.require(infer.rank(1) + 1 == infer.rank(0), Code::kShape, "targets have the output's shape without the class axis");
   Shape expected = infer.shape(0);
-  expected.erase(expected.begin() + infer.attrs[kAxis]);
+  if (has_numbers) expected.erase(expected.begin() + infer.attrs[kAxis]);
+  infer.require(infer.rank(1) == expected.size(), Code::kShape, has_numbers ? "targets have the output's shape without the class axis" : "probabilities have the output's shape");
   for (std::size_t i = 0; i < expected.size(); ++i) infer.unify(expected[i], infer.shape(1)[i], "extents of output and target");
   require_weights(infer, 2, 0, static_cast<std::size_t>(infer.attrs[kAxis]), "class weights");
   require_weights(infer, 3, 1, 0, "sample weights");
@@ -114,22 +120,24 @@ std::vector<Val> over_all(const Lower& l, Val losses, std::size_t weights_operan
   return total(l, losses, {weights, l.attrs[kKeras] ? Val{} : weights, {}});
 }
 
-/// Sum over the targets of -log p[target], smoothed and without ignored targets, from log probabilities with the classes along the axis. PyTorch weighs what
-/// smoothing gives to a class with that class's weight, Keras the whole loss with the weight of the target's class.
+/// Sum over the targets of -log p[target], or of -sum(target * log p) where targets are probabilities; smoothed and without ignored targets, from log probabilities with the
+/// classes along the axis. PyTorch weighs what smoothing gives to a class with that class's weight, and divides by the weights of class numbers, but not of probabilities; Keras
+/// weighs the whole loss with the weight of the target's class, the most probable one.
 std::vector<Val> negative_log_likelihood(const Lower& l, Val log_p) {
+  const auto axis = static_cast<std::size_t>(l.attrs[kAxis]);
   const Val target = l.x(1);
-  Val p = move_axis_last(log_p, static_cast<std::size_t>(l.attrs[kAxis]));
+  const bool has_numbers = is_integer(target.dtype()), keras = l.attrs[kKeras];
+  Val p = move_axis_last(log_p, axis);
   const Val zero = l.builder.scalar(0, p.dtype());
   const Shape shape = p.shape();
   const Ints last = {static_cast<std::int64_t>(shape.size()) - 1};
-  const Val taken = op::one_hot(target, {kShape = shape});
-  const bool keras = l.attrs[kKeras];
+  const auto of_its_class = [&](Val classes, Val values) { return hone::sum(op::where(op::one_hot(classes, {kShape = shape}), values, zero), last, false); };
   Val of_class;
   if (l.has(2)) {
-    of_class = hone::sum(op::where(taken, l.x(2), zero), last, false);
+    of_class = has_numbers ? of_its_class(target, l.x(2)) : keras ? of_its_class(op::argmax(target, {kAxis = l.attrs[kAxis]}), l.x(2)) : Val{};
     if (not keras) p = p * l.x(2);
   }
-  Val losses = -hone::sum(op::where(taken, p, zero), last, false);
+  Val losses = -(has_numbers ? of_its_class(target, p) : hone::sum(move_axis_last(target, axis) * p, last, false));
   if (const double smoothing = l.attrs[kLabelSmoothing]; smoothing != 0)
     losses = losses * (1 - smoothing) - hone::sum(p, last, false) * smoothing / size_value(l.builder, shape.back(), p.dtype());
   const Val of_sample = sample_weights(l, 3, losses.shape()), both = product(of_class, of_sample);
@@ -170,7 +178,7 @@ std::vector<Val> lower_bce(const Lower& l) {
   Val p = l.x(0);
   const auto [yes, no] = sides_of(l);
   if (not l.attrs[kKeras]) return over_all(l, -(yes * clamped_log(p) + no * clamped_log(1.0 - p)), kSampleWeightsOfLabels);
-  p = op::clip(p, l.builder.scalar(1e-7, p.dtype()), l.builder.scalar(1 - 1e-7, p.dtype()));
+  p = op::clip(p, l.builder.scalar(kKerasEpsilon, p.dtype()), l.builder.scalar(1 - kKerasEpsilon, p.dtype()));
   return over_all(l, -(yes * op::log(p) + no * op::log(1.0 - p)), kSampleWeightsOfLabels);
 }
 
@@ -181,13 +189,20 @@ std::vector<Val> lower_bce_with_logits(const Lower& l) {
   return over_all(l, (l.has(2) ? softplus * (yes + no) : softplus) - x * yes, kSampleWeightsOfLabels);
 }
 
+/// By how much max(0, 1 - target * output) is above 0; a target of 0 is -1.
+Val margin_missed(const Lower& l) {
+  const Val zero = l.builder.scalar(0, l.x(0).dtype());
+  const Val side = op::where(op::equal(l.x(1), zero), l.builder.scalar(-1, zero.dtype()), l.x(1));
+  return op::maximum(1.0 - side * l.x(0), zero);
+}
+
 std::vector<Val> lower_kl_divergence(const Lower& l) {
   const Val t = l.x(1), zero = l.builder.scalar(0, t.dtype());
   if (not l.attrs[kKeras]) {
     const Val one = l.builder.scalar(1, t.dtype()), is_there = op::greater(t, zero);
     return over_all(l, op::where(is_there, t * op::log(op::where(is_there, t, one)), zero) - t * l.x(0));
   }
-  const Val low = l.builder.scalar(1e-7, t.dtype()), high = l.builder.scalar(1, t.dtype());
+  const Val low = l.builder.scalar(kKerasEpsilon, t.dtype()), high = l.builder.scalar(1, t.dtype());
   const Val p = op::clip(l.x(0), low, high), q = op::clip(t, low, high);
   return over_all(l, hone::sum(q * op::log(q / p), {l.attrs[kAxis]}, false));
 }
@@ -204,7 +219,7 @@ std::vector<Val> lower_cosine(const Lower& l) {
 
 constinit const OpDef softmax_cross_entropy = {
     .name = "softmax_cross_entropy",
-    .doc = "-log_softmax(output)[target] for logits and integer classes along axis",
+    .doc = "-log_softmax(output)[target] for logits and integer classes along axis, or -sum(target * log_softmax(output)) for the classes' probabilities",
     .inputs = kClassInputs,
     .results = kLossResults,
     .attrs = kClassAttrs,
@@ -214,21 +229,21 @@ constinit const OpDef softmax_cross_entropy = {
 
 constinit const OpDef cross_entropy = {
     .name = "cross_entropy",
-    .doc = "-log(output[target]) for probabilities, clipped to [1e-7, 1 - 1e-7] as in Keras, and integer classes along axis",
+    .doc = "-log(output[target]) for probabilities, clipped to [1e-7, 1 - 1e-7] as in Keras, and integer classes along axis, or their probabilities",
     .inputs = kClassInputs,
     .results = kLossResults,
     .attrs = kClassAttrs,
     .infer = infer_class_loss,
     .lower =
         [](const Lower& l) {
-          const Val low = l.builder.scalar(1e-7, l.x(0).dtype()), high = l.builder.scalar(1 - 1e-7, l.x(0).dtype());
+          const Val low = l.builder.scalar(kKerasEpsilon, l.x(0).dtype()), high = l.builder.scalar(1 - kKerasEpsilon, l.x(0).dtype());
           return negative_log_likelihood(l, op::log(op::clip(l.x(0), low, high)));
         },
 };
 
 constinit const OpDef nll = {
     .name = "nll",
-    .doc = "-output[target] for log probabilities and integer classes along axis",
+    .doc = "-output[target] for log probabilities and integer classes along axis, or their probabilities",
     .inputs = kClassInputs,
     .results = kLossResults,
     .attrs = kClassAttrs,
@@ -298,11 +313,72 @@ constinit const OpDef hinge = {
     .results = kLossResults,
     .attrs = {kKeras},
     .infer = infer_value_loss,
+    .lower = [](const Lower& l) { return over_all(l, margin_missed(l)); },
+};
+
+constinit const OpDef squared_hinge = {
+    .name = "squared_hinge",
+    .doc = "max(0, 1 - target * output)^2 for targets of -1 and 1, or 0 (which is -1) and 1, each element",
+    .inputs = kValueInputs,
+    .results = kLossResults,
+    .attrs = {kKeras},
+    .infer = infer_value_loss,
+    .lower = [](const Lower& l) { return over_all(l, square(margin_missed(l))); },
+};
+
+constinit const OpDef log_cosh = {
+    .name = "log_cosh",
+    .doc = "log(cosh(e)) of e = output - target, as e + softplus(-2 e) - log(2), each element",
+    .inputs = kValueInputs,
+    .results = kLossResults,
+    .attrs = {kKeras},
+    .infer = infer_value_loss,
     .lower =
         [](const Lower& l) {
-          const Val zero = l.builder.scalar(0, l.x(0).dtype());
-          const Val side = op::where(op::equal(l.x(1), zero), l.builder.scalar(-1, zero.dtype()), l.x(1));
-          return over_all(l, op::maximum(1.0 - side * l.x(0), zero));
+          const Val error = l.x(0) - l.x(1);
+          return over_all(l, error + op::softplus(error * -2.0) - std::numbers::ln2);
+        },
+};
+
+constinit const OpDef msle = {
+    .name = "msle",
+    .doc = "(log(1 + output) - log(1 + target))^2, both at least 1e-7, each element",
+    .inputs = kValueInputs,
+    .results = kLossResults,
+    .attrs = {kKeras},
+    .infer = infer_value_loss,
+    .lower =
+        [](const Lower& l) {
+          const auto log_of = [&](Val x) { return op::log(op::maximum(x, l.builder.scalar(kKerasEpsilon, x.dtype())) + 1.0); };
+          return over_all(l, square(log_of(l.x(0)) - log_of(l.x(1))));
+        },
+};
+
+constinit const OpDef mape = {
+    .name = "mape",
+    .doc = "100 |output - target| / max(|target|, 1e-7), each element",
+    .inputs = kValueInputs,
+    .results = kLossResults,
+    .attrs = {kKeras},
+    .infer = infer_value_loss,
+    .lower =
+        [](const Lower& l) {
+          const Val target = l.x(1);
+          return over_all(l, op::abs((target - l.x(0)) / op::maximum(op::abs(target), l.builder.scalar(kKerasEpsilon, target.dtype()))) * 100.0);
+        },
+};
+
+constinit const OpDef poisson = {
+    .name = "poisson",
+    .doc = "exp(output) - target * output for logarithms of rates, as in PyTorch; or output - target * log(output + 1e-7) for rates, as in Keras; each element",
+    .inputs = kValueInputs,
+    .results = kLossResults,
+    .attrs = {kKeras},
+    .infer = infer_value_loss,
+    .lower =
+        [](const Lower& l) {
+          const Val output = l.x(0), target = l.x(1);
+          return over_all(l, l.attrs[kKeras] ? output - target * op::log(output + kKerasEpsilon) : op::exp(output) - target * output);
         },
 };
 

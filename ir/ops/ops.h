@@ -45,7 +45,7 @@
   /* regions.cc: control flow */                                                                                                                      \
   X(read_sizes) X(scan) X(while_trips) X(branch) X(library_call)                                                                                      \
   /* losses.cc: each gives the sum over the targets and the number of targets that count */                                                           \
-  X(softmax_cross_entropy) X(cross_entropy) X(nll) X(mse) X(mae) X(huber) X(bce) X(bce_with_logits) X(hinge) X(kl_divergence) X(cosine) X(given_loss) \
+  X(softmax_cross_entropy) X(cross_entropy) X(nll) X(mse) X(mae) X(huber) X(bce) X(bce_with_logits) X(hinge) X(squared_hinge) X(log_cosh) X(msle) X(mape) X(poisson) X(kl_divergence) X(cosine) X(given_loss) \
   /* metrics, also in losses.cc: sums over the targets */                                                                                             \
   X(accuracy) X(top_k_accuracy)                                                                                                                       \
   /* optimizers.cc */                                                                                                                                 \

@@ -219,7 +219,7 @@ void BoundArrays::refuse_type(const Feed& feed, const Array& array) const {
 void BoundArrays::refuse_shape(const Feed& feed, const Array& array) const {
   std::vector<std::string> notes;
   if (const std::string label = lower_case(array.label()); options_.files and (label.ends_with(".csv") or label.ends_with(".tsv"))) notes.emplace_back("these are all columns; choose some by number or name: x=FILE.csv:0..5,y=FILE.csv:-1");
-  else if (has_one_hot_shape(feed, array)) notes.emplace_back("are these one-hot vectors? The loss takes the number of the class: numpy.argmax(y, axis=-1)");
+  else if (has_one_hot_shape(feed, array)) notes.emplace_back("are these one-hot vectors, or probabilities? This plan's loss takes the number of the class, numpy.argmax(y, axis=-1); compiled with --set loss.targets=probabilities it takes them as they are");
   if (options_.files and not options_.pre_batched and array.shape().size() == feed.shape.size() + 1 and fit(feed.shape, std::span(array.shape()).subspan(1)))
     notes.emplace_back("if the first axis is the number of the batch, say --pre-batched");
   if (not options_.files and array.shape().size() + 1 == feed.shape.size()) notes.emplace_back("one sample is given where a batch is wanted: batch(n) makes batches");
@@ -262,8 +262,11 @@ void BoundArrays::note_odd_targets(const Feed& feed, const Array& array) {
   struct Labels {
     std::string_view loss;
     double least, most;
+    std::string_view way_out = "";  ///< of what is larger
   };
-  constexpr Labels kLabels[] = {{"bce", 0, 1}, {"bce_with_logits", 0, 1}, {"hinge", -1, 1}};
+  constexpr std::string_view kNumbers = "; numbers of classes are for softmax_cross_entropy, and an output for each", kProbabilities = "; loss.targets = \"probabilities\" takes those of each class";
+  constexpr Labels kLabels[] = {{"bce", 0, 1, kNumbers}, {"bce_with_logits", 0, 1, kNumbers}, {"hinge", -1, 1, kNumbers}, {"squared_hinge", -1, 1, kNumbers},
+                                {"softmax_cross_entropy", 0, 1, kProbabilities}, {"cross_entropy", 0, 1, kProbabilities}, {"nll", 0, 1, kProbabilities}};
   constexpr std::int64_t kLookedAt = 1024, kMostElements = 1 << 20;
   const auto* const labels = std::ranges::find(kLabels, options_.loss, &Labels::loss);
   if (labels == std::end(kLabels) or array.shape().empty() or not is_float(feed.dtype)) return;
@@ -275,7 +278,7 @@ void BoundArrays::note_odd_targets(const Feed& feed, const Array& array) {
   Converter(array.dtype(), DType::kF64, 1).convert(array.rows(0, rows, scratch), reinterpret_cast<std::byte*>(values.data()), count);
   const auto odd = std::ranges::find_if(values, [&](double value) { return value < labels->least or value > labels->most; });
   if (odd == values.end()) return;
-  const std::string_view way_out = *odd > labels->most ? "; numbers of classes are for softmax_cross_entropy, and an output for each" : *odd == -1 ? "; (y + 1) / 2 makes -1 and 1 that" : "";
+  const std::string_view way_out = *odd > labels->most ? labels->way_out : *odd == -1 ? "; (y + 1) / 2 makes -1 and 1 that" : "";
   notes_.push_back(fmt::format("{} holds {:.6g}, and the loss {} is made for targets of {:g} to {:g}{}", printable(array.label()), *odd, labels->loss, labels->least, labels->most, way_out));
 }
 

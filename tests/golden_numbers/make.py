@@ -91,7 +91,17 @@ def torch_losses():
     loss_case("torch", {"kind": "softmax_cross_entropy", "label_smoothing": 0.1}, logits, classes, lambda o, y: F.cross_entropy(o, y, label_smoothing=0.1))
     loss_case("torch", {"kind": "softmax_cross_entropy", "label_smoothing": 0.2, "class_weights": w4, "ignore_index": -100}, logits, ignoring,
               lambda o, y: F.cross_entropy(o, y, weight=t(w4), label_smoothing=0.2))
+    soft, image_soft = (torch.softmax(-0.7 * t(x), 1).numpy() for x in (logits, image))
+    of = {"targets": "probabilities"}
+    loss_case("torch", {"kind": "softmax_cross_entropy"} | of, logits, soft, F.cross_entropy)
+    loss_case("torch", {"kind": "softmax_cross_entropy"} | of, logits, np.eye(4)[classes], F.cross_entropy)
+    loss_case("torch", {"kind": "softmax_cross_entropy", "class_axis": 1, "class_weights": w3, "label_smoothing": 0.2} | of, image, image_soft,
+              lambda o, y: F.cross_entropy(o, y, weight=t(w3), label_smoothing=0.2))
+    loss_case("torch", {"kind": "softmax_cross_entropy", "class_weights": w4, "sample_weights": True} | of, logits, soft,
+              lambda o, y: (F.cross_entropy(o, y, weight=t(w4), reduction="none") * t(samples)).sum() / samples.sum(), samples)
+    loss_case("torch", {"kind": "nll"} | of, torch.log_softmax(t(logits), -1).numpy(), soft, lambda o, y: -(o * y).sum(-1).mean())
     p = torch.softmax(t(logits), -1).numpy()
+    loss_case("torch", {"kind": "cross_entropy"} | of, p, soft, lambda o, y: -(torch.log(o) * y).sum(-1).mean())
     loss_case("torch", {"kind": "cross_entropy"}, p, classes, lambda o, y: F.nll_loss(torch.log(o.clamp(1e-7, 1 - 1e-7)), y))
     loss_case("torch", {"kind": "cross_entropy", "class_weights": w4}, p, classes, lambda o, y: F.nll_loss(torch.log(o), y, weight=t(w4)))
     a, b = draw(4, 3), draw(4, 3)
@@ -121,6 +131,14 @@ def torch_losses():
     loss_case("torch", {"kind": "bce_with_logits", "class_weights": [1, 3], "label_smoothing": 0.2}, a, labels,
               lambda o, y: F.binary_cross_entropy_with_logits(o, smoothed(y), pos_weight=p2))
     loss_case("torch", {"kind": "hinge"}, a, labels, lambda o, y: torch.clamp(1 - (2 * y - 1) * o, min=0).mean())
+    e = 1e-7  # of these five PyTorch has but one; the others are Keras's formulas
+    loss_case("torch", {"kind": "squared_hinge"}, a, labels, lambda o, y: torch.clamp(1 - (2 * y - 1) * o, min=0).square().mean())
+    loss_case("torch", {"kind": "log_cosh"}, a, b, lambda o, y: torch.log(torch.cosh(o - y)).mean())
+    loss_case("torch", {"kind": "msle"}, p, labels + 0.5, lambda o, y: (torch.log1p(o) - torch.log1p(y)).square().mean())
+    loss_case("torch", {"kind": "mape"}, a, labels, lambda o, y: 100 * ((o - y) / y.abs().clamp(min=e)).abs().mean())
+    loss_case("torch", {"kind": "poisson"}, a, 3 * labels, F.poisson_nll_loss)
+    loss_case("torch", {"kind": "poisson", "sample_weights": True}, a, 3 * labels,
+              lambda o, y: (F.poisson_nll_loss(o, y, reduction="none") * t(four)[:, None]).sum() / (3 * four.sum()), four)
     logp, q = torch.log_softmax(t(a), -1).numpy(), torch.softmax(t(b), -1).numpy()
     loss_case("torch", {"kind": "kl_divergence"}, logp, q, F.kl_div)
     with_zero = q.copy()
@@ -154,6 +172,17 @@ def keras_losses():
     smooth = L.CategoricalCrossentropy(from_logits=True, label_smoothing=0.1)
     loss_case("keras", {"kind": "softmax_cross_entropy", "label_smoothing": 0.1, "class_weights": w4}, logits, classes,
               lambda o, y: smooth(F.one_hot(y, 4).double(), o, sample_weight=t(w4)[y]))
+    soft, of = torch.softmax(-0.7 * t(logits), -1).numpy(), {"targets": "probabilities"}
+    loss_case("keras", {"kind": "softmax_cross_entropy", "label_smoothing": 0.1} | of, logits, soft, lambda o, y: smooth(y, o))
+    loss_case("keras", {"kind": "softmax_cross_entropy", "sample_weights": True} | of, logits, np.eye(4)[classes],
+              lambda o, y: L.CategoricalCrossentropy(from_logits=True)(y, o, sample_weight=t(samples)), samples)
+    fit = keras.src.trainers.data_adapters.data_adapter_utils.class_weight_to_sample_weights
+    of_class = t(np.float64(fit(soft, dict(enumerate(w4)))))
+    loss_case("keras", {"kind": "softmax_cross_entropy", "class_weights": w4} | of, logits, soft,
+              lambda o, y: L.CategoricalCrossentropy(from_logits=True)(y, o, sample_weight=of_class))
+    p = torch.softmax(t(logits), -1).numpy()
+    assert abs(float(L.CategoricalCrossentropy()(t(soft), t(p))) + float((t(soft) * torch.log(t(p))).sum(-1).mean())) < 1e-6  # divided by their sum, as above
+    loss_case("keras", {"kind": "cross_entropy"} | of, p, soft, lambda o, y: -(torch.log(o) * y).sum(-1).mean())
     logp = torch.log_softmax(t(logits), -1).numpy()
     loss_case("keras", {"kind": "nll", "class_weights": w4}, logp, classes, lambda o, y: (F.nll_loss(o, y, reduction="none") * t(w4)[y]).mean())
     a, b, labels, p = draw(4, 3), draw(4, 3), np.float64(random.integers(0, 2, (4, 3))), draw(4, 3, low=0.05, high=0.95)
@@ -164,12 +193,13 @@ def keras_losses():
     cases = [("mse", {}, a, b, L.MeanSquaredError()), ("mae", {}, a, b, L.MeanAbsoluteError()), ("huber", {"delta": 0.75}, a, b, L.Huber(delta=0.75)),
              ("bce", {}, p, labels, L.BinaryCrossentropy()), ("bce_with_logits", {}, a, labels, L.BinaryCrossentropy(from_logits=True)),
              ("hinge", {}, a, labels, L.Hinge()), ("hinge", {}, a, 2 * labels - 1, L.Hinge()), ("kl_divergence", {}, p, with_zero, L.KLDivergence()),
+             ("squared_hinge", {}, a, labels, L.SquaredHinge()), ("squared_hinge", {}, a, 2 * labels - 1, L.SquaredHinge()), ("log_cosh", {}, a, b, L.LogCosh()),
+             ("msle", {}, a, labels, L.MeanSquaredLogarithmicError()), ("mape", {}, a, b, L.MeanAbsolutePercentageError()), ("poisson", {}, p, 3 * labels, L.Poisson()),
              ("cosine", {}, a, b, L.CosineSimilarity())]
     for kind, keys, x, y, loss in cases:
         loss_case("keras", {"kind": kind} | keys, x, y, lambda o, z: loss(z, o))
         loss_case("keras", {"kind": kind, "sample_weights": True} | keys, x, y, lambda o, z: loss(z, o, sample_weight=t(four)), four)
     one, yes = p[:, :1], labels[:, :1]  # as fit(class_weight=...) takes them
-    fit = keras.src.trainers.data_adapters.data_adapter_utils.class_weight_to_sample_weights
     of_class = t(np.float64(fit(yes, {0: 0.5, 1: 3.0})))
     for kind, x, from_logits in (("bce", one, False), ("bce_with_logits", a[:, :1], True)):
         smooth = L.BinaryCrossentropy(from_logits=from_logits, label_smoothing=0.2)

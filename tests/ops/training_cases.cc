@@ -1,4 +1,6 @@
 // Normalization, losses, metrics, optimizers, collectives.
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "tests/ops/op_cases.h"
@@ -89,6 +91,10 @@ void add_class_losses(Cases& cases, const OpDef& op, double low, double high) {
     weighted("both, ignoring" + kind, {3, 4}, given(DType::kI64, {3}, {1, -100, 3}), {f32({4}, 0.5, 2), f32({3}, 0.5, 2)},
              {kAxis = 1, kKeras = keras, kHasIgnoreIndex = true, kIgnoreIndex = -100});
   }
+  loss("probabilities", {kN, 4}, f32({kN, 4}, 0.05, 0.95), {kAxis = 1});
+  loss("probabilities in the middle, smoothed", {2, 3, kM}, f32({2, 3, kM}, 0.05, 0.95), {kAxis = 1, kLabelSmoothing = 0.1});
+  for (const bool keras : {false, true})
+    weighted(fmt::format("probabilities, both weights, {}", keras ? "Keras" : "PyTorch"), {2, 3, kM}, f32({2, 3, kM}, 0.05, 0.95), {f32({3}, 0.5, 2), f32({2}, 0.5, 2)}, {kAxis = 1, kKeras = keras, kLabelSmoothing = 0.1});
   loss("targets of 32 bits", {kN, 3}, whole(DType::kI32, {kN}, 0, 2), {kAxis = 1});
   loss("no rows", {kEmpty, 3}, classes({kEmpty}, 3), {kAxis = 1});
 }
@@ -154,6 +160,11 @@ void add_loss_cases(Cases& cases) {
   add_value_losses(cases, {op::bce, 0.05, 0.95, 0.05, 0.45, {}, false, true});  // Keras's weight leaps at 1/2
   add_value_losses(cases, {op::bce_with_logits, -2, 2, 0.55, 0.95, {}, false, true});
   add_value_losses(cases, {op::hinge, -0.9, 0.9, 0.1, 1});
+  add_value_losses(cases, {op::squared_hinge, -0.9, 0.9, 0.1, 1});
+  add_value_losses(cases, {op::log_cosh, -2, 2, -2, 2});
+  add_value_losses(cases, {op::msle, 0.1, 2, 0.1, 2});
+  add_value_losses(cases, {op::mape, -2, -0.1, 0.5, 2});
+  add_value_losses(cases, {op::poisson, 0.1, 2, 0.1, 3});
   add_value_losses(cases, {op::kl_divergence, 0.05, 0.95, 0.05, 0.95, {}, true});
   add_value_losses(cases, {op::cosine, -2, 2, -2, 2, {}, true});
   for (const Shape& shape : {Shape{kN, 4}, Shape{kN}, Shape{}}) cases.add(op::given_loss, "f32[" + to_string(shape) + "]", {f32(shape)}).gives({}).gives({});

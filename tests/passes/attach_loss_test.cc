@@ -162,6 +162,25 @@ TEST(AttachLoss, TheTargetIsAnInputWithItsBounds) {
   EXPECT_TRUE(target->bounds->first.is_constant(0) and target->bounds->second.is_constant(7));
 }
 
+TEST(AttachLoss, TargetsMayBeProbabilitiesOfEachClass) {
+  Recipe recipe = recipe_of("softmax_cross_entropy");
+  recipe.loss.targets = "probabilities";
+  recipe.metrics.list = {"accuracy", "f1"};
+  Graph graph = model({kN, 3});
+  attach_loss(graph, recipe);
+  const Input* target = graph.find_input("target");
+  ASSERT_NE(target, nullptr);
+  EXPECT_EQ(to_string(graph.type(target->value)), "f32[N,3]");
+  EXPECT_FALSE(target->bounds);
+  const GraphResults of_rows = run(model({kN, 3}), recipe, logits(), doubles({3, 3}, {0, 1, 0, 1, 0, 0, 0, 0, 1}));
+  EXPECT_NEAR(of_rows["loss_sum"].at(0), cross_entropy({1, 0, 2}, 0, -100), 1e-12);
+  EXPECT_EQ(of_rows["target_count"].at(0), 3);
+  recipe.loss.targets = "classes";
+  const GraphResults of_numbers = run(model({kN, 3}), recipe, logits(), longs({3}, {1, 0, 2}));
+  for (const char* metric : {"metric:accuracy", "metric:f1"})
+    for (std::int64_t i = 0; i < of_numbers[metric].element_count(); ++i) EXPECT_EQ(of_rows[metric].at(i), of_numbers[metric].at(i)) << metric;
+}
+
 TEST(AttachLoss, WhatDoesNotFitIsRefused) {
   const auto refused = [](Graph graph, const Recipe& recipe, std::string_view part) {
     expect_error(Code::kRecipeModel, part, [&] { attach_loss(graph, recipe); });

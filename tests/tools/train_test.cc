@@ -120,6 +120,22 @@ TEST_F(Tools, TrainingTwiceGivesTheSameBytes) {
   EXPECT_NE(folder_.read("a.onnx"), folder_.read("c.onnx")) << "another seed, another order";
 }
 
+TEST_F(Tools, RowsOfProbabilitiesTrainAsTheirClassesDo) {
+  const Tensor classes = read_npy(folder_ / "y.npy");
+  std::vector<std::int64_t> rows;
+  for (std::int64_t i = 0; i < classes.element_count(); ++i)
+    for (std::int64_t c = 0; c < 3; ++c) rows.push_back(classes.int_at(i) == c ? 1 : 0);
+  write_npy(folder_ / "onehot.npy", Tensor::of<std::int64_t>({classes.element_count(), 3}, rows).cast(DType::kU8));
+  run("hone-compile conv.onnx -r train.toml --set loss.targets=probabilities -o soft.hone");
+  run(kTrain + " --valid x=x.npy,y=y.npy --epochs 3 --out a.onnx --run-dir a");
+  run("hone-run train soft.hone --train x=x.npy,y=onehot.npy --valid x=x.npy,y=onehot.npy --epochs 3 --out b.onnx --run-dir b");
+  const std::vector<Json> of_classes = of_kind("a/metrics.jsonl", "epoch"), of_rows = of_kind("b/metrics.jsonl", "epoch");
+  ASSERT_EQ(of_classes.size(), 3u);
+  ASSERT_EQ(of_rows.size(), 3u);
+  for (std::size_t epoch = 0; epoch < 3; ++epoch)
+    for (const char* value : {"loss", "accuracy", "val_loss", "val_accuracy"}) EXPECT_NEAR(of_rows[epoch].at(value).get<double>(), of_classes[epoch].at(value).get<double>(), 1e-5) << value;
+}
+
 TEST_F(Tools, ThreadsDoNotChangeTheResult) {
   for (const std::string threads : {"1", "2"}) run(kTrain + " --epochs 2 --threads " + threads + " --out t" + threads + ".onnx");
   const onnx::ModelProto one = model("t1.onnx"), two = model("t2.onnx");
