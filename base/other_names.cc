@@ -28,8 +28,6 @@ constexpr OtherNames kOtherNames[] = {
     {"loss.kind", "cosinesimilarity cosineembeddingloss cosinesimilarityloss", "it is \"cosine\""},
     {"loss.kind", "meansquaredlogarithmicerror", "it is \"msle\""},
     {"loss.kind", "meanabsolutepercentageerror", "it is \"mape\""},
-    {"loss.kind", "logcosh", "it is \"log_cosh\""},
-    {"loss.kind", "squaredhinge", "it is \"squared_hinge\""},
     {"loss.kind", "poissonnllloss", "it is \"poisson\", of logarithms of rates in PyTorch's convention"},
     {"loss.kind",
      "categoricalhinge gaussiannllloss focal focalloss binaryfocalcrossentropy categoricalfocalcrossentropy "

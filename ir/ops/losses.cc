@@ -215,6 +215,11 @@ std::vector<Val> lower_cosine(const Lower& l) {
   return over_all(l, -(ab / (op::sqrt(op::maximum(aa, least)) * op::sqrt(op::maximum(bb, least)))));
 }
 
+/// A loss of each element alone.
+constexpr OpDef value_loss(std::string_view name, std::string_view doc, std::vector<Val> (*lower)(const Lower&)) {
+  return {.name = name, .doc = doc, .inputs = kValueInputs, .results = kLossResults, .attrs = {kKeras}, .infer = infer_value_loss, .lower = lower};
+}
+
 }  // namespace
 
 constinit const OpDef softmax_cross_entropy = {
@@ -251,25 +256,9 @@ constinit const OpDef nll = {
     .lower = [](const Lower& l) { return negative_log_likelihood(l, l.x(0)); },
 };
 
-constinit const OpDef mse = {
-    .name = "mse",
-    .doc = "(output - target)^2 for each element",
-    .inputs = kValueInputs,
-    .results = kLossResults,
-    .attrs = {kKeras},
-    .infer = infer_value_loss,
-    .lower = [](const Lower& l) { return over_all(l, square(l.x(0) - l.x(1))); },
-};
+constinit const OpDef mse = value_loss("mse", "(output - target)^2 for each element", [](const Lower& l) { return over_all(l, square(l.x(0) - l.x(1))); });
 
-constinit const OpDef mae = {
-    .name = "mae",
-    .doc = "|output - target| for each element",
-    .inputs = kValueInputs,
-    .results = kLossResults,
-    .attrs = {kKeras},
-    .infer = infer_value_loss,
-    .lower = [](const Lower& l) { return over_all(l, op::abs(l.x(0) - l.x(1))); },
-};
+constinit const OpDef mae = value_loss("mae", "|output - target| for each element", [](const Lower& l) { return over_all(l, op::abs(l.x(0) - l.x(1))); });
 
 constinit const OpDef huber = {
     .name = "huber",
@@ -306,81 +295,35 @@ constinit const OpDef bce_with_logits = {
     .lower = lower_bce_with_logits,
 };
 
-constinit const OpDef hinge = {
-    .name = "hinge",
-    .doc = "max(0, 1 - target * output) for targets of -1 and 1, or 0 (which is -1) and 1, each element",
-    .inputs = kValueInputs,
-    .results = kLossResults,
-    .attrs = {kKeras},
-    .infer = infer_value_loss,
-    .lower = [](const Lower& l) { return over_all(l, margin_missed(l)); },
-};
+constinit const OpDef hinge =
+    value_loss("hinge", "max(0, 1 - target * output) for targets of -1 and 1, or 0 (which is -1) and 1, each element", [](const Lower& l) { return over_all(l, margin_missed(l)); });
 
-constinit const OpDef squared_hinge = {
-    .name = "squared_hinge",
-    .doc = "max(0, 1 - target * output)^2 for targets of -1 and 1, or 0 (which is -1) and 1, each element",
-    .inputs = kValueInputs,
-    .results = kLossResults,
-    .attrs = {kKeras},
-    .infer = infer_value_loss,
-    .lower = [](const Lower& l) { return over_all(l, square(margin_missed(l))); },
-};
+constinit const OpDef squared_hinge =
+    value_loss("squared_hinge", "max(0, 1 - target * output)^2 for targets of -1 and 1, or 0 (which is -1) and 1, each element", [](const Lower& l) { return over_all(l, square(margin_missed(l))); });
 
-constinit const OpDef log_cosh = {
-    .name = "log_cosh",
-    .doc = "log(cosh(e)) of e = output - target, as e + softplus(-2 e) - log(2), each element",
-    .inputs = kValueInputs,
-    .results = kLossResults,
-    .attrs = {kKeras},
-    .infer = infer_value_loss,
-    .lower =
-        [](const Lower& l) {
-          const Val error = l.x(0) - l.x(1);
-          return over_all(l, error + op::softplus(error * -2.0) - std::numbers::ln2);
-        },
-};
+constinit const OpDef log_cosh =
+    value_loss("log_cosh", "log(cosh(e)) of e = output - target, as e + softplus(-2 e) - log(2), each element", [](const Lower& l) {
+      const Val error = l.x(0) - l.x(1);
+      return over_all(l, error + op::softplus(error * -2.0) - std::numbers::ln2);
+    });
 
-constinit const OpDef msle = {
-    .name = "msle",
-    .doc = "(log(1 + output) - log(1 + target))^2, both at least 1e-7, each element",
-    .inputs = kValueInputs,
-    .results = kLossResults,
-    .attrs = {kKeras},
-    .infer = infer_value_loss,
-    .lower =
-        [](const Lower& l) {
-          const auto log_of = [&](Val x) { return op::log(op::maximum(x, l.builder.scalar(kKerasEpsilon, x.dtype())) + 1.0); };
-          return over_all(l, square(log_of(l.x(0)) - log_of(l.x(1))));
-        },
-};
+constinit const OpDef msle =
+    value_loss("msle", "(log(1 + output) - log(1 + target))^2, both at least 1e-7, each element", [](const Lower& l) {
+      const auto log_of = [&](Val x) { return op::log(op::maximum(x, l.builder.scalar(kKerasEpsilon, x.dtype())) + 1.0); };
+      return over_all(l, square(log_of(l.x(0)) - log_of(l.x(1))));
+    });
 
-constinit const OpDef mape = {
-    .name = "mape",
-    .doc = "100 |output - target| / max(|target|, 1e-7), each element",
-    .inputs = kValueInputs,
-    .results = kLossResults,
-    .attrs = {kKeras},
-    .infer = infer_value_loss,
-    .lower =
-        [](const Lower& l) {
-          const Val target = l.x(1);
-          return over_all(l, op::abs((target - l.x(0)) / op::maximum(op::abs(target), l.builder.scalar(kKerasEpsilon, target.dtype()))) * 100.0);
-        },
-};
+constinit const OpDef mape =
+    value_loss("mape", "100 |output - target| / max(|target|, 1e-7), each element", [](const Lower& l) {
+      const Val target = l.x(1);
+      return over_all(l, op::abs((target - l.x(0)) / op::maximum(op::abs(target), l.builder.scalar(kKerasEpsilon, target.dtype()))) * 100.0);
+    });
 
-constinit const OpDef poisson = {
-    .name = "poisson",
-    .doc = "exp(output) - target * output for logarithms of rates, as in PyTorch; or output - target * log(output + 1e-7) for rates, as in Keras; each element",
-    .inputs = kValueInputs,
-    .results = kLossResults,
-    .attrs = {kKeras},
-    .infer = infer_value_loss,
-    .lower =
-        [](const Lower& l) {
-          const Val output = l.x(0), target = l.x(1);
-          return over_all(l, l.attrs[kKeras] ? output - target * op::log(output + kKerasEpsilon) : op::exp(output) - target * output);
-        },
-};
+constinit const OpDef poisson =
+    value_loss("poisson", "exp(output) - target * output for logarithms of rates, as in PyTorch; or output - target * log(output + 1e-7) for rates, as in Keras; each element", [](const Lower& l) {
+      const Val output = l.x(0), target = l.x(1);
+      return over_all(l, l.attrs[kKeras] ? output - target * op::log(output + kKerasEpsilon) : op::exp(output) - target * output);
+    });
 
 constinit const OpDef kl_divergence = {
     .name = "kl_divergence",
@@ -421,7 +364,11 @@ constinit const OpDef given_loss = {
 
 namespace {
 
-std::vector<Type> infer_class_metric(Infer& infer) { return {infer_class_loss(infer)[0]}; }  // with two operands: nothing has weights
+/// As of a loss with two operands, so that nothing has weights.
+std::vector<Type> infer_class_metric(Infer& infer) {
+  infer.require(is_integer(infer.dtype(1)), Code::kType, "targets are integer class numbers");
+  return {infer_class_loss(infer)[0]};
+}
 
 /// Number of targets for which `right` holds and that are not ignored.
 std::vector<Val> count_right(const Lower& l, Val right) {
