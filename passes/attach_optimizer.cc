@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/patterns.h"
+#include "ir/ops/formulas.h"
 #include "ir/ops/ops.h"
 #include "passes/names.h"
 #include "passes/optimizers.h"
@@ -88,7 +89,7 @@ class Attacher {
   /// The gradients of the mean loss; invalid where no gradient reaches the weight.
   std::vector<Val> mean_gradients(std::span<const TrainedWeight> weights, std::span<const ValueId> sums) {
     Val per_target;
-    if (objective_.target_count.valid()) per_target = 1.0 / cast(builder_.val(objective_.target_count), DType::kF64);
+    if (objective_.target_count.valid()) per_target = 1.0 / cast(target_divisor(builder_.val(objective_.target_count)), DType::kF64);
     std::vector<Val> means(weights.size());
     for (std::size_t i = 0; i < weights.size(); ++i) {
       if (not sums[i].valid()) continue;
@@ -133,7 +134,7 @@ class Attacher {
     std::vector<Val> operands = {weight, gradient, rate_, step_};
     for (const OptimizerState& state : row.states)
       operands.push_back(state.is_needed(recipe_.optimizer, weight.type()) ? state_of(row, state, trained.name, weight.type()) : Val{});
-    const std::vector<Val> results = row.op->build_all(operands, optimizer_attributes(recipe_, *row.op, trained, weight.type()));
+    const std::vector<Val> results = row.op->build_all(operands, optimizer_attributes(recipe_, *row.op, trained));
     const Val updated = of_part(trained, results[0], weight);
     replace(weight, updated);
     std::size_t next = 1;

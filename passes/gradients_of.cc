@@ -7,6 +7,7 @@
 #include "base/diag.h"
 #include "base/text.h"
 #include "ir/differentiate.h"
+#include "ir/ops/formulas.h"
 #include "ir/ops/ops.h"
 #include "passes/adapters.h"
 #include "passes/passes.h"
@@ -84,7 +85,7 @@ Graph build_gradient_function(const Graph& imported, const Recipe& recipe, const
     if (not gradients[i].valid())
       throw Error(Code::kNoGradient, fmt::format("{} does not depend on {}, or in no way that has a gradient", quoted(wanted.of), quoted(wanted.wrt[i])), {}, {"leave it out of --wrt"});
     const Val gradient = builder.val(gradients[i]);
-    builder.output(wanted.wrt[i] + "_grad", count.valid() ? gradient / cast(count, gradient.dtype()) : gradient);
+    builder.output(wanted.wrt[i] + "_grad", count.valid() ? gradient / cast(target_divisor(count), gradient.dtype()) : gradient);
   }
   (void)expand(graph);                                                   // because layers were kept for their gradients
   (void)eliminate_dead_code(graph);                                      // because metrics, and what no gradient needs, are not asked for

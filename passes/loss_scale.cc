@@ -1,5 +1,6 @@
 #include "passes/loss_scale.h"
 
+#include "ir/ops/formulas.h"
 #include "ir/ops/ops.h"
 
 namespace hone {
@@ -19,8 +20,7 @@ ScaledLoss scale_loss(Graph& graph, const Objective& objective, const Recipe& re
   Builder builder(graph);
   const Builder::Scope scope(builder, Loc{.derived = "scaled loss"}, Part::kLoss);
   const Val sum = builder.val(objective.loss_sum), scale = state(builder, kLossScale, Tensor::scalar(static_cast<float>(recipe.train.loss_scale)));
-  const Val count = cast(builder.val(objective.target_count), DType::kF32), none = builder.scalar(0), one = builder.scalar(1);
-  const Val divisor = op::where(op::greater(count, none), count, one);  // a batch without a target has gradients of 0
+  const Val divisor = target_divisor(cast(builder.val(objective.target_count), DType::kF32));
   return {(sum * cast(scale / divisor, sum.dtype())).id(), (divisor / scale).id()};
 }
 

@@ -67,9 +67,9 @@ const OptimizerRow& optimizer_for(const Recipe& recipe, const TrainedWeight& wei
   return is_left_over ? row_named("adamw") : row;
 }
 
-Attrs optimizer_attributes(const Recipe& recipe, const OpDef& op, const TrainedWeight& weight, const Type& type) {
+Attrs optimizer_attributes(const Recipe& recipe, const OpDef& op, const TrainedWeight& weight) {
   const Options& o = recipe.optimizer;
-  const bool decays = not matches_weight(o.exclude_from_weight_decay, weight.name, weight.also_called) and (o.weight_decay_on == "all" or type.shape.size() >= 2);
+  const bool decays = not matches_weight(o.exclude_from_weight_decay, weight.name, weight.also_called) and (o.weight_decay_on == "all" or weight.is_matrix);
   const bool keras = recipe.train.convention == Convention::kKeras;
   const Attrs all = {kBeta1 = o.beta1,           kBeta2 = o.beta2,         kEpsilon = o.epsilon,         kRho = o.rho,
                      kMomentum = o.momentum,     kDampening = o.dampening, kNesterov = o.nesterov,       kCentered = o.centered,

@@ -36,6 +36,6 @@ struct OptimizerRow {
 const OptimizerRow& optimizer_for(const Recipe& recipe, const TrainedWeight& weight, const Type& type);
 
 /// The attributes of that op for this weight.
-Attrs optimizer_attributes(const Recipe& recipe, const OpDef& op, const TrainedWeight& weight, const Type& type);
+Attrs optimizer_attributes(const Recipe& recipe, const OpDef& op, const TrainedWeight& weight);
 
 }  // namespace hone

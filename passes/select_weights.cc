@@ -24,6 +24,24 @@ std::set<std::string> running_statistics(const Graph& graph) {
   return names;
 }
 
+/// Is it multiplied or added along one axis at most, wherever it is read? Exporters store biases and scales as [C,1,1]; a layer with one output has a matrix of that shape.
+bool is_bias_or_scale(const Graph& graph, ValueId weight) {
+  const Shape& shape = graph.type(weight).shape;
+  if (std::ranges::count_if(shape, [](const Dim& dim) { return not dim.is_constant(1); }) > 1) return false;
+  std::set<ValueId> forms = {weight};  // it, and what moves its elements
+  for (const Node& node : graph.nodes())
+    for (std::size_t i = 0; i < node.operands.size(); ++i) {
+      if (not node.operands[i].valid() or not forms.contains(node.operands[i])) continue;
+      const std::string_view role = node.op->inputs[std::min(i, node.op->inputs.size() - 1)];
+      const bool moves = *node.op == op::reshape or *node.op == op::transpose or *node.op == op::broadcast_to or *node.op == op::slice or *node.op == op::cast;
+      if (moves) forms.insert(node.results[0]);
+      else if (node.op->scalar == nullptr and not role.starts_with("scale") and role.find("bias") == std::string_view::npos) return false;
+    }
+  return true;
+}
+
+bool is_matrix(const Graph& graph, ValueId weight) { return graph.type(weight).shape.size() >= 2 and not is_bias_or_scale(graph, weight); }
+
 struct Pattern {
   std::string name, part;
 };
@@ -61,7 +79,7 @@ std::vector<TrainedWeight> select_weights(Graph& graph, const Recipe& recipe) {
   }
   const WeightNames names(graph);
   std::vector<TrainedWeight> weights;
-  const auto add = [&](const Input& input, std::string part) { weights.push_back({input.value, input.name, std::move(part), names.also_called(input.name)}); };
+  const auto add = [&](const Input& input, std::string part) { weights.push_back({input.value, input.name, std::move(part), names.also_called(input.name), is_matrix(graph, input.value)}); };
   std::set<std::string> chosen;
   if (only.empty()) {
     for (const Input* input : candidates) add(*input, "");

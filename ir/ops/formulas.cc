@@ -55,6 +55,11 @@ Val attention_scores(Val query, Val key, double scale) {
   return reshape(op::matmul(by_key_head(query * root, key.shape()[1]), key * root, {kTransB = true}), shape);
 }
 
+Val target_divisor(Val count) {
+  Builder& builder = count.builder();
+  return op::where(op::equal(count, builder.scalar(0, count.dtype())), builder.scalar(1, count.dtype()), count);
+}
+
 Val attend(Val weights, Val value) {
   const Shape shape = {weights.shape()[0], weights.shape()[1], weights.shape()[2], value.shape()[3]};
   return reshape(op::matmul(by_key_head(weights, value.shape()[1]), value), shape);

@@ -41,6 +41,9 @@ Val inverse_rms(Val x, const Ints& axes, double epsilon);
 /// before by the root, which keeps the product in range.
 Val attention_scores(Val query, Val key, double scale);
 
+/// What sums over targets are divided by for their mean: their count, or what their weights add up to; 1 where that is 0, as no target counts there and all gradients are 0.
+Val target_divisor(Val count);
+
 /// weights * value: [B,H,S,E] of weights [B,H,S,T] and value [B,G,T,E].
 Val attend(Val weights, Val value);
 

@@ -80,7 +80,7 @@ class Training {
       const std::string name = weight["name"];
       const Tensor start = Tensor::of<double>(shape_of(weight["shape"]), numbers_of(weight["start"])).cast(DType::kF32);
       const Val value = builder.input(Role::kWeight, name, {DType::kF32, Shape(start.shape().begin(), start.shape().end())}, start);
-      weights.push_back({value.id(), name, ""});
+      weights.push_back({.value = value.id(), .name = name, .part = "", .is_matrix = value.rank() >= 2});
       gradients.push_back(builder.input(Role::kInput, "gradient of " + name, value.type()).id());
     }
     const Val loss = builder.input(Role::kInput, "loss", {DType::kF32, {}}), count = builder.input(Role::kInput, "count", {DType::kF32, {}});

@@ -202,7 +202,7 @@ class Training {
     for (const NamedTensor& state : results.states) feeds_[state.name] = state.value;
     return results;
   }
-  const Feeds& feeds() const { return feeds_; }
+  void feed(const std::string& name, float value) { feeds_[name] = Tensor::scalar(value); }
 
  private:
   Graph graph_;
@@ -262,6 +262,18 @@ TEST(AttachOptimizer, ALossThatIsNotFiniteChangesNothing) {
       for (std::size_t s = 0; s < before.states.size(); ++s)
         EXPECT_TRUE(std::ranges::equal(before.states[s].value.bytes(), after.states[s].value.bytes())) << before.states[s].name << " changed";
     }
+  }
+}
+
+/// All targets are ignored, or all samples weigh nothing: the gradients are sums of nothing, and their mean is no 0 / 0.
+TEST(AttachOptimizer, ABatchWithoutTargetsHasGradientsOfZero) {
+  for (const Row& row : rows()) {
+    SCOPED_TRACE(name_of(row));
+    Training with_none(row), with_zeros(row);
+    with_none.feed("count", 0);
+    const GraphResults none = with_none.step({0, 0, 0}, 0), zeros = with_zeros.step({0, 0, 0}, 0);
+    ASSERT_EQ(none.states.size(), zeros.states.size());
+    for (std::size_t s = 0; s < none.states.size(); ++s) EXPECT_TRUE(std::ranges::equal(none.states[s].value.bytes(), zeros.states[s].value.bytes())) << none.states[s].name;
   }
 }
 

@@ -204,6 +204,17 @@ TEST(SelectWeights, RunningStatisticsAreMovedNotTrained) {
   EXPECT_THAT(names, ElementsAre("s", "b"));
 }
 
+TEST(SelectWeights, BiasesAndScalesAreNoMatricesHoweverTheyAreStored) {
+  Graph graph = small_graph(
+      "input %x: f32[N,3,4,1], weight %scale: f32[3,1,1] = [1, 1, 1], weight %bias: f32[1,3,1,1] = [0, 0, 0], weight %folded: f32[3,1] = [0, 0, 0], weight %vector: f32[1] = [0], "
+      "weight %one: f32[1,3] = [1, 2, 3], weight %table: f32[3,1] = [1, 2, 3], input %ids: i64[N]",
+      "%a = mul(%x, %scale); %b = add(%a, %bias); %c = reshape(%folded) {shape=[3,1,1]}; %d = add(%b, %c); %e = add(%d, %vector); %g = gather(%table, %ids) {axis=0}; %y = matmul(%e, %one)");
+  std::vector<std::string> matrices;
+  for (const TrainedWeight& weight : select_weights(graph, {}))
+    if (weight.is_matrix) matrices.push_back(weight.name);
+  EXPECT_THAT(matrices, ElementsAre("one", "table"));
+}
+
 TEST(RemoveDropout, KeepsEverything) {
   Graph graph = small_graph("input %x: f32[4], input %r: f32[]", "%d, %kept = dropout(%x, %r, -) {seed=2, stream=1}; %y = where(%kept, %d, %d)");
   ASSERT_EQ(remove_dropout(graph), Changed::kYes);

@@ -65,7 +65,7 @@ TEST(WeightNames, MayBeLeftOutOfWeightDecay) {
   const Type vector{DType::kF32, {Dim(2)}};
   const auto decay = [&](std::vector<std::string> also_called) {
     const TrainedWeight weight{{}, "val_3", "", std::move(also_called)};
-    return optimizer_attributes(recipe, *optimizer_for(recipe, weight, vector).op, weight, vector)[kWeightDecay];
+    return optimizer_attributes(recipe, *optimizer_for(recipe, weight, vector).op, weight)[kWeightDecay];
   };
   EXPECT_EQ(decay({}), 0.5);
   EXPECT_EQ(decay({"enc.0.bias"}), 0.0);

@@ -136,6 +136,21 @@ TEST_F(Tools, RowsOfProbabilitiesTrainAsTheirClassesDo) {
     for (const char* value : {"loss", "accuracy", "val_loss", "val_accuracy"}) EXPECT_NEAR(of_rows[epoch].at(value).get<double>(), of_classes[epoch].at(value).get<double>(), 1e-5) << value;
 }
 
+TEST_F(Tools, ABatchWhoseTargetsAreAllIgnoredLeavesTheWeightsFinite) {
+  std::vector<std::int64_t> targets;
+  const Tensor classes = read_npy(folder_ / "y.npy");
+  for (std::int64_t i = 0; i < 12; ++i) targets.push_back(i >= 4 and i < 8 ? -1 : classes.int_at(i));
+  write_integers(folder_, "some.npy", targets);
+  run("hone-compile conv.onnx -r train.toml --set loss.ignore_index=-1 -o ignoring.hone");
+  run("hone-run train ignoring.hone --train x=x.npy[0:12],y=some.npy --no-shuffle --epochs 2 --out trained.onnx --run-dir run");
+  for (const Json& epoch : of_kind("run/metrics.jsonl", "epoch")) EXPECT_TRUE(epoch.at("loss").is_number());
+  const onnx::ModelProto trained = model("trained.onnx");
+  for (const auto& initializer : trained.graph().initializer()) {
+    const Tensor weight = tensor_of(initializer, ".", {});
+    for (std::int64_t k = 0; is_float(weight.dtype()) and k < weight.element_count(); ++k) ASSERT_TRUE(std::isfinite(weight.at(k))) << initializer.name();
+  }
+}
+
 TEST_F(Tools, ThreadsDoNotChangeTheResult) {
   for (const std::string threads : {"1", "2"}) run(kTrain + " --epochs 2 --threads " + threads + " --out t" + threads + ".onnx");
   const onnx::ModelProto one = model("t1.onnx"), two = model("t2.onnx");
