@@ -60,12 +60,16 @@ double area(Sums s) {
   return total;
 }
 
-/// The mean over the output's columns of 1 - residual / variance: s = [squared errors.., targets.., squared targets.., samples].
+/// The mean over the output's columns of 1 - residual / variance: s = [squared errors.., targets.., squared targets.., samples]. A column of one value counts 0 if it was
+/// not met (keras.metrics.R2Score).
 double determination(Sums s) {
   const std::size_t columns = s.size() / 3;
   const double samples = s[s.size() - 1];
   double total = 0;
-  for (std::size_t c = 0; c < columns; ++c) total += 1 - s[c] / (s[2 * columns + c] - s[columns + c] * s[columns + c] / samples);
+  for (std::size_t c = 0; c < columns; ++c) {
+    const double score = 1 - s[c] / (s[2 * columns + c] - s[columns + c] * s[columns + c] / samples);
+    total += std::isinf(score) ? 0 : score;
+  }
   return total / static_cast<double>(columns);
 }
 

@@ -159,7 +159,7 @@ void name_folded(MendModel& m) {
   if (convolutions.empty()) return;
   m.warn(fmt::format("batch normalization is folded into {} convolution{}: {}; they train as plain ones", convolutions.size(), convolutions.size() == 1 ? "" : "s",
                      list_of(convolutions)),
-         {"to train with batch statistics, export the model in training mode (PyTorch: training=TrainingMode.PRESERVE, do_constant_folding=False)"});
+         {"to train with batch statistics, export the model in training mode (PyTorch: training=TrainingMode.PRESERVE with do_constant_folding=False, and optimize=False where dynamo=True)"});
 }
 
 // --- What the exporter says that initializers are ---
