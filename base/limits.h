@@ -40,4 +40,7 @@ inline constexpr std::size_t kNpyHeaderBytes = 64 * 1024;
 /// Bytes of a safetensors header; the reference reader takes as many.
 inline constexpr std::uint64_t kSafetensorsHeaderBytes = 100'000'000;
 
+/// Threads of one process.
+inline constexpr int kThreads = 1024;
+
 }  // namespace hone::limits

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/checked.h"
 #include "base/diag.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "runtime/device/cpu.h"
 #include "runtime/device/drivers.h"
@@ -305,7 +306,8 @@ Session& Session::operator=(Session&&) noexcept = default;
 
 const plan::Program& Session::program() const { return impl_->program; }
 int Session::thread_count(int asked) {
-  if (asked < 0) throw Error(Code::kUsage, fmt::format("{} threads are asked for", asked), {}, {"0 takes as many as there are cores"});
+  if (asked < 0 or asked > limits::kThreads)
+    throw Error(Code::kUsage, fmt::format("{} threads are asked for", asked), {}, {fmt::format("1 to {}; 0 takes as many as there are cores, which is {} here", limits::kThreads, usable_cores())});
   return asked == 0 ? usable_cores() : asked;
 }
 

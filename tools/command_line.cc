@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -60,11 +61,12 @@ CLI::Option* add_option(CLI::App& app, const Flag& flag) {
       flag.target);
 }
 
-void add_flags(CLI::App& app, const Command& command) {
+/// `is_meant`: the environment is asked for the flags of that command alone. Commands share what their flags set, and what another one reads from there would overwrite what was typed.
+void add_flags(CLI::App& app, const Command& command, bool is_meant) {
   for (const Flag& flag : command.flags) {
     CLI::Option* option = add_option(app, flag);
     if (not std::holds_alternative<bool*>(flag.target)) option->type_name(flag.value);
-    if (not is_argument(flag)) option->envname(environment_name(flag));
+    if (is_meant and not is_argument(flag)) option->envname(environment_name(flag));
     if (flag.required) option->required();
   }
   app.allow_extras();  // what is left over is reported by refuse_extras(), with the nearest flag
@@ -134,6 +136,15 @@ void refuse_extras(const Tool& tool, const Command& command, const std::vector<s
   usage_error(tool, command.name, fmt::format("{} has no flag {}", words, quoted(name)), hint_for_flag(tool, command, name));
 }
 
+/// A variable of the shell that is not set gives an empty value, which would count as none.
+void refuse_empty(const Tool& tool, const Command& command, const CLI::App& parser) {
+  for (const Flag& flag : command.flags) {
+    const auto* const* text = std::get_if<std::string*>(&flag.target);
+    if (text == nullptr or not (*text)->empty() or is_argument(flag)) continue;
+    if (parser.get_option(long_name(flag))->count() > 0) usage_error(tool, command.name, fmt::format("{} is given nothing: its value is empty", long_name(flag)), fmt::format("leave it out, or say {}; is a variable of the shell not set?", with_value(flag)));
+  }
+}
+
 /// What the parser says of a flag that is missing does not say what it is.
 std::string hint_for_missing(const Tool& tool, const Command& command, std::string_view problem) {
   for (const Flag& flag : command.flags)
@@ -197,7 +208,7 @@ int parse_and_run(const Tool& tool, int argc, const char* const* argv) {
     if (each.name.empty() and named != nullptr) continue;
     CLI::App* const made = each.name.empty() ? &app : app.add_subcommand(each.name, each.doc);
     if (not each.name.empty() and nameless != nullptr and named == nullptr) continue;  // listed in the help alone: an argument of the nameless one is no command
-    add_flags(*made, each);
+    add_flags(*made, each, &each == &command);
     if (&each == &command) parser = made;
   }
   if (nameless == nullptr) app.require_subcommand(1);
@@ -210,6 +221,7 @@ int parse_and_run(const Tool& tool, int argc, const char* const* argv) {
     usage_error(tool, command.name, problem.what(), hint.empty() ? hint_for_missing(tool, command, problem.what()) : std::move(hint));
   }
   refuse_extras(tool, command, parser->remaining());
+  refuse_empty(tool, command, *parser);
   return command.run();
 }
 
@@ -217,6 +229,7 @@ int parse_and_run(const Tool& tool, int argc, const char* const* argv) {
 
 int run_tool(const Tool& tool, int argc, const char* const* argv) {
   say_bus_errors(tool.name);
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond the shell's limit for files (ulimit -f) writing fails with EFBIG, and is said like a full disk
   try {
     return parse_and_run(tool, argc, argv);
   } catch (const Error& error) {

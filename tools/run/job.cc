@@ -119,12 +119,15 @@ Error said_of_flags(const Error& error, const std::vector<KeyOfFlag>& flags) {
   return Error(std::move(diags));
 }
 
+/// What is beyond an int is refused as what is too large for it.
+int narrowed(std::int64_t number) { return static_cast<int>(std::clamp<std::int64_t>(number, std::numeric_limits<int>::min(), std::numeric_limits<int>::max())); }
+
 }  // namespace
 
 Job::Job(const Arguments& arguments, Communicator* processes)
     : plan(plan::load(arguments.plan)),
-      replicas(plan, {.devices = devices_in(arguments.device), .local = replicas_here(arguments), .processes = processes, .shards = static_cast<int>(arguments.shards), .shard_optimizer = arguments.shard_optimizer},
-               {.device = arguments.device, .threads = static_cast<int>(arguments.threads), .memory_limit = static_cast<std::uint64_t>(limit_of(arguments)), .deterministic = arguments.deterministic, .choices_file = choices_file(arguments)}),
+      replicas(plan, {.devices = devices_in(arguments.device), .local = replicas_here(arguments), .processes = processes, .shards = narrowed(arguments.shards), .shard_optimizer = arguments.shard_optimizer},
+               {.device = arguments.device, .threads = narrowed(arguments.threads), .memory_limit = static_cast<std::uint64_t>(limit_of(arguments)), .deterministic = arguments.deterministic, .choices_file = choices_file(arguments)}),
       session(replicas.session()),
       runner(runner_for(*this)) {
   if (arguments.device == kAuto)

@@ -34,6 +34,8 @@ CommandLine parse_command(const std::string& command) {
   CommandLine line;
   std::vector<std::string> words = split(command, ' ');
   std::erase(words, "");
+  for (std::string& word : words)
+    if (word == "''") word.clear();
   while (not words.empty() and words[0].find('=') != std::string::npos) {
     line.variables.push_back(words[0]);
     words.erase(words.begin());
