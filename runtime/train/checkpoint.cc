@@ -134,6 +134,8 @@ void refuse_run_folder(const std::string& path) {
   if (newest >= 0) throw Error(Code::kCheckpoint, fmt::format("{} is the folder of a run, not a checkpoint", quoted(path)), {}, {fmt::format("name one of its checkpoints: {}/{}", printable(path, 1000), name)});
 }
 
+bool is_checkpoint(const std::string& path) { return file_exists(path + "/" + kManifest) or file_exists(path + "/" + kState); }
+
 void check_checkpoint(const std::string& path) {
   if (not is_folder(path)) throw unsound(path, file_exists(path) ? "it is no folder" : "it is not there");
   refuse_run_folder(path);

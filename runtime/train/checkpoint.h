@@ -32,6 +32,9 @@ void write_checkpoint(const std::string& path, const Session& session, const Tra
 /// Throws kCheckpoint for the folder of a run, naming its newest checkpoint, which was meant. Nothing for what is no such folder.
 void refuse_run_folder(const std::string& path);
 
+/// Has the folder what a checkpoint's has, its state or its manifest, sound or not? Others hold a model.safetensors, too.
+bool is_checkpoint(const std::string& path);
+
 /// Checks the manifest and every file against it. Throws kDataFormat (something is missing, or is not what was written), kFileOpen, kFileRead.
 void check_checkpoint(const std::string& path);
 

@@ -92,6 +92,7 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
     plateau_.emplace(recipe);
     if (from and not from->plateau.empty()) plateau_->restore(from->plateau);
   }
+  if (state_.step > 0) rate_ = rate_of(state_.step - 1);  // an epoch may be over but for its line
   if (const std::string& monitor = recipe.train.early_stopping_monitor; not monitor.empty()) {
     check_monitor("train.early_stopping.monitor", monitor);
     early_stopping_.emplace(recipe);
@@ -202,12 +203,14 @@ bool TrainingLoop::next_batch() {
   return train_.next();
 }
 
+double TrainingLoop::rate_of(std::int64_t step) const { return learning_rate_at(recipe_, step, run_) * (plateau_ ? plateau_->factor() : 1); }
+
 /// An update, of one batch or of a group whose gradients are added up; the last group of an epoch may be smaller.
 void TrainingLoop::run_step() {
   const TraceScope scope(options_.trace, Trace::kStep, state_.step + 1);
   const bool logged = options_.log_every > 0 and (state_.step + 1) % options_.log_every == 0;
   const bool with_norms = logged and options_.log_grad_norms;
-  rate_ = learning_rate_at(recipe_, state_.step, run_) * (plateau_ ? plateau_->factor() : 1);
+  rate_ = rate_of(state_.step);
   double loss_sum = 0, targets = 0;
   bool updated = false;
   for (in_group_ = 0; not updated;) {

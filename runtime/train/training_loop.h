@@ -96,6 +96,7 @@ class TrainingLoop {
 
   void run_epoch();
   void start_data();
+  double rate_of(std::int64_t step) const;
   void run_step();
   double run_batch(const plan::Entry& entry);
   std::int64_t batches_of_epoch() const;

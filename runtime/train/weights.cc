@@ -34,6 +34,7 @@ StoredWeights weights_in_safetensors(const std::string& path) {
 
 StoredWeights weights_in(const std::string& path) {
   refuse_run_folder(path);
+  if (is_checkpoint(path)) check_checkpoint(path);  // because nothing else would see a bit that is not what was written
   if (is_folder(path)) return weights_in_safetensors(path + "/model.safetensors");
   return is_safetensors(path) ? weights_in_safetensors(path) : weights_in_onnx(path);
 }

@@ -157,6 +157,29 @@ TEST(Resume, CheckpointsAreWeightsToo) {
   EXPECT_EQ(eval("whole/checkpoint-000050"), eval("whole.onnx"));
   EXPECT_EQ(eval("whole/checkpoint-000050/model.safetensors"), eval("whole.onnx"));
   EXPECT_NE(eval("whole/checkpoint-000001"), eval("whole.onnx"));
+  const auto refuse = [&] {
+    const ToolRun refused = run_tool(run.folder.path(), "hone-run eval mlp.hone --data x=x.npy,y=y.npy --weights whole/checkpoint-000050");
+    EXPECT_NE(refused.exit, 0);
+    EXPECT_THAT(refused.err, HasSubstr("not sound"));
+  };
+  std::string bytes = run.folder.read("whole/checkpoint-000050/model.safetensors");
+  bytes[bytes.size() - 2] ^= 1;
+  run.folder.write("whole/checkpoint-000050/model.safetensors", bytes);
+  refuse();
+  std::filesystem::remove(run.folder / "whole/checkpoint-000050/manifest.json");
+  refuse();
+}
+
+/// The line of an epoch whose last step was done before.
+TEST(Resume, AnEpochThatIsOverKeepsItsLearningRate) {
+  const ResumedRun run;
+  const std::string train = "hone-run train mlp.hone --train x=x.npy,y=y.npy --run-dir part --set schedule.kind=constant ";
+  run_well(run.folder.path(), train + "--steps 1 --limit 2 --epochs 1");
+  run_well(run.folder.path(), train + "--resume --limit 1 --epochs 1");
+  const std::string lines = run.folder.read("part/metrics.jsonl");
+  EXPECT_EQ(epochs_of(lines).size(), 1);
+  EXPECT_THAT(lines, testing::Not(HasSubstr("\"learning_rate\":0,")));
+  EXPECT_THAT(lines, testing::Not(HasSubstr("\"learning_rate\":0.0,")));
 }
 
 /// The run is over when that is found out: it keeps what it has.
