@@ -29,9 +29,13 @@ StopSignals::StopSignals() {
     sigaction(kSignals[i], &action, &before_[i]);
     if (kSignals[i] == SIGHUP and before_[i].sa_handler == SIG_IGN) sigaction(SIGHUP, &before_[i], nullptr);  // nohup: it is to go on
   }
+  struct sigaction ignore = {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &ignore, &pipe_before_);
 }
 
 StopSignals::~StopSignals() {
+  sigaction(SIGPIPE, &pipe_before_, nullptr);
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
   are_caught = false;
 }

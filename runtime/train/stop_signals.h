@@ -14,7 +14,7 @@ constexpr int kExitStoppedSaved = 75, kExitStopped = 130;
 ///   const StopSignals signals;
 ///   trainer.fit(batches, {.run_dir = "run", .resume = true, .stop_requested = [&] { return signals.came(); }});
 ///
-/// A second SIGINT ends the process at once: exit code 130. At its end the signals do again what they did before.
+/// SIGPIPE does nothing meanwhile: where nobody reads the progress any more (a pipe to tee or head), training goes on. A second SIGINT ends the process at once: exit code 130. At its end the signals do again what they did before.
 class StopSignals {
  public:
   /// Throws kUsage where there is another one: signals come to a whole process.
@@ -29,6 +29,7 @@ class StopSignals {
  private:
   static constexpr std::array<int, 4> kSignals = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
   std::array<struct sigaction, kSignals.size()> before_ = {};
+  struct sigaction pipe_before_ = {};
 };
 
 }  // namespace hone

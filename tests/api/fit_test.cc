@@ -220,10 +220,13 @@ TEST(StopSignals, DoAgainWhatTheyDidBefore) {
   {
     const StopSignals signals;
     test::expect_error(Code::kUsage, "signals come to a whole process", [] { const StopSignals another; });
+    std::raise(SIGPIPE);
+    EXPECT_FALSE(signals.came()) << "nobody reads the progress any more";
     std::raise(SIGUSR1);
     EXPECT_TRUE(signals.came());
     EXPECT_EQ(came, 0);
   }
+  EXPECT_EQ(std::signal(SIGPIPE, SIG_DFL), SIG_DFL);
   std::raise(SIGUSR1);
   EXPECT_EQ(came, 1);
   std::signal(SIGUSR1, before);
