@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "base/untrusted_json.h"
 #include "formats/elements.h"
 
 namespace hone {
@@ -49,22 +50,42 @@ std::uint64_t header_length(std::span<const std::byte> file, const std::string& 
   return length;
 }
 
-/// The header as JSON. Names that stand in it twice are refused: readers would not agree on which one counts.
+/// Looks for a name that stands in the outermost object twice.
+class NameTwice final : public nlohmann::json_sax<Json> {
+ public:
+  std::optional<std::string> found;
+
+  bool key(std::string& name) override {
+    if (depth_ == 1 and not names_.insert(name).second) found = name;
+    return true;
+  }
+  bool start_object(std::size_t) override { return ++depth_, true; }
+  bool end_object() override { return --depth_, true; }
+  bool start_array(std::size_t) override { return ++depth_, true; }
+  bool end_array() override { return --depth_, true; }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(std::int64_t) override { return true; }
+  bool number_unsigned(std::uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(Json::binary_t&) override { return true; }
+  bool parse_error(std::size_t, const std::string&, const Json::exception&) override { return false; }
+
+ private:
+  std::set<std::string> names_;
+  int depth_ = 0;
+};
+
+/// The header as JSON. Names that stand in it twice are refused: readers would not agree on which one counts. The parser's own callback is not for this: at the end of
+/// each tensor it walks over all that came before.
 Json parse_header(std::string_view text, const std::string& path) {
-  std::set<std::string> names;
-  std::optional<std::string> twice;
-  bool deep = false;  // what is nested deeply would be copied and destroyed by recursion
-  const Json json = Json::parse(
-      text,
-      [&](int depth, Json::parse_event_t event, Json& parsed) {
-        if (depth > kDepth) return deep = true, false;
-        if (event == Json::parse_event_t::key and depth == 1 and not names.insert(parsed.get<std::string>()).second) twice = parsed.get<std::string>();
-        return true;
-      },
-      false);
-  if (deep) throw damaged(path, "something in its header is nested more deeply than a tensor's shape");
-  if (twice) throw damaged(path, fmt::format("its header has {} twice", quoted(*twice)));
+  if (is_nested_deeper(text, kDepth)) throw damaged(path, "something in its header is nested more deeply than a tensor's shape");
+  const Json json = parse_untrusted_json<Json>(text);
   if (not json.is_object()) throw damaged(path, "its header is no JSON object");
+  NameTwice twice;
+  Json::sax_parse(text, &twice);
+  if (twice.found) throw damaged(path, fmt::format("its header has {} twice", quoted(*twice.found)));
   return json;
 }
 
