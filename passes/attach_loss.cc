@@ -102,19 +102,19 @@ class LossAttacher {
  private:
   bool has_classes() const { return kind_->compared == Compared::kClasses; }
   bool has_probabilities() const { return has_classes() and recipe_.loss.targets == "probabilities"; }
+  bool has_class_numbers() const { return has_classes() and not has_probabilities(); }
   Attrs class_attrs() const {
     return has_classes() ? Attrs{kAxis = axis_, kHasIgnoreIndex = recipe_.loss.has_ignore_index, kIgnoreIndex = recipe_.loss.ignore_index} : Attrs{};
   }
 
   Val add_target() {
     Type type = output_.type();
-    const bool has_numbers = has_classes() and not has_probabilities();
-    if (has_numbers) {
+    if (has_class_numbers()) {
       type.dtype = DType::kI64;
       type.shape.erase(type.shape.begin() + axis_);
     }
     const Val target = builder_.input(Role::kInput, unused_name(graph_, "target"), type);
-    if (has_numbers) builder_.set_bounds(target.id(), 0, output_.shape()[static_cast<std::size_t>(axis_)]);
+    if (has_class_numbers()) builder_.set_bounds(target.id(), 0, output_.shape()[static_cast<std::size_t>(axis_)]);
     return target;
   }
 
@@ -154,7 +154,7 @@ class LossAttacher {
   /// The input `sample_weight`, one number along the first axis of `of`; invalid if all samples count the same.
   Val sample_weights(Val of) {
     if (not recipe_.loss.sample_weights) return {};
-    const bool has_samples = of.rank() > 0 and (not kind_->has_class_axis or axis_ > 0 or (has_classes() and not has_probabilities())) and (not samples_.is_symbol() or of.shape()[0] == samples_);
+    const bool has_samples = of.rank() > 0 and (has_class_numbers() or not kind_->has_class_axis or axis_ > 0) and (not samples_.is_symbol() or of.shape()[0] == samples_);
     if (not has_samples)
       throw Error(Code::kRecipeModel,
                   fmt::format("loss.sample_weights: the loss {} of output \"{}\", which is {}, has no axis of samples", recipe_.loss.kind, chosen_.name, to_string(output_.type())),
