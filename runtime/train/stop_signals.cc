@@ -23,19 +23,15 @@ StopSignals::StopSignals() {
   are_caught = true;
   stop_signal = 0;
   struct sigaction action = {};
-  action.sa_handler = on_stop_signal;
   action.sa_flags = SA_RESTART;
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    action.sa_handler = kSignals[i] == SIGPIPE ? SIG_IGN : on_stop_signal;
     sigaction(kSignals[i], &action, &before_[i]);
     if (kSignals[i] == SIGHUP and before_[i].sa_handler == SIG_IGN) sigaction(SIGHUP, &before_[i], nullptr);  // nohup: it is to go on
   }
-  struct sigaction ignore = {};
-  ignore.sa_handler = SIG_IGN;
-  sigaction(SIGPIPE, &ignore, &pipe_before_);
 }
 
 StopSignals::~StopSignals() {
-  sigaction(SIGPIPE, &pipe_before_, nullptr);
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
   are_caught = false;
 }

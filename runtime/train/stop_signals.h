@@ -27,9 +27,8 @@ class StopSignals {
   bool came() const;
 
  private:
-  static constexpr std::array<int, 4> kSignals = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+  static constexpr std::array<int, 5> kSignals = {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGPIPE};
   std::array<struct sigaction, kSignals.size()> before_ = {};
-  struct sigaction pipe_before_ = {};
 };
 
 }  // namespace hone
