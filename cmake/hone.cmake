@@ -32,7 +32,7 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
 # -g1: function names and lines for the stack traces, in half the time and space.
 # vptr is left out: it needs the type information of every class of LLVM that ours derive from. So are null, object-size and pointer-overflow, whose findings AddressSanitizer reports, too,
 # when the memory is touched: they take a fourth of the time to compile. Of code with checks in it gcc says that something may not be initialized that always is.
-set(CMAKE_CXX_FLAGS_ASAN "-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=vptr,null,object-size,pointer-overflow -fno-sanitize-recover=all -Wno-maybe-uninitialized")
+set(CMAKE_CXX_FLAGS_ASAN "-Og -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=vptr,null,object-size,pointer-overflow -fno-sanitize-recover=all -Wno-maybe-uninitialized")
 set(CMAKE_EXE_LINKER_FLAGS_ASAN "-Wl,-u,__lsan_default_suppressions")  # base/known_leaks.cc, of which nothing else asks for anything
 set(CMAKE_CXX_FLAGS_TSAN "-O1 -g1 -fno-omit-frame-pointer -fsanitize=thread")
 # Of tests, which are two thirds of what there is to compile and need not be fast: a third less of their time, with sanitizers more than half.
