@@ -1,5 +1,6 @@
 // What feeding costs beside a small network's step: 784-256-10, Adam, batches of 64. Steps on batches that were made before take turns with steps on batches gathered
-// from shuffled samples, in one process, a few at a time, so that other programs disturb both alike.
+// from shuffled samples, in one process, a few at a time. Each turn is held against the turns on ready batches just before and behind it, and the median of these ratios is what counts:
+// a machine that others use, too, gets slower and faster by more than feeding costs.
 //
 //   feed_bench [SECONDS [THREADS]]         all cores where no number of threads is given
 #include <fmt/format.h>
@@ -24,7 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kPixels = 784, kClasses = 10, kBatch = 64, kSamples = 60'000, kReadyBatches = 64;
-constexpr int kStepsInTurn = 200;
+constexpr int kStepsInTurn = 100;
 
 plan::Plan compiled_mlp() {
   const std::string path = (std::filesystem::temp_directory_path() / fmt::format("feed_bench-{}.onnx", static_cast<long>(Clock::now().time_since_epoch().count()))).string();
@@ -151,14 +152,20 @@ class Ready {
 struct Way {
   std::string name;
   std::function<void()> step;
-  std::vector<double> seconds = {};  // of a step, one for each turn
+  std::vector<double> seconds = {}, ratios = {};  // of a step, and to one on ready batches; one for each turn
 };
+
+double seconds_of_turn(const std::function<void()>& step) {
+  const auto begin = Clock::now();
+  for (int i = 0; i < kStepsInTurn; ++i) step();
+  return std::chrono::duration<double>(Clock::now() - begin).count() / kStepsInTurn;
+}
 
 void run(double seconds, int threads) {
   const plan::Plan plan = compiled_mlp();
   Ready ready(plan, threads);
   const std::vector<std::int64_t> shape = {kSamples, kPixels};
-  std::vector<Way> ways = {{"ready", [&] { ready.step(); }}};
+  std::vector<Way> ways;
   const auto add = [&](const std::string& kind, const std::function<Tensor()>& make) {  // each session gets rows of its own
     ways.push_back({"arrays of " + kind, [feeding = std::make_shared<Feeding>(plan, make(), threads)] { feeding->step(); }});
     ways.push_back({"data sets of " + kind, [pipeline = std::make_shared<Pipeline>(plan, make(), as_it_is, threads)] { pipeline->step(); }});
@@ -169,20 +176,29 @@ void run(double seconds, int threads) {
   for (const auto& [kind, steps] : {std::pair("data set, mapped", &normalized_each_time), std::pair("data set, mapped and cached", &normalized_and_cached)})
     ways.push_back({kind, [pipeline = std::make_shared<Pipeline>(plan, bytes_of(DType::kU8, shape), steps, threads)] { pipeline->step(); }});
   add("any floats", [&] { return bytes_of(DType::kF32, shape); });
-  const auto take_turn = [&](Way& way) {
-    const auto begin = Clock::now();
-    for (int i = 0; i < kStepsInTurn; ++i) way.step();
-    way.seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count() / kStepsInTurn);
+  ways.push_back({"ready, once more", [again = std::make_shared<Ready>(plan, threads)] { again->step(); }});  // what the ratios of two equal ways are like
+  const auto on_ready = [&] { return seconds_of_turn([&] { ready.step(); }); };
+  const auto take_turns = [&] {
+    double before = on_ready();
+    for (Way& way : ways) {
+      const double taken = seconds_of_turn(way.step), behind = on_ready();
+      way.seconds.push_back(taken);
+      way.ratios.push_back(taken / ((before + behind) / 2));
+      before = behind;
+    }
   };
+  take_turns();
+  for (Way& way : ways) way.seconds.clear(), way.ratios.clear();
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  for (Way& way : ways) take_turn(way), way.seconds.clear();
-  do {
-    for (Way& way : ways) take_turn(way);
-  } while (Clock::now() < end);
-  for (Way& way : ways) std::ranges::sort(way.seconds);
-  for (const Way& way : ways)
-    fmt::print("{:<28} {:>7.1f} us a step (p10 {:.1f}) {:>+6.1f} % (p10 {:+.1f} %)\n", way.name, percentile(way.seconds, 0.5) * 1e6, percentile(way.seconds, 0.1) * 1e6,
-               100 * (percentile(way.seconds, 0.5) / percentile(ways[0].seconds, 0.5) - 1), 100 * (percentile(way.seconds, 0.1) / percentile(ways[0].seconds, 0.1) - 1));
+  do take_turns();
+  while (Clock::now() < end);
+  fmt::print("{} turns of {} steps each; percent beside steps on ready batches: median (quarter to three quarters of the turns)\n", ways[0].seconds.size(), kStepsInTurn);
+  for (Way& way : ways) {
+    std::ranges::sort(way.seconds);
+    std::ranges::sort(way.ratios);
+    const auto percent = [&](double fraction) { return 100 * (percentile(way.ratios, fraction) - 1); };
+    fmt::print("{:<28} {:>7.1f} us a step {:>+6.1f} % ({:+.1f} to {:+.1f})\n", way.name, percentile(way.seconds, 0.5) * 1e6, percent(0.5), percent(0.25), percent(0.75));
+  }
 }
 
 }  // namespace
