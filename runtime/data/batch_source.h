@@ -33,6 +33,8 @@ class BatchSource {
   virtual bool is_endless() const { return false; }
   /// What the batches of an epoch follow from, in words: "60000 samples in batches of 64, shuffled with seed 0". Where the words differ, the batches may.
   virtual std::string order() const = 0;
+  /// The same for what lies in them: another text where the data are seen to be others; empty where that cannot be told beforehand.
+  virtual std::string data_hash() const { return ""; }
   /// Goes to the beginning of `epoch`, or to its batch `first_batch`. Whatever reading throws.
   virtual void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0) = 0;
   /// Makes the next batch; false at the end of the epoch. Throws what is wrong with the data.

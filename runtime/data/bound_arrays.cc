@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/diag.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "runtime/data/as_bytes.h"
 
@@ -298,7 +299,23 @@ void BoundArrays::note_scaled_before(const Feed& feed, const Array& array, doubl
                                  static_cast<double>(most) * factor, quoted(feed.name), printable(feed.name)));
 }
 
+std::uint64_t BoundArrays::hash_of_columns() const {
+  constexpr std::int64_t kRows = 16;
+  std::uint64_t hash = 0;
+  std::vector<std::byte> scratch;
+  for (const Column& column : columns_) {
+    const std::int64_t count = column.array.row_count();
+    hash = hash_of(fmt::format("{} {} {} {}", column.feed.name, to_string(column.array.dtype()), count, shape_text(column.row_shape)), hash);
+    for (std::int64_t i = 0; i < std::min(count, kRows); ++i) {
+      const std::int64_t row = count <= kRows ? i : i + 1 == kRows ? count - 1 : count / kRows * i;
+      hash = hash_of(std::span(column.array.rows(row, 1, scratch), column.array.row_bytes()), hash);
+    }
+  }
+  return hash;
+}
+
 void BoundArrays::keep_as_bytes() {
+  hash_ = hash();
   for (Column& column : columns_) {
     if (not column.by_sample or column.feed.dtype != DType::kF32 or not column.converter.only_copies() or column.array.is_streamed() or column.array.element_count() > static_cast<std::int64_t>(kMappedBytes)) continue;
     std::optional<BytesForFloats> kept = as_bytes(column.array);

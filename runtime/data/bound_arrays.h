@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,12 +55,15 @@ class BoundArrays {
   /// The batch size that the model has fixed; 0 if any will do.
   std::int64_t fixed_batch() const { return fixed_batch_; }
   const std::vector<Column>& columns() const { return columns_; }
+  /// Of names, types and shapes, and of a few rows of each column as they were given: enough to tell other data from the same. Throws kFileRead.
+  std::uint64_t hash() const { return hash_ ? *hash_ : hash_of_columns(); }
   /// Liberties that were taken, such as another grouping of the axes: one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   void match_names(const plan::Entry& entry, NamedArrays arrays);
   void add_column(const plan::Feed& feed, Array array);
+  std::uint64_t hash_of_columns() const;
   void check_lengths();
   void check_scales(const plan::Entry& entry);
   void note_odd_targets(const plan::Feed& feed, const Array& array);
@@ -72,6 +76,7 @@ class BoundArrays {
   std::vector<std::string> notes_;
   std::int64_t length_ = 0;
   std::int64_t fixed_batch_ = 0;
+  std::optional<std::uint64_t> hash_;  // where columns are kept otherwise than they were given
   std::map<std::string, double> scale_;  // by feed
 };
 

@@ -27,7 +27,10 @@ class DatasetBatches : public BatchSource {
   std::optional<std::int64_t> known_batch_count() const override { return batches_.length(); }
   bool is_endless() const override { return batches_.is_endless(); }
   std::string order() const override { return batches_.order(); }
+  std::string data_hash() const override { return gathered_ ? gathered_->reader.data_hash() : ""; }
   void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0) override;
+  /// Makes the first batch of epoch 0, with which it begins once it is begun. False where there is none. Throws what next() throws.
+  bool peek();
   /// Throws kUsage before start_epoch(), what BoundArrays throws, naming a row by its number in the epoch, and what the data set's functions throw.
   bool next() override;
   const NamedViews* ahead() override { return gathered_ ? gathered_->reader.ahead() : nullptr; }

@@ -239,7 +239,7 @@ std::optional<TrainState> Checkpoints::restore(std::vector<std::string>* notes) 
   throw Error(Code::kCheckpoint, fmt::format("none of the checkpoints in {} can be used", quoted(run_dir_)), {}, std::move(reasons));
 }
 
-std::optional<TrainState> Checkpoints::begin_or_resume(bool resume, const Recipe& recipe, const std::string& order, Progress& progress) {
+std::optional<TrainState> Checkpoints::begin_or_resume(bool resume, const Recipe& recipe, const BatchSource& batches, Progress& progress) {
   if (not resume) {
     if (const auto there = steps(); not there.empty())
       throw Error(Code::kUsage, fmt::format("{} holds the checkpoints of an earlier run, the newest of step {}", quoted(run_dir_), there.front()), {},
@@ -250,7 +250,7 @@ std::optional<TrainState> Checkpoints::begin_or_resume(bool resume, const Recipe
   std::vector<std::string> notes;
   std::optional<TrainState> from = restore(&notes);
   if (from) {
-    const std::vector<std::string> changes = changes_since(*from, recipe, order);
+    const std::vector<std::string> changes = changes_since(*from, recipe, batches);
     notes.insert(notes.end(), changes.begin(), changes.end());
   }
   for (const std::string& note : notes) progress.say("note: " + note);

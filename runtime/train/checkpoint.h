@@ -67,7 +67,7 @@ class Checkpoints {
 
   /// How a run begins, which has the folder to itself from now on; what one that was killed left half-written is taken away: with restore(), if it is to go on, telling `progress` what was found and changed; afresh, where there is no checkpoint. Throws kUsage if it is not to
   /// go on and there are checkpoints, which a new run would mix with its own, and for a folder that another run is using, and what restore() and changes_since() throw.
-  std::optional<TrainState> begin_or_resume(bool resume, const Recipe& recipe, const std::string& order, Progress& progress);
+  std::optional<TrainState> begin_or_resume(bool resume, const Recipe& recipe, const BatchSource& batches, Progress& progress);
 
   /// Loads the newest sound one. Unsound ones are passed over, each with a sentence in *notes. Nothing if there are none at all. Throws kCheckpoint if none of those
   /// that are there is sound, kPlanMismatch if it does not fit the plan, kUsage where another run has the folder.

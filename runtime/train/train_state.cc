@@ -66,6 +66,7 @@ TrainState state_of(const Json& json) {
   state.batch = count_of(json, "batch");
   if (json.contains("batches")) state.batches = count_of(json, "batches");  // not kept by earlier versions
   state.order = json.at("order").get<std::string>();
+  state.data_hash = json.value("data_hash", "");  // not kept by earlier versions
   state.seconds = exact_number_of(json.at("seconds"));
   state.means = numbers_of(json.at("means"));
   for (const auto& [name, value] : json.at("values").items()) state.values.emplace_back(name, exact_number_of(value));
@@ -82,12 +83,19 @@ TrainState state_of(const Json& json) {
 
 }  // namespace
 
-std::vector<std::string> changes_since(const TrainState& state, const Recipe& recipe, const std::string& order) {
+std::vector<std::string> changes_since(const TrainState& state, const Recipe& recipe, const BatchSource& batches) {
+  const std::string order = batches.order(), hash = batches.data_hash();
+  const bool are_other_data = not state.data_hash.empty() and not hash.empty() and state.data_hash != hash;
   if (state.batch > 0 and state.order != order)
     throw Error(Code::kPlanMismatch,
                 fmt::format("the run was stopped in the middle of epoch {}, after batch {}, and the rest of it would not be the same", state.epoch + 1, state.batch), {},
                 {"it was " + printable(state.order, 500), "it would be " + printable(order, 500), "go on with the same data, batch size, seed and order; they may change between epochs"});
+  if (state.batch > 0 and are_other_data)
+    throw Error(Code::kPlanMismatch,
+                fmt::format("the run was stopped in the middle of epoch {}, after batch {}, and these are not the data that it began with", state.epoch + 1, state.batch), {},
+                {"as many samples as before, but the values of some differ", "go on with the same data; they may change between epochs"});
   std::vector<std::string> changes;
+  if (are_other_data and state.order == order) changes.emplace_back("the data are not those that the run was trained on so far");
   if (state.order != order) changes.push_back(fmt::format("the data are gone through in another way: it was {}, and is {}", printable(state.order, 500), printable(order, 500)));
   for (const RecipeKey& key : recipe_keys()) {
     const std::string before = to_text(key.get(state.recipe)), now = to_text(key.get(recipe));
@@ -97,7 +105,7 @@ std::vector<std::string> changes_since(const TrainState& state, const Recipe& re
 }
 
 std::string to_json(const TrainState& state) {
-  Json json = {{"version", kStateVersion}, {"step", state.step}, {"epoch", state.epoch}, {"batch", state.batch}, {"batches", state.batches}, {"order", state.order}, {"seconds", json_of(state.seconds)}};
+  Json json = {{"version", kStateVersion}, {"step", state.step}, {"epoch", state.epoch}, {"batch", state.batch}, {"batches", state.batches}, {"order", state.order}, {"data_hash", state.data_hash}, {"seconds", json_of(state.seconds)}};
   json["means"] = json_of(state.means);
   json["values"] = Json::object();
   for (const auto& [name, value] : state.values) json["values"][name] = json_of(value);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/recipe.h"
+#include "runtime/data/batch_source.h"
 #include "runtime/train/run_history.h"
 
 namespace hone {
@@ -18,6 +19,7 @@ struct TrainState {
   std::int64_t batch = 0;     ///< batches of the next epoch that were used
   std::int64_t batches = 0;   ///< used in the whole run: where data without an end are gone on with
   std::string order;          ///< BatchSource::order()
+  std::string data_hash;      ///< BatchSource::data_hash()
   double seconds = 0;         ///< of training so far
   std::vector<double> means;  ///< Means::state() of the epoch that has begun
   NamedNumbers values;        ///< of the last epoch that is over
@@ -28,8 +30,8 @@ struct TrainState {
 };
 
 /// What has changed since, in sentences, one for each key of the recipe; longer runs are no change. Throws kPlanMismatch in the middle of an epoch if its batches would
-/// be others.
-std::vector<std::string> changes_since(const TrainState& state, const Recipe& recipe, const std::string& order);
+/// be others, or if the data are seen to be.
+std::vector<std::string> changes_since(const TrainState& state, const Recipe& recipe, const BatchSource& batches);
 
 /// As JSON, numbers with all their digits. state_from_json(to_json(state)) is the same state.
 std::string to_json(const TrainState& state);

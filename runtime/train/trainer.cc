@@ -169,7 +169,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   std::optional<TrainState> from;
   if (not options.run_dir.empty()) {
     checkpoints.emplace(options.run_dir, session_, CheckpointOptions{.keep = options.keep, .keep_best = options.keep_best or recipe.train.early_stopping_restore_best});
-    from = checkpoints->begin_or_resume(options.resume, recipe, source->order(), progress);
+    from = checkpoints->begin_or_resume(options.resume, recipe, *source, progress);
   }
   TrainOptions how = {.steps = options.steps,
                       .limit = options.limit,

@@ -104,6 +104,7 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
   scales_loss_ = std::ranges::any_of(entries_.step->results, [](const plan::Result& result) { return result.name == plan::kLossScale; });
   state_.recipe = recipe;
   state_.order = train.order();
+  state_.data_hash = train.data_hash();
   if (from and state_.batch > 0) means_.restore(from->means);
   seconds_before_ = state_.seconds;
   result_ = {.steps = state_.step, .earlier_steps = state_.step, .epochs = state_.epoch, .end = result_.end, .values = state_.values};

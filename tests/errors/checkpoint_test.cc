@@ -58,6 +58,7 @@ TEST(Checkpoint, GivesBackEveryWeightAndState) {
   TrainState state = shop.state(7);
   state.batch = 3;
   state.order = "10 samples in batches of 4";
+  state.data_hash = "0123456789abcdef";
   state.means = {0.1, std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::infinity(), 1e300};
   state.values = {{"loss", 1.0 / 3}, {"val_loss", 0.25}};
   state.best = BestEpoch{.epoch = 2, .name = "val_loss", .value = 0.1};
@@ -75,6 +76,7 @@ TEST(Checkpoint, GivesBackEveryWeightAndState) {
   const TrainState read = load_checkpoint(shop.folder / "c", other);
   EXPECT_EQ(to_json(read), to_json(state));
   EXPECT_EQ(read.order, state.order);
+  EXPECT_EQ(read.data_hash, state.data_hash);
   EXPECT_TRUE(std::isnan(read.means[1]));
   EXPECT_EQ(read.values[0].second, 1.0 / 3);
   for (const plan::Persistent& persistent : shop.session->program().persistents) {
@@ -127,16 +129,25 @@ TEST(Checkpoint, DamagedOnesThatARunWentPastCostNoSoundOne) {
   EXPECT_EQ(shop.open().restore(&notes)->step, 22);
 }
 
+class NoBatches : public BatchSource {
+ public:
+  std::optional<std::int64_t> known_batch_count() const override { return 0; }
+  std::string order() const override { return ""; }
+  void start_epoch(std::int64_t, std::int64_t) override {}
+  bool next() override { return false; }
+  std::int64_t size() const override { return 0; }
+};
+
 TEST(Checkpoint, OneRunAtATimeHasTheFolder) {
   Shop shop;
   Progress progress(ProgressMode::kQuiet, [](std::string_view) {});
   const Recipe recipe = shop.state(1).recipe;
   Checkpoints first = shop.open();
-  EXPECT_FALSE(first.begin_or_resume(false, recipe, "", progress));
+  EXPECT_FALSE(first.begin_or_resume(false, recipe, NoBatches(), progress));
   make_folders(shop.folder / "run/.checkpoint-000001.half");  // the first is saving just now
   {
     Checkpoints second = shop.open();
-    expect_error(Code::kUsage, "another run is training into", [&] { second.begin_or_resume(true, recipe, "", progress); });
+    expect_error(Code::kUsage, "another run is training into", [&] { second.begin_or_resume(true, recipe, NoBatches(), progress); });
   }
   EXPECT_TRUE(file_exists(shop.folder / "run/.checkpoint-000001.half"));
 }

@@ -146,6 +146,24 @@ TEST(Resume, OtherBatchesInTheMiddleOfAnEpochAreRefused) {
   }
 }
 
+TEST(Resume, OtherDataOfTheSameLengthAreNoticed) {
+  const ResumedRun run;
+  const std::string data = run.folder.read("x.npy"), train = "hone-run train mlp.hone --train x=x.npy,y=y.npy --run-dir ";
+  std::string others = data;
+  others.back() ^= 1;
+  stop_run_after(run.folder, 3, "part", "whole");
+  run_well(run.folder.path(), train + "over --epochs 1");
+  run.folder.write("x.npy", others);
+  const ToolRun refused = run_tool(run.folder.path(), run.command("part") + " --resume");
+  EXPECT_EQ(refused.exit, 10);
+  EXPECT_THAT(refused.err, HasSubstr("these are not the data that it began with"));
+  const std::string on = train + "over --resume --epochs ";
+  EXPECT_THAT(run_well(run.folder.path(), on + "2").err, HasSubstr("note: the data are not those that the run was trained on so far"));
+  EXPECT_THAT(run_well(run.folder.path(), on + "3").err, testing::Not(HasSubstr("are not those")));
+  run.folder.write("x.npy", data);
+  run_well(run.folder.path(), run.command("part") + " --resume");
+}
+
 TEST(Resume, WithoutACheckpointTheRunBegins) {
   const ResumedRun run;
   EXPECT_THAT(run_well(run.folder.path(), "hone-run train mlp.hone --train x=x.npy,y=y.npy --run-dir new --resume --steps 2").err, HasSubstr("no checkpoint yet: the run begins"));

@@ -105,10 +105,10 @@ TEST_F(Tools, AModelWithoutInputsIsCalledWithNone) {
 }
 
 TEST_F(Tools, ValidationIsWhatEvalGivesAfterwards) {
-  run(kTrain + " --valid x=x.npy[0:20],y=y.npy[0:20] --epochs 2 --out trained.onnx --run-dir run");
+  run(kTrain + " --valid x=x.npy[0:20],y=y.npy[0:20] --epochs 2 --out run/trained.onnx --run-dir run");
   const std::vector<Json> epochs = of_kind("run/metrics.jsonl", "epoch");
   ASSERT_EQ(epochs.size(), 2u);
-  const Json result = Json::parse(run("hone-run eval conv.hone --weights trained.onnx --data x=x.npy[0:20],y=y.npy[0:20] --json").out);
+  const Json result = Json::parse(run("hone-run eval conv.hone --weights run/trained.onnx --data x=x.npy[0:20],y=y.npy[0:20] --json").out);
   EXPECT_NEAR(epochs[1].at("val_loss").get<double>(), result.at("loss").get<double>(), 1e-6);
   EXPECT_NEAR(epochs[1].at("val_accuracy").get<double>(), result.at("accuracy").get<double>(), 1e-6);
 }

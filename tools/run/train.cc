@@ -149,22 +149,6 @@ int finish_training(Job& job, const Recipe& recipe, const Arguments& arguments, 
 
 namespace {
 
-/// Of names, types and shapes, and of a few rows of each column: enough to tell other data from the same.
-std::uint64_t hash_of_data(const BoundArrays& data) {
-  constexpr std::int64_t kRows = 16;
-  std::uint64_t hash = 0;
-  std::vector<std::byte> scratch;
-  for (const BoundArrays::Column& column : data.columns()) {
-    const std::int64_t count = column.array.row_count();
-    hash = hash_of(fmt::format("{} {} {} {}", column.feed.name, to_string(column.array.dtype()), count, shape_text(column.row_shape)), hash);
-    for (std::int64_t i = 0; i < std::min(count, kRows); ++i) {
-      const std::int64_t row = count <= kRows ? i : count / kRows * i;
-      hash = hash_of(std::span(column.array.rows(row, 1, scratch), column.array.row_bytes()), hash);
-    }
-  }
-  return hash;
-}
-
 /// All processes of a run must have the same before the first step: they exchange nothing but gradients.
 void require_same_job(Communicator& processes, const Job& job, const Arguments& a, const Recipe& recipe, const BoundArrays& data, const std::optional<BoundArrays>& valid, std::int64_t batch) {
   const std::string how = fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {}", job.replicas.local(), batch, a.no_shuffle, a.pre_batched, a.steps, a.limit, a.shards, a.check_every, a.save_steps, a.log_every,
@@ -172,8 +156,8 @@ void require_same_job(Communicator& processes, const Job& job, const Arguments& 
   const MappedFile plan(a.plan);
   require_same(processes, std::array<std::pair<std::string, std::uint64_t>, 5>{std::pair("another plan", hash_of(plan.bytes())),
                                                                                {"another recipe", hash_of(to_json(recipe))},
-                                                                               {"other data", hash_of_data(data)},
-                                                                               {"other data to validate on", valid ? hash_of_data(*valid) : 0},
+                                                                               {"other data", data.hash()},
+                                                                               {"other data to validate on", valid ? valid->hash() : 0},
                                                                                {"another command line", hash_of(how)}});
 }
 
@@ -228,8 +212,6 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   if (valid) say_notes(progress, *valid);
   if (not arguments.quiet) say_summary(progress, told(job, arguments, recipe.data.batch_size));
   if (not arguments.out.empty()) check_trained_file("--out", recipe, arguments.out);
-  for (const std::string& file : {arguments.out, arguments.trace})
-    if (not file.empty()) AtomicFile writable(file);  // better refused now than after the last epoch
 
   GatherOptions gather = gather_for(job.replicas);
   if (processes != nullptr)
@@ -240,7 +222,9 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   Checkpoints checkpoints(arguments.run_dir, job.session, {.keep = arguments.keep, .keep_best = arguments.keep_best or recipe.train.early_stopping_restore_best});
   const bool has_folder = not arguments.run_dir.empty() and not arguments.dry_run;
   std::optional<TrainState> from;
-  if (has_folder) from = checkpoints.begin_or_resume(arguments.resume, recipe, batches.order(), progress);
+  if (has_folder) from = checkpoints.begin_or_resume(arguments.resume, recipe, batches, progress);
+  for (const std::string& file : {arguments.out, arguments.trace})
+    if (not file.empty()) AtomicFile writable(file);  // better refused now than after the last epoch; they may be to lie in the run folder
   if (processes != nullptr) from = state_of_first(*processes, from);
   auto* runner = dynamic_cast<ReplicaRunner*>(job.runner.get());
   if (runner != nullptr) {
