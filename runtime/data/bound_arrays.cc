@@ -179,7 +179,7 @@ void BoundArrays::match_names(const plan::Entry& entry, NamedArrays arrays) {
     if (feed == nullptr) {
       std::string hint = did_you_mean(name, names);
       if (is_target_word(name) and not has_target) hint = "no target is needed here: leave it out";
-      else if (name == "sample_weight") hint = "the plan takes no weights of samples: compile it with --set loss.sample_weights=true";
+      else if (name == "sample_weight") hint = fmt::format("{} takes no weights of samples: evaluation and prediction never do, and training does where the plan was compiled with {}", printable(entry.name), options_.files ? "--set loss.sample_weights=true" : "loss.sample_weights = true");
       else if (name == "x") hint = "x stands for the only input, and the model has several";
       std::vector<std::string> notes = {"it takes " + printable(join(names, ", "), 500)};
       if (not hint.empty()) notes.insert(notes.begin(), hint);
@@ -246,11 +246,14 @@ void BoundArrays::add_column(const Feed& feed, Array array) {
   if (not std::equal(row_shape->begin(), row_shape->end(), extents.begin() + (by_sample ? 1 : 0), extents.end()))
     notes_.push_back(fmt::format("{} is {}; its rows are read as {}{} for {}", printable(array.label()), type_text(array), to_string(feed.dtype),
                                  shape_text(*row_shape), quoted(feed.name)));
+  if (fixed_sizes and by_sample and not options_.pre_batched and not feed.shape[0].is_constant())
+    throw Error(Code::kUsage, fmt::format("{}: {} takes any number of samples, {}, and it is not said that this is their axis", options_.flag, quoted(feed.name), feed.shape[0].text()), {},
+                {"BindOptions::batch_symbol is the plan's batch_symbol"});
   if (fixed_sizes and by_sample and not options_.pre_batched) fixed_batch_ = feed.shape[0].value();
   const auto factor = scale_.find(feed.name);
-  if (options_.files and array.dtype() == DType::kU8 and is_float(feed.dtype) and feed.kind == Feed::Kind::kModelInput and factor == scale_.end())
-    notes_.push_back(fmt::format("{} holds bytes, which {} gets as they are, 0 to 255; --set data.scale.{}=0.00392156862745098 makes them 0 to 1 (and =1 says that they are meant so)", printable(array.label()),
-                                 quoted(feed.name), printable(feed.name)));
+  if (array.dtype() == DType::kU8 and is_float(feed.dtype) and feed.kind == Feed::Kind::kModelInput and factor == scale_.end())
+    notes_.push_back(fmt::format("{} holds bytes, which {} gets as they are, 0 to 255; {}data.scale.{}=0.00392156862745098{} makes them 0 to 1 (and =1 says that they are meant so)", printable(array.label()),
+                                 quoted(feed.name), options_.files ? "--set " : "", printable(feed.name), options_.files ? "" : " in the recipe"));
   if (options_.files and factor != scale_.end() and feed.kind == Feed::Kind::kModelInput) note_scaled_before(feed, array, factor->second);
   if (feed.kind == Feed::Kind::kTarget and factor == scale_.end()) note_odd_targets(feed, array);
   Converter converter(array.dtype(), feed.dtype, factor == scale_.end() ? 1 : factor->second);

@@ -102,7 +102,14 @@ std::unique_ptr<DatasetBatches::Gathered> DatasetBatches::gathered() const {
   return std::make_unique<Gathered>(std::move(*bound), *made, samples, std::move(how));
 }
 
+bool DatasetBatches::peek() {
+  start_epoch(0);
+  return is_peeked_ = next();
+}
+
 void DatasetBatches::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
+  is_made_ = std::exchange(is_peeked_, false) and epoch == 0 and first_batch == 0;
+  if (is_made_) return;
   if (not gathered_) gathered_ = gathered();  // the epoch before may have filled a cache
   if (gathered_ and epoch >= 0 and first_batch >= 0) {
     gathered_->reader.start_epoch(epoch, first_batch);
@@ -122,6 +129,7 @@ void DatasetBatches::say_notes() {
 
 bool DatasetBatches::next() {
   if (not is_begun_) throw Error(Code::kUsage, fmt::format("{}: batches are asked for before an epoch was begun", options_.flag), {}, {"call start_epoch(epoch) before next()"});
+  if (std::exchange(is_made_, false)) return true;
   if (gathered_) {
     if (not gathered_->reader.next()) return false;
     say_notes();

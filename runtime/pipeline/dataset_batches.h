@@ -59,6 +59,7 @@ class DatasetBatches : public BatchSource {
   GatherOptions gather_;
   Passes passes_;
   bool is_begun_ = false;                // an epoch
+  bool is_peeked_ = false, is_made_ = false;  // is the first batch there, before its epoch has begun, and before it is asked for?
   std::unique_ptr<Gathered> gathered_;  // null: batches are made of examples
   std::optional<ExampleIterator> examples_;
   std::int64_t skipped_ = 0;    // batches before the first of this epoch

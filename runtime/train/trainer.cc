@@ -161,6 +161,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   if (options.valid) {
     valid = batches(*entries.evaluate, *options.valid, "the data to validate on", recipe.train.epochs);
     valid->on_note(say_note);
+    if (not valid->peek()) refuse_no_batch("evaluate");  // better refused now than after the first epoch
   }
   progress.set_batch_size(train.batch_size().value_or(0) * (entries.accumulate == nullptr ? 1 : recipe.train.gradient_accumulation_steps));
   const ToldRun told = this->told(options, train.batch_size());

@@ -59,7 +59,7 @@ class Trainer {
   Recipe& recipe() { return recipe_; }
 
   /// Trains on batches: tensors by input name, "x" for the only input, "y" for the target. An epoch is a pass over the data set, whose order follows from its own seeds.
-  /// Before it begins it says what is trained, and at the end what the run was like, as hone-run does.
+  /// Before it begins it makes the first batch to validate on, and says what is trained, and at the end what the run was like, as hone-run does.
   /// Called again it goes on from the weights and the optimizer's states and step (bias correction, f16's loss scale), and is a run of its own in all else: epochs, the schedule with its warm-up, the order of data, early stopping and random numbers begin anew.
   /// At the end the weights are moving averages where the recipe asks for them. What `stop_requested` says in one of several processes counts in all. After an error they are those of the last step, and it may be called again, unless several processes train together. Throws what TrainingLoop, Checkpoints and DatasetBatches throw; kCheckpoint when all is done, and train.early_stopping's best epoch could not be restored; kUsage for options that make no
   /// sense (run_options.h, as for hone-run train), data without an end that nothing ends, and a run_dir that holds another run's checkpoints.

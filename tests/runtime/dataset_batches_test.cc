@@ -259,6 +259,28 @@ TEST(DatasetBatches, ModelOfFixedBatchTakesWholeBatchesOnly) {
   } catch (const Error& error) { EXPECT_THAT(error.what(), HasSubstr("exactly 3 at a time")); }
 }
 
+TEST(DatasetBatches, AnEpochBeginsWithTheBatchThatWasLookedAt) {
+  std::int64_t made = 0;
+  const Dataset data = Dataset::from_tensor_slices(samples(6)).map([&](Example example) { return ++made, example; });
+  const plan::Entry entry = batched_classifier();
+  DatasetBatches peeked(entry, data.batch(4), batched_options()), gathered(entry, Dataset::from_tensor_slices(samples(6)).batch(4), batched_options());
+  for (DatasetBatches* batches : {&peeked, &gathered}) {
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      EXPECT_TRUE(batches->peek());
+      batches->start_epoch(0);
+      std::vector<std::int64_t> sizes;
+      while (batches->next()) sizes.push_back(batches->size());
+      EXPECT_EQ(sizes, (std::vector<std::int64_t>{4, 2}));
+    }
+    EXPECT_TRUE(batches->peek());
+    batches->start_epoch(1, 1);
+    EXPECT_TRUE(batches->next());
+    EXPECT_EQ(batches->size(), 2) << "another epoch has its own beginning";
+  }
+  EXPECT_EQ(made, 6 + 6 + 4 + 2);
+  EXPECT_FALSE(DatasetBatches(entry, data.take(0).batch(4), batched_options()).peek());
+}
+
 TEST(DatasetBatches, LeavesOutWhatAnEntryDoesNotTake) {
   plan::Entry entry = batched_classifier();
   entry.feeds.erase(entry.feeds.begin() + 1);  // the labels
@@ -273,14 +295,15 @@ TEST(DatasetBatches, LeavesOutWhatAnEntryDoesNotTake) {
   }
 }
 
-TEST(DatasetBatches, NotesOtherGroupings) {
+TEST(DatasetBatches, NotesOtherGroupingsAndBytesThatAreNotScaled) {
   NamedTensors square = samples(4);
   square[0].second = square[0].second.reshaped({4, 2, 2});
   const plan::Entry entry = batched_classifier();
   DatasetBatches batches(entry, Dataset::from_tensor_slices(square).batch(2), batched_options());
   run(batches);
-  ASSERT_EQ(batches.notes().size(), 1u);
+  ASSERT_EQ(batches.notes().size(), 2u);
   EXPECT_THAT(batches.notes()[0], HasSubstr("read as f32[4]"));
+  EXPECT_THAT(batches.notes()[1], AllOf(HasSubstr("holds bytes"), HasSubstr("; data.scale.image=0.00392156862745098 in the recipe makes them 0 to 1")));
   expect_error(Code::kUsage, "pre-batched",
                [&] { DatasetBatches(entry, Dataset::from_tensor_slices(square), {.flag = "", .batch_symbol = "N", .pre_batched = true, .scale = {}}); });
 }
