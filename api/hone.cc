@@ -6,6 +6,7 @@
 #include "backends/compile.h"
 #include "base/files.h"
 #include "base/output_kind.h"
+#include "base/recipe_tables.h"
 #include "base/text.h"
 #include "frontend/onnx/export.h"
 #include "frontend/onnx/import.h"
@@ -25,7 +26,27 @@ void save_model(const nn::Model& model, const std::string& path) {
 Recipe read_recipe_file(const std::string& path) { return resolve(read_recipe(path)); }
 Recipe read_recipe_text(const std::string& text) { return resolve(parse_recipe(text, "recipe")); }
 
+namespace {
+
+/// One that a program filled in itself has zeros where its optimizer's numbers should be.
+void require_resolved(const Recipe& recipe) {
+  const OptimizerKind* kind = find_optimizer(recipe.optimizer.kind);
+  if (kind == nullptr) return;
+  bool has_numbers = false;
+  for (const OptimizerNumber& number : kind->numbers) {
+    if (number.key == "learning_rate" or (number.torch == 0 and number.keras == 0)) continue;
+    const RecipeValue value = find_recipe_key(fmt::format("optimizer.{}", number.key))->get(recipe);
+    if (value.number != 0 or value.integer != 0 or value.boolean) return;
+    has_numbers = true;
+  }
+  if (has_numbers)
+    throw Error(Code::kUsage, fmt::format("compile_model: the recipe has the optimizer {}, and none of its numbers", recipe.optimizer.kind), {}, {"make it with read_recipe_text() or read_recipe_file(), which fill in what is not given, and change its members then"});
+}
+
+}  // namespace
+
 plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const CompileModelOptions& options) {
+  require_resolved(recipe);
   const std::int64_t batch = recipe.data.batch_size == Recipe{}.data.batch_size ? 0 : recipe.data.batch_size;
   onnx::Imported model = onnx::import_model(onnx_path, {.dims = options.dims, .output = recipe.model.output, .batch = batch, .mend = onnx::mend_options(recipe), .own_training = not recipe.can_train()});
   require_samples(model.graph);

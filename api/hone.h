@@ -56,7 +56,7 @@ struct CompileModelOptions {
   std::vector<std::string> levels = {};           ///< processors and GPUs that its code is for, as --levels of hone-compile names them; {}: the usual ones, {"native"}: this machine's processor alone, in less than half of the time
 };
 
-/// Compiles an .onnx file; a recipe without a loss gives a plan that can only predict. Throws kUsage for a target or a level that there is not.
+/// Compiles an .onnx file; a recipe without a loss gives a plan that can only predict. Throws kUsage for a target or a level that there is not, and for a recipe without its optimizer's numbers (read_recipe_text() fills them in).
 plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const CompileModelOptions& options = {});
 
 /// Compiles an .onnx file into a plan that trains nothing: its entry `predict` gives `of` ("loss", the recipe's mean loss, or an output, whose elements are summed) and, for each input or weight

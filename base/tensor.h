@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -15,6 +16,17 @@ namespace hone {
 class Tensor {
  public:
   Tensor() = default;
+  Tensor(const Tensor&) = default;
+  Tensor& operator=(const Tensor&) = default;
+  /// What was moved from has no elements.
+  Tensor(Tensor&& other) noexcept : dtype_(other.dtype_), shape_(std::move(other.shape_)), count_(std::exchange(other.count_, 0)), bytes_(std::move(other.bytes_)) {}
+  Tensor& operator=(Tensor&& other) noexcept {
+    dtype_ = other.dtype_;
+    shape_ = std::move(other.shape_);
+    count_ = std::exchange(other.count_, 0);
+    bytes_ = std::move(other.bytes_);
+    return *this;
+  }
 
   /// Copies `values`; their number is the product of `shape`: kUsage.
   template <typename T>

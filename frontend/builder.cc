@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "frontend/builder_initialize.h"
 #include "frontend/builder_layer.h"
 #include "ir/ops/formulas.h"
@@ -26,8 +28,11 @@ Value Model::input(const std::string& name, Shape sample, DType dtype) {
   for (const Dim& extent : sample)
     if (extent.is_constant() and extent.value() < 1)
       throw Error(Code::kShape, fmt::format("samples of the input \"{}\" are [{}], which has no elements", name, to_string(sample)), Loc{.node = name}, {"each extent of a sample is 1 or more, or a symbol; the axis of the samples is added to them"});
+  const Dim samples = Dim::symbol("N");
+  if (std::ranges::find(sample, samples) != sample.end())
+    throw Error(Code::kShape, fmt::format("samples of the input \"{}\" are [{}], and N is the number of samples", name, to_string(sample)), Loc{.node = name}, {"the axis of the samples is added: leave it out, or call another open axis by another name"});
   if (graph_.find_input(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has an input \"{}\" already", name), {}, {kOwnName});
-  sample.insert(sample.begin(), Dim::symbol("N"));
+  sample.insert(sample.begin(), samples);
   return {*this, builder_.input(Role::kInput, name, {dtype, std::move(sample)})};
 }
 

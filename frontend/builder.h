@@ -6,7 +6,7 @@
 //   model.output("logits", nn::dense(x, 10));
 //   onnx::save(model.graph(), "digits.onnx");
 //
-// Layers, their options and their defaults are named as in Keras; images and sequences that are convolved have their channels first, as in ONNX.
+// Layers and their options are named as in Keras, and have its defaults but for normalizations, whose epsilon is PyTorch's 1e-5 and whose running statistics keep 0.9 (Keras: 1e-3 and 0.99); images and sequences that are convolved have their channels first, as in ONNX.
 // Weights are drawn when a layer is built (Glorot uniform for matrices and convolutions as in Keras, zeros for biases) from the model's seed and
 // the weight's number, so the same program gives the same model. Wrong shapes throw Error with the layer's name.
 #pragma once

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/diag.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "runtime/pipeline/stages.h"
 
@@ -10,11 +11,15 @@ namespace hone {
 
 namespace {
 
-constexpr std::int64_t kFewestPrefetched = 2, kMostPrefetched = 32;
+constexpr std::int64_t kFewestPrefetched = 2, kMostPrefetched = 32, kMostInCycle = 1 << 16;
 constexpr std::int64_t kAll = -1;  // of repeat, take and skip, as in tf.data
 
 void check_at_least(std::int64_t least, std::int64_t number, const char* what) {
   if (number < least) throw Error(Code::kUsage, fmt::format("{} is {}", what, number), {}, {fmt::format("it is {} or more", least)});
+}
+
+void check_between(std::int64_t least, std::int64_t most, std::int64_t number, const char* what) {
+  if (number < least or number > most) throw Error(Code::kUsage, fmt::format("{} is {}", what, number), {}, {fmt::format("it is {} to {}", least, most)});
 }
 
 void check_given(bool given, const char* step) {
@@ -84,14 +89,14 @@ Dataset Dataset::from_lines(std::vector<std::string> paths) {
 
 Dataset Dataset::map(Map function, MapOptions options) const {
   check_given(function != nullptr, "map");
-  check_at_least(1, options.threads, "map: the number of threads");
+  check_between(1, limits::kThreads, options.threads, "map: the number of threads");
   const auto call = [function = std::move(function)](Example example, std::int64_t, std::uint64_t) { return function(std::move(example)); };
   return then(map_stage(stage_, call, options.threads), "map");
 }
 
 Dataset Dataset::map(RandomMap function, MapOptions options) const {
   check_given(function != nullptr, "map");
-  check_at_least(1, options.threads, "map: the number of threads");
+  check_between(1, limits::kThreads, options.threads, "map: the number of threads");
   const auto call = [function = std::move(function), seed = static_cast<std::uint64_t>(options.seed)](Example example, std::int64_t number,
                                                                                                       std::uint64_t pass) {
     RandomWords words(RandomWords(seed, pass).next(), static_cast<std::uint64_t>(number));
@@ -155,7 +160,7 @@ Dataset Dataset::in_parts(const PartOfBatch& part) const {
 
 Dataset Dataset::interleave(std::function<Dataset(const Example&)> open, std::int64_t cycle, std::int64_t block) const {
   check_given(open != nullptr, "interleave");
-  check_at_least(1, cycle, "interleave: the number of data sets in a cycle");
+  check_between(1, kMostInCycle, cycle, "interleave: the number of data sets in a cycle");
   check_at_least(1, block, "interleave: the length of a block");
   Dataset opened = then(interleave_stage(
                             stage_, [open = std::move(open)](const Example& example) { return open(example).stage_; }, cycle, block),

@@ -54,6 +54,8 @@ std::vector<std::string_view> split_words(std::string_view text) {
 }
 
 Vocabulary Vocabulary::count(const Dataset& texts, std::string_view name, Options options) {
+  if (texts.is_endless()) throw Error(Code::kUsage, "Vocabulary::count: the texts have no end", {}, {"count them without repeat(), or take(n) of them"});
+  if (options.most_words < 0) throw Error(Code::kUsage, fmt::format("Vocabulary::count: most_words is {}", options.most_words), {}, {"0 keeps all words"});
   std::unordered_map<std::string, std::int64_t, Hash, std::equal_to<>> counts;
   Example example;
   for (ExampleIterator examples = texts.iterate(); examples.next(&example);) {
@@ -110,6 +112,8 @@ Tensor pad_sequences(std::span<const Tensor> sequences, const PadOptions& option
   shape.insert(shape.begin(), static_cast<std::int64_t>(sequences.size()));
   checked_element_count(shape);
   const Tensor filler = one_element(dtype, options.value);
+  if (not is_float(dtype) and filler.at(0) != options.value)
+    throw Error(Code::kUsage, fmt::format("pad_sequences: {} is no {}, which the sequences are", options.value, to_string(dtype)), {}, {"give a value that the type holds, or cast() the sequences first"});
   return Tensor::make(dtype, shape, [&](std::span<std::byte> to) {
     for (std::size_t at = 0; at < to.size(); at += size_of(dtype)) std::memcpy(to.data() + at, filler.bytes().data(), size_of(dtype));
     for (const Tensor& sequence : sequences) {

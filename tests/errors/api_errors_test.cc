@@ -101,6 +101,10 @@ void layer(const Shape& sample, const std::function<void(nn::Value)>& build, DTy
 // ---- the uses
 
 const std::vector<Misuse> kModels = {
+    {"InputWithTheAxisOfSamples", Code::kShape, {"samples of the input \"x\"", "N is the number of samples"}, [](const TempFolder&) {
+       nn::Model model("m");
+       model.input("x", {Dim::symbol("N"), 4});
+     }},
     {"TwoInputsOfAName", Code::kBadGraph, {"an input \"x\" already"}, [](const TempFolder&) {
        nn::Model model("m");
        model.input("x", {1});
@@ -149,6 +153,13 @@ const std::vector<Misuse> kModels = {
 };
 
 const std::vector<Misuse> kPlans = {
+    {"RecipeWithoutItsOptimizersNumbers", Code::kUsage, {"the recipe has the optimizer adam, and none of its numbers", "read_recipe_text()"}, [](const TempFolder&) {
+       Recipe own;
+       own.loss.kind = "softmax_cross_entropy";
+       own.optimizer.kind = "adam";
+       own.optimizer.learning_rate = 0.01;
+       (void)compiled(own);
+     }},
     {"NoSuchModelFile", Code::kFileOpen, {"missing.onnx"}, [](const TempFolder& folder) { compile_model(folder / "missing.onnx", recipe()); }},
     {"NoSuchRecipeFile", Code::kFileOpen, {"missing.toml"}, [](const TempFolder& folder) { read_recipe_file(folder / "missing.toml"); }},
     {"UnknownRecipeKey", Code::kRecipeKey, {"optimizer.learningrate", "optimizer.learning_rate"}, [](const TempFolder&) { read_recipe_text("[optimizer]\nlearningrate = 1\n"); }},
@@ -179,6 +190,28 @@ const std::vector<Misuse> kPlans = {
 };
 
 const std::vector<Misuse> kData = {
+    {"ElementOfATensorThatWasMoved", Code::kUsage, {"0"}, [](const TempFolder&) {
+       Tensor tensor = floats({3});
+       const Tensor other = std::move(tensor);
+       (void)tensor.at(0);  // NOLINT(bugprone-use-after-move)
+     }},
+    {"WordsOfTextsWithoutAnEnd", Code::kUsage, {"Vocabulary::count", "no end", "repeat()"}, [](const TempFolder& folder) {
+       folder.write("t.txt", "a b\n");
+       (void)Vocabulary::count(Dataset::from_lines({folder / "t.txt"}).repeat());
+     }},
+    {"FewerWordsThanNone", Code::kUsage, {"most_words is -1"}, [](const TempFolder& folder) {
+       folder.write("t.txt", "a b\n");
+       (void)Vocabulary::count(Dataset::from_lines({folder / "t.txt"}), "line", {.most_words = -1});
+     }},
+    {"PaddingThatTheTypeDoesNotHold", Code::kUsage, {"300", "u8"}, [](const TempFolder&) { (void)pad_sequence(text_tensor("ab"), 4, {.value = 300}); }},
+    {"TooManyThreadsOfAMap", Code::kUsage, {"the number of threads is 100000", "1 to 1024"}, [](const TempFolder&) { (void)samples().map([](Example example) { return example; }, {.threads = 100'000}); }},
+    {"ACycleThatFitsIntoNoMemory", Code::kUsage, {"interleave", "in a cycle"}, [](const TempFolder&) { (void)samples().interleave([](const Example&) { return samples(); }, std::numeric_limits<std::int64_t>::max()); }},
+    {"BatchesWithoutTheirAxis", Code::kUsage, {"any number of samples, N", "batch_symbol"}, [](const TempFolder&) {
+       const Session session(trainable(), options());
+       DatasetBatches batches(session.entry(plan::kTrainStep), samples().batch(2), {});
+       batches.start_epoch(0);
+       batches.next();
+     }},
     {"SlicesOfDifferentLength", Code::kDataLength, {"4 rows", "3"}, [](const TempFolder&) { Dataset::from_tensor_slices({{"x", floats({4, 4})}, {"y", classes({0, 1, 2})}}); }},
     {"SlicesOfAScalar", Code::kDataLength, {"no rows"}, [](const TempFolder&) { Dataset::from_tensor_slices({{"x", floats({})}}); }},
     {"NameGivenTwice", Code::kDataName, {"\"x\" is given twice"}, [](const TempFolder&) { Dataset::from_tensor_slices({{"x", floats({4})}, {"x", floats({4})}}); }},
@@ -207,6 +240,11 @@ const std::vector<Misuse> kData = {
 };
 
 const std::vector<Misuse> kTraining = {
+    {"ValidationIsLookedAtBeforeTheFirstStep", Code::kDataName, {"the data to validate on"}, [](const TempFolder&) {
+       const Dataset without_targets = Dataset::from_tensor_slices({{"x", floats({4, 4})}});
+       const auto stepped = [](const StepRecord&) { ADD_FAILURE() << "a step was made"; };
+       fit(samples().batch(2), {.valid = without_targets.batch(2), .on_step = stepped});
+     }},
     {"PlanThatCannotTrain", Code::kPlanEntry, {"without a recipe", "not train"}, [](const TempFolder&) { Trainer(predicting(), options()).fit(samples().batch(2)); }},
     {"PlanThatCannotEvaluate", Code::kPlanEntry, {"not evaluate"}, [](const TempFolder&) { Trainer(predicting(), options()).evaluate(samples().batch(2)); }},
     {"DataWithoutBatches", Code::kDataShape, {"x of the data set is f32[4]", "batch(n)"}, [](const TempFolder&) { fit(samples()); }},
