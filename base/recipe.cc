@@ -169,7 +169,7 @@ Problem problem_of_list(std::string_view name, const std::vector<double>& number
 
 Problem problem_of_factors(std::string_view name, const std::map<std::string, double>& factors) {
   for (const auto& [item, number] : factors)
-    if (not std::isfinite(number)) return RecipeProblem{fmt::format("{}: the factor of {} is {}", name, quoted(item), number), {"give a finite number"}};
+    if (not std::isfinite(number) or number == 0) return RecipeProblem{fmt::format("{}: the factor of {} is {}", name, quoted(item), number), {"give a finite number other than 0; 1 leaves the data as they are"}};
   return std::nullopt;
 }
 

@@ -62,7 +62,7 @@ constexpr auto kRanges = std::to_array<RecipeRange>({
     {"optimizer.beta2", 0, 1, true},
     {"optimizer.epsilon"},
     {"optimizer.rho", 0, 1},
-    {"optimizer.momentum"},
+    {"optimizer.momentum", 0, 1},
     {"optimizer.dampening", 0, 1},
     {"optimizer.weight_decay"},
     {"optimizer.initial_accumulator_value"},

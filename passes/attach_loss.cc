@@ -65,6 +65,9 @@ std::int64_t class_axis(const Recipe& recipe, const Type& output) {
   if (axis < 0 or axis >= rank)
     throw Error(Code::kRecipeModel, fmt::format("loss.class_axis = {} is no axis of the output {}", recipe.loss.class_axis, to_string(output)), {},
                 {"axes count from 0, and -1 is the last one, which is the default"});
+  if (axis == 0 and find_loss(recipe.loss.kind)->knows_classes)
+    throw Error(Code::kRecipeModel, fmt::format("loss.class_axis = {} is the first axis of the output {}, which is that of the samples", recipe.loss.class_axis, to_string(output)), {},
+                {"axes count from 0, and -1 is the last one, which is the default"});
   return axis;
 }
 

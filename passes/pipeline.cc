@@ -252,6 +252,9 @@ std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recip
     throw Error(Code::kRecipeModel, "lora.targets is set, but no loss: nothing trains the adapters", {}, {"add loss.kind and optimizer.kind, or leave [lora] out"});
   Adapted adapted = with_adapters(imported, recipe);                                   // because nodes have the file's names here, and every entry sees the adapters
   const bool trains_itself = not recipe.can_train() and own != nullptr and own->step;
+  if (trains_itself and recipe.schedule.kind != Recipe{}.schedule.kind)
+    throw Error(Code::kRecipeKey, fmt::format("schedule.kind is \"{}\", and the model trains as it says itself, which decides the learning rate", recipe.schedule.kind), {},
+                {"add loss.kind and optimizer.kind, which win over the model's training, or leave [schedule] out"});
   if (not trains_itself) choose_kept_types(adapted);                                   // because every entry reads the same weights
   const Graph& model = adapted.graph;
   if (recipe.can_train()) {

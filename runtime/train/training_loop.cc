@@ -307,6 +307,8 @@ void TrainingLoop::end_epoch(bool whole, Clock::time_point begin) {
   result_.values = means_.values();
   const bool validated = result_.end != TrainResult::End::kStopRequested and add_validation();
   progress_.end_epoch(steps_in(state_.batch), train_seconds, shown(result_.values));
+  if (std::isnan(value_of(result_.values, "loss")))  // no step's own would have passed
+    progress_.say(fmt::format("note: no target of epoch {} counted: each is loss.ignore_index, or weighs 0; nothing was learned from them", result_.epochs));
   if (validated) record_epoch(whole, begin);
   last_log_ = Clock::now();
 }

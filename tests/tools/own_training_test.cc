@@ -208,6 +208,9 @@ TEST_F(OwnTraining, ADumpedModelKeepsItsOwnTraining) {
   write(trained_by("Adam", 2));
   run("hone-compile m.onnx -o m.hone");
   run("hone-dump m.hone --as onnx > again.onnx");
+  const ToolRun refused = run_tool(folder_.path(), "hone-compile again.onnx --set schedule.kind=cosine -o again.hone");
+  EXPECT_EQ(refused.exit, 5);
+  EXPECT_THAT(refused.err, HasSubstr("schedule.kind is \"cosine\", and the model trains as it says itself"));
   run("hone-compile again.onnx -o again.hone");
   expect_near(losses("again.hone", "x=x.npy,y=t.npy", "--batch 4 --epochs 4"), by_adam().losses, 5e-6);
 }

@@ -144,6 +144,8 @@ TEST_F(Tools, ABatchWhoseTargetsAreAllIgnoredLeavesTheWeightsFinite) {
   run("hone-compile conv.onnx -r train.toml --set loss.ignore_index=-1 -o ignoring.hone");
   run("hone-run train ignoring.hone --train x=x.npy[0:12],y=some.npy --no-shuffle --epochs 2 --out trained.onnx --run-dir run");
   for (const Json& epoch : of_kind("run/metrics.jsonl", "epoch")) EXPECT_TRUE(epoch.at("loss").is_number());
+  const std::string none = "hone-run train ignoring.hone --train x=x.npy[4:8],y=some.npy[4:8] --epochs 1";
+  EXPECT_THAT(run(none).err, HasSubstr("note: no target of epoch 1 counted"));
   const onnx::ModelProto trained = model("trained.onnx");
   for (const auto& initializer : trained.graph().initializer()) {
     const Tensor weight = tensor_of(initializer, ".", {});

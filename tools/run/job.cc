@@ -194,7 +194,7 @@ Recipe recipe_for(const plan::Plan& plan, const Arguments& arguments, BatchFlag 
   const auto set = [&](const KeyOfFlag& given, const auto& value) { add_override(changes, fmt::format("{}={}", given.key, value)), flags.push_back(given); };
   if (arguments.epochs) set({"train.epochs", "--epochs"}, *arguments.epochs);
   if (not arguments.batch.empty() and not(flag == BatchFlag::kNumberOrAuto and arguments.batch == kAuto)) set({"data.batch_size", "--batch"}, arguments.batch);
-  if (arguments.max_time) set({"train.max_seconds", "--max-time"}, *arguments.max_time);
+  if (arguments.max_time != 0) set({"train.max_seconds", "--max-time"}, arguments.max_time);
   if (arguments.seed) set({"train.seed", "--seed"}, *arguments.seed);
   try {
     return change_at_run_time(stored, changes);

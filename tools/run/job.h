@@ -29,7 +29,7 @@ struct Arguments {
   std::int64_t steps = 0, limit = 0, log_every = 100, save_steps = 0, keep = 3, threads = 0, replicas = 0, virtual_devices = 0, shards = 0, check_every = 100;
   std::string collective_timeout = "60s";
   double seconds = 3, warm_up = 0.2, network = 1.25, latency = 20;
-  std::optional<std::int64_t> max_time;
+  double max_time = 0;  // seconds; 0: no limit
   bool no_shuffle = false, pre_batched = false, global_batch = false, quiet = false, verbose = false, json = false, dry_run = false, log_grad_norms = false, breakdown = false, roofline = false;
   bool resume = false, keep_best = false, log_histograms = false, shard_optimizer = false, memory_growth = false, deterministic = false;
 };
