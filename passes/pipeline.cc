@@ -171,6 +171,7 @@ void refuse_model_keys(const Recipe& recipe) {
   refuse(model.batch_norm != "train", "model.batch_norm");
   refuse(not model.dropout_after.empty(), "model.dropout");
   refuse(model.new_head_classes != 0, "model.new_head");
+  refuse(recipe.schedule.kind != "constant", "schedule.kind");
   refuse(recipe.train.gradient_accumulation_steps > 1, "train.gradient_accumulation_steps");
   refuse(recipe.train.ema_decay > 0, "train.ema_decay");
   refuse(narrows_frozen_weights(recipe), "model.frozen_precision");
@@ -252,9 +253,6 @@ std::vector<EntryGraph> build_entries(const Graph& imported, const Recipe& recip
     throw Error(Code::kRecipeModel, "lora.targets is set, but no loss: nothing trains the adapters", {}, {"add loss.kind and optimizer.kind, or leave [lora] out"});
   Adapted adapted = with_adapters(imported, recipe);                                   // because nodes have the file's names here, and every entry sees the adapters
   const bool trains_itself = not recipe.can_train() and own != nullptr and own->step;
-  if (trains_itself and recipe.schedule.kind != Recipe{}.schedule.kind)
-    throw Error(Code::kRecipeKey, fmt::format("schedule.kind is \"{}\", and the model trains as it says itself, which decides the learning rate", recipe.schedule.kind), {},
-                {"add loss.kind and optimizer.kind, which win over the model's training, or leave [schedule] out"});
   if (not trains_itself) choose_kept_types(adapted);                                   // because every entry reads the same weights
   const Graph& model = adapted.graph;
   if (recipe.can_train()) {
