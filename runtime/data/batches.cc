@@ -96,6 +96,8 @@ std::string BatchReader::order() const {
   return batches + sample_order_->text();
 }
 
+std::string BatchReader::data_hash() const { return fmt::format("{:016x}", arrays_.hash()); }
+
 std::string BatchReader::place_of(std::string_view feed, std::int64_t row) const {
   const auto column = std::ranges::find(arrays_.columns(), feed, [](const BoundArrays::Column& each) -> std::string_view { return each.feed.name; });
   if (column == arrays_.columns().end() or not column->by_sample or in_use_.samples.empty()) return "";

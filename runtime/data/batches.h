@@ -1,8 +1,6 @@
 // Batches of arrays, gathered into memory that is used again and again.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -52,7 +50,7 @@ class BatchReader : public BatchSource, private FeedMaker {
   std::int64_t batch_count() const { return batch_count_; }
   std::optional<std::int64_t> known_batch_count() const override { return batch_count_; }
   std::string order() const override;
-  std::string data_hash() const override { return fmt::format("{:016x}", arrays_.hash()); }
+  std::string data_hash() const override;
   /// Samples that an epoch visits (batches, when pre-batched).
   std::int64_t sample_count() const { return sample_count_; }
 

@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/recipe_tables.h"
 #include "base/text.h"
+#include "runtime/data/batch_source.h"
 #include "runtime/train/counters.h"
 
 namespace hone {
@@ -95,8 +96,8 @@ std::vector<std::string> changes_since(const TrainState& state, const Recipe& re
                 fmt::format("the run was stopped in the middle of epoch {}, after batch {}, and these are not the data that it began with", state.epoch + 1, state.batch), {},
                 {"as many samples as before, but the values of some differ", "go on with the same data; they may change between epochs"});
   std::vector<std::string> changes;
-  if (are_other_data and state.order == order) changes.emplace_back("the data are not those that the run was trained on so far");
   if (state.order != order) changes.push_back(fmt::format("the data are gone through in another way: it was {}, and is {}", printable(state.order, 500), printable(order, 500)));
+  else if (are_other_data) changes.emplace_back("the data are not those that the run was trained on so far");
   for (const RecipeKey& key : recipe_keys()) {
     const std::string before = to_text(key.get(state.recipe)), now = to_text(key.get(recipe));
     if (before != now and key.name != "train.epochs") changes.push_back(fmt::format("{} was {}, and is {}", key.name, before, now));

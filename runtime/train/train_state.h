@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "base/recipe.h"
-#include "runtime/data/batch_source.h"
 #include "runtime/train/run_history.h"
 
 namespace hone {
+
+class BatchSource;
 
 struct TrainState {
   std::int64_t step = 0;      ///< updates made
