@@ -260,6 +260,10 @@ void print_message(std::string_view line) {
   std::fputc('\n', stderr);
 }
 
+void check_batch_flag(std::int64_t batch) {
+  if (batch < 0) throw Error(Code::kUsage, fmt::format("--batch {}: expected a number of samples", batch), {}, {"leave it out for the recipe's"});
+}
+
 std::int64_t bytes_of_flag(std::string_view flag, std::string_view text, std::string_view example) {
   const auto bytes = parse_bytes(text);
   if (not bytes or *bytes == 0) throw Error(Code::kUsage, fmt::format("{} {}: expected a number of bytes", flag, quoted(text)), {}, {fmt::format("for example {} {}", flag, example)});

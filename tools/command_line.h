@@ -46,4 +46,7 @@ void print_message(std::string_view line);
 /// What a flag says in bytes: "2GiB". Throws Error kUsage, with that example, for what is no number of bytes, or 0.
 std::int64_t bytes_of_flag(std::string_view flag, std::string_view text, std::string_view example);
 
+/// What --batch says, 0 where it is not given. Throws Error kUsage below that.
+void check_batch_flag(std::int64_t batch);
+
 }  // namespace hone

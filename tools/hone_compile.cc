@@ -155,7 +155,7 @@ int check(const Arguments& arguments) {
 
 int run(Arguments arguments) {
   if (arguments.model.empty() and arguments.why) arguments.model = std::exchange(*arguments.why, "");  // hone-compile --why model.onnx
-  if (arguments.batch < 0) throw Error(Code::kUsage, fmt::format("--batch {}: expected a number of samples", arguments.batch), {}, {"leave it out for the recipe's"});
+  check_batch_flag(arguments.batch);
   if (arguments.model.empty()) throw Error(Code::kUsage, "MODEL is required", {}, {"hone-compile MODEL.onnx -r RECIPE.toml -o PLAN.hone; see hone-compile --help"});
   if (arguments.gradients_of.empty() != arguments.wrt.empty())
     throw Error(Code::kUsage, "--gradients-of and --wrt are given together: what is differentiated, and with respect to what", {}, {"for example --gradients-of loss --wrt x,dense/kernel"});

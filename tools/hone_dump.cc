@@ -18,7 +18,7 @@ struct Arguments {
 };
 
 DescribeOptions options_of(const Arguments& arguments) {
-  if (arguments.batch < 0) throw Error(Code::kUsage, fmt::format("--batch {}: expected a number of samples", arguments.batch), {}, {"leave it out for the recipe's"});
+  check_batch_flag(arguments.batch);
   DescribeOptions options{.stage = arguments.stage, .target = arguments.target, .batch = arguments.batch, .sizes = {}, .trace = arguments.trace};
   for (const std::string& item : arguments.dim) {
     const std::size_t equals = item.find('=');
