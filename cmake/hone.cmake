@@ -32,11 +32,14 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
 # -g1: function names and lines for the stack traces, in half the time and space.
 # vptr is left out: it needs the type information of every class of LLVM that ours derive from. So are null, object-size and pointer-overflow, whose findings AddressSanitizer reports, too,
 # when the memory is touched: they take a fourth of the time to compile. Of code with checks in it gcc says that something may not be initialized that always is.
-set(CMAKE_CXX_FLAGS_ASAN "-Og -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=vptr,null,object-size,pointer-overflow -fno-sanitize-recover=all -Wno-maybe-uninitialized")
-set(CMAKE_EXE_LINKER_FLAGS_ASAN "-Wl,-u,__lsan_default_suppressions")  # base/known_leaks.cc, of which nothing else asks for anything
+set(CMAKE_CXX_FLAGS_ASAN "-Og -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=vptr,null,object-size,pointer-overflow,alignment -fno-sanitize-recover=all -Wno-maybe-uninitialized")
+# Where bytes of files and buffers are read as numbers alignment is checked, too; elsewhere these were a third of the object code, most of it for strings and vectors.
+set(HONE_LIBRARIES_OF_BYTES base formats host ir runtime)
+# What every program links is base/known_leaks.cc, of which nothing else asks for anything. At a fixed address the checks' million tables are not relocated at each start, of which the tests make thousands.
+set(CMAKE_EXE_LINKER_FLAGS_ASAN "-no-pie -Wl,-u,__lsan_default_suppressions")
 set(CMAKE_CXX_FLAGS_TSAN "-O1 -g1 -fno-omit-frame-pointer -fsanitize=thread")
-# Of tests, which are two thirds of what there is to compile and need not be fast: a third less of their time, with sanitizers more than half.
-set(HONE_TEST_FLAGS $<$<CONFIG:Release>:-O1> $<$<CONFIG:Asan,Tsan>:-O0> $<$<CONFIG:Asan>:-fno-sanitize=alignment>)
+# Of tests, which are two thirds of what there is to compile and need not be fast: -O0 takes half the time, with sanitizers less.
+set(HONE_TEST_FLAGS $<$<CONFIG:Release,Asan,Tsan>:-O0>)
 option(HONE_OPENMP "Run kernels on OpenMP's pool; OFF: on std::thread, for ThreadSanitizer" ON)
 # Half of what is compiled is the parsing of headers. Files of a folder share one namespace then, the unnamed ones included.
 option(HONE_UNITY "Compile several files of a library or test as one" ${PROJECT_IS_TOP_LEVEL})
@@ -108,6 +111,9 @@ function(hone_library name)
     target_include_directories(hone_${name} PUBLIC ${PROJECT_SOURCE_DIR})
     target_link_libraries(hone_${name} PUBLIC ${deps})
     hone_warnings(hone_${name})
+    if(name IN_LIST HONE_LIBRARIES_OF_BYTES)
+      target_compile_options(hone_${name} PRIVATE $<$<CONFIG:Asan>:-fsanitize=alignment>)
+    endif()
   else()  # headers only
     add_library(hone_${name} INTERFACE)
     target_include_directories(hone_${name} INTERFACE ${PROJECT_SOURCE_DIR})
