@@ -33,13 +33,14 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
 # vptr is left out: it needs the type information of every class of LLVM that ours derive from. So are null, object-size and pointer-overflow, whose findings AddressSanitizer reports, too,
 # when the memory is touched: they take a fourth of the time to compile. Of code with checks in it gcc says that something may not be initialized that always is.
 set(CMAKE_CXX_FLAGS_ASAN "-Og -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize=vptr,null,object-size,pointer-overflow,alignment -fno-sanitize-recover=all -Wno-maybe-uninitialized")
-# Where bytes of files and buffers are read as numbers alignment is checked, too; elsewhere these were a third of the object code, most of it for strings and vectors.
-set(HONE_LIBRARIES_OF_BYTES base formats host ir runtime)
-# What every program links is base/known_leaks.cc, of which nothing else asks for anything. At a fixed address the checks' million tables are not relocated at each start, of which the tests make thousands.
+# Alignment is checked in the libraries that take bytes for numbers themselves; in the others these checks, most of them for strings and vectors, were a third of the object code.
+set(HONE_LIBRARIES_OF_BYTES base formats frontend host ir passes runtime)
+# -no-pie: at a fixed address the tables of a million checks are not relocated at each start, of which the tests make thousands.
+# -u: every program links base/known_leaks.cc, of which nothing else asks for anything.
 set(CMAKE_EXE_LINKER_FLAGS_ASAN "-no-pie -Wl,-u,__lsan_default_suppressions")
 set(CMAKE_CXX_FLAGS_TSAN "-O1 -g1 -fno-omit-frame-pointer -fsanitize=thread")
-# Of tests, which are two thirds of what there is to compile and need not be fast: -O0 takes 0.7 of the time of -O1, with sanitizers half.
-# A few spend most of their time in their own code, random graphs half as long again.
+# Of tests, which are two thirds of what there is to compile and need not be fast: -O0 takes 0.7 of the time of -O1, with sanitizers less than half.
+# But these spend most of their time in their own code: random graphs took 1.4 times as long.
 set(HONE_TESTS_THAT_COMPUTE random_graphs_test hone_test_support hone_test_gradients hone_test_op_cases)
 set(HONE_TEST_FLAGS "$<$<CONFIG:Asan,Tsan>:-O0>;$<$<CONFIG:Release>:$<IF:$<IN_LIST:$<TARGET_PROPERTY:NAME>,${HONE_TESTS_THAT_COMPUTE}>,-O1,-O0>>")
 option(HONE_OPENMP "Run kernels on OpenMP's pool; OFF: on std::thread, for ThreadSanitizer" ON)
