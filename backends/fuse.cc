@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <span>
 
 #include "backends/cost_model.h"
@@ -135,6 +136,7 @@ class Grouper {
         decisions_.clear();
         for (std::size_t i = 0; i < graph_.node_count(); ++i) join_with_producers(NodeId(i));
         for (std::size_t i = 0; i < graph_.node_count(); ++i) join_with_siblings(NodeId(i));
+        for (std::size_t i = 0; i < graph_.node_count(); ++i) join_with_numbers(NodeId(i));
       }
     }
     return finish();
@@ -180,6 +182,47 @@ class Grouper {
         }
       }
     }
+  }
+
+  /// A number is worked out with other numbers that all of its readers wait for anyway: a call takes longer than it does.
+  void join_with_numbers(NodeId id) {
+    const std::uint32_t group = groups_.group_of(id);
+    if (not is_of_numbers(group)) return;
+    const std::set<std::uint32_t> readers = reader_groups(group);
+    if (readers.empty()) return;
+    const std::vector<NodeId> waiting = groups_.members(*readers.begin());
+    for (const NodeId member : waiting) {
+      for (const ValueId operand : graph_.node(member).operands) {
+        const NodeId other = maker_of(operand);
+        if (not other.valid() or groups_.group_of(other) == group or not is_of_numbers(groups_.group_of(other))) continue;
+        if (std::ranges::includes(reader_groups(groups_.group_of(other)), readers) and try_join(id, other)) return;
+      }
+    }
+  }
+
+  /// Is it elementwise work on single elements alone?
+  bool is_of_numbers(std::uint32_t group) {
+    return std::ranges::all_of(groups_.members(group), [this](NodeId member) {
+      const Node& node = graph_.node(member);
+      return node.op->scalar != nullptr and can_fuse(member) and element_count(graph_.type(node.results[0]).shape).is_constant(1);
+    });
+  }
+
+  /// Those that read what it makes, reshaped or not.
+  std::set<std::uint32_t> reader_groups(std::uint32_t group) const {
+    std::set<std::uint32_t> found;
+    std::vector<NodeId> open = groups_.members(group);
+    while (not open.empty()) {
+      const NodeId node = open.back();
+      open.pop_back();
+      for (const ValueId result : graph_.node(node).results) {
+        for (const NodeId reader : groups_.readers(result)) {
+          if (*graph_.node(reader).op == op::reshape) open.push_back(reader);
+          else if (groups_.group_of(reader) != group) found.insert(groups_.group_of(reader));
+        }
+      }
+    }
+    return found;
   }
 
   bool is_reduction(NodeId id) { return can_fuse(id) and kernels_.of(id).kind == NodeKernel::Kind::kReduction and not is_product(kernels_, id); }
