@@ -430,13 +430,17 @@ struct StageContext {
   const CompileOptions& options;
   const Backend& backend;
   TrainingReport report = {};
+  std::vector<EntryGraph> made = {};  ///< what is scheduled
 
   std::vector<EntryGraph> raw() { return wanted_entries(imported, recipe, own, options, backend, report); }
   std::vector<EntryGraph> prepared() {
     const std::vector<EntryGraph> wanted = raw();  // which fills the report
     return prepared_entries(wanted, backend, recipe, options.passes, report);
   }
-  Scheduled scheduled() { return schedule_all(imported, recipe, compiled_training(recipe, own, options), options, backend, prepared()); }
+  Scheduled scheduled() {
+    made = prepared();
+    return schedule_all(imported, recipe, compiled_training(recipe, own, options), options, backend, made);
+  }
   /// What the backend makes of the kernels, level by level.
   std::string code(std::string_view kind) { return backend.text(scheduled().kernel_pointers(), kind, options.levels); }
 };
@@ -451,6 +455,13 @@ constexpr Stage kStages[] = {
     {"imported", [](StageContext& c) { return print(c.imported); }},
     {"training", [](StageContext& c) { return print(c.raw().front().graph); }},
     {"optimized", [](StageContext& c) { return print(c.prepared().front().graph); }},
+    {"fused",
+     [](StageContext& c) {
+       const Scheduled scheduled = c.scheduled();
+       const EntryGraph& first = c.made.front();
+       const auto entry = std::ranges::find(scheduled.entries, first.name, &plan::Entry::name);
+       return fused_text(first.graph, scheduled.nodes.at(first.name), entry->steps);
+     }},
     {"kernels", [](StageContext& c) { return kernels_text(c.scheduled()); }},
     {"schedule",
      [](StageContext& c) {

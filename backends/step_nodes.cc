@@ -9,6 +9,8 @@
 #include "ir/op.h"
 #include "ir/ops/ops.h"
 #include "ir/print.h"
+#include "ir/rewriter.h"
+#include "runtime/plan/step_name.h"
 
 namespace hone {
 
@@ -128,7 +130,52 @@ void add_absorbed(const Graph& graph, StepNodes& steps) {
   }
 }
 
+/// Nodes in an order of somebody's choice, each behind what it reads.
+class Placing {
+ public:
+  explicit Placing(const Graph& graph) : graph_(graph), placed_(graph.node_count()) {}
+
+  void place(NodeId id) {
+    open_.push_back(id);
+    while (not open_.empty()) {
+      const NodeId next = open_.back();
+      const std::size_t before = open_.size();
+      if (not placed_[next.index])
+        for (const ValueId operand : graph_.node(next).operands)
+          if (operand.valid() and graph_.value(operand).producer.valid() and not placed_[graph_.value(operand).producer.index]) open_.push_back(graph_.value(operand).producer);
+      if (open_.size() > before) continue;
+      open_.pop_back();
+      if (not placed_[next.index]) order.push_back(next);
+      placed_[next.index] = true;
+    }
+  }
+
+  std::vector<NodeId> order;
+
+ private:
+  const Graph& graph_;
+  std::vector<bool> placed_;
+  std::vector<NodeId> open_;
+};
+
 }  // namespace
+
+std::string fused_text(const Graph& graph, const StepNodes& nodes, std::span<const plan::Step> steps) {
+  Placing placing(graph);
+  NodeComments comments;
+  for (std::size_t step = 0; step < nodes.size(); ++step) {
+    const std::size_t begin = placing.order.size();
+    for (const NodeId node : nodes[step]) placing.place(node);
+    comments.emplace(begin, name_of(steps[step]) + (placing.order.size() > begin or nodes[step].empty() ? "" : ", of nodes that stand above"));
+  }
+  if (const std::size_t begin = placing.order.size(); begin < graph.node_count()) {
+    for (std::size_t i = 0; i < graph.node_count(); ++i) placing.place(NodeId(i));
+    comments.emplace(begin, "read in place");
+  }
+  Graph ordered;
+  (void)Rewriter::reordered(graph, placing.order, ordered);
+  return print(ordered, comments);
+}
 
 StepNodes same_nodes(const Graph& graph, const Graph& scheduled, const StepNodes& nodes) {
   const std::vector<NodeId> same = correspondence(graph, scheduled);

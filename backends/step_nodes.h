@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "runtime/plan/plan.h"
 
 namespace hone {
 
@@ -22,6 +23,10 @@ StepNodes same_nodes(const Graph& graph, const Graph& scheduled, const StepNodes
 
 /// Of the steps that were, or repeat, those numbered in `step_before`.
 StepNodes nodes_again(const StepNodes& nodes, std::span<const std::optional<std::uint32_t>> step_before);
+
+/// `graph` as text (ir/print.h), node by node in the order in which `steps` compute them, each step's nodes behind a comment that names it. What is worked out in several steps stands in the first of them, which the comments of the others say,
+/// and what is no work of any (a reshape) in front of what reads it.
+std::string fused_text(const Graph& graph, const StepNodes& nodes, std::span<const plan::Step> steps);
 
 /// In the text of a plan's graphs, constants that are too large to be written are called as the persistent that holds them; or so, with a number behind it, where no step reads what is in
 /// them: a choice that is known to fall on the other operand. They may hold anything.

@@ -93,14 +93,14 @@ std::string_view to_string(Contents::Kind kind) {
 Contents load_contents(const std::string& path) {
   if (path.ends_with(".onnx")) return model_contents(path);
   if (path.ends_with(".hone")) return plan_contents(path);
-  if (path.ends_with(".hir")) return {.kind = Contents::Kind::kGraph, .path = path, .graph = parse_graph(read_file(path), path)};
+  if (path.ends_with(".hir") or path == "-") return {.kind = Contents::Kind::kGraph, .path = path, .graph = parse_graph(read_file(path), path)};
   if (path.ends_with(".safetensors")) {
     Contents contents{.kind = Contents::Kind::kTensors, .path = path};
     add_tensors(contents.tensors, path, "");
     return contents;
   }
   if (is_folder(path)) return checkpoint_contents(path);
-  throw Error(Code::kUsage, fmt::format("{}: expected a name that ends in .onnx, .hir, .hone or .safetensors, or a checkpoint's folder", quoted(path)), {},
+  throw Error(Code::kUsage, fmt::format("{}: expected a name that ends in .onnx, .hir, .hone or .safetensors, a checkpoint's folder, or - for a .hir graph from standard input", quoted(path)), {},
               {"give the file the ending of what is in it"});
 }
 

@@ -59,7 +59,7 @@ class GraphPrinter {
  public:
   GraphPrinter(const Graph& graph, std::size_t indent) : graph_(graph), indent_(indent) { name_values(); }
 
-  void print() {
+  void print(const NodeComments& comments = {}) {
     line(fmt::format("graph {}(", name_text(graph_.name)));
     if (graph_.inputs().empty()) lines.back() += ") {";
     ++indent_;
@@ -67,9 +67,11 @@ class GraphPrinter {
     Part part = Part::kForward;
     for (const Node& node : graph_.nodes()) {
       if (node.part != part) line("// " + std::string(to_string(part = node.part)));
+      print_comments(comments);
       line_of_node.push_back(lines.size());
       print_node(node);
     }
+    print_comments(comments);
     for (const std::string& equation : equation_texts()) line(equation);
     for (const Output& output : graph_.outputs()) line(fmt::format("output {} {}", hir_string(output.name), value_text(output.value)));
     for (const Alias& alias : graph_.aliases()) line(fmt::format("alias {} <- {}", value_text(alias.state), value_text(alias.value)));
@@ -83,6 +85,11 @@ class GraphPrinter {
  private:
   void line(const std::string& text) { lines.push_back(std::string(2 * indent_, ' ') + text); }
   static std::string name_text(const std::string& name) { return is_plain_name(name) ? name : hir_string(name); }
+
+  void print_comments(const NodeComments& comments) {
+    const auto [first, end] = comments.equal_range(line_of_node.size());
+    for (auto comment = first; comment != end; ++comment) line("// " + comment->second);
+  }
 
   /// The names of all values, in the order in which the text defines them.
   void name_values() {
@@ -152,9 +159,9 @@ class GraphPrinter {
 
 bool is_printed(const Tensor& data) { return data.element_count() <= kMostPrinted; }
 
-std::string print(const Graph& graph) {
+std::string print(const Graph& graph, const NodeComments& comments) {
   GraphPrinter printer(graph, 0);
-  printer.print();
+  printer.print(comments);
   std::string text;
   for (const std::string& line : printer.lines) text += line + '\n';
   return text;

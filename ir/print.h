@@ -20,14 +20,19 @@
 // comment behind a node are its Loc's node, layer and derived. An absent optional operand is `-`. Bodies stand behind their node.
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <string>
 
 #include "ir/graph.h"
 
 namespace hone {
 
+/// Comments on lines of their own before a node, by its number; behind the last one by the number of nodes.
+using NodeComments = std::multimap<std::size_t, std::string>;
+
 /// Never throws, so that a broken graph can be shown: an id that is no value is written %?.
-std::string print(const Graph& graph);
+std::string print(const Graph& graph, const NodeComments& comments = {});
 
 /// Are the data of an input written in full?
 bool is_printed(const Tensor& data);

@@ -80,7 +80,7 @@ Tool make_tool(Arguments& a) {
           .doc = "Shows what is in a model, a .hir file, a plan, a checkpoint or a file of weights.",
           .commands = {{"",
                         "",
-                        {{"FILE", "", "a .onnx, .hir, .hone or .safetensors file, or a checkpoint's folder", &a.file, true},
+                        {{"FILE", "", "a .onnx, .hir, .hone or .safetensors file, or a checkpoint's folder; - for a .hir graph from standard input", &a.file, true},
                          {"--summary", "", "a table of layers: output shapes, parameters, arithmetic; of a plan also gradients, what is kept for them, kernels, and the memory of a step", &a.summary},
                          {"--memory-limit", "BYTES", "with --summary: the largest batch that fits into it, 2GiB for example", &a.memory_limit},
                          {"--as", "FORM", forms_text(), &a.as},

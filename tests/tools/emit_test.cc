@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "base/text.h"
 #include "tests/support/tools/run_tool.h"
 #include "tests/support/tools/small_files.h"
@@ -103,6 +105,24 @@ TEST_F(Emit, ScheduleListsCallsAndKernelsOfEveryEntryInOrder) {
   EXPECT_THAT(text, ContainsRegex("all_reduce .*dense/bias/gradient, .*conv/kernel/gradient.*\\(bucket 2, until step [0-9]+\\)")) << "what travels together, the last weights first";
   EXPECT_LT(text.find("// forward"), text.find("// backward"));
   EXPECT_LT(text.find("// backward"), text.find("// update"));
+}
+
+/// Each step once, with its nodes behind it; and it is a graph that reads back.
+TEST_F(Emit, FusedShowsWhichNodesAreOneStep) {
+  const std::string schedule = stage("schedule"), text = stage("fused");
+  std::istringstream steps(schedule.substr(schedule.find("entry train_step:"), schedule.find("  result ")));
+  std::size_t kernels = 0;
+  for (std::string line; std::getline(steps, line) and not line.starts_with("  result ");) {
+    const std::size_t begin = line.find("  kernel ");
+    if (begin == std::string::npos) continue;
+    EXPECT_THAT(text, ContainsRegex("\n  // " + line.substr(begin + 9, line.find('(') - begin - 9) + "(, of nodes that stand above)?\n"));
+    ++kernels;
+  }
+  EXPECT_GT(kernels, 5);
+  EXPECT_THAT(text, ContainsRegex("  // where_and_[0-9a-z_]+\n(  // update\n)?  %[^\n]+\n(  // update\n)?  %[^\n]+\n"));
+  folder_.write("fused.hir", text);
+  EXPECT_EQ(run_well(folder_.path(), "hone-opt fused.hir").out, run_well(folder_.path(), "hone-opt - < fused.hir").out);
+  EXPECT_TRUE(run_well(folder_.path(), "hone-dump - --as text < fused.hir").out == run_well(folder_.path(), "hone-dump fused.hir --as text").out);
 }
 
 TEST_F(Emit, LlvmDefinesAFunctionForEachKernel) {

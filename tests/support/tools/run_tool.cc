@@ -27,7 +27,7 @@ namespace {
 struct CommandLine {
   std::vector<std::string> variables;  ///< of the environment, NAME=VALUE
   std::vector<std::string> words;
-  std::string out;  ///< where standard output goes, if the command says so
+  std::string in = "/dev/null", out;  ///< where standard input comes from and output goes, if the command says so
 };
 
 CommandLine parse_command(const std::string& command) {
@@ -41,7 +41,7 @@ CommandLine parse_command(const std::string& command) {
     words.erase(words.begin());
   }
   for (std::size_t i = 0; i < words.size(); ++i)
-    if (words[i] == ">" and i + 1 < words.size()) line.out = words[++i];
+    if ((words[i] == ">" or words[i] == "<") and i + 1 < words.size()) (words[i] == ">" ? line.out : line.in) = words[i + 1], ++i;
     else line.words.push_back(words[i]);
   line.words.at(0) = std::string(HONE_BIN_DIR) + "/" + line.words.at(0);
   return line;
@@ -68,7 +68,7 @@ pid_t start(const std::string& folder, CommandLine& line, const std::string& out
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 0, line.in.c_str(), O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawnattr_t attributes;

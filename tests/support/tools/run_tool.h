@@ -14,7 +14,7 @@ struct ToolRun {
   double seconds = 0;   ///< of processor time
 };
 
-/// Runs `command` in `folder`: words between blanks, the first one a tool of this build ("hone-run"), before it perhaps variables of its environment (NAME=VALUE); "> FILE" at the end sends standard output to FILE.
+/// Runs `command` in `folder`: words between blanks, the first one a tool of this build ("hone-run"), before it perhaps variables of its environment (NAME=VALUE); "> FILE" at the end sends standard output to FILE, and "< FILE" takes standard input from there.
 /// One thread, so that tests may run side by side; no terminal.
 ToolRun run_tool(const std::string& folder, const std::string& command);
 
