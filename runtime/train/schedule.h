@@ -35,6 +35,12 @@ struct RunLength {
 /// A step is an update: batches that are accumulated make one together.
 double learning_rate_at(const Recipe& recipe, std::int64_t step, RunLength run);
 
+/// The step that is about to be made, for whom the recipe's schedule is not enough.
+struct ScheduledStep {
+  std::int64_t epoch = 1, step = 1;  ///< of the whole run, from 1, as StepRecord has them
+  double learning_rate = 0;          ///< what the schedule gives
+};
+
 /// Does a kind of schedule depend on the run's length?
 bool needs_length(std::string_view kind);
 /// Does one go by epochs, so that their length must be known?

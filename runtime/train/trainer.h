@@ -40,6 +40,9 @@ struct FitOptions {
   bool verbose = false;            ///< the summary lists every weight of a large model
   bool quiet = false;              ///< no summary, progress and report on standard error
   std::function<bool()> stop_requested;  ///< asked after every step: the run is interrupted, to be gone on with (StopSignals); for a run that should end see end_training()
+  /// The learning rate of each step, asked before it, in the place of the recipe's schedule, whose rate it is given: Keras's LearningRateScheduler, PyTorch's LambdaLR. Where it depends on the step alone, a run that goes
+  /// on ends as one that never stopped; where on what on_step and on_epoch saw, the program keeps that. In several processes all give the same.
+  std::function<double(const ScheduledStep&)> learning_rate;
   std::function<void(const StepRecord&)> on_step;
   std::function<void(const EpochRecord&)> on_epoch;
 };

@@ -92,7 +92,9 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
     plateau_.emplace(recipe);
     if (from and not from->plateau.empty()) plateau_->restore(from->plateau);
   }
-  if (state_.step > 0) rate_ = rate_of(state_.step - 1);  // an epoch may be over but for its line
+  if (options_.learning_rate and not feeds_rate_)
+    throw Error(Code::kUsage, "a function gives the learning rate, and the plan trains as its model says itself, which decides the rate", {}, {"leave learning_rate out, or compile the model with a recipe that has a loss and an optimizer"});
+  if (state_.step > 0) rate_ = rate_of(state_.epoch, state_.step - 1);  // an epoch may be over but for its line
   if (const std::string& monitor = recipe.train.early_stopping_monitor; not monitor.empty()) {
     check_monitor("train.early_stopping.monitor", monitor);
     early_stopping_.emplace(recipe);
@@ -204,14 +206,22 @@ bool TrainingLoop::next_batch() {
   return train_.next();
 }
 
-double TrainingLoop::rate_of(std::int64_t step) const { return learning_rate_at(recipe_, step, run_) * (plateau_ ? plateau_->factor() : 1); }
+/// `epoch` and `step` count from 0.
+double TrainingLoop::rate_of(std::int64_t epoch, std::int64_t step) const {
+  const double scheduled = learning_rate_at(recipe_, step, run_) * (plateau_ ? plateau_->factor() : 1);
+  if (not options_.learning_rate) return scheduled;
+  const double rate = options_.learning_rate({.epoch = epoch + 1, .step = step + 1, .learning_rate = scheduled});
+  if (not std::isfinite(rate) or rate < 0)
+    throw Error(Code::kUsage, fmt::format("the function learning_rate gave {} for step {} of epoch {}", rate, step + 1, epoch + 1), {}, {"a learning rate is a finite number of at least 0; the schedule's own is what it is called with"});
+  return rate;
+}
 
 /// An update, of one batch or of a group whose gradients are added up; the last group of an epoch may be smaller.
 void TrainingLoop::run_step() {
   const TraceScope scope(options_.trace, Trace::kStep, state_.step + 1);
   const bool logged = options_.log_every > 0 and (state_.step + 1) % options_.log_every == 0;
   const bool with_norms = logged and options_.log_grad_norms;
-  rate_ = rate_of(state_.step);
+  rate_ = rate_of(state_.epoch, state_.step);
   double loss_sum = 0, targets = 0;
   bool updated = false;
   for (in_group_ = 0; not updated;) {

@@ -35,6 +35,7 @@ struct TrainOptions {
   std::function<bool()> stop_requested = [] { return false; };  ///< asked after every step
   std::function<bool()> out_of_time;                            ///< the same; without it this process's clock and train.max_seconds say so
   std::function<bool()> end_requested = [] { return false; };   ///< asked after every step and every epoch, when on_step and on_epoch were called: the run then ends as if no more had been asked for
+  std::function<double(const ScheduledStep&)> learning_rate;    ///< the rate of a step in the place of the schedule's, if given. A run that goes on asks it again for the last step that was made
   std::function<void(const StepRecord&)> on_step;               ///< called after every step, if given
   std::function<void(const EpochRecord&)> on_epoch;             ///< called after every epoch and its validation, if given
   TraceTrack* trace = nullptr;                                  ///< where steps, validations and saves are written down; null: nowhere
@@ -81,13 +82,13 @@ std::optional<NamedNumbers> evaluate(StepRunner& runner, const plan::Entry& entr
 class TrainingLoop {
  public:
   /// All references stay alive. `valid` may be null. With `from` the run goes on there: the session holds the weights and states of that moment already.
-  /// Throws kPlanEntry when the entries lack what is needed, kRecipeValue for a schedule, or gradients that are accumulated, where the number of batches must be known
+  /// Throws kPlanEntry when the entries lack what is needed, kUsage for options.learning_rate where nothing reads a rate, kRecipeValue for a schedule, or gradients that are accumulated, where the number of batches must be known
   /// and is not, and for a monitored value that is not there.
   TrainingLoop(StepRunner& runner, TrainEntries entries, const Recipe& recipe, BatchSource& train, BatchSource* valid, TrainOptions options, Progress& progress,
                const std::optional<TrainState>& from = std::nullopt);
 
   /// Trains. Data order and learning rates are functions of (seed, epoch) and (step); so two runs do the same, and one that went on ends as one that never stopped.
-  /// Throws kNotFinite when a step's loss is NaN or infinite: the weights are then those before that step, because the plan's update is predicated on it; a checkpoint
+  /// Throws kUsage for a learning rate of the caller's that is none, kNotFinite when a step's loss is NaN or infinite: the weights are then those before that step, because the plan's update is predicated on it; a checkpoint
   /// is made of them.
   TrainResult run();
 
@@ -96,7 +97,7 @@ class TrainingLoop {
 
   void run_epoch();
   void start_data();
-  double rate_of(std::int64_t step) const;
+  double rate_of(std::int64_t epoch, std::int64_t step) const;
   void run_step();
   double run_batch(const plan::Entry& entry);
   std::int64_t batches_of_epoch() const;

@@ -150,6 +150,26 @@ TEST(Fit, ACallbackEndsTheRunInTheMiddleOfAnEpoch) {
   EXPECT_EQ(weights(rest), weights(whole));
 }
 
+/// As Keras's LearningRateScheduler and PyTorch's LambdaLR do it: what a schedule of the recipe's would have given gives the same weights, also where a run goes on.
+TEST(Fit, AFunctionGivesTheLearningRate) {
+  const test::TempFolder folder;
+  static const plan::Plan plan = test::compiled(test::kLoss + "[optimizer]\nkind = \"adam\"\n[schedule]\nkind = \"exponential\"\nfactor = 0.5\nevery = 1\n[train]\nepochs = 4\n");
+  Trainer scheduled(plan, one_thread()), called(plan, one_thread()), halves(plan, one_thread());
+  std::vector<double> rates, given;
+  scheduled.fit(shuffled(), {.quiet = true, .on_step = [&](const StepRecord& step) { rates.push_back(step.learning_rate); }});
+  for (Trainer* trainer : {&called, &halves}) trainer->recipe().schedule.kind = "constant";
+  const auto rate = [](const ScheduledStep& at) { return at.learning_rate * std::pow(0.5, static_cast<double>(at.step - 1) / 5); };
+  called.fit(shuffled(), {.quiet = true, .learning_rate = rate, .on_step = [&](const StepRecord& step) { given.push_back(step.learning_rate); }});
+  EXPECT_EQ(given, rates);
+  EXPECT_EQ(weights(called), weights(scheduled));
+  halves.fit(shuffled(), {.steps = 7, .run_dir = folder / "run", .quiet = true, .learning_rate = rate});
+  Trainer rest(plan, one_thread());
+  rest.recipe().schedule.kind = "constant";
+  rest.fit(shuffled(), {.run_dir = folder / "run", .resume = true, .quiet = true, .learning_rate = rate});
+  EXPECT_EQ(weights(rest), weights(scheduled));
+  test::expect_error(Code::kUsage, "gave -1 for step 1 of epoch 1", [&] { called.fit(shuffled(), {.quiet = true, .learning_rate = [](const ScheduledStep&) { return -1.0; }}); });
+}
+
 /// What is drawn anew for ever has no length, and so many of it have.
 TEST(Fit, ASchedulesLengthMayBeThatOfAPartOfDataWithoutAnEnd) {
   static const plan::Plan plan = test::compiled(test::kLoss + "[optimizer]\nkind = \"sgd\"\n[schedule]\nkind = \"cosine\"\n[train]\nepochs = 2\n");
