@@ -57,15 +57,21 @@ class Reader {
   void read_all() {
     for (const auto& [name, value] : source_.values) read(name, value);
   }
-  void refuse_what_cannot_change() {
+  /// `compiled`: what the plan was made with.
+  void refuse_what_cannot_change(const Recipe& compiled) {
     for (const auto& [name, value] : source_.values) {
       const RecipeKey* key = find_recipe_key(name);
-      if (key != nullptr and not key->at_run_time)
-        error(Code::kRecipeKey, name, fmt::format("{} is compiled into the plan and cannot be changed when running", name),
-              {fmt::format("compile again with --set {}={}", name, to_text(value))});
+      if (key == nullptr or key->when == RecipeKey::When::kRunning or is_of_another(name)) continue;
+      const std::string again = fmt::format("compile again with --set {}={}", name, to_text(value));
+      const double has = number_of(key->get(compiled)), none = number_of(key->get(Recipe{}));
+      if (key->when == RecipeKey::When::kCompiling)
+        error(Code::kRecipeKey, name, fmt::format("{} is compiled into the plan and cannot be changed when running", name), {again});
+      else if (has == none and number_of(key->get(recipe_)) != none)
+        error(Code::kRecipeKey, name, fmt::format("{} is {} in the plan, which leaves out what another one takes, and cannot be changed when running", name, none), {again});
     }
   }
   void check_combinations();
+  void check_optimizer();
   void check_run();
   void fill_optimizer_defaults();
   void fill_early_stopping();
@@ -94,7 +100,8 @@ class Reader {
   void check_metrics();
   void check_monitor(const std::string& name, const std::string& monitor);
   void check_pieces();
-  void check_optimizer(const OptimizerKind& optimizer);
+  std::vector<std::string> numbers_of(const OptimizerKind& optimizer) const;
+  bool is_of_another(std::string_view name) const;
   void check_optimizer_numbers(const OptimizerKind& optimizer);
   void refuse_unknown(const std::string& name);
 
@@ -280,20 +287,37 @@ void Reader::check_run() {
   check_monitor("train.early_stopping.monitor", recipe_.train.early_stopping_monitor);
 }
 
+/// The numbers that it has in the recipe's convention.
+std::vector<std::string> Reader::numbers_of(const OptimizerKind& optimizer) const {
+  const bool keras = recipe_.train.convention == Convention::kKeras;
+  std::vector<std::string> names;
+  for (const OptimizerNumber& number : optimizer.numbers)
+    if (number.in_keras or not keras) names.emplace_back(number.key);
+  return names;
+}
+
+/// Is it a number that another optimizer has, and this one not?
+bool Reader::is_of_another(std::string_view name) const {
+  const OptimizerKind* optimizer = find_optimizer(recipe_.optimizer.kind);
+  if (optimizer == nullptr or not name.starts_with(kOptimizerPrefix)) return false;
+  const std::string_view key = name.substr(kOptimizerPrefix.size());
+  return std::ranges::count(optimizer_number_keys(), key) > 0 and std::ranges::count(numbers_of(*optimizer), key) == 0;
+}
+
 void Reader::check_optimizer_numbers(const OptimizerKind& optimizer) {
   const bool keras = recipe_.train.convention == Convention::kKeras;
-  std::vector<std::string> has;
-  for (const OptimizerNumber& number : optimizer.numbers)
-    if (number.in_keras or not keras) has.emplace_back(number.key);
   for (const std::string_view key : optimizer_number_keys()) {
     const std::string name = std::string(kOptimizerPrefix) + std::string(key);
-    if (not is_set(name) or std::count(has.begin(), has.end(), key) > 0) continue;
+    if (not is_set(name) or not is_of_another(name)) continue;
     error(Code::kRecipeKey, name, fmt::format("the optimizer {}{} has no {}", keras ? "Keras's " : "", optimizer.name, key),
-          {fmt::format("it has {}", join(has, ", "))});
+          {fmt::format("it has {}", join(numbers_of(optimizer), ", "))});
   }
 }
 
-void Reader::check_optimizer(const OptimizerKind& optimizer) {
+void Reader::check_optimizer() {
+  const OptimizerKind* kind = find_optimizer(recipe_.optimizer.kind);
+  if (kind == nullptr) return;
+  const OptimizerKind& optimizer = *kind;
   check_optimizer_numbers(optimizer);
   const Recipe::Optimizer& o = recipe_.optimizer;
   const bool keras = recipe_.train.convention == Convention::kKeras;
@@ -327,7 +351,7 @@ void Reader::check_combinations() {
   for (const char* key : {"lora.rank", "lora.alpha", "lora.export"})
     if (is_set(key) and recipe_.lora.targets.empty())
       error(Code::kRecipeValue, key, fmt::format("{} is set, but lora.targets names no weight: there are no adapters", key), {"for example targets = [\"*q_proj*\", \"*v_proj*\"]"});
-  if (const OptimizerKind* optimizer = find_optimizer(recipe_.optimizer.kind)) check_optimizer(*optimizer);
+  check_optimizer();
   check_metrics();
 }
 
@@ -382,8 +406,9 @@ Recipe resolve(const RecipeSource& source) {
 Recipe change_at_run_time(const Recipe& recipe, const RecipeSource& changes) {
   Reader reader(changes, recipe);
   reader.read_all();
-  reader.refuse_what_cannot_change();
+  reader.refuse_what_cannot_change(recipe);
   reader.fill_early_stopping();
+  reader.check_optimizer();
   reader.check_run();
   reader.diags().throw_if_errors();
   return reader.take();

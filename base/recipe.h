@@ -122,7 +122,13 @@ struct RecipeKey {
   std::string_view name;  ///< "optimizer.learning_rate"
   RecipeValue::Kind kind;
   std::string_view doc;
-  bool at_run_time;  ///< may still be changed when running (train.*, data.*, schedule.*, the optimizer's numbers)
+  /// May it still be changed when running?
+  enum class When : std::uint8_t {
+    kCompiling,  ///< no
+    kRunning,    ///< yes (data.*, schedule.*, most of train.*, the learning rate)
+    kIfThere,    ///< yes, unless it is what Recipe{} has, a 0 or 1 that means none: what it takes is left out of the plan then (the optimizer's other numbers)
+  };
+  When when;
   void (*set)(Recipe&, const RecipeValue&);
   RecipeValue (*get)(const Recipe&);
 };
@@ -142,7 +148,7 @@ void add_override(RecipeSource& source, std::string_view assignment);
 /// an optimizer number that its kind does not have) and throws Error kRecipeKey / kRecipeValue; else the recipe with all defaults of kind and convention filled in.
 Recipe resolve(const RecipeSource& source);
 
-/// `recipe` with what may still be changed when running (RecipeKey::at_run_time) changed. Throws Error kRecipeKey / kRecipeValue with every problem.
+/// `recipe` with what may still be changed when running (RecipeKey::when) changed. Throws Error kRecipeKey / kRecipeValue with every problem.
 Recipe change_at_run_time(const Recipe& recipe, const RecipeSource& changes);
 
 /// As resolved, every key; reads back with recipe_from_json to the same recipe.

@@ -35,14 +35,14 @@ RecipeValue value_of(const std::map<std::string, double>& field) { return {.kind
 RecipeValue value_of(const std::vector<double>& field) { return {.kind = Kind::kNumberList, .number_list = field}; }
 RecipeValue value_of(Convention field) { return value_of(std::string(field == Convention::kKeras ? "keras" : "torch")); }
 
-enum class When : std::uint8_t { kCompiling, kRunning };
+using When = RecipeKey::When;
 
 template <auto kSection, auto kField>
 RecipeKey key(std::string_view name, When when, std::string_view doc) {
   return {name,
           value_of((Recipe{}.*kSection).*kField).kind,
           doc,
-          when == When::kRunning,
+          when,
           [](Recipe& recipe, const RecipeValue& value) { assign((recipe.*kSection).*kField, value); },
           [](const Recipe& recipe) { return value_of((recipe.*kSection).*kField); }};
 }
@@ -63,7 +63,7 @@ std::vector<RecipeKey> make_keys() {
   using O = R::Optimizer;
   using S = R::Schedule;
   using T = R::Train;
-  constexpr When kCompiling = When::kCompiling, kRunning = When::kRunning;
+  constexpr When kCompiling = When::kCompiling, kRunning = When::kRunning, kIfThere = When::kIfThere;
   return {
       key<&R::model, &M::output>("model.output", kCompiling, "the output, or other value of the model, that the loss looks at; without it the only output"),
       key<&R::model, &M::freeze>("model.freeze", kCompiling, "weights not to train, by name pattern"),
@@ -90,29 +90,29 @@ std::vector<RecipeKey> make_keys() {
       key<&R::loss, &L::sample_weights>("loss.sample_weights", kCompiling, "what each sample counts is given with the data, as sample_weight"),
       key<&R::loss, &L::delta>("loss.delta", kCompiling, "huber: where the square ends"),
       key<&R::optimizer, &O::kind>("optimizer.kind", kCompiling, "how the weights follow the gradients"),
-      // The learning rate is fed at each step; the other numbers are compiled into the update kernels.
+      // The learning rate is fed at each step; the other numbers are states, which a run begins with as its recipe has them.
       key<&R::optimizer, &O::learning_rate>("optimizer.learning_rate", kRunning, "size of a step"),
-      key<&R::optimizer, &O::beta1>("optimizer.beta1", kCompiling, "decay of the first moment"),
-      key<&R::optimizer, &O::beta2>("optimizer.beta2", kCompiling, "decay of the second moment"),
-      key<&R::optimizer, &O::epsilon>("optimizer.epsilon", kCompiling, "keeps the divisor from zero"),
-      key<&R::optimizer, &O::rho>("optimizer.rho", kCompiling, "decay of the mean square (PyTorch's alpha)"),
-      key<&R::optimizer, &O::momentum>("optimizer.momentum", kCompiling, "share of the last step that is kept"),
-      key<&R::optimizer, &O::dampening>("optimizer.dampening", kCompiling, "PyTorch's sgd: what of the gradient momentum leaves out"),
+      key<&R::optimizer, &O::beta1>("optimizer.beta1", kIfThere, "decay of the first moment"),
+      key<&R::optimizer, &O::beta2>("optimizer.beta2", kIfThere, "decay of the second moment"),
+      key<&R::optimizer, &O::epsilon>("optimizer.epsilon", kIfThere, "keeps the divisor from zero"),
+      key<&R::optimizer, &O::rho>("optimizer.rho", kIfThere, "decay of the mean square (PyTorch's alpha)"),
+      key<&R::optimizer, &O::momentum>("optimizer.momentum", kIfThere, "share of the last step that is kept"),
+      key<&R::optimizer, &O::dampening>("optimizer.dampening", kIfThere, "PyTorch's sgd: what of the gradient momentum leaves out"),
       key<&R::optimizer, &O::nesterov>("optimizer.nesterov", kCompiling, "look ahead along the momentum"),
       key<&R::optimizer, &O::centered>("optimizer.centered", kCompiling, "rmsprop: divide by the variance"),
       key<&R::optimizer, &O::amsgrad>("optimizer.amsgrad", kCompiling, "keep the largest second moment"),
-      key<&R::optimizer, &O::weight_decay>("optimizer.weight_decay", kCompiling, "pull of the weights towards zero"),
+      key<&R::optimizer, &O::weight_decay>("optimizer.weight_decay", kIfThere, "pull of the weights towards zero"),
       key<&R::optimizer, &O::weight_decay_on>("optimizer.weight_decay_on", kCompiling, "all weights, or matrices: those of rank 2 or more, no biases and scales"),
       key<&R::optimizer, &O::exclude_from_weight_decay>("optimizer.exclude_from_weight_decay", kCompiling, "weights that weight_decay leaves alone, by name pattern"),
       key<&R::optimizer, &O::initial_accumulator_value>("optimizer.initial_accumulator_value", kCompiling, "adagrad: where the sum of squares starts"),
-      key<&R::optimizer, &O::lr_decay>("optimizer.lr_decay", kCompiling, "PyTorch's adagrad: decay of the learning rate"),
-      key<&R::optimizer, &O::momentum_decay>("optimizer.momentum_decay", kCompiling, "PyTorch's nadam: decay of the momentum"),
-      key<&R::optimizer, &O::beta2_decay>("optimizer.beta2_decay", kCompiling, "adafactor: the second moment's decay is 1 - step^beta2_decay"),
-      key<&R::optimizer, &O::epsilon2>("optimizer.epsilon2", kCompiling, "adafactor: the least that a weight's size counts"),
-      key<&R::optimizer, &O::clip_threshold>("optimizer.clip_threshold", kCompiling, "adafactor: the largest root mean square of an update"),
+      key<&R::optimizer, &O::lr_decay>("optimizer.lr_decay", kIfThere, "PyTorch's adagrad: decay of the learning rate"),
+      key<&R::optimizer, &O::momentum_decay>("optimizer.momentum_decay", kIfThere, "PyTorch's nadam: decay of the momentum"),
+      key<&R::optimizer, &O::beta2_decay>("optimizer.beta2_decay", kIfThere, "adafactor: the second moment's decay is 1 - step^beta2_decay"),
+      key<&R::optimizer, &O::epsilon2>("optimizer.epsilon2", kIfThere, "adafactor: the least that a weight's size counts"),
+      key<&R::optimizer, &O::clip_threshold>("optimizer.clip_threshold", kIfThere, "adafactor: the largest root mean square of an update"),
       key<&R::optimizer, &O::exclude_from_muon>("optimizer.exclude_from_muon", kCompiling, "matrices that muon leaves to AdamW, by name pattern"),
-      key<&R::optimizer, &O::clip_norm>("optimizer.clip_norm", kCompiling, "longest gradient, over all weights together; 0: any"),
-      key<&R::optimizer, &O::clip_value>("optimizer.clip_value", kCompiling, "largest element of a gradient; 0: any"),
+      key<&R::optimizer, &O::clip_norm>("optimizer.clip_norm", kIfThere, "longest gradient, over all weights together; 0: any"),
+      key<&R::optimizer, &O::clip_value>("optimizer.clip_value", kIfThere, "largest element of a gradient; 0: any"),
       key<&R::schedule, &S::kind>("schedule.kind", kRunning, "how the learning rate changes from step to step"),
       key<&R::schedule, &S::warmup_steps>("schedule.warmup_steps", kRunning, "steps over which the learning rate rises from 0: torch: the first is above it; keras: the first is 0"),
       key<&R::schedule, &S::total_steps>("schedule.total_steps", kRunning, "steps until the schedule ends, those of the warm-up included; 0: the whole run"),
@@ -144,8 +144,8 @@ std::vector<RecipeKey> make_keys() {
       key<&R::train, &T::early_stopping_patience>("train.early_stopping.patience", kRunning, "epochs without improvement that are borne"),
       key<&R::train, &T::early_stopping_min_delta>("train.early_stopping.min_delta", kRunning, "what counts as an improvement"),
       key<&R::train, &T::early_stopping_restore_best>("train.early_stopping.restore_best", kRunning, "keep the weights of the best epoch"),
-      key<&R::train, &T::ema_decay>("train.ema_decay", kCompiling, "share of the weights' moving average that a step keeps; 0: there is none"),
-      key<&R::train, &T::gradient_accumulation_steps>("train.gradient_accumulation_steps", kCompiling, "batches whose gradients make one step"),
+      key<&R::train, &T::ema_decay>("train.ema_decay", kIfThere, "share of the weights' moving average that a step keeps; 0: there is none"),
+      key<&R::train, &T::gradient_accumulation_steps>("train.gradient_accumulation_steps", kIfThere, "batches whose gradients make one step"),
       key<&R::train, &T::precision>("train.precision", kCompiling, "element type of products, convolutions and attention and of what is kept for the backward pass"),
       key<&R::train, &T::keep_f32>("train.keep_f32", kCompiling, "nodes that stay in f32 whatever the precision, by name pattern"),
       key<&R::train, &T::exchange_precision>("train.exchange_precision", kCompiling, "element type of gradients on their way between replicas"),

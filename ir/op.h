@@ -16,6 +16,7 @@ class Infer {
       : attrs(attributes), graph_(graph), op_(op), operands_(operands), loc_(loc), bodies_(bodies) {}
 
   const Attrs& attrs;
+  const OpDef& op() const { return op_; }
   std::size_t count() const { return operands_.size(); }
   bool has(std::size_t i) const { return i < operands_.size() and operands_[i].valid(); }
   const Type& type(std::size_t i) const { return graph_.type(operands_[i]); }
@@ -116,7 +117,7 @@ enum class Region : std::uint8_t { kNone, kScan, kWhile, kBranch, kCall };
 struct OpDef {
   std::string_view name;
   std::string_view doc;
-  FixedList<std::string_view, 8> inputs;           ///< "x"; "x?" optional; "x..." the last, any number
+  FixedList<std::string_view, 12> inputs;          ///< "x"; "x?" optional; "x..." the last, any number
   FixedList<std::string_view, 6> results = {"y"};
   FixedList<AttrRef, 12> attrs = {};
   InferFn infer = nullptr;

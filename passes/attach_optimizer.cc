@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "base/patterns.h"
@@ -103,22 +104,36 @@ class Attacher {
 
   /// Makes the gradients no longer, or their elements no larger, than the recipe says. The length is that of all that is trained, as one vector.
   void clip(std::span<const TrainedWeight> weights, std::vector<Val>& gradients) {
-    const double longest = recipe_.optimizer.clip_norm, largest = recipe_.optimizer.clip_value;
-    Val square_sum, scale;
-    for (std::size_t i = 0; longest > 0 and i < gradients.size(); ++i) {
+    const double largest_value = recipe_.optimizer.clip_value;
+    const bool by_norm = recipe_.optimizer.clip_norm > 0;
+    Val square_sum, scale, largest;
+    for (std::size_t i = 0; by_norm and i < gradients.size(); ++i) {
       if (not gradients[i].valid()) continue;
       const Val own = cast(sum_all(square(of_part(weights[i], gradients[i], full(builder_, 0, gradients[i].dtype(), gradients[i].shape())))), DType::kF64);
       square_sum = square_sum.valid() ? square_sum + own : own;
     }
     if (square_sum.valid()) {  // PyTorch keeps the divisor from 0
       const Val norm = op::sqrt(square_sum), divisor = recipe_.train.convention == Convention::kKeras ? norm : norm + 1e-6;
-      scale = op::minimum(longest / divisor, builder_.scalar(1, DType::kF64));
+      scale = op::minimum(limit("optimizer.clip_norm", recipe_.optimizer.clip_norm) / divisor, builder_.scalar(1, DType::kF64));
     }
+    if (largest_value > 0) largest = limit("optimizer.clip_value", largest_value);
     for (Val& gradient : gradients) {
       if (not gradient.valid()) continue;
       if (scale.valid()) gradient = gradient * cast(scale, gradient.dtype());
-      if (largest > 0) gradient = op::clip(gradient, builder_.scalar(-largest, gradient.dtype()), builder_.scalar(largest, gradient.dtype()));
+      if (largest.valid()) gradient = op::clip(gradient, cast(-largest, gradient.dtype()), cast(largest, gradient.dtype()));
     }
+  }
+
+  /// A number of the recipe's that a run may change (RecipeKey::When::kIfThere): a state that no step replaces, an f64 scalar.
+  Val number(std::string_view key, double value) {
+    Val& state = numbers_[std::string(key)];
+    if (not state.valid()) state = builder_.input(Role::kState, unused_name(graph_, std::string(key)), {DType::kF64, {}}, Tensor::scalar(value));
+    return state;
+  }
+  /// The same of one of which 0 means none.
+  Val limit(std::string_view key, double value) {
+    const Val given = number(key, value);
+    return op::where(op::greater(given, builder_.scalar(0, DType::kF64)), given, builder_.scalar(std::numeric_limits<double>::infinity(), DType::kF64));
   }
 
   /// `inside` where the weight's part trains, else `outside`.
@@ -134,13 +149,26 @@ class Attacher {
     std::vector<Val> operands = {weight, gradient, rate_, step_};
     for (const OptimizerState& state : row.states)
       operands.push_back(state.is_needed(recipe_.optimizer, weight.type()) ? state_of(row, state, trained.name, weight.type()) : Val{});
-    const std::vector<Val> results = row.op->build_all(operands, optimizer_attributes(recipe_, *row.op, trained));
+    const std::size_t states_end = operands.size();
+    Attrs attributes = optimizer_attributes(recipe_, *row.op, trained);
+    for (std::size_t i = states_end; i < row.op->inputs.size(); ++i) operands.push_back(number_of(row.op->inputs[i], attributes));
+    const std::vector<Val> results = row.op->build_all(operands, attributes);
     const Val updated = of_part(trained, results[0], weight);
     replace(weight, updated);
     std::size_t next = 1;
-    for (std::size_t i = 4; i < operands.size(); ++i)
+    for (std::size_t i = 4; i < states_end; ++i)
       if (operands[i].valid()) replace(operands[i], results[next++]);
     follow(trained, updated);
+  }
+
+  /// What the update's operand `input` ("beta1?") is, instead of the attribute of its name; nothing for a number that is 0.
+  Val number_of(std::string_view input, Attrs& attributes) {
+    const std::string_view name = input.substr(0, input.size() - 1);
+    const auto found = std::ranges::find(attributes, name, [](const auto& entry) { return entry.first; });
+    if (found == attributes.end() or std::get<double>(found->second.value) == 0) return {};
+    const Val state = number(fmt::format("optimizer.{}", name), std::get<double>(found->second.value));
+    attributes.erase(*found->second.spec);
+    return state;
   }
 
   Val state_of(const OptimizerRow& row, const OptimizerState& state, const std::string& weight, const Type& type) {
@@ -155,10 +183,9 @@ class Attacher {
 
   /// The weight's moving average, which begins with the weight after the first update.
   void follow(const TrainedWeight& trained, Val updated) {
-    const double decay = recipe_.train.ema_decay;
-    if (decay == 0) return;
+    if (recipe_.train.ema_decay == 0) return;
     const Val average = builder_.input(Role::kState, trained.name + "/ema", updated.type(), graph_.input_of(trained.value)->data);
-    const Val share = op::where(op::equal(step_, builder_.scalar(1, DType::kF64)), builder_.scalar(1, DType::kF64), builder_.scalar(1 - decay, DType::kF64));
+    const Val share = op::where(op::equal(step_, builder_.scalar(1, DType::kF64)), builder_.scalar(1, DType::kF64), 1.0 - number("train.ema_decay", recipe_.train.ema_decay));
     builder_.alias(average, average + (updated - average) * cast(share, updated.dtype()));
   }
 
@@ -176,6 +203,7 @@ class Attacher {
   OptimizerOptions options_;
   Val rate_, step_;  ///< f64 scalars
   std::map<std::string_view, Val> shared_;
+  std::map<std::string, Val> numbers_;  ///< by the recipe's key
 };
 
 }  // namespace

@@ -16,9 +16,9 @@ namespace {
 
 constexpr FixedList<std::string_view, 6> kLossResults = {"loss_sum", "target_count"};
 constexpr FixedList<AttrRef, 12> kClassAttrs = {kAxis, kLabelSmoothing, kHasIgnoreIndex, kIgnoreIndex, kKeras};
-constexpr FixedList<std::string_view, 8> kClassInputs = {"output", "target", "class_weight?", "sample_weight?"};
+constexpr decltype(OpDef::inputs) kClassInputs = {"output", "target", "class_weight?", "sample_weight?"};
 constexpr double kKerasEpsilon = 1e-7;  // keras.config.epsilon()
-constexpr FixedList<std::string_view, 8> kValueInputs = {"output", "target", "sample_weight?"};
+constexpr decltype(OpDef::inputs) kValueInputs = {"output", "target", "sample_weight?"};
 
 std::vector<Type> two_scalars(Infer& infer) {
   const Type scalar{infer.dtype(0), {}};

@@ -1,5 +1,6 @@
 // Optimizers: one update of one weight. Operands: the weight, the mean loss's gradient, the learning rate and the number of this step (from 1), both f64
-// scalars, then the optimizer's states; a state is there only where its attributes need it (the pass that attaches optimizers decides by the same table).
+// scalars, then the optimizer's states; a state is there only where its attributes need it (the pass that attaches optimizers decides by the same table); then its numbers, f64 scalars: one that is not there
+// is the attribute of its name, and one that is neither is 0, and what it multiplies left out.
 // Results: the new weight, then the new states that are there, in the operands' order. Scalars are worked out in f64 and rounded once; elements are multiplied
 // by the reciprocal of a scalar rather than divided by it: a division takes as long as ten multiplications.
 // Sources: torch.optim's and keras.optimizers' documented formulas; where they differ, `keras` picks Keras's. PyTorch has neither LAMB nor Lion: its convention
@@ -18,12 +19,18 @@ namespace {
 
 enum Operand : std::size_t { kWeight, kGradient, kRate, kStep, kStates };
 
+/// Where an update's numbers begin: behind its states, of which each has a result.
+std::size_t first_number(const OpDef& op) { return kStates + op.results.size() - 1; }
+
 /// The new weight and new states have the old ones' types.
 std::vector<Type> infer_update(Infer& infer) {
   infer.require(infer.type(kWeight) == infer.type(kGradient), Code::kShape, "weight and gradient differ in type");
   std::vector<Type> types = {infer.type(kWeight)};
-  for (std::size_t i = kStates; i < infer.count(); ++i)
-    if (infer.has(i)) types.push_back(infer.type(i));
+  for (std::size_t i = kStates; i < infer.count(); ++i) {
+    if (not infer.has(i)) continue;
+    if (i < first_number(infer.op())) types.push_back(infer.type(i));
+    else infer.require(infer.type(i) == Type{DType::kF64, {}}, Code::kType, fmt::format("{} must be a number in f64", infer.op().inputs[i]));
+  }
   return types;
 }
 
@@ -37,28 +44,48 @@ enum class Decay : std::uint8_t {
 /// One update being built: the weight's type for tensors, f64 for scalars.
 struct Update {
   explicit Update(const Lower& lower, Decay kind = Decay::kOfLoss) : l(lower), weight(l.x(kWeight)), gradient(l.x(kGradient)), rate(l.x(kRate)), step(l.x(kStep)) {
-    const double decay = l.attrs[kWeightDecay];
-    if (decay == 0) return;
+    if (not counts(kWeightDecay)) return;
+    const Val decay = number(kWeightDecay);
     if (keras() or kind == Decay::kDecoupled) weight = weight - weight * rounded(rate * decay);
-    else if (kind == Decay::kOfLoss) gradient = gradient + weight * decay;
+    else if (kind == Decay::kOfLoss) gradient = gradient + weight * rounded(decay);
   }
 
   const Lower& l;
   Val weight, gradient, rate, step;
 
-  double attr(const AttrKey<double>& key) const { return l.attrs[key]; }
+  /// The operand of that name, if it is there.
+  Val operand(const AttrKey<double>& key) const {
+    const OpDef& op = *l.node.op;
+    for (std::size_t i = first_number(op); i < op.inputs.size(); ++i)
+      if (l.has(i) and op.inputs[i].substr(0, op.inputs[i].size() - 1) == key.name) return l.x(i);
+    return {};
+  }
+  /// A number of the optimizer's, an f64 scalar.
+  Val number(const AttrKey<double>& key) const {
+    const Val given = operand(key);
+    return given.valid() ? given : l.builder.scalar(l.attrs[key], DType::kF64);
+  }
+  /// The same in the weight's type.
+  Val attr(const AttrKey<double>& key) const { return rounded(number(key)); }
+  /// What is left of one: the difference to 1.
+  Val rest(const AttrKey<double>& key) const { return rounded(1.0 - number(key)); }
+  /// Is it more than a 0 that nothing changes?
+  bool counts(const AttrKey<double>& key) const { return operand(key).valid() or l.attrs[key] != 0; }
   bool keras() const { return l.attrs[kKeras]; }
   bool has(std::size_t i) const { return l.has(kStates + i); }
   Val state(std::size_t i) const { return l.x(kStates + i); }
-  /// A constant as Keras sees it in its schedules: rounded to f32.
-  double constant(double value) const { return keras() ? static_cast<double>(static_cast<float>(value)) : value; }
+  /// A number as Keras sees it in its schedules: rounded to f32. By f64 arithmetic (Veltkamp's splitting; T. Dekker, "A floating-point technique for extending the available precision", 1971), because an interpreter that takes all
+  /// floats for f64, as tests of formulas do, rounds in no cast.
+  Val constant(Val value) const {
+    if (not keras()) return value;
+    const Val scaled = value * (0x1p29 + 1);
+    return scaled - (scaled - value);
+  }
   /// An f64 scalar in the weight's type.
   Val rounded(Val scalar) const { return hone::cast(scalar, weight.dtype()); }
-  /// base^exponent for an f64 scalar exponent.
-  Val power(double base, Val exponent) const { return op::pow(l.builder.scalar(base, DType::kF64), exponent); }
-  Val correction(const AttrKey<double>& beta) const { return 1.0 - power(constant(attr(beta)), step); }
+  Val correction(const AttrKey<double>& beta) const { return 1.0 - op::pow(constant(number(beta)), step); }
   /// decay * old + (1 - decay) * value
-  static Val moving(Val old, double decay, Val value) { return old + (value - old) * (1 - decay); }
+  Val moving(Val old, const AttrKey<double>& decay, Val value) const { return old + (value - old) * rest(decay); }
 };
 
 /// m and v of Adam's family.
@@ -66,20 +93,20 @@ struct Moments {
   Val first, second;
 };
 Moments moments(const Update& u) {
-  return {Update::moving(u.state(0), u.attr(kBeta1), u.gradient), Update::moving(u.state(1), u.attr(kBeta2), square(u.gradient))};
+  return {u.moving(u.state(0), kBeta1, u.gradient), u.moving(u.state(1), kBeta2, square(u.gradient))};
 }
 
 std::vector<Val> lower_sgd(const Lower& l) {
   const Update u(l);
   if (not u.has(0)) return {u.weight - u.gradient * u.rounded(u.rate)};
-  const double momentum = u.attr(kMomentum);
+  const Val momentum = u.attr(kMomentum);
   const bool nesterov = l.attrs[kNesterov];
   if (u.keras()) {
     const Val move = u.gradient * u.rounded(u.rate), velocity = u.state(0) * momentum - move;
     return {nesterov ? u.weight + (velocity * momentum - move) : u.weight + velocity, velocity};
   }
-  Val velocity = u.state(0) * momentum + u.gradient * (1 - u.attr(kDampening));
-  if (u.attr(kDampening) != 0) velocity = op::where(op::equal(u.step, l.builder.scalar(1, DType::kF64)), u.gradient, velocity);  // the first step is not damped
+  Val velocity = u.state(0) * momentum + (u.counts(kDampening) ? u.gradient * u.rest(kDampening) : u.gradient);
+  if (u.counts(kDampening)) velocity = op::where(op::equal(u.step, l.builder.scalar(1, DType::kF64)), u.gradient, velocity);  // the first step is not damped
   return {u.weight - (nesterov ? u.gradient + velocity * momentum : velocity) * u.rounded(u.rate), velocity};
 }
 
@@ -100,8 +127,8 @@ std::vector<Val> lower_adam(const Lower& l) {
 std::vector<Val> lower_nadam(const Lower& l) {
   const Update u(l);
   const auto [m, v] = moments(u);
-  const double beta1 = u.constant(u.attr(kBeta1)), base = u.constant(0.96), decay = u.attr(kMomentumDecay);
-  const auto mu = [&](Val step) { return (1.0 - u.power(base, step * decay) * 0.5) * beta1; };
+  const Val beta1 = u.constant(u.number(kBeta1)), base = u.constant(l.builder.scalar(0.96, DType::kF64)), decay = u.number(kMomentumDecay);
+  const auto mu = [&](Val step) { return (1.0 - op::pow(base, step * decay) * 0.5) * beta1; };
   const Val mu_now = mu(u.step), mu_next = mu(u.step + 1.0), product = u.state(2) * mu_now;
   const Val root = op::sqrt(v * u.rounded(1.0 / u.correction(kBeta2))) + u.attr(kEpsilon);
   const Val move = u.gradient * u.rounded(u.rate * (1.0 - mu_now) / (1.0 - product)) + m * u.rounded(u.rate * mu_next / (1.0 - product * mu_next));
@@ -110,11 +137,11 @@ std::vector<Val> lower_nadam(const Lower& l) {
 
 std::vector<Val> lower_rmsprop(const Lower& l) {
   const Update u(l);
-  const Val mean_square = Update::moving(u.state(0), u.attr(kRho), square(u.gradient));
+  const Val mean_square = u.moving(u.state(0), kRho, square(u.gradient));
   std::vector<Val> states = {mean_square};
   Val variance = mean_square;
   if (u.has(1)) {  // centered
-    const Val mean = Update::moving(u.state(1), u.attr(kRho), u.gradient);
+    const Val mean = u.moving(u.state(1), kRho, u.gradient);
     states.push_back(mean);
     variance = variance - square(mean);
   }
@@ -134,7 +161,7 @@ std::vector<Val> lower_rmsprop(const Lower& l) {
 std::vector<Val> lower_adagrad(const Lower& l) {
   const Update u(l);
   const Val total = u.state(0) + square(u.gradient);
-  const Val rate = u.rounded(u.rate / (1.0 + (u.step - 1.0) * u.attr(kLrDecay)));
+  const Val rate = u.rounded(u.rate / (1.0 + (u.step - 1.0) * u.number(kLrDecay)));
   const Val root = u.keras() ? op::sqrt(total + u.attr(kEpsilon)) : op::sqrt(total) + u.attr(kEpsilon);
   return {u.weight - u.gradient * rate / root, total};
 }
@@ -142,7 +169,7 @@ std::vector<Val> lower_adagrad(const Lower& l) {
 /// Kingma & Ba 2015, section 7.1. PyTorch has epsilon in the largest gradient, Keras in the divisor.
 std::vector<Val> lower_adamax(const Lower& l) {
   const Update u(l);
-  const Val m = Update::moving(u.state(0), u.attr(kBeta1), u.gradient), size = op::abs(u.gradient);
+  const Val m = u.moving(u.state(0), kBeta1, u.gradient), size = op::abs(u.gradient);
   const Val largest = op::maximum(u.state(1) * u.attr(kBeta2), u.keras() ? size : size + u.attr(kEpsilon));
   return {u.weight - m * u.rounded(u.rate / u.correction(kBeta1)) / (u.keras() ? largest + u.attr(kEpsilon) : largest), m, largest};
 }
@@ -150,9 +177,9 @@ std::vector<Val> lower_adamax(const Lower& l) {
 /// Zeiler 2012.
 std::vector<Val> lower_adadelta(const Lower& l) {
   const Update u(l);
-  const Val mean_square = Update::moving(u.state(0), u.attr(kRho), square(u.gradient));
+  const Val mean_square = u.moving(u.state(0), kRho, square(u.gradient));
   const Val move = op::sqrt(u.state(1) + u.attr(kEpsilon)) / op::sqrt(mean_square + u.attr(kEpsilon)) * u.gradient;
-  return {u.weight - move * u.rounded(u.rate), mean_square, Update::moving(u.state(1), u.attr(kRho), square(move))};
+  return {u.weight - move * u.rounded(u.rate), mean_square, u.moving(u.state(1), kRho, square(move))};
 }
 
 Val norm(Val x) { return op::sqrt(hone::sum_all(square(x))); }
@@ -162,7 +189,7 @@ std::vector<Val> lower_lamb(const Lower& l) {
   const Update u(l, Decay::kOfUpdate);
   const auto [m, v] = moments(u);
   Val move = m * u.rounded(1.0 / u.correction(kBeta1)) / (op::sqrt(v * u.rounded(1.0 / u.correction(kBeta2))) + u.attr(kEpsilon));
-  if (not u.keras()) move = move + u.weight * u.attr(kWeightDecay);
+  if (not u.keras() and u.counts(kWeightDecay)) move = move + u.weight * u.attr(kWeightDecay);
   const Val weight_norm = norm(u.weight), move_norm = norm(move), zero = l.builder.scalar(0, move.dtype()), one = l.builder.scalar(1, move.dtype());
   const Val both = op::logical_and(op::greater(weight_norm, zero), op::greater(move_norm, zero));
   const Val trust = op::where(both, weight_norm / op::where(both, move_norm, one), one);
@@ -171,8 +198,8 @@ std::vector<Val> lower_lamb(const Lower& l) {
 
 std::vector<Val> lower_lion(const Lower& l) {
   const Update u(l, Decay::kDecoupled);
-  const Val direction = op::sign(Update::moving(u.state(0), u.attr(kBeta1), u.gradient));
-  return {u.weight - direction * u.rounded(u.rate), Update::moving(u.state(0), u.attr(kBeta2), u.gradient)};
+  const Val direction = op::sign(u.moving(u.state(0), kBeta1, u.gradient));
+  return {u.weight - direction * u.rounded(u.rate), u.moving(u.state(0), kBeta2, u.gradient)};
 }
 
 /// About U V^T for x = U S V^T: five Newton-Schulz iterations of a quintic with a steep slope at 0 (Jordan et al. 2024).
@@ -193,10 +220,10 @@ Val orthogonalized(const Lower& l, Val x) {
 /// PyTorch scales the update for tall matrices, Keras so that its elements are as large as Adam's.
 std::vector<Val> lower_muon(const Lower& l) {
   const Update u(l, Decay::kDecoupled);
-  const double momentum = u.attr(kMomentum);
-  const Val velocity = u.keras() ? u.state(0) * momentum + u.gradient : Update::moving(u.state(0), momentum, u.gradient);
+  const Val momentum = u.attr(kMomentum);
+  const Val velocity = u.keras() ? u.state(0) * momentum + u.gradient : u.moving(u.state(0), kMomentum, u.gradient);
   Val move = velocity;
-  if (l.attrs[kNesterov]) move = u.keras() ? u.gradient + velocity * momentum : Update::moving(velocity, momentum, u.gradient);
+  if (l.attrs[kNesterov]) move = u.keras() ? u.gradient + velocity * momentum : u.moving(velocity, kMomentum, u.gradient);
   const auto rows = static_cast<double>(u.weight.shape()[0].value()), columns = static_cast<double>(u.weight.shape()[1].value());
   const double scale = u.keras() ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns));
   return {u.weight - orthogonalized(l, move) * u.rounded(u.rate * scale), velocity};
@@ -210,9 +237,9 @@ Val mean_along(Val x, std::size_t axis) { return hone::sum(x, {static_cast<std::
 std::vector<Val> lower_adafactor(const Lower& l) {
   const Update u(l, Decay::kDecoupled);
   const double count = static_cast<double>(hone::element_count(u.weight.shape()).value());
-  const Val fresh = op::pow(u.step, l.builder.scalar(u.attr(kBeta2Decay), DType::kF64)), share = u.rounded(fresh);
+  const Val fresh = op::pow(u.step, u.number(kBeta2Decay)), share = u.rounded(fresh);
   const Val squares = u.keras() ? square(u.gradient) + u.attr(kEpsilon) : square(u.gradient);
-  const auto floored = [&](Val x, double least) { return u.keras() ? x : op::maximum(x, l.builder.scalar(least, x.dtype())); };
+  const auto floored = [&](Val x, Val least) { return u.keras() ? x : op::maximum(x, u.rounded(least)); };
   std::vector<Val> results(1);
   Val estimate;
   if (u.has(0)) {
@@ -220,17 +247,17 @@ std::vector<Val> lower_adafactor(const Lower& l) {
     const Val rows = u.state(0) + (mean_along(squares, rank - 1) - u.state(0)) * share, columns = u.state(1) + (mean_along(squares, rank - 2) - u.state(1)) * share;
     results.insert(results.end(), {rows, columns});
     // Keras divides first: where squares are its epsilon alone, the product of two of them is below what f32 holds
-    const Val mean = floored(mean_along(rows, rank - 2), u.attr(kEpsilon));
+    const Val mean = floored(mean_along(rows, rank - 2), u.number(kEpsilon));
     estimate = u.keras() ? rows / mean * columns : rows * columns / mean;
   } else {
     estimate = u.state(2) + (squares - u.state(2)) * share;
     results.push_back(estimate);
   }
-  const Val move = u.gradient / op::sqrt(floored(estimate, u.attr(kEpsilon) * u.attr(kEpsilon)));
+  const Val move = u.gradient / op::sqrt(floored(estimate, u.number(kEpsilon) * u.number(kEpsilon)));
   const auto root_mean_square = [&](Val x) { return norm(x) / std::sqrt(count); };
   const Val one = l.builder.scalar(1, DType::kF64);
-  const Val size = op::maximum(hone::cast(root_mean_square(u.keras() ? u.weight : l.x(kWeight)), DType::kF64), l.builder.scalar(u.attr(kEpsilon2), DType::kF64));
-  const Val excess = op::maximum(hone::cast(root_mean_square(move), DType::kF64) / u.attr(kClipThreshold), one);
+  const Val size = op::maximum(hone::cast(root_mean_square(u.keras() ? u.weight : l.x(kWeight)), DType::kF64), u.number(kEpsilon2));
+  const Val excess = op::maximum(hone::cast(root_mean_square(move), DType::kF64) / u.number(kClipThreshold), one);
   results[0] = u.weight - move * u.rounded(size * op::minimum(u.rate, 1.0 / op::sqrt(u.step)) / excess);
   return results;
 }
@@ -243,7 +270,7 @@ constexpr Gradient kNoGradient = no_gradient("it is an update, not a function to
 constinit const OpDef sgd = {
     .name = "sgd",
     .doc = "stochastic gradient descent with momentum, plain or Nesterov's",
-    .inputs = {"weight", "gradient", "learning_rate", "step", "velocity?"},
+    .inputs = {"weight", "gradient", "learning_rate", "step", "velocity?", "momentum?", "dampening?", "weight_decay?"},
     .results = {"weight", "velocity"},
     .attrs = {kMomentum, kDampening, kNesterov, kWeightDecay, kKeras},
     .infer = infer_update,
@@ -254,7 +281,7 @@ constinit const OpDef sgd = {
 constinit const OpDef adam = {
     .name = "adam",
     .doc = "Adam (Kingma & Ba 2015), weight decay added to the gradient in PyTorch's convention",
-    .inputs = {"weight", "gradient", "learning_rate", "step", "m", "v", "v_max?"},
+    .inputs = {"weight", "gradient", "learning_rate", "step", "m", "v", "v_max?", "beta1?", "beta2?", "epsilon?", "weight_decay?"},
     .results = {"weight", "m", "v", "v_max"},
     .attrs = kAdamAttrs,
     .infer = infer_update,
@@ -265,7 +292,7 @@ constinit const OpDef adam = {
 constinit const OpDef adamw = {
     .name = "adamw",
     .doc = "Adam with decoupled weight decay (Loshchilov & Hutter 2019)",
-    .inputs = {"weight", "gradient", "learning_rate", "step", "m", "v", "v_max?"},
+    .inputs = {"weight", "gradient", "learning_rate", "step", "m", "v", "v_max?", "beta1?", "beta2?", "epsilon?", "weight_decay?"},
     .results = {"weight", "m", "v", "v_max"},
     .attrs = kAdamAttrs,
     .infer = infer_update,
@@ -276,7 +303,7 @@ constinit const OpDef adamw = {
 constinit const OpDef nadam = {
     .name = "nadam",
     .doc = "Adam with Nesterov momentum and a momentum schedule (Dozat 2016)",
-    .inputs = {"weight", "gradient", "learning_rate", "step", "m", "v", "mu_product"},
+    .inputs = {"weight", "gradient", "learning_rate", "step", "m", "v", "mu_product", "beta1?", "beta2?", "epsilon?", "momentum_decay?", "weight_decay?"},
     .results = {"weight", "m", "v", "mu_product"},
     .attrs = {kBeta1, kBeta2, kEpsilon, kMomentumDecay, kWeightDecay, kKeras},
     .infer = infer_update,
@@ -287,7 +314,7 @@ constinit const OpDef nadam = {
 constinit const OpDef rmsprop = {
     .name = "rmsprop",
     .doc = "RMSprop (Hinton 2012), plain, centered or with momentum",
-    .inputs = {"weight", "gradient", "learning_rate", "step", "mean_square", "mean?", "velocity?"},
+    .inputs = {"weight", "gradient", "learning_rate", "step", "mean_square", "mean?", "velocity?", "rho?", "epsilon?", "momentum?", "weight_decay?"},
     .results = {"weight", "mean_square", "mean", "velocity"},
     .attrs = {kRho, kEpsilon, kMomentum, kCentered, kWeightDecay, kKeras},
     .infer = infer_update,
@@ -298,7 +325,7 @@ constinit const OpDef rmsprop = {
 constinit const OpDef adagrad = {
     .name = "adagrad",
     .doc = "Adagrad (Duchi et al. 2011)",
-    .inputs = {"weight", "gradient", "learning_rate", "step", "sum"},
+    .inputs = {"weight", "gradient", "learning_rate", "step", "sum", "epsilon?", "lr_decay?", "weight_decay?"},
     .results = {"weight", "sum"},
     .attrs = {kEpsilon, kLrDecay, kWeightDecay, kKeras},
     .infer = infer_update,
@@ -309,7 +336,7 @@ constinit const OpDef adagrad = {
 constinit const OpDef adamax = {
     .name = "adamax",
     .doc = "Adam with the largest gradient in place of the second moment (Kingma & Ba 2015)",
-    .inputs = {"weight", "gradient", "learning_rate", "step", "m", "largest"},
+    .inputs = {"weight", "gradient", "learning_rate", "step", "m", "largest", "beta1?", "beta2?", "epsilon?", "weight_decay?"},
     .results = {"weight", "m", "largest"},
     .attrs = {kBeta1, kBeta2, kEpsilon, kWeightDecay, kKeras},
     .infer = infer_update,
@@ -320,7 +347,7 @@ constinit const OpDef adamax = {
 constinit const OpDef adadelta = {
     .name = "adadelta",
     .doc = "Adadelta (Zeiler 2012)",
-    .inputs = {"weight", "gradient", "learning_rate", "step", "mean_square", "mean_square_move"},
+    .inputs = {"weight", "gradient", "learning_rate", "step", "mean_square", "mean_square_move", "rho?", "epsilon?", "weight_decay?"},
     .results = {"weight", "mean_square", "mean_square_move"},
     .attrs = {kRho, kEpsilon, kWeightDecay, kKeras},
     .infer = infer_update,
@@ -331,7 +358,7 @@ constinit const OpDef adadelta = {
 constinit const OpDef lamb = {
     .name = "lamb",
     .doc = "LAMB: Adam's update, as long as the weight (You et al. 2020)",
-    .inputs = {"weight", "gradient", "learning_rate", "step", "m", "v"},
+    .inputs = {"weight", "gradient", "learning_rate", "step", "m", "v", "beta1?", "beta2?", "epsilon?", "weight_decay?"},
     .results = {"weight", "m", "v"},
     .attrs = {kBeta1, kBeta2, kEpsilon, kWeightDecay, kKeras},
     .infer = infer_update,
@@ -342,7 +369,7 @@ constinit const OpDef lamb = {
 constinit const OpDef lion = {
     .name = "lion",
     .doc = "Lion: the sign of the momentum (Chen et al. 2023)",
-    .inputs = {"weight", "gradient", "learning_rate", "step", "m"},
+    .inputs = {"weight", "gradient", "learning_rate", "step", "m", "beta1?", "beta2?", "weight_decay?"},
     .results = {"weight", "m"},
     .attrs = {kBeta1, kBeta2, kWeightDecay, kKeras},
     .infer = infer_update,
@@ -353,7 +380,7 @@ constinit const OpDef lion = {
 constinit const OpDef muon = {
     .name = "muon",
     .doc = "Muon: the momentum of a matrix, orthogonalized (Jordan et al. 2024)",
-    .inputs = {"weight", "gradient", "learning_rate", "step", "velocity"},
+    .inputs = {"weight", "gradient", "learning_rate", "step", "velocity", "momentum?", "weight_decay?"},
     .results = {"weight", "velocity"},
     .attrs = {kMomentum, kNesterov, kWeightDecay, kKeras},
     .infer =
@@ -368,7 +395,7 @@ constinit const OpDef muon = {
 constinit const OpDef adafactor = {
     .name = "adafactor",
     .doc = "Adafactor (Shazeer & Stern 2018), with rows and columns of the last two axes or, for vectors, the whole second moment",
-    .inputs = {"weight", "gradient", "learning_rate", "step", "rows?", "columns?", "v?"},
+    .inputs = {"weight", "gradient", "learning_rate", "step", "rows?", "columns?", "v?", "beta2_decay?", "epsilon?", "epsilon2?", "clip_threshold?", "weight_decay?"},
     .results = {"weight", "rows", "columns", "v"},
     .attrs = {kBeta2Decay, kEpsilon, kEpsilon2, kClipThreshold, kWeightDecay, kKeras},
     .infer =

@@ -40,8 +40,9 @@ Json fingerprint(const std::string& path) {
   return {{"bytes", file.size()}, {"xxh3_128", wide_hash_of(file.bytes())}};
 }
 
+/// What is the recipe's is not: a run that goes on may have changed it.
 bool is_kept(const plan::Persistent& persistent, bool of_model) {
-  return persistent.role != plan::Persistent::Role::kConstant and plan::is_of_model(persistent) == of_model;
+  return persistent.role != plan::Persistent::Role::kConstant and plan::is_of_model(persistent) == of_model and key_of(persistent) == nullptr;
 }
 
 /// What does not fit the plan goes to `problems`.

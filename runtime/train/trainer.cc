@@ -147,7 +147,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   if (options.limit == 0 and options.steps == 0 and recipe.train.max_seconds == 0)
     check_end(train, "the data to train on", "limit = n makes an epoch of the next n batches, and steps = n ends the run after so many");
   if (options.valid and options.valid_limit == 0) check_end(*options.valid, "the data to validate on", "valid_limit = n evaluates n batches of them");
-  set_random_seed(session_, recipe.train.seed);
+  follow_recipe(session_, recipe);
   forget_accumulated(session_);
   if (replicas_.process() != 0) {
     options.run_dir.clear();
@@ -183,6 +183,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
                       .save_steps = options.save_steps,
                       .stop_requested = options.stop_requested,
                       .end_requested = [this] { return is_ended_; },
+                      .learning_rate = options.learning_rate,
                       .on_step = options.on_step,
                       .on_epoch = options.on_epoch};
   const bool has_peers = replicas_.processes() > 1;

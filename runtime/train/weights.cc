@@ -175,9 +175,19 @@ void save_persistents(const Session& session, const std::function<bool(const pla
   write_safetensors(path, sources, {{"format", "pt"}}, confirm);  // what the readers of others ask for
 }
 
-void set_random_seed(Session& session, std::int64_t seed) {
-  for (const plan::Persistent& persistent : session.program().persistents)
-    if (persistent.role == plan::Persistent::Role::kState and persistent.name == plan::kRandomSeed) session.write(persistent.name, Tensor::scalar(seed));
+const RecipeKey* key_of(const plan::Persistent& persistent) {
+  if (persistent.role != plan::Persistent::Role::kState or plan::is_of_model(persistent)) return nullptr;
+  std::string_view name = persistent.name;
+  while (name.ends_with('_')) name.remove_suffix(1);  // the model has an input of that name
+  const auto key = std::ranges::find(recipe_keys(), name, &RecipeKey::name);
+  return key == recipe_keys().end() ? nullptr : &*key;
+}
+
+void follow_recipe(Session& session, const Recipe& recipe) {
+  for (const plan::Persistent& persistent : session.program().persistents) {
+    if (persistent.role == plan::Persistent::Role::kState and persistent.name == plan::kRandomSeed) session.write(persistent.name, Tensor::scalar(recipe.train.seed));
+    if (const RecipeKey* key = key_of(persistent)) session.write(persistent.name, Tensor::scalar(key->get(recipe).number));
+  }
 }
 
 void forget_accumulated(Session& session) {

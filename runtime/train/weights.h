@@ -57,8 +57,10 @@ enum class For : std::uint8_t { kThisPlan, kOthers };
 /// Writes those of the session's weights and states that `is_wanted` names, as `read` gives them, as .safetensors, atomically, if `confirm` agrees. Throws what write_safetensors() throws.
 void save_persistents(const Session& session, const std::function<bool(const plan::Persistent&)>& is_wanted, const ReadWeight& read, For whom, const std::string& path, const std::function<void()>& confirm = {});
 
-/// What the step's random numbers follow from; a plan begins with the seed that it was compiled with.
-void set_random_seed(Session& session, std::int64_t seed);
+/// The key of `recipe_keys()` whose number the state holds, which steps read and none replaces; null for all others.
+const RecipeKey* key_of(const plan::Persistent& persistent);
+/// Gives the session what its steps read of a run's recipe: the seed of random numbers, and the numbers that may be changed when running (RecipeKey::When::kIfThere). A plan begins with those that it was compiled with.
+void follow_recipe(Session& session, const Recipe& recipe);
 
 /// Forgets the gradients of batches that never made an update: of a group that an error has ended.
 void forget_accumulated(Session& session);

@@ -279,9 +279,31 @@ TEST(Recipe, OnlySomeKeysChangeWhenRunning) {
   EXPECT_EQ(changed.train.epochs, 7);
   EXPECT_EQ(changed.optimizer.learning_rate, 0.5);
   EXPECT_EQ(changed.optimizer.epsilon, 1e-8);
-  add_override(changes, "optimizer.beta1=0.5");
+  add_override(changes, "optimizer.kind=sgd");
   add_override(changes, "loss.kind=mse");
   EXPECT_EQ(problems_of([&] { change_at_run_time(recipe, changes); }).size(), 2u);
+}
+
+TEST(Recipe, NumbersThatThePlanReadsChangeWhenRunning) {
+  const Recipe recipe = resolved("[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"adam\"\nclip_norm = 1\n[train]\nema_decay = 0.9\n");
+  const auto changed = [&](const std::vector<std::string>& assignments) {
+    RecipeSource changes;
+    for (const std::string& assignment : assignments) add_override(changes, assignment);
+    return change_at_run_time(recipe, changes);
+  };
+  const Recipe made = changed({"optimizer.beta1=0.5", "optimizer.clip_norm=0", "train.ema_decay=0.99", "optimizer.weight_decay=0"});
+  EXPECT_EQ(made.optimizer.beta1, 0.5);
+  EXPECT_EQ(made.optimizer.clip_norm, 0);
+  EXPECT_EQ(made.train.ema_decay, 0.99);
+  const auto problem = [&](const std::vector<std::string>& assignments) {
+    const std::vector<Diag> problems = problems_of([&] { changed(assignments); });
+    return problems.size() == 1 ? problems[0].message : std::to_string(problems.size()) + " problems";
+  };
+  EXPECT_EQ(problem({"optimizer.weight_decay=0.1"}), "optimizer.weight_decay is 0 in the plan, which leaves out what another one takes, and cannot be changed when running");
+  EXPECT_EQ(problem({"train.gradient_accumulation_steps=2"}), "train.gradient_accumulation_steps is 1 in the plan, which leaves out what another one takes, and cannot be changed when running");
+  EXPECT_EQ(problem({"optimizer.rho=0.5"}), "the optimizer adam has no rho");
+  EXPECT_EQ(problem({"optimizer.beta1=1"}), "optimizer.beta1 is 1, and has to be at least 0 and less than 1");
+  EXPECT_EQ(problem({"optimizer.amsgrad=true"}), "optimizer.amsgrad is compiled into the plan and cannot be changed when running");
 }
 
 TEST(Recipe, WhatAProgramChangedIsToldByKeys) {

@@ -277,6 +277,11 @@ const std::vector<Misuse> kTraining = {
        trainer.recipe().optimizer.kind = "sgd";
        trainer.fit(samples().batch(2), {.quiet = true});
      }},
+    {"RecipeWithADecayThatThePlanHasNot", Code::kRecipeKey, {"optimizer.weight_decay is 0 in the plan", "in Trainer::recipe()"}, [](const TempFolder&) {
+       Trainer trainer(trainable(), options());
+       trainer.recipe().optimizer.weight_decay = 0.1;
+       trainer.fit(samples().batch(2), {.quiet = true});
+     }},
     {"RecipeWithARateThatIsNoNumber", Code::kRecipeValue, {"optimizer.learning_rate is nan"}, [](const TempFolder&) {
        Trainer trainer(trainable(), options());
        trainer.recipe().optimizer.learning_rate = std::numeric_limits<double>::quiet_NaN();

@@ -159,6 +159,11 @@ const ErrorCase kCases[] = {
      5,
      {"optimizer.kind is compiled into the plan", "compile again"},
      write_mlp_plan},
+    {"NumberThatThePlanHasNoUseFor",
+     "hone-run train mlp.hone --train x=x.npy,y=y.npy --out t.onnx --set optimizer.weight_decay=0.1",
+     5,
+     {"HN-0202", "optimizer.weight_decay is 0 in the plan", "compile again with --set optimizer.weight_decay=0.1"},
+     write_mlp_plan},
 };
 
 HONE_ERROR_CASES(RecipeErrors, kCases);

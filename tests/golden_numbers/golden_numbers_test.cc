@@ -72,7 +72,9 @@ TEST(GoldenNumbers, LossesAndTheirGradients) {
 /// The weights of a case, whose gradients are fed.
 class Training {
  public:
-  explicit Training(const Json& golden) : golden_(golden), recipe_(recipe_of(golden)) {
+  explicit Training(const Json& golden) : Training(golden, recipe_of(golden)) {}
+  /// Made with other numbers than the case's, which it then runs with.
+  Training(const Json& golden, const Recipe& compiled) : golden_(golden), recipe_(compiled) {
     Builder builder(graph_);
     std::vector<TrainedWeight> weights;
     std::vector<ValueId> gradients;
@@ -89,7 +91,10 @@ class Training {
     (void)expand(graph_);
     verify(graph_);
     feeds_["loss"] = feeds_["count"] = Tensor::scalar(1.0F);
-    feeds_["learning_rate"] = Tensor::scalar(recipe_.optimizer.learning_rate);
+    const Recipe run = recipe_of(golden);
+    feeds_["learning_rate"] = Tensor::scalar(run.optimizer.learning_rate);
+    for (const RecipeKey& key : recipe_keys())
+      if (graph_.find_input(key.name) != nullptr) feeds_[std::string(key.name)] = Tensor::scalar(key.get(run).number);
   }
 
   GraphResults step(std::size_t i) {
@@ -109,16 +114,52 @@ class Training {
   Feeds feeds_;
 };
 
+void expect_golden(const Json& golden, Training training) {
+  for (std::size_t i = 0; i < golden["after"].size(); ++i) {
+    const GraphResults results = training.step(i);
+    for (const auto& [name, after] : golden["after"][i].items()) expect_same(elements(results[name]), numbers_of(after), fmt::format("{} after step {}", name, i + 1));
+    if (not golden.contains("averages")) continue;
+    for (const auto& [name, after] : golden["averages"][i].items())
+      expect_same(elements(results[name + "/ema"]), numbers_of(after), fmt::format("average of {} after step {}", name, i + 1));
+  }
+}
+
 TEST(GoldenNumbers, Optimizers) {
   for (const Json& golden : golden_cases("optimizers")) {
     SCOPED_TRACE(golden["recipe"].get<std::string>());
-    Training training(golden);
-    for (std::size_t i = 0; i < golden["after"].size(); ++i) {
-      const GraphResults results = training.step(i);
-      for (const auto& [name, after] : golden["after"][i].items()) expect_same(elements(results[name]), numbers_of(after), fmt::format("{} after step {}", name, i + 1));
-      if (not golden.contains("averages")) continue;
-      for (const auto& [name, after] : golden["averages"][i].items())
-        expect_same(elements(results[name + "/ema"]), numbers_of(after), fmt::format("average of {} after step {}", name, i + 1));
+    expect_golden(golden, Training(golden));
+  }
+}
+
+TEST(GoldenNumbers, OptimizersWhoseNumbersAreChangedWhenRunning) {
+  std::set<std::string_view> changed;
+  for (const Json& golden : golden_cases("optimizers")) {
+    SCOPED_TRACE(golden["recipe"].get<std::string>());
+    const Recipe run = recipe_of(golden);
+    Recipe compiled = run;
+    for (const RecipeKey& key : recipe_keys()) {
+      RecipeValue value = key.get(compiled);
+      if (key.when != RecipeKey::When::kIfThere or key.kind != RecipeValue::Kind::kFloat or value.number == 0) continue;
+      value.number *= 0.75;
+      key.set(compiled, value);
+      changed.insert(key.name);
+    }
+    expect_golden(golden, Training(golden, compiled));
+  }
+  for (const RecipeKey& key : recipe_keys())
+    if (key.when == RecipeKey::When::kIfThere and key.kind == RecipeValue::Kind::kFloat) EXPECT_TRUE(changed.contains(key.name)) << key.name << " is in no case";
+}
+
+/// Of a limit 0 is none.
+TEST(GoldenNumbers, LimitsThatAreTakenAwayWhenRunning) {
+  for (double Recipe::Optimizer::*limit : {&Recipe::Optimizer::clip_norm, &Recipe::Optimizer::clip_value}) {
+    int cases = 0;
+    for (const Json& golden : golden_cases("optimizers")) {
+      Recipe recipe = recipe_of(golden);
+      if (recipe.optimizer.clip_norm != 0 or recipe.optimizer.clip_value != 0 or ++cases > 3) continue;
+      SCOPED_TRACE(golden["recipe"].get<std::string>());
+      recipe.optimizer.*limit = 1e-3;
+      expect_golden(golden, Training(golden, recipe));
     }
   }
 }

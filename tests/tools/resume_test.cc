@@ -164,6 +164,20 @@ TEST(Resume, OtherDataOfTheSameLengthAreNoticed) {
   run_well(run.folder.path(), run.command("part") + " --resume");
 }
 
+/// As the learning rate is, they are the recipe's, not the checkpoint's.
+TEST(Resume, NumbersOfTheOptimizerAreThoseOfTheRunThatGoesOn) {
+  const ResumedRun run;
+  const auto go_on = [&](const std::string& more) {
+    remove_run(run.folder, "part");
+    stop_run_after(run.folder, 25, "part", "whole");
+    run_well(run.folder.path(), run.command("part") + " --resume" + more);
+    return run.is_as_whole("part");
+  };
+  EXPECT_TRUE(go_on(""));
+  EXPECT_FALSE(go_on(" --set optimizer.epsilon=1e-2"));
+  EXPECT_TRUE(go_on(" --set optimizer.epsilon=1e-8"));
+}
+
 TEST(Resume, WithoutACheckpointTheRunBegins) {
   const ResumedRun run;
   EXPECT_THAT(run_well(run.folder.path(), "hone-run train mlp.hone --train x=x.npy,y=y.npy --run-dir new --resume --steps 2").err, HasSubstr("no checkpoint yet: the run begins"));

@@ -289,6 +289,24 @@ TEST_F(Tools, SetChangesWhatMayStillChange) {
   EXPECT_TRUE(std::equal(before.bytes().begin(), before.bytes().end(), after.bytes().begin()));
 }
 
+TEST_F(Tools, NumbersOfTheOptimizerMayChangeWhenRunning) {
+  const auto compile = [&](const std::string& name, const std::string& numbers) {
+    folder_.write(name + ".toml", "[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"adam\"\n" + numbers);
+    run("hone-compile conv.onnx -r " + name + ".toml -o " + name + ".hone");
+  };
+  compile("a", "beta1 = 0.5\nweight_decay = 0.1\nclip_norm = 0.25\n[train]\nema_decay = 0.5\ngradient_accumulation_steps = 2\n");
+  compile("b", "epsilon = 1e-3\nweight_decay = 0.2\nclip_norm = 5\n[train]\nema_decay = 0.9\ngradient_accumulation_steps = 3\n");
+  const std::string like_a = " --set optimizer.beta1=0.5 --set optimizer.epsilon=1e-8 --set optimizer.weight_decay=0.1 --set optimizer.clip_norm=0.25 --set train.ema_decay=0.5 --set train.gradient_accumulation_steps=2";
+  const auto train = [&](const std::string& plan, const std::string& more) {
+    run("hone-run train " + plan + ".hone --train x=x.npy,y=y.npy --steps 4 --out out.onnx" + more);
+    return folder_.read("out.onnx");
+  };
+  const std::string wanted = train("a", "");
+  EXPECT_EQ(train("b", like_a), wanted);
+  EXPECT_NE(train("b", ""), wanted);
+  EXPECT_NE(train("b", like_a + " --set optimizer.weight_decay=0"), wanted);
+}
+
 TEST_F(Tools, PixelsThatWereScaledBeforeAreNoted) {
   const std::string scaled = " --steps 1 --set data.scale.image=0.00392156862745098";
   EXPECT_THAT(run(kTrain + scaled).err, Not(HasSubstr("are they scaled already?")));  // they go up to 1.1

@@ -47,7 +47,7 @@ void move_weights(Session& session, double by) {
 std::vector<double> losses_of_training(const plan::Plan& plan, const Recipe& recipe, const PrecisionReportFlags& flags, double moved) {
   Session session(plan, {});
   if (moved != 0) move_weights(session, moved);
-  set_random_seed(session, recipe.train.seed);
+  follow_recipe(session, recipe);
   const plan::Entry& step = session.entry(plan::kTrainStep);
   const std::vector<DataSource> sources = parse_data("--train", flags.train);
   const BoundArrays data(step, sources, {.flag = "--train", .batch_symbol = plan.batch_symbol, .pre_batched = flags.pre_batched, .scale = recipe.data.scale});

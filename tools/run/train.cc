@@ -193,7 +193,7 @@ int train_here(const Arguments& arguments, Communicator* processes) {
                                 .evaluate = &entry_with_loss(job, plan::kEvalStep)};
   Recipe recipe = recipe_for(job.plan, arguments, BatchFlag::kNumberOrAuto);
   if (arguments.dry_run) recipe.train.epochs = 1;
-  set_random_seed(job.session, recipe.train.seed);
+  follow_recipe(job.session, recipe);
   BoundArrays data = open_data(job, recipe, *entries.step, "--train", train_sources, arguments.pre_batched);
   settle_batch(recipe, job, arguments, data.length());
   std::optional<BoundArrays> valid;
