@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "api/code_levels.h"
 #include "backends/compile.h"
 #include "base/files.h"
@@ -63,6 +65,10 @@ plan::Plan compile_gradients(const std::string& onnx_path, const Recipe& recipe,
 }
 
 void save_trained_model(const plan::Plan& plan, Session& session, const std::string& path) {
+  const auto is_same = [](const plan::Persistent& a, const plan::Persistent& b) { return a.name == b.name and a.in_model == b.in_model and a.initial.dtype() == b.initial.dtype() and a.initial.shape() == b.initial.shape(); };
+  const plan::Program& trained = session.program();
+  if (std::ranges::none_of(plan.programs, [&](const plan::Program& program) { return program.target == trained.target and std::ranges::equal(program.persistents, trained.persistents, is_same); }))
+    throw Error(Code::kUsage, "save_trained_model: the session is of another plan than the one that is given", {}, {"give the plan that the session was made of: its model gets the session's weights"});
   save_trained(plan.recipe_json.empty() ? Recipe{} : recipe_from_json(plan.recipe_json), plan.onnx_model, session, path);
 }
 

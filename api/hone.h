@@ -64,6 +64,7 @@ plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, con
 plan::Plan compile_gradients(const std::string& onnx_path, const Recipe& recipe, const std::string& of, const std::vector<std::string>& wrt, const std::map<std::string, std::int64_t>& dims = {});
 
 /// Writes the model that was compiled, with the session's weights: same names, same opset. A name that ends in .safetensors gets the weights alone; with lora.export = "separate" the adapters alone.
+/// Throws kUsage for a session of another plan.
 void save_trained_model(const plan::Plan& plan, Session& session, const std::string& path);
 
 }  // namespace hone

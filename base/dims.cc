@@ -14,6 +14,7 @@
 #include "base/checked.h"
 #include "base/diag.h"
 #include "base/dim_parts.h"
+#include "base/text.h"
 
 namespace hone {
 
@@ -499,6 +500,17 @@ std::vector<std::int64_t> evaluate(const Shape& shape, const DimBindings& bindin
   std::vector<std::int64_t> extents;
   for (const Dim& dim : shape) extents.push_back(dim.evaluate(bindings));
   return extents;
+}
+
+void require_sizes(const DimBindings& given, std::vector<std::string> known) {
+  std::ranges::sort(known);
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  for (const auto& [name, value] : given) {
+    if (std::ranges::binary_search(known, name)) continue;
+    std::vector<std::string> notes = {known.empty() ? "all its sizes are numbers" : "its sizes are " + join(known, ", ")};
+    if (std::string hint = did_you_mean(name, known); not hint.empty()) notes.push_back(std::move(hint));
+    throw Error(Code::kUsage, fmt::format("--dim {}: there is no such size", quoted(name)), {}, std::move(notes));
+  }
 }
 
 }  // namespace hone

@@ -86,4 +86,7 @@ bool is_constant(const Shape& shape);
 Shape shape_of(const std::vector<std::int64_t>& extents);
 std::vector<std::int64_t> evaluate(const Shape& shape, const DimBindings& bindings);
 
+/// Throws Error kUsage, with the nearest name, for a size in `given` that is none of `known`: what somebody wrote behind --dim.
+void require_sizes(const DimBindings& given, std::vector<std::string> known);
+
 }  // namespace hone

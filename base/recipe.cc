@@ -16,7 +16,7 @@ namespace hone {
 
 namespace {
 
-constexpr std::string_view kOptimizerPrefix = "optimizer.", kClassWeights = "loss.class_weights";
+constexpr std::string_view kOptimizerPrefix = "optimizer.", kSchedulePrefix = "schedule.", kClassWeights = "loss.class_weights";
 
 RecipeValue number_value(RecipeValue::Kind kind, double number) {
   RecipeValue value;
@@ -100,6 +100,7 @@ class Reader {
   void check_metrics();
   void check_monitor(const std::string& name, const std::string& monitor);
   void check_pieces();
+  void check_schedule_keys();
   std::vector<std::string> numbers_of(const OptimizerKind& optimizer) const;
   bool is_of_another(std::string_view name) const;
   void check_optimizer_numbers(const OptimizerKind& optimizer);
@@ -270,8 +271,22 @@ void Reader::check_pieces() {
           {"give one number for each part, or leave them out: each boundary then multiplies by schedule.factor"});
 }
 
+void Reader::check_schedule_keys() {
+  const ScheduleKeys* schedule = find_schedule(recipe_.schedule.kind);
+  if (schedule == nullptr) return;
+  std::vector<std::string> has = {"warmup_steps"};
+  has.insert(has.end(), schedule->keys.begin(), schedule->keys.end());
+  for (auto set = source_.values.lower_bound(kSchedulePrefix); set != source_.values.end() and set->first.starts_with(kSchedulePrefix); ++set) {
+    const std::string key = set->first.substr(kSchedulePrefix.size());
+    if (key == "kind" or find_recipe_key(set->first) == nullptr or std::ranges::count(has, key) > 0) continue;
+    error(Code::kRecipeKey, set->first, fmt::format("the schedule {} has no {}", schedule->kind, key),
+          {fmt::format("it has {}", join(has, ", ")), is_set("schedule.kind") ? "" : "schedule.kind says which schedule it is: \"constant\" is the default"});
+  }
+}
+
 /// What may also change when running.
 void Reader::check_run() {
+  check_schedule_keys();
   const Recipe::Schedule& schedule = recipe_.schedule;
   if (schedule.every > 0 and schedule.every_steps > 0)
     error(Code::kRecipeValue, "schedule.every_steps", "schedule.every and schedule.every_steps say the same thing, in epochs and in steps", {"keep one of the two; 0 is none"});

@@ -10,17 +10,6 @@ namespace hone {
 namespace {
 
 constexpr auto kKinds = std::to_array<RecipeKind>({
-    {"schedule.kind", "constant"},
-    {"schedule.kind", "linear"},
-    {"schedule.kind", "cosine"},
-    {"schedule.kind", "step"},
-    {"schedule.kind", "exponential"},
-    {"schedule.kind", "inverse_time"},
-    {"schedule.kind", "piecewise"},
-    {"schedule.kind", "cosine_restarts"},
-    {"schedule.kind", "polynomial"},
-    {"schedule.kind", "one_cycle"},
-    {"schedule.kind", "plateau"},
     {"loss.targets", "classes"},
     {"loss.targets", "probabilities"},
     {"optimizer.weight_decay_on", "all"},
@@ -154,6 +143,20 @@ constexpr auto kOptimizers = std::to_array<OptimizerKind>({
       {"weight_decay"}}},
 });
 
+constexpr auto kSchedules = std::to_array<ScheduleKeys>({
+    {"constant", {}},
+    {"linear", {"final_fraction", "total_steps"}},
+    {"cosine", {"final_fraction", "total_steps"}},
+    {"step", {"factor", "every", "every_steps", "final_fraction"}},
+    {"exponential", {"factor", "every", "every_steps", "final_fraction"}},
+    {"inverse_time", {"factor", "every", "every_steps", "final_fraction"}},
+    {"piecewise", {"boundaries", "fractions", "factor", "final_fraction"}},
+    {"cosine_restarts", {"every", "every_steps", "cycle_growth", "peak_factor", "final_fraction"}},
+    {"polynomial", {"power", "final_fraction", "total_steps"}},
+    {"one_cycle", {"pct_start", "div_factor", "final_div_factor", "total_steps"}},
+    {"plateau", {"monitor", "factor", "patience", "min_delta", "cooldown", "min_rate"}},
+});
+
 constexpr auto kNumberKeys =
     std::to_array<std::string_view>({"learning_rate", "beta1", "beta2", "epsilon", "rho", "momentum", "dampening", "nesterov", "centered", "amsgrad",
                                      "weight_decay", "initial_accumulator_value", "lr_decay", "momentum_decay", "beta2_decay", "epsilon2", "clip_threshold"});
@@ -165,6 +168,7 @@ std::span<const RecipeKind> recipe_kinds() {
     std::vector<RecipeKind> kinds;
     for (const LossKind& loss : loss_kinds()) kinds.push_back({"loss.kind", loss.name});
     for (const OptimizerKind& optimizer : kOptimizers) kinds.push_back({"optimizer.kind", optimizer.name});
+    for (const ScheduleKeys& schedule : kSchedules) kinds.push_back({"schedule.kind", schedule.kind});
     kinds.insert(kinds.end(), kKinds.begin(), kKinds.end());
     return kinds;
   }();
@@ -172,6 +176,11 @@ std::span<const RecipeKind> recipe_kinds() {
 }
 std::span<const RecipeRange> recipe_ranges() { return kRanges; }
 std::span<const std::string_view> optimizer_number_keys() { return kNumberKeys; }
+
+const ScheduleKeys* find_schedule(std::string_view name) {
+  const auto found = std::ranges::find(kSchedules, name, &ScheduleKeys::kind);
+  return found == kSchedules.end() ? nullptr : &*found;
+}
 
 const OptimizerKind* find_optimizer(std::string_view name) {
   const auto found = std::find_if(kOptimizers.begin(), kOptimizers.end(), [&](const OptimizerKind& kind) { return kind.name == name; });

@@ -47,6 +47,13 @@ const OptimizerKind* find_optimizer(std::string_view name);
 /// All optimizers' numbers, each key once ("learning_rate", ...), clipping left out: any optimizer clips.
 std::span<const std::string_view> optimizer_number_keys();
 
+struct ScheduleKeys {
+  std::string_view kind;
+  FixedList<std::string_view, 6> keys;  ///< of [schedule], that it reads beside kind and warmup_steps
+};
+/// Those of the kind `name`, or null.
+const ScheduleKeys* find_schedule(std::string_view name);
+
 /// The key named `name`, or null.
 const RecipeKey* find_recipe_key(std::string_view name);
 /// `value` read as `kind`: whole numbers as floats, one text as a list of one, floats without a fraction as integers.

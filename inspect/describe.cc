@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -112,11 +112,13 @@ const plan::Program& shown_program(const plan::Plan& plan, const DescribeOptions
 
 KnownSizes sizes_of(const Contents& contents, const DescribeOptions& options) {
   KnownSizes known{.sizes = options.sizes, .assumed = {}};
-  if (const std::string symbol = batch_symbol_of(contents); not symbol.empty()) known.sizes.try_emplace(symbol, batch_of(contents, options));
+  std::vector<std::string> there;
   for (const Shape& shape : input_shapes(contents))
-    for (const Dim& dim : shape)
-      for (const std::string& symbol : dim.symbols())
-        if (known.sizes.try_emplace(symbol, kAssumedSize).second) known.assumed.push_back(symbol);
+    for (const Dim& dim : shape) std::ranges::copy(dim.symbols(), std::back_inserter(there));
+  require_sizes(options.sizes, there);
+  if (const std::string symbol = batch_symbol_of(contents); not symbol.empty()) known.sizes.try_emplace(symbol, batch_of(contents, options));
+  for (const std::string& symbol : there)
+    if (known.sizes.try_emplace(symbol, kAssumedSize).second) known.assumed.push_back(symbol);
   return known;
 }
 

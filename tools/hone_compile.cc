@@ -51,6 +51,8 @@ Settings read_settings(const Arguments& arguments) {
   const bool has_loss = source.values.contains("loss.kind"), has_optimizer = source.values.contains("optimizer.kind");
   if (not arguments.gradients_of.empty() and has_loss and not has_optimizer) add_override(source, "optimizer.kind=sgd");  // gradients take none, but a recipe must have both
   Settings settings{source.values.empty() ? Recipe{} : resolve(source), source.values.contains("model.initialize")};
+  if (not arguments.new_head.empty() and settings.recipe.model.new_head_classes == 0)
+    throw Error(Code::kUsage, fmt::format("--new-head {}: a head has one class at least", quoted(arguments.new_head)), {}, {"for example --new-head classes=5; leave it out for the file's own layer"});
   if (settings.recipe.can_train()) settings.batch = source.values.contains("data.batch_size") ? settings.recipe.data.batch_size : 0;
   return settings;
 }

@@ -1,8 +1,10 @@
 // hone-run: trains, evaluates and calls a plan. Links no compiler.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 
 #include "base/diag.h"
 #include "base/files.h"
@@ -21,6 +23,7 @@
 #include "runtime/train/roofline.h"
 #include "runtime/train/scaling.h"
 #include "runtime/train/training_loop.h"
+#include "runtime/train/weights.h"
 #include "tools/command_line.h"
 #include "tools/run/job.h"
 #include "tools/run/train.h"
@@ -124,6 +127,7 @@ std::vector<std::int64_t> devices_to_simulate(const Job& job, const Arguments& a
 
 int bench_plan(const Arguments& arguments) {
   if (arguments.steps < 0) throw Error(Code::kUsage, "--steps counts steps: 0 or more", {}, {"leave it out to time as many as --seconds hold"});
+  if (not(arguments.seconds > 0) or not(arguments.warm_up >= 0)) throw Error(Code::kUsage, "--seconds is how long to time, more than 0, and --warmup 0 or more", {}, {"leave them out for what hone-run bench --help says"});
   const auto sources = parse_data("--data", arguments.data);
   check_outputs(arguments, {sources});
   std::optional<Trace> trace;  // outlives all that writes to it
@@ -133,6 +137,12 @@ int bench_plan(const Arguments& arguments) {
   const std::vector<std::int64_t> simulated = devices_to_simulate(job, arguments);
   const plan::Entry& entry = entry_with_loss(job, simulated.empty() ? plan::kTrainStep : replica_step.c_str());
   Recipe recipe = recipe_for(job.plan, arguments, BatchFlag::kNumberOrAuto);
+  follow_recipe(job.session, recipe);
+  const DimBindings dims = dims_from(arguments.dim);
+  std::vector<std::string> sizes;
+  for (const plan::Feed& feed : entry.feeds)
+    for (const Dim& dim : feed.shape) std::ranges::copy(dim.symbols(), std::back_inserter(sizes));
+  require_sizes(dims, std::move(sizes));
   constexpr std::int64_t kMostSamples = 1 << 20;  // of made-up data
   settle_batch(recipe, job, arguments, kMostSamples);
   const std::string measured = job.replicas.is_alone() ? entry.name : replica_step;
@@ -154,7 +164,7 @@ int bench_plan(const Arguments& arguments) {
                                     .learning_rate = recipe.optimizer.learning_rate,
                                     .batch_symbol = job.plan.batch_symbol,
                                     .gather = gather_for(job.replicas),
-                                    .dims = dims_from(arguments.dim),
+                                    .dims = dims,
                                     .data = sources,
                                     .scale = recipe.data.scale,
                                     .start_measuring = start_measuring,

@@ -170,6 +170,8 @@ void TrainingLoop::find_norms() {
 TrainResult TrainingLoop::run() {
   begin_ = last_log_ = Clock::now();
   while (not is_done()) run_epoch();
+  if (state_.step > 0 and scaling_.skipped_steps == state_.step)
+    progress_.say(fmt::format("note: gradients overflowed f16 in all {} steps, which were left out, and nothing was learned: each halves the scale of the loss ({:.3g} in the last one), so more steps may do, or a smaller train.loss_scale", state_.step, scaling_.scale));
   save();
   if (early_stopping_ and recipe_.train.early_stopping_restore_best and result_.end != TrainResult::End::kStopRequested) restore_best();
   result_.steps = state_.step;

@@ -306,6 +306,14 @@ const std::vector<Misuse> kTraining = {
        Trainer(trainable(), options()).load(folder / "other.safetensors");
      }},
     {"SaveAsKerasHasIt", Code::kUsage, {"save \"", "w.h5\"", "as .onnx, or its weights alone as .safetensors"}, [](const TempFolder& folder) { Trainer(trainable(), options()).save(folder / "w.h5"); }},
+    {"SaveASessionOfAnotherPlan", Code::kUsage, {"save_trained_model: the session is of another plan", "the plan that the session was made of"}, [](const TempFolder& folder) {
+       nn::Model model("other");
+       model.output("logits", nn::dense(model.input("x", {5}), 3));
+       save_model(model, folder / "other.onnx");
+       const plan::Plan other = compile_model(folder / "other.onnx", recipe(), {.levels = {"native"}});
+       Session session(other, options());
+       save_trained_model(trainable(), session, folder / "w.onnx");
+     }},
     {"SaveASessionAsAPlan", Code::kUsage, {"w.hone\"", "as .onnx"}, [](const TempFolder& folder) { save_trained_model(trainable(), *std::make_unique<Session>(trainable(), options()), folder / "w.hone"); }},
     {"SaveToAFolderThatIsNotThere", Code::kFileOpen, {"nowhere"}, [](const TempFolder& folder) { Trainer(trainable(), options()).save(folder / "nowhere/weights.safetensors"); }},
 };

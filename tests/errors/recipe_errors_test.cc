@@ -119,6 +119,8 @@ const ErrorCase kCases[] = {
     {"AverageThatNeverMoves", set("train.ema_decay=1"), 5, {"HN-0203", "train.ema_decay is 1", "less than 1"}, recipe(kGood)},
     {"MonitorThatIsNotReported", set("train.early_stopping.monitor=val_accuracy"), 5, {"HN-0203", "nothing that the run reports", "loss, val_loss"}, recipe(kGood)},
     {"PlateauThatDoesNotDrop", set("schedule.kind=plateau") + " --set schedule.factor=1", 5, {"HN-0203", "less than 1"}, recipe(kGood)},
+    {"KeyThatTheScheduleHasNot", set("schedule.factor=0.5"), 5, {"HN-0202", "the schedule constant has no factor", "it has warmup_steps", "schedule.kind says which"}, recipe(kGood)},
+    {"KeyOfAnotherSchedule", set("schedule.kind=cosine") + " --set schedule.every=2", 5, {"HN-0202", "the schedule cosine has no every", "final_fraction, total_steps"}, recipe(kGood)},
     {"NumberThatTheOptimizerHasNot", kCompile, 5, {"HN-0202", "sgd", "beta1", "it has"}, good_and("beta1 = 0.9\n")},
     {"LossWithoutOptimizer", kCompile, 5, {"HN-0203", "optimizer.kind is missing"}, recipe("[loss]\nkind = \"mse\"\n")},
     {"OptimizerWithoutLoss", kCompile, 5, {"HN-0203", "loss.kind is missing"}, recipe("[optimizer]\nkind = \"sgd\"\n")},

@@ -66,6 +66,12 @@ TEST_F(ScaledLosses, FollowGradScalersRuleAndSaySo) {
   EXPECT_THAT(said, HasSubstr(fmt::format("skipped_steps: {}", lines("f16", "skipped_step").size())));
 }
 
+TEST_F(ScaledLosses, SayWhereNothingWasLearned) {
+  compile(" --set train.loss_scale=1e30");
+  const std::string said = run_well(folder_.path(), command("f16", "--steps 3")).err;
+  EXPECT_THAT(said, HasSubstr("note: gradients overflowed f16 in all 3 steps, which were left out, and nothing was learned: each halves the scale of the loss (2.5e+29 in the last one)"));
+}
+
 TEST_F(ScaledLosses, LearnAsInF32WhereNothingOverflows) {
   compile(" --set train.loss_scale=256 --set train.loss_scale_growth_steps=2000");
   train("f16");
