@@ -81,6 +81,19 @@ Val Layer::operand(const Value& other) const {
   return other.val();
 }
 
+std::int64_t Layer::axis_of(const Value& x, std::int64_t axis) const {
+  const auto rank = static_cast<std::int64_t>(x.shape().size());
+  const std::int64_t from_front = axis < 0 ? axis + rank : axis;
+  if (from_front < 1 or from_front >= rank)
+    fail(fmt::format("its input [{}] has no axis {} beside that of the samples", to_string(x.shape()), axis), "axes count from 1, behind the samples, or from the end: -1 is the last");
+  return from_front;
+}
+
+std::size_t Layer::spatial_axes(const Value& x) const {
+  if (x.shape().size() < 3) fail(fmt::format("its input [{}] has no spatial axis", to_string(x.shape())));
+  return x.shape().size() - 2;
+}
+
 std::int64_t Layer::extent(const Value& x, std::size_t axis) const {
   if (axis >= x.shape().size()) fail(fmt::format("its input [{}] needs more than {} axes", to_string(x.shape()), axis));
   if (not x.shape()[axis].is_constant()) fail(fmt::format("axis {} of its input [{}] must be a number, as a weight depends on it", axis, to_string(x.shape())));
@@ -91,22 +104,16 @@ namespace {
 
 Value pool(Value x, std::int64_t size, const PoolOptions& options, const OpDef& op, const std::string& kind) {
   Layer layer(x, kind);
-  if (x.shape().size() < 3) layer.fail(fmt::format("its input [{}] has no spatial axis", to_string(x.shape())));
+  const std::size_t spatial = layer.spatial_axes(x);
   layer.at_least(1, size, "the window's extent");
   layer.at_least(0, options.stride, "the stride");
   layer.at_least(0, options.padding, "the padding");
   if (options.padding >= size) layer.fail(fmt::format("the padding is {}, and the window's extent {}: a window would hold nothing but padding", options.padding, size), "the padding is less than the window's extent");
-  const std::size_t spatial = x.shape().size() - 2;
   const std::int64_t stride = options.stride == 0 ? size : options.stride;
   Shape extents;
   for (std::size_t i = 0; i < spatial; ++i) extents.push_back(floordiv(x.shape()[i + 2] + 2 * options.padding - size, stride) + 1);
   const Shape pads(spatial, Dim(options.padding));
   return layer.done(op.build({x.val()}, {kKernel = Ints(spatial, size), kStrides = Ints(spatial, stride), kDilations = Ints(spatial, 1), kPadsBegin = pads, kPadsEnd = pads, kSpatial = extents}));
-}
-
-Value activation(Value x, const OpDef& op, const std::string& kind) {
-  Layer layer(x, kind);
-  return layer.done(op(x.val()));
 }
 
 }  // namespace
@@ -121,42 +128,8 @@ Value dense(Value x, std::int64_t units, const DenseOptions& options) {
   return layer.done(y);
 }
 
-Value conv(Value x, std::int64_t channels, std::int64_t kernel, ConvOptions options) {
-  Layer layer(x, "conv");
-  if (x.shape().size() < 3) layer.fail(fmt::format("its input [{}] has no spatial axis", to_string(x.shape())));
-  layer.at_least(1, channels, "the number of channels");
-  layer.at_least(1, kernel, "the window's extent");
-  layer.at_least(1, options.stride, "the stride");
-  layer.at_least(1, options.dilation, "the dilation");
-  layer.at_least(0, options.padding, "the padding");
-  const std::size_t spatial = x.shape().size() - 2;
-  const std::int64_t in = layer.extent(x, 1);
-  if (options.groups < 1 or in % options.groups != 0 or channels % options.groups != 0) layer.fail(fmt::format("{} groups do not divide both {} and {} channels", options.groups, in, channels), "they divide both");
-  std::vector<std::int64_t> shape = {channels, in / options.groups};
-  shape.insert(shape.end(), spatial, kernel);
-  Shape begin, end;
-  for (std::size_t i = 0; i < spatial; ++i) {
-    const Dim extent = x.shape()[i + 2];
-    const Dim total = options.same ? max((ceildiv(extent, options.stride) - 1) * options.stride + (kernel - 1) * options.dilation + 1 - extent, 0) : Dim(2 * options.padding);
-    begin.push_back(floordiv(total, 2));
-    end.push_back(total - floordiv(total, 2));
-  }
-  Val y = op::conv(x.val(), layer.weight("kernel", shape, Initializer::glorot_uniform()),
-                   {kStrides = Ints(spatial, options.stride), kDilations = Ints(spatial, options.dilation), kPadsBegin = begin, kPadsEnd = end, kGroups = options.groups});
-  if (options.use_bias) y = y + per_channel(layer.weight("bias", {channels}, Initializer::zeros()), y.rank());
-  return layer.done(y);
-}
-
 Value max_pool(Value x, std::int64_t size, PoolOptions options) { return pool(x, size, options, op::max_pool, "max_pool"); }
 Value average_pool(Value x, std::int64_t size, PoolOptions options) { return pool(x, size, options, op::avg_pool, "average_pool"); }
-
-Value global_average_pool(Value x) {
-  Layer layer(x, "global_average_pool");
-  Ints axes;
-  for (std::size_t i = 2; i < x.shape().size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
-  if (axes.empty()) layer.fail(fmt::format("its input [{}] has no spatial axis", to_string(x.shape())));
-  return layer.done(op::reduce_mean(x.val(), {kAxes = axes, kKeepDims = false}));
-}
 
 Value batch_norm(Value x, double momentum, double epsilon) {
   Layer layer(x, "batch_norm");
@@ -191,50 +164,27 @@ Value permute(Value x, std::vector<std::int64_t> axes) {
 Value concat(const std::vector<Value>& values, std::int64_t axis) {
   if (values.empty()) throw Error(Code::kUsage, "concat: there are no values", {}, {"give it one or more"});
   Layer layer(values[0], "concat");
-  const auto rank = static_cast<std::int64_t>(values[0].shape().size());
-  const std::int64_t from_front = axis < 0 ? axis + rank : axis;
-  if (from_front < 1 or from_front >= rank)
-    layer.fail(fmt::format("its input [{}] has no axis {} beside that of the samples", to_string(values[0].shape()), axis), "axes count from 1, behind the samples, or from the end: -1 is the last");
+  const std::int64_t from_front = layer.axis_of(values[0], axis);
   std::vector<Val> operands;
   for (const Value& value : values) operands.push_back(layer.operand(value));
   return layer.done(op::concat.build(operands, {kAxis = from_front}));
+}
+
+Value slice(Value x, std::int64_t axis, std::int64_t begin, std::int64_t end) {
+  Layer layer(x, "slice");
+  const auto at = static_cast<std::size_t>(layer.axis_of(x, axis));
+  const Dim extent = x.shape()[at];
+  const bool to_the_end = end == std::numeric_limits<std::int64_t>::max();
+  const Dim first = begin < 0 ? extent + begin : Dim(begin), last = to_the_end ? extent : end < 0 ? extent + end : Dim(end);
+  if (extent.is_constant() and (first.value() < 0 or first.value() >= last.value() or last.value() > extent.value()))
+    layer.fail(fmt::format("axis {} of its input [{}] has no elements from {} to before {}", axis, to_string(x.shape()), begin, last.value()), "negative positions count from the end");
+  return layer.done(part_of(x.val(), at, first, last - first));
 }
 
 Value dropout(Value x, double rate) {
   Layer layer(x, "dropout");
   if (not(rate >= 0 and rate < 1)) layer.fail(fmt::format("the rate is {}", rate), "it is the share of elements that are dropped: 0 or more, and less than 1");
   return layer.done(op::dropout(x.val(), layer.model.builder().scalar(rate, x.val().dtype()), {kStream = next_stream(layer.model.graph())}));
-}
-
-Value relu(Value x) { return activation(x, op::relu, "relu"); }
-Value sigmoid(Value x) { return activation(x, op::sigmoid, "sigmoid"); }
-Value tanh(Value x) { return activation(x, op::tanh, "tanh"); }
-Value gelu(Value x) { return activation(x, op::gelu, "gelu"); }
-
-Value sum(Value x) {
-  Layer layer(x, "sum");
-  Ints axes;
-  for (std::size_t i = 1; i < x.shape().size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
-  if (axes.empty()) layer.fail(fmt::format("its input [{}] has one element a sample", to_string(x.shape())));
-  return layer.done(op::reduce_sum(x.val(), {kAxes = axes, kKeepDims = false}));
-}
-
-Value softmax(Value x) {
-  Layer layer(x, "softmax");
-  return layer.done(op::softmax(x.val(), {kAxis = static_cast<std::int64_t>(x.shape().size()) - 1}));
-}
-
-Value operator+(Value a, Value b) {
-  const Layer layer(a, "add");
-  return layer.done(a.val() + layer.operand(b));
-}
-Value operator-(Value a, Value b) {
-  const Layer layer(a, "subtract");
-  return layer.done(a.val() - layer.operand(b));
-}
-Value operator*(Value a, Value b) {
-  const Layer layer(a, "multiply");
-  return layer.done(a.val() * layer.operand(b));
 }
 
 }  // namespace hone::nn

@@ -11,6 +11,8 @@
 // the weight's number, so the same program gives the same model. Wrong shapes throw Error with the layer's name.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -97,6 +99,23 @@ struct ConvOptions {
 };
 /// x[N,C,H,W] (or [N,C,L], [N,C,D,H,W]) with `channels` square windows of extent `kernel`.
 Value conv(Value x, std::int64_t channels, std::int64_t kernel, ConvOptions options = {});
+/// The same with windows of an extent for each spatial axis: conv(x, 8, {3, 1}).
+Value conv(Value x, std::int64_t channels, const std::vector<std::int64_t>& kernel, ConvOptions options = {});
+/// Each of x's channels with `multiplier` windows of its own: [N, C * multiplier, ...]. options.groups is not read.
+Value depthwise_conv(Value x, std::int64_t kernel, std::int64_t multiplier = 1, ConvOptions options = {});
+/// One window for each of x's channels, and a mixture of them for each of `channels`, which has the bias: depthwise_kernel [C,1,...] and pointwise_kernel [channels,C,1,...]. options.groups is not read.
+Value separable_conv(Value x, std::int64_t channels, std::int64_t kernel, ConvOptions options = {});
+
+struct ConvTransposeOptions {
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;         ///< so much is cut off on every side
+  std::int64_t output_padding = 0;  ///< more elements at the end: less than the stride
+  bool same = false;                ///< the result has extent * stride elements; then `padding` and `output_padding` are ignored
+  bool use_bias = true;
+};
+/// What takes a convolution's gradient back to its input (Keras's Conv2DTranspose): x[N,C,H,W] (or [N,C,L], [N,C,D,H,W]) -> `channels` channels of extents (extent - 1) * stride + kernel + output_padding - 2 * padding.
+/// The weight is [C,channels,kernel...].
+Value conv_transpose(Value x, std::int64_t channels, std::int64_t kernel, ConvTransposeOptions options = {});
 
 struct PoolOptions {
   std::int64_t stride = 0;   ///< 0: the window's extent
@@ -107,6 +126,7 @@ Value max_pool(Value x, std::int64_t size, PoolOptions options = {});
 Value average_pool(Value x, std::int64_t size, PoolOptions options = {});
 /// x[N,C,...] -> [N,C]
 Value global_average_pool(Value x);
+Value global_max_pool(Value x);
 /// Per channel (axis 1), with running statistics.
 Value batch_norm(Value x, double momentum = 0.9, double epsilon = 1e-5);
 /// Over the last axis, with a scale and, if asked for, a bias of its extent.
@@ -128,9 +148,12 @@ struct AttentionOptions {
 /// Multi-head self-attention (Vaswani et al. 2017) of x[N,T,C]: queries, keys and values by one weight [C,3C], scores divided by sqrt(C / heads), a projection [C,C]:
 /// [N,T,C]. C must be a multiple of `heads`; T must be a number where attention is causal.
 Value self_attention(Value x, std::int64_t heads, const AttentionOptions& options = {});
+/// The same of x[N,T,C] to another sequence, memory[N,S,D]: queries by a weight [C,C], keys and values by one [D,2C]. Not causal.
+Value cross_attention(Value x, Value memory, std::int64_t heads, const AttentionOptions& options = {});
 
 struct LstmOptions {
   bool return_sequences = false;  ///< the state after every step [N,T,units] instead of after the last one
+  bool bidirectional = false;     ///< and from the last step to the first, by weights of its own (backward_kernel, ...): [N,2 units], or of each step [N,T,2 units]
   bool use_bias = true;
   bool unit_forget_bias = true;  ///< the forget gate's bias begins at 1
 };
@@ -140,6 +163,7 @@ Value lstm(Value x, std::int64_t units, const LstmOptions& options = {});
 
 struct GruOptions {
   bool return_sequences = false;  ///< the state after every step [N,T,units] instead of after the last one
+  bool bidirectional = false;     ///< and from the last step to the first, by weights of its own (backward_kernel, ...): [N,2 units], or of each step [N,T,2 units]
   bool use_bias = true;
   bool reset_after = true;  ///< the reset gate takes part of what the state's product gives, not of the state before it
   Initializer bias_initializer = Initializer::zeros();
@@ -155,6 +179,8 @@ Value reshape(Value x, Shape sample);
 Value permute(Value x, std::vector<std::int64_t> axes);
 /// One behind the other along an axis, which counts from 1, or from the end: -1 is the last. All other extents are the same.
 Value concat(const std::vector<Value>& values, std::int64_t axis = -1);
+/// The elements from `begin` to before `end` along an axis, which counts as concat()'s does. Negative ones count from the end: slice(x, 1, -1) is the last step.
+Value slice(Value x, std::int64_t axis, std::int64_t begin, std::int64_t end = std::numeric_limits<std::int64_t>::max());
 /// Where the model is trained, each element is 0 with probability `rate`, else x / (1 - rate); elsewhere x. The file that the model becomes has a Dropout node in training mode, as PyTorch's exports
 /// for training have: other programs that run it drop, too.
 Value dropout(Value x, double rate);
@@ -164,13 +190,45 @@ Value sigmoid(Value x);
 Value tanh(Value x);
 /// x times the normal distribution's share below x, by erf.
 Value gelu(Value x);
+/// x sigmoid(x), which is Swish, too.
+Value silu(Value x);
+/// log(1 + exp(x)).
+Value softplus(Value x);
+/// x where it is more than 0, else slope x.
+Value leaky_relu(Value x, double slope = 0.3);
+/// x where it is more than 0, else alpha (exp(x) - 1).
+Value elu(Value x, double alpha = 1);
+Value exp(Value x);
+Value log(Value x);
+Value sqrt(Value x);
+Value abs(Value x);
 /// Over the last axis.
 Value softmax(Value x);
+Value log_softmax(Value x);
+
 /// Of each sample's elements: x[N,...] -> [N]
 Value sum(Value x);
+Value mean(Value x);
+/// Along axes, which count as concat()'s do; with keep_dims they stay, with one element.
+Value sum(Value x, const std::vector<std::int64_t>& axes, bool keep_dims = false);
+Value mean(Value x, const std::vector<std::int64_t>& axes, bool keep_dims = false);
+Value max(Value x, const std::vector<std::int64_t>& axes, bool keep_dims = false);
 
+/// Element by element; axes of one element, and missing ones in front, are repeated.
 Value operator+(Value a, Value b);
 Value operator-(Value a, Value b);
 Value operator*(Value a, Value b);
+Value operator/(Value a, Value b);
+Value maximum(Value a, Value b);
+Value minimum(Value a, Value b);
+Value operator-(Value x);
+Value operator+(Value x, double number);
+Value operator-(Value x, double number);
+Value operator*(Value x, double number);
+Value operator/(Value x, double number);
+Value operator+(double number, Value x);
+Value operator-(double number, Value x);
+Value operator*(double number, Value x);
+Value operator/(double number, Value x);
 
 }  // namespace hone::nn

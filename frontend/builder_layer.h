@@ -30,6 +30,10 @@ struct Layer {
   void between(double least, double most, double number, const char* what) const;
   /// Another operand, which must be of the same model. Throws kBadGraph.
   Val operand(const Value& other) const;
+  /// An axis of `x` as the graph counts it: `axis` counts from 1, behind the samples, or from the end.
+  std::int64_t axis_of(const Value& x, std::int64_t axis) const;
+  /// How many spatial axes x[N,C,...] has, one at least.
+  std::size_t spatial_axes(const Value& x) const;
   /// The extent of an axis of `x`, which must be a number, as a weight depends on it.
   std::int64_t extent(const Value& x, std::size_t axis) const;
 };

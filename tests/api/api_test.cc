@@ -98,6 +98,30 @@ TEST(Api, BuildsCompilesTrainsAndSavesAModel) {
   for (std::int64_t i = 0; i < expected.element_count(); ++i) EXPECT_EQ(expected.at(i), found.at(i));
 }
 
+/// What Keras calls add_loss: here a sequence is taken apart and put together again, and what lies between is kept small.
+TEST(Api, TrainsALossOfSeveralParts) {
+  const hone::test::TempFolder folder;
+  constexpr std::int64_t kSteps = 8, kFeatures = 3;
+  nn::Model model("parts");
+  const nn::Value x = model.input("x", {kSteps, kFeatures}), y = model.input("wanted", {kFeatures, kSteps});
+  const nn::Value both = nn::lstm(x, 4, {.return_sequences = true, .bidirectional = true});
+  const nn::Value code = nn::separable_conv(nn::permute(nn::cross_attention(both, x, 2), {2, 1}), 5, 3, {.stride = 2, .same = true});
+  const nn::Value made = nn::conv_transpose(nn::silu(code), kFeatures, 4, {.stride = 2, .same = true}), error = made - y;
+  model.output("made", made);
+  model.output("loss", nn::mean(error * error) + 0.01 * nn::mean(nn::abs(code)));
+  save_model(model, folder / "parts.onnx");
+  const plan::Plan plan = compile_model(folder / "parts.onnx", read_recipe_text("[model]\noutput = \"loss\"\n[loss]\nkind = \"output\"\n[optimizer]\nkind = \"adam\"\nlearning_rate = 0.01\n"), {.levels = {"native"}});
+  Trainer trainer(plan, {.device = "cpu", .threads = 1});
+  std::vector<float> numbers;
+  for (std::uint64_t i = 0; i < 64 * kSteps * kFeatures; ++i) numbers.push_back(static_cast<float>(philox_uniform(3, 0, i).first));
+  const Tensor samples = Tensor::of<float>({64, kSteps, kFeatures}, std::span<const float>(numbers));
+  const Dataset data = Dataset::from_tensor_slices({{"x", samples}, {"wanted", samples.reshaped({64, kFeatures, kSteps})}}).batch(16);
+  const auto loss = [&] { return value_of(trainer.evaluate(data), "loss"); };
+  const double before = loss();
+  trainer.fit(data, {.epochs = 40, .quiet = true});
+  EXPECT_LT(loss(), before / 2);
+}
+
 TEST(Api, SaysWhatIsWrongWithALayer) {
   nn::Model model("wrong");
   const nn::Value x = model.input("x", {5});

@@ -1,57 +1,13 @@
 // Layers of the C++ builder: what they compute, against formulas written out here, and that the ONNX file that they become computes the same.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
-#include "frontend/builder.h"
-#include "frontend/onnx/export.h"
-#include "ir/verify.h"
-#include "passes/passes.h"
-#include "tests/frontend/test_model.h"
+#include "tests/frontend/built_model.h"
 #include "tests/support/temp_folder.h"
 
 namespace hone::test {
 namespace {
-
-using Numbers = std::vector<double>;
-
-Tensor result_of(const Graph& model, const Feeds& feeds) {
-  Graph graph = model.clone();
-  (void)expand(graph);
-  verify(graph);
-  return interpret(graph, feeds)["y"];
-}
-
-/// The layer's output for "x"; of the model itself and of the ONNX file that it becomes.
-Tensor result_of(nn::Model& model, const Tensor& x) {
-  const Tensor direct = result_of(model.graph(), {{"x", x}});
-  const onnx::Imported imported = onnx::import_model(onnx::export_model(model.graph()), "model.onnx", ".", {});
-  const Tensor read_back = result_of(imported.graph, {{"x", x}});
-  EXPECT_EQ(read_back.shape(), direct.shape());
-  EXPECT_THAT(values_of(read_back), testing::Pointwise(testing::DoubleNear(1e-6), values_of(direct)));
-  return direct;
-}
-
-Numbers weight(const nn::Model& model, const std::string& name) {
-  const Input* input = model.graph().find_input(name);
-  if (input == nullptr or not input->data) throw std::runtime_error("no weight " + name);
-  return values_of(*input->data);
-}
-
-void expect_near(const Tensor& found, const Numbers& expected) { EXPECT_THAT(values_of(found), testing::Pointwise(testing::DoubleNear(2e-6), expected)); }
-
-/// a[rows,inner] * b[inner,columns]
-Numbers product(const Numbers& a, const Numbers& b, std::size_t inner) {
-  const std::size_t rows = a.size() / inner, columns = b.size() / inner;
-  Numbers y(rows * columns);
-  for (std::size_t i = 0; i < rows; ++i)
-    for (std::size_t k = 0; k < inner; ++k)
-      for (std::size_t j = 0; j < columns; ++j) y[i * columns + j] += a[i * inner + k] * b[k * columns + j];
-  return y;
-}
 
 TEST(Builder, GeluIsXTimesTheNormalDistributionBelowIt) {
   nn::Model model("gelu");
@@ -59,7 +15,7 @@ TEST(Builder, GeluIsXTimesTheNormalDistributionBelowIt) {
   const Tensor x = f32({1, 4}, {-1, 0, 0.5, 2});
   Numbers expected;
   for (const double v : values_of(x)) expected.push_back(v * 0.5 * (1 + std::erf(v / std::sqrt(2.0))));
-  expect_near(result_of(model, x), expected);
+  expect_near(output_of(model, x), expected);
 }
 
 TEST(Builder, LayerNormHasMeanZeroAndVarianceOne) {
@@ -75,7 +31,7 @@ TEST(Builder, LayerNormHasMeanZeroAndVarianceOne) {
       for (std::size_t i = 0; i < 4; ++i) variance += std::pow(values[row * 4 + i] - mean, 2) / 4;
       for (std::size_t i = 0; i < 4; ++i) expected.push_back((values[row * 4 + i] - mean) / std::sqrt(variance + 1e-3));
     }
-    expect_near(result_of(model, x), expected);
+    expect_near(output_of(model, x), expected);
     EXPECT_EQ(model.graph().find_input("layer_norm/beta") != nullptr, use_bias);
   }
 }
@@ -83,7 +39,7 @@ TEST(Builder, LayerNormHasMeanZeroAndVarianceOne) {
 TEST(Builder, SumIsOfAllElementsOfEachSample) {
   nn::Model model("sum");
   model.output("y", nn::sum(model.input("x", {2, 3})));
-  expect_near(result_of(model, f32({2, 2, 3}, {1, 2, 3, 4, 5, 6, -1, 0.5, 0, 0, 0, 2})), {21, 1.5});
+  expect_near(output_of(model, f32({2, 2, 3}, {1, 2, 3, 4, 5, 6, -1, 0.5, 0, 0, 0, 2})), {21, 1.5});
   nn::Model other("sum");
   EXPECT_THROW(nn::sum(other.input("x", {})), Error) << "one element a sample";
 }
@@ -92,24 +48,24 @@ TEST(Builder, PaddingIsNeitherTheLargestNorCounted) {
   nn::Model model("pool");
   const nn::Value x = model.input("x", {1, 4});
   model.output("y", nn::max_pool(x, 3, {.stride = 2, .padding = 1}) - nn::average_pool(x, 3, {.stride = 2, .padding = 1}));
-  expect_near(result_of(model, f32({1, 1, 4}, {-3, -1, -2, -6})), {-1 - (-2), -1 - (-3)});
+  expect_near(output_of(model, f32({1, 1, 4}, {-3, -1, -2, -6})), {-1 - (-2), -1 - (-3)});
 }
 
 TEST(Builder, AWeightMayBeUsedByManyLayers) {
   nn::Model model("tied");
   const nn::Value table = model.weight("table", {3, 2}, nn::Initializer::uniform(1));
   model.output("y", nn::matmul(nn::embedding(model.input("x", {2}, DType::kI32), table), table, true));
-  const Numbers w = weight(model, "table");
+  const Numbers w = weight_values(model, "table");
   Numbers expected;
   for (const std::size_t id : {2, 0})
     for (std::size_t k = 0; k < 3; ++k) expected.push_back(w[id * 2] * w[k * 2] + w[id * 2 + 1] * w[k * 2 + 1]);
-  expect_near(result_of(model, i64({1, 2}, {2, 0}).cast(DType::kI32)), expected);
+  expect_near(output_of(model, i64({1, 2}, {2, 0}).cast(DType::kI32)), expected);
   EXPECT_EQ(std::ranges::count_if(model.graph().inputs(), [](const Input& input) { return input.role == Role::kWeight; }), 1);
 }
 
 /// Self-attention of one sample x[positions,size], from the formula.
 Numbers attention_by_hand(const nn::Model& model, const Numbers& x, std::size_t positions, std::size_t size, std::size_t heads, bool is_causal) {
-  const Numbers qkv = product(x, weight(model, "self_attention/qkv_kernel"), size);
+  const Numbers qkv = product(x, weight_values(model, "self_attention/qkv_kernel"), size);
   const std::size_t each = size / heads;
   const auto element = [&](std::size_t part, std::size_t position, std::size_t head, std::size_t i) { return qkv[position * 3 * size + part * size + head * each + i]; };
   Numbers attended(positions * size);
@@ -125,7 +81,7 @@ Numbers attention_by_hand(const nn::Model& model, const Numbers& x, std::size_t 
       for (std::size_t to = 0; to < positions; ++to)
         for (std::size_t i = 0; i < each; ++i) attended[from * size + head * each + i] += share[to] / all * element(2, to, head, i);
     }
-  return product(attended, weight(model, "self_attention/projection_kernel"), size);
+  return product(attended, weight_values(model, "self_attention/projection_kernel"), size);
 }
 
 TEST(Builder, SelfAttentionFollowsTheFormula) {
@@ -133,13 +89,13 @@ TEST(Builder, SelfAttentionFollowsTheFormula) {
     nn::Model model("attention");
     model.output("y", nn::self_attention(model.input("x", {5, 6}), 2, {.is_causal = is_causal, .use_bias = not is_causal}));
     const Tensor x = wavy({1, 5, 6});
-    expect_near(result_of(model, x), attention_by_hand(model, values_of(x), 5, 6, 2, is_causal));
+    expect_near(output_of(model, x), attention_by_hand(model, values_of(x), 5, 6, 2, is_causal));
   }
 }
 
 /// The states after every step of one sample x[steps,in].
-Numbers lstm_by_hand(const nn::Model& model, const Numbers& x, std::size_t in, std::size_t units) {
-  const Numbers inputs = product(x, weight(model, "lstm/kernel"), in), recurrent = weight(model, "lstm/recurrent_kernel"), bias = weight(model, "lstm/bias");
+Numbers lstm_by_hand(const nn::Model& model, const Numbers& x, std::size_t in, std::size_t units, const std::string& weights = "lstm/") {
+  const Numbers inputs = product(x, weight_values(model, weights + "kernel"), in), recurrent = weight_values(model, weights + "recurrent_kernel"), bias = weight_values(model, weights + "bias");
   const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
   Numbers hidden(units), cell(units), all;
   for (std::size_t step = 0; step < x.size() / in; ++step) {
@@ -164,8 +120,8 @@ TEST(Builder, LstmFollowsTheFormula) {
     const Tensor x = wavy({1, 4, 3});
     Numbers expected = lstm_by_hand(model, values_of(x), 3, 2);
     if (not return_sequences) expected.erase(expected.begin(), expected.end() - 2);
-    expect_near(result_of(model, x), expected);
-    EXPECT_EQ(weight(model, "lstm/bias"), (Numbers{0, 0, 1, 1, 0, 0, 0, 0}));
+    expect_near(output_of(model, x), expected);
+    EXPECT_EQ(weight_values(model, "lstm/bias"), (Numbers{0, 0, 1, 1, 0, 0, 0, 0}));
   }
 }
 
@@ -173,15 +129,15 @@ TEST(Builder, LstmTakesAnyBatch) {
   nn::Model model("lstm");
   model.output("y", nn::lstm(model.input("x", {4, 3}), 2));
   const Tensor x = wavy({2, 4, 3});
-  const Numbers both = values_of(result_of(model, x)), values = values_of(x);
+  const Numbers both = values_of(output_of(model, x)), values = values_of(x);
   const Numbers second = lstm_by_hand(model, {values.begin() + 12, values.end()}, 3, 2);
   EXPECT_NEAR(both[2], second[6], 2e-6);
   EXPECT_NEAR(both[3], second[7], 2e-6);
 }
 
 /// The states after every step of one sample x[steps,in].
-Numbers gru_by_hand(const nn::Model& model, const Numbers& x, std::size_t in, std::size_t units, bool reset_after) {
-  const Numbers inputs = product(x, weight(model, "gru/kernel"), in), recurrent = weight(model, "gru/recurrent_kernel"), bias = weight(model, "gru/bias");
+Numbers gru_by_hand(const nn::Model& model, const Numbers& x, std::size_t in, std::size_t units, bool reset_after, const std::string& weights = "gru/") {
+  const Numbers inputs = product(x, weight_values(model, weights + "kernel"), in), recurrent = weight_values(model, weights + "recurrent_kernel"), bias = weight_values(model, weights + "bias");
   const std::size_t width = 3 * units;
   const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
   Numbers hidden(units), all;
@@ -214,12 +170,41 @@ TEST(Builder, GruFollowsTheFormula) {
       const Tensor x = wavy({1, 4, 3});
       Numbers expected = gru_by_hand(model, values_of(x), 3, 2, reset_after);
       if (not return_sequences) expected.erase(expected.begin(), expected.end() - 2);
-      expect_near(result_of(model, x), expected);
+      expect_near(output_of(model, x), expected);
     }
   nn::Model without("gru");
   without.output("y", nn::gru(without.input("x", {4, 3}), 2, {.use_bias = false}));
   EXPECT_EQ(without.graph().find_input("gru/bias"), nullptr);
-  EXPECT_EQ(result_of(without, wavy({2, 4, 3})).shape(), (std::vector<std::int64_t>{2, 2}));
+  EXPECT_EQ(output_of(without, wavy({2, 4, 3})).shape(), (std::vector<std::int64_t>{2, 2}));
+}
+
+/// Rows of `width` elements from the last to the first.
+Numbers backwards(const Numbers& rows, std::size_t width) {
+  Numbers result;
+  for (std::size_t i = rows.size() / width; i-- > 0;) result.insert(result.end(), rows.begin() + static_cast<std::ptrdiff_t>(i * width), rows.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
+  return result;
+}
+
+/// As Keras's Bidirectional has it: side by side at each step, or the last state of each way.
+TEST(Builder, RecurrentLayersMayGoBothWays) {
+  constexpr std::size_t kSteps = 4, kIn = 3, kUnits = 2;
+  const Tensor x = wavy({1, kSteps, kIn});
+  for (const bool is_lstm : {true, false})
+    for (const bool return_sequences : {false, true}) {
+      nn::Model model("both");
+      const nn::Value input = model.input("x", {kSteps, kIn});
+      model.output("y", is_lstm ? nn::lstm(input, kUnits, {.return_sequences = return_sequences, .bidirectional = true})
+                                : nn::gru(input, kUnits, {.return_sequences = return_sequences, .bidirectional = true, .bias_initializer = nn::Initializer::uniform(1)}));
+      const auto by_hand = [&](const Numbers& steps, const std::string& way) {
+        return is_lstm ? lstm_by_hand(model, steps, kIn, kUnits, "lstm/" + way) : gru_by_hand(model, steps, kIn, kUnits, true, "gru/" + way);
+      };
+      const Numbers there = by_hand(values_of(x), ""), back = backwards(by_hand(backwards(values_of(x), kIn), "backward_"), kUnits);
+      Numbers expected;
+      for (std::size_t step = 0; step < kSteps; ++step)
+        for (const Numbers* way : {&there, &back}) expected.insert(expected.end(), way->begin() + static_cast<std::ptrdiff_t>(step * kUnits), way->begin() + static_cast<std::ptrdiff_t>((step + 1) * kUnits));
+      if (not return_sequences) expected = {there[there.size() - 2], there.back(), back[0], back[1]};
+      expect_near(output_of(model, x), expected);
+    }
 }
 
 TEST(Builder, ConcatPutsOneBehindTheOther) {
@@ -227,7 +212,7 @@ TEST(Builder, ConcatPutsOneBehindTheOther) {
     nn::Model model("concat");
     const nn::Value x = model.input("x", {1, 2});
     model.output("y", nn::concat({x, nn::relu(x), x}, axis));
-    const Tensor y = result_of(model, f32({1, 1, 2}, {-3, 4}));
+    const Tensor y = output_of(model, f32({1, 1, 2}, {-3, 4}));
     EXPECT_EQ(y.shape(), axis == 1 ? (std::vector<std::int64_t>{1, 3, 2}) : (std::vector<std::int64_t>{1, 1, 6}));
     expect_near(y, {-3, 4, 0, 4, -3, 4});
   }
@@ -239,18 +224,18 @@ TEST(Builder, DropoutKeepsItsShareInTrainingAndAllElsewhere) {
   model.output("y", nn::dropout(model.input("x", {kElements}), 0.25));
   const std::vector<float> ones(kElements, 1);
   const Tensor x = Tensor::of<float>({1, kElements}, std::span<const float>(ones));
-  const Numbers y = values_of(result_of(model, x));
+  const Numbers y = values_of(output_of(model, x));
   const auto kept = std::ranges::count_if(y, [](double value) { return std::fabs(value - 1 / 0.75) < 1e-6; });
   EXPECT_EQ(std::ranges::count(y, 0.0) + kept, kElements);
   EXPECT_NEAR(static_cast<double>(kept), 0.75 * kElements, 200);
   Graph predicting = model.graph().clone();
   (void)remove_dropout(predicting);
-  EXPECT_EQ(values_of(result_of(predicting, {{"x", x}})), values_of(x));
+  EXPECT_EQ(values_of(output_of(predicting, {{"x", x}})), values_of(x));
 
   nn::Model twice("dropout");
   const nn::Value in = twice.input("x", {kElements});
   twice.output("y", nn::dropout(in, 0.5) - nn::dropout(in, 0.5));
-  EXPECT_GT(std::ranges::count(values_of(result_of(twice, x)), 2.0), kElements / 5) << "each draws for itself";
+  EXPECT_GT(std::ranges::count(values_of(output_of(twice, x)), 2.0), kElements / 5) << "each draws for itself";
 }
 
 TEST(Builder, OneValueMayBeSeveralOutputs) {
@@ -269,7 +254,7 @@ TEST(Builder, InitializersHaveTheirDistributions) {
   nn::Model model("weights");
   const auto drawn = [&](const char* name, const nn::Initializer& initializer, std::vector<std::int64_t> shape) {
     model.weight(name, std::move(shape), initializer);
-    return weight(model, name);
+    return weight_values(model, name);
   };
   const auto mean_square = [](const Numbers& values) {
     double sum = 0;
@@ -290,7 +275,7 @@ TEST(Builder, OrthogonalRowsOrColumns) {
   for (const std::size_t rows : {3, 7}) {
     nn::Model model("weights");
     model.weight("w", {static_cast<std::int64_t>(rows), 5}, nn::Initializer::orthogonal());
-    const Numbers w = weight(model, "w");
+    const Numbers w = weight_values(model, "w");
     const bool by_row = rows <= 5;
     const std::size_t count = by_row ? rows : 5, length = by_row ? 5 : rows;
     const auto at = [&](std::size_t vector, std::size_t i) { return by_row ? w[vector * 5 + i] : w[i * 5 + vector]; };
