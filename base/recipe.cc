@@ -101,7 +101,6 @@ class Reader {
   void check_monitor(const std::string& name, const std::string& monitor);
   void check_pieces();
   void check_schedule_keys();
-  std::vector<std::string> numbers_of(const OptimizerKind& optimizer) const;
   bool is_of_another(std::string_view name) const;
   void check_optimizer_numbers(const OptimizerKind& optimizer);
   void refuse_unknown(const std::string& name);
@@ -110,6 +109,15 @@ class Reader {
   Recipe recipe_;
   Diags diags_;
 };
+
+/// The numbers that the optimizer has in the recipe's convention.
+std::vector<std::string> numbers_of(const Recipe& recipe) {
+  std::vector<std::string> names;
+  if (const OptimizerKind* optimizer = find_optimizer(recipe.optimizer.kind))
+    for (const OptimizerNumber& number : optimizer->numbers)
+      if (number.in_keras or recipe.train.convention != Convention::kKeras) names.emplace_back(number.key);
+  return names;
+}
 
 /// For a key that there is not.
 std::string hint_for_key(const std::string& name) {
@@ -302,21 +310,11 @@ void Reader::check_run() {
   check_monitor("train.early_stopping.monitor", recipe_.train.early_stopping_monitor);
 }
 
-/// The numbers that it has in the recipe's convention.
-std::vector<std::string> Reader::numbers_of(const OptimizerKind& optimizer) const {
-  const bool keras = recipe_.train.convention == Convention::kKeras;
-  std::vector<std::string> names;
-  for (const OptimizerNumber& number : optimizer.numbers)
-    if (number.in_keras or not keras) names.emplace_back(number.key);
-  return names;
-}
-
 /// Is it a number that another optimizer has, and this one not?
 bool Reader::is_of_another(std::string_view name) const {
-  const OptimizerKind* optimizer = find_optimizer(recipe_.optimizer.kind);
-  if (optimizer == nullptr or not name.starts_with(kOptimizerPrefix)) return false;
+  if (find_optimizer(recipe_.optimizer.kind) == nullptr or not name.starts_with(kOptimizerPrefix)) return false;
   const std::string_view key = name.substr(kOptimizerPrefix.size());
-  return std::ranges::count(optimizer_number_keys(), key) > 0 and std::ranges::count(numbers_of(*optimizer), key) == 0;
+  return std::ranges::count(optimizer_number_keys(), key) > 0 and not is_number_of(recipe_, key);
 }
 
 void Reader::check_optimizer_numbers(const OptimizerKind& optimizer) {
@@ -325,7 +323,7 @@ void Reader::check_optimizer_numbers(const OptimizerKind& optimizer) {
     const std::string name = std::string(kOptimizerPrefix) + std::string(key);
     if (not is_set(name) or not is_of_another(name)) continue;
     error(Code::kRecipeKey, name, fmt::format("the optimizer {}{} has no {}", keras ? "Keras's " : "", optimizer.name, key),
-          {fmt::format("it has {}", join(numbers_of(optimizer), ", "))});
+          {fmt::format("it has {}", join(numbers_of(recipe_), ", "))});
   }
 }
 
@@ -392,6 +390,8 @@ void Reader::fill_early_stopping() {
 }
 
 }  // namespace
+
+bool is_number_of(const Recipe& recipe, std::string_view name) { return std::ranges::count(numbers_of(recipe), name) > 0; }
 
 std::optional<RecipeProblem> problem_of(const RecipeKey& key, const RecipeValue& value) {
   using Kind = RecipeValue::Kind;

@@ -151,6 +151,9 @@ Recipe resolve(const RecipeSource& source);
 /// `recipe` with what may still be changed when running (RecipeKey::when) changed. Throws Error kRecipeKey / kRecipeValue with every problem.
 Recipe change_at_run_time(const Recipe& recipe, const RecipeSource& changes);
 
+/// Has the recipe's optimizer the number `name` ("beta1") in the recipe's convention?
+bool is_number_of(const Recipe& recipe, std::string_view name);
+
 /// As resolved, every key; reads back with recipe_from_json to the same recipe.
 std::string to_json(const Recipe& recipe);
 Recipe recipe_from_json(std::string_view json);

@@ -161,11 +161,11 @@ class Attacher {
     follow(trained, updated);
   }
 
-  /// What the update's operand `input` ("beta1?") is, instead of the attribute of its name; nothing for a number that is 0.
+  /// What the update's operand `input` ("beta1?") is, instead of the attribute of its name; nothing for a number that is 0, or that a recipe does not say.
   Val number_of(std::string_view input, Attrs& attributes) {
     const std::string_view name = input.substr(0, input.size() - 1);
     const auto found = std::ranges::find(attributes, name, [](const auto& entry) { return entry.first; });
-    if (found == attributes.end() or std::get<double>(found->second.value) == 0) return {};
+    if (found == attributes.end() or std::get<double>(found->second.value) == 0 or not is_number_of(recipe_, name)) return {};
     const Val state = number(fmt::format("optimizer.{}", name), std::get<double>(found->second.value));
     attributes.erase(*found->second.spec);
     return state;
