@@ -17,6 +17,7 @@
 #include "runtime/train/adapter_files.h"
 #include "runtime/train/checkpoint.h"
 #include "runtime/train/export_onnx.h"
+#include "runtime/train/means.h"
 
 namespace hone {
 
@@ -197,15 +198,15 @@ void forget_accumulated(Session& session) {
   }
 }
 
-bool take_averages(Session& session) {
-  bool any = false;
+bool take_averages(const Session& session, StepRunner& runner) {
+  NamedTensors averages;
   for (const plan::Persistent& persistent : session.program().persistents) {
     const std::string_view name = persistent.name, suffix = plan::kEmaSuffix;
     if (persistent.in_model or not name.ends_with(suffix)) continue;
-    session.write(name.substr(0, name.size() - suffix.size()), session.read(name));
-    any = true;
+    averages.emplace_back(name.substr(0, name.size() - suffix.size()), session.read(name));
   }
-  return any;
+  runner.set_weights(averages);
+  return not averages.empty();
 }
 
 }  // namespace hone

@@ -18,6 +18,8 @@
 
 namespace hone {
 
+class StepRunner;
+
 /// A tensor of a file that has not been read yet.
 struct StoredWeight {
   std::optional<DType> dtype;  ///< nothing for one that Hone does not have
@@ -65,7 +67,7 @@ void follow_recipe(Session& session, const Recipe& recipe);
 /// Forgets the gradients of batches that never made an update: of a group that an error has ended.
 void forget_accumulated(Session& session);
 
-/// Puts the moving averages of weights (plan::kEmaSuffix) in the weights' places. False if there are none.
-bool take_averages(Session& session);
+/// Puts the moving averages of weights (plan::kEmaSuffix), which `session`, the runner's first, has whole, in the weights' places in all of the runner's replicas. False if there are none.
+bool take_averages(const Session& session, StepRunner& runner);
 
 }  // namespace hone

@@ -59,6 +59,19 @@ TEST(Replicas, InShardsGiveTheSameBits) {
   for (const char* name : {"2.onnx", "3.onnx", "4.onnx"}) EXPECT_EQ(folder.read("1.onnx"), folder.read(name)) << name;
 }
 
+/// Averages take the weights' places in all replicas.
+TEST(Replicas, KeepTheirAveragesAlike) {
+  const TempFolder folder;
+  write_mlp(folder);
+  run_well(folder.path(), "hone-compile mlp.onnx -r train.toml --set train.ema_decay=0.9 -o ema.hone");
+  const std::string train = "hone-run train ema.hone --train x=x.npy,y=y.npy --epochs 2 --quiet --batch 4 --global-batch --shards 2 ";
+  run_well(folder.path(), train + "--out one.onnx");
+  for (const char* flags : {"--virtual 2 --out two.onnx", "--virtual 2 --shard-optimizer --out two.onnx"}) {
+    run_well(folder.path(), train + flags);
+    EXPECT_TRUE(folder.read("two.onnx") == folder.read("one.onnx")) << flags;
+  }
+}
+
 /// Statistics of all replicas cannot be cut into shards: each replica is one.
 TEST(Replicas, WithStatisticsOfAllAreTheShards) {
   const TempFolder folder;

@@ -58,6 +58,7 @@ void check_flags(const Arguments& a) {
     if (wrong) diags.error(Code::kUsage, std::move(what), {}, {std::move(way_out)});
   };
   refuse(a.resume and not a.weights.empty(), "--resume and --weights both say where the weights come from", "leave one of them out");
+  refuse(a.pre_batched and not a.batch.empty(), "--batch says how many samples make a batch, and --pre-batched data are batches already", "leave one of them out");
   refuse(not a.trace.empty() and a.dry_run, "--dry-run leaves no file, and so no --trace", "leave one of them out; --steps 10 makes a short run");
   diags.throw_if_errors();
 }
@@ -124,7 +125,7 @@ int finish_training(Job& job, const Recipe& recipe, const Arguments& arguments, 
   } else {
     const bool takes_averages = result.end != TrainResult::End::kStopRequested and not result.wants_validated();
     if (takes_averages) job.replicas.gather_states(true, plan::kEmaSuffix);
-    const bool averaged = takes_averages and take_averages(job.session);
+    const bool averaged = takes_averages and take_averages(job.session, *job.runner);
     StepRunner::KeepState keep;
     if (not arguments.out.empty()) keep = [&](const StateReader& reader) { save_trained(recipe, job.plan.onnx_model, job.session, arguments.out, reader); };
     try {
