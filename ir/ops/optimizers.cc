@@ -106,7 +106,10 @@ std::vector<Val> lower_sgd(const Lower& l) {
     return {nesterov ? u.weight + (velocity * momentum - move) : u.weight + velocity, velocity};
   }
   Val velocity = u.state(0) * momentum + (u.counts(kDampening) ? u.gradient * u.rest(kDampening) : u.gradient);
-  if (u.counts(kDampening)) velocity = op::where(op::equal(u.step, l.builder.scalar(1, DType::kF64)), u.gradient, velocity);  // the first step is not damped
+  if (u.counts(kDampening)) {  // the first step is not damped, nor is one without momentum, which a run may have taken away
+    const Val is_undamped = op::logical_or(op::equal(u.step, l.builder.scalar(1, DType::kF64)), op::equal(u.number(kMomentum), l.builder.scalar(0, DType::kF64)));
+    velocity = op::where(is_undamped, u.gradient, velocity);
+  }
   return {u.weight - (nesterov ? u.gradient + velocity * momentum : velocity) * u.rounded(u.rate), velocity};
 }
 

@@ -72,9 +72,9 @@ TEST(GoldenNumbers, LossesAndTheirGradients) {
 /// The weights of a case, whose gradients are fed.
 class Training {
  public:
-  explicit Training(const Json& golden) : Training(golden, recipe_of(golden)) {}
-  /// Made with other numbers than the case's, which it then runs with.
-  Training(const Json& golden, const Recipe& compiled) : golden_(golden), recipe_(compiled) {
+  explicit Training(const Json& golden) : Training(golden, recipe_of(golden), recipe_of(golden)) {}
+  /// Made with other numbers than it then runs with.
+  Training(const Json& golden, const Recipe& compiled, const Recipe& run) : golden_(golden), recipe_(compiled) {
     Builder builder(graph_);
     std::vector<TrainedWeight> weights;
     std::vector<ValueId> gradients;
@@ -91,7 +91,6 @@ class Training {
     (void)expand(graph_);
     verify(graph_);
     feeds_["loss"] = feeds_["count"] = Tensor::scalar(1.0F);
-    const Recipe run = recipe_of(golden);
     feeds_["learning_rate"] = Tensor::scalar(run.optimizer.learning_rate);
     for (const RecipeKey& key : recipe_keys())
       if (graph_.find_input(key.name) != nullptr) feeds_[std::string(key.name)] = Tensor::scalar(key.get(run).number);
@@ -144,7 +143,7 @@ TEST(GoldenNumbers, OptimizersWhoseNumbersAreChangedWhenRunning) {
       key.set(compiled, value);
       changed.insert(key.name);
     }
-    expect_golden(golden, Training(golden, compiled));
+    expect_golden(golden, Training(golden, compiled, run));
   }
   for (const RecipeKey& key : recipe_keys())
     if (key.when == RecipeKey::When::kIfThere and key.kind == RecipeValue::Kind::kFloat) EXPECT_TRUE(changed.contains(key.name)) << key.name << " is in no case";
@@ -159,9 +158,24 @@ TEST(GoldenNumbers, LimitsThatAreTakenAwayWhenRunning) {
       if (recipe.optimizer.clip_norm != 0 or recipe.optimizer.clip_value != 0 or ++cases > 3) continue;
       SCOPED_TRACE(golden["recipe"].get<std::string>());
       recipe.optimizer.*limit = 1e-3;
-      expect_golden(golden, Training(golden, recipe));
+      expect_golden(golden, Training(golden, recipe, recipe_of(golden)));
     }
   }
+}
+
+/// PyTorch dampens nothing where there is no momentum.
+TEST(GoldenNumbers, DampeningGoesWithItsMomentum) {
+  int cases = 0;
+  for (const Json& golden : golden_cases("optimizers")) {
+    Recipe compiled = recipe_of(golden), run = compiled;
+    if (compiled.optimizer.kind != "sgd" or compiled.train.convention == Convention::kKeras or compiled.optimizer.momentum != 0) continue;
+    SCOPED_TRACE(golden["recipe"].get<std::string>());
+    compiled.optimizer.momentum = 0.9;
+    compiled.optimizer.dampening = run.optimizer.dampening = 0.3;
+    expect_golden(golden, Training(golden, compiled, run));
+    ++cases;
+  }
+  EXPECT_GT(cases, 0);
 }
 
 TEST(GoldenNumbers, Schedules) {
