@@ -72,8 +72,11 @@ void add_flags(CLI::App& app, const Command& command, bool is_meant) {
   app.allow_extras();  // what is left over is reported by refuse_extras(), with the nearest flag
 }
 
+/// "hone-run train"
+std::string words_of(const Tool& tool, const std::string& command) { return command.empty() ? tool.name : tool.name + " " + command; }
+
 [[noreturn]] void usage_error(const Tool& tool, const std::string& command, std::string message, std::string note = "") {
-  if (note.empty()) note = fmt::format("see {}{}{} --help", tool.name, command.empty() ? "" : " ", command);
+  if (note.empty()) note = fmt::format("see {} --help", words_of(tool, command));
   throw Error(Code::kUsage, std::move(message), {}, {std::move(note)});
 }
 
@@ -102,7 +105,7 @@ std::string hint_for_flag(const Tool& tool, const Command& command, const std::s
     if (not is_argument(flag))
       for (const std::string& each : split(flag.name, ',')) known.push_back(each);
   for (const Command& each : tool.commands)
-    if (find_flag(each, name) != nullptr) commands.push_back(fmt::format("{} {}", tool.name, each.name));
+    if (find_flag(each, name) != nullptr) commands.push_back(words_of(tool, each.name));
   if (not commands.empty()) return fmt::format("it is a flag of {}", join(commands, ", "));
   std::string word = name.substr(std::min(name.size(), name.find_first_not_of('-')));
   std::ranges::replace(word, '-', '_');
@@ -120,7 +123,7 @@ std::string hint_for_argument(const Command& command, const std::string& argumen
   const std::size_t dot = argument.rfind('.');
   for (const Flag& flag : command.flags) {
     if (is_argument(flag)) continue;
-    const bool same_ending = dot + 2 < argument.size() and flag.value.ends_with(argument.substr(dot)), is_named = flag.value.starts_with("NAME=FILE") and flag.required;
+    const bool same_ending = dot != std::string::npos and dot + 2 < argument.size() and flag.value.ends_with(argument.substr(dot)), is_named = flag.value.starts_with("NAME=FILE") and flag.required;
     if (same_ending or is_named) return flag_meant(flag);
   }
   return "";
@@ -130,7 +133,7 @@ std::string hint_for_argument(const Command& command, const std::string& argumen
 void refuse_extras(const Tool& tool, const Command& command, const std::vector<std::string>& extras) {
   if (extras.empty()) return;
   const auto flag_like = std::find_if(extras.begin(), extras.end(), [](const std::string& extra) { return extra.starts_with('-') and extra.size() > 1; });
-  const std::string words = command.name.empty() ? tool.name : tool.name + " " + command.name;
+  const std::string words = words_of(tool, command.name);
   if (flag_like == extras.end()) usage_error(tool, command.name, fmt::format("{}: {} is one argument too many", words, quoted(extras[0])), hint_for_argument(command, extras[0]));
   const std::string name = flag_like->substr(0, flag_like->find('='));
   usage_error(tool, command.name, fmt::format("{} has no flag {}", words, quoted(name)), hint_for_flag(tool, command, name));
@@ -145,22 +148,50 @@ void refuse_empty(const Tool& tool, const Command& command, const CLI::App& pars
   }
 }
 
+/// What the parser says of a value, in our words: "Could not convert: --steps = abc", "--out: At Most 1 required but received 2".
+std::string in_our_words(const CLI::ParseError& problem) {
+  const std::string text = problem.what();
+  constexpr std::string_view kNoNumber = "Could not convert: ", kMost = ": At Most 1 required but received ";
+  if (const std::size_t equals = text.find(" = "); text.starts_with(kNoNumber) and equals != std::string::npos)
+    return fmt::format("{} {}: expected a number", text.substr(kNoNumber.size(), equals - kNoNumber.size()), quoted(text.substr(equals + 3)));
+  if (const std::size_t most = text.find(kMost); most != std::string::npos) return fmt::format("{} is given {} times, and takes one value", text.substr(0, most), text.substr(most + kMost.size()));
+  return text;
+}
+
 /// What the parser says of a flag that is missing does not say what it is.
 std::string hint_for_missing(const Tool& tool, const Command& command, std::string_view problem) {
   for (const Flag& flag : command.flags)
-    if (flag.required and problem == long_name(flag) + " is required") return fmt::format("{}: {}; see {} {} --help", with_value(flag), flag.doc, tool.name, command.name);
+    if (flag.required and problem == long_name(flag) + " is required") return fmt::format("{}: {}; see {} --help", with_value(flag), flag.doc, words_of(tool, command.name));
   return "";
+}
+
+/// What the environment says of the flag, where the command does not; else null.
+const char* from_environment(const Command& command, const Flag& flag, int argc, const char* const* argv) {
+  if (is_argument(flag)) return nullptr;
+  const auto gives_it = [&](std::string_view word) { return find_flag(command, word.substr(0, word.find('='))) == &flag; };
+  return std::none_of(argv + 1, argv + argc, gives_it) ? std::getenv(environment_name(flag).c_str()) : nullptr;
 }
 
 /// A value that the environment gives is no part of the command, where it would be looked for.
 std::string hint_for_environment(const Command& command, int argc, const char* const* argv, std::string_view problem) {
   for (const Flag& flag : command.flags) {
-    if (is_argument(flag) or problem.find(long_name(flag)) == std::string_view::npos) continue;
-    const auto gives_it = [&](std::string_view word) { return find_flag(command, word.substr(0, word.find('='))) == &flag; };
-    const std::string name = environment_name(flag);
-    if (const char* value = std::getenv(name.c_str()); value != nullptr and std::none_of(argv + 1, argv + argc, gives_it)) return fmt::format("the environment says so: {}={}; correct it, or unset {}", name, printable(value), name);
+    if (problem.find(long_name(flag)) == std::string_view::npos) continue;
+    if (const char* value = from_environment(command, flag, argc, argv)) return fmt::format("the environment says so: {0}={1}; correct it, or unset {0}", environment_name(flag), printable(value));
   }
   return "";
+}
+
+/// A variable is one text: a flag that may be given several times has a line of it each time, and one whose value may be left out is a switch where it says so.
+void read_environment(const Command& command, int argc, const char* const* argv) {
+  for (const Flag& flag : command.flags) {
+    const char* value = from_environment(command, flag, argc, argv);
+    if (value == nullptr) continue;
+    if (auto* const* list = std::get_if<std::vector<std::string>*>(&flag.target)) {
+      **list = split(value, '\n');
+      std::erase(**list, "");
+    }
+    if (auto* const* text = std::get_if<std::optional<std::string>*>(&flag.target); text != nullptr and (value == std::string_view("1") or value == std::string_view("true"))) **text = "";
+  }
 }
 
 const Command* find_command(const Tool& tool, std::string_view name) {
@@ -218,10 +249,11 @@ int parse_and_run(const Tool& tool, int argc, const char* const* argv) {
     if (problem.get_exit_code() == 0) return app.exit(problem);  // --help, --version
     refuse_extras(tool, command, parser->remaining());
     std::string hint = hint_for_environment(command, argc, argv, problem.what());
-    usage_error(tool, command.name, problem.what(), hint.empty() ? hint_for_missing(tool, command, problem.what()) : std::move(hint));
+    usage_error(tool, command.name, in_our_words(problem), hint.empty() ? hint_for_missing(tool, command, problem.what()) : std::move(hint));
   }
   refuse_extras(tool, command, parser->remaining());
   refuse_empty(tool, command, *parser);
+  read_environment(command, argc, argv);
   return command.run();
 }
 

@@ -11,7 +11,7 @@
 
 namespace hone {
 
-/// A flag, or an argument without one. Every flag can also be set by the environment: --log-every by HONE_LOG_EVERY.
+/// A flag, or an argument without one. Every flag can also be set by the environment: --log-every by HONE_LOG_EVERY; one that is given several times by lines of it, and one whose value is left out by 1.
 struct Flag {
   using Target = std::variant<bool*, std::int64_t*, std::optional<std::int64_t>*, double*, std::string*, std::optional<std::string>*, std::vector<std::string>*>;
   std::string name;   ///< "--epochs", "-o,--out", or "PLAN" for an argument

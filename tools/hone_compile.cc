@@ -87,14 +87,26 @@ std::optional<MemoryLimit> memory_limit_of(const Arguments& arguments, const Rec
   return MemoryLimit{.bytes = bytes_of_flag("--memory-limit", arguments.memory_limit, "2GiB"), .batch = batch_of(arguments, recipe)};
 }
 
-/// Where --emit STAGE[:FILE] wants its text.
-void write_text(const std::string& item, const std::string& text) {
-  const std::size_t colon = item.find(':');
-  if (colon == std::string::npos) print_data(text);
-  else write_file_atomically(item.substr(colon + 1), std::as_bytes(std::span(text)));
+std::string stage_of(const std::string& item) { return item.substr(0, item.find(':')); }
+/// "" for standard output.
+std::string file_of(const std::string& item) { return item.find(':') == std::string::npos ? "" : item.substr(item.find(':') + 1); }
+
+/// A slip must not cost what is read, nor what else is written.
+void check_files(const Arguments& arguments) {
+  std::vector<std::string> inputs = {arguments.model, arguments.recipe};
+  for (const std::string& item : arguments.bind) inputs.push_back(item.substr(item.find('=') + 1));
+  std::vector<std::pair<std::string_view, std::string>> outputs = {{"-o", arguments.out}};
+  for (const std::string& item : arguments.emit) outputs.emplace_back("--emit", file_of(item));
+  for (const auto& [flag, path] : outputs)
+    if (not path.empty()) check_is_no_input(flag, path, inputs);
+  check_differ(outputs);
 }
 
-std::string stage_of(const std::string& item) { return item.substr(0, item.find(':')); }
+/// Where --emit STAGE[:FILE] wants its text.
+void write_text(const std::string& item, const std::string& text) {
+  if (const std::string file = file_of(item); file.empty()) print_data(text);
+  else write_file_atomically(file, std::as_bytes(std::span(text)));
+}
 
 /// Are --passes to run over the imported graph and nothing else? With a plan, or a stage on the way to one, they are those that it is made with.
 bool runs_passes_alone(const Arguments& arguments) {
@@ -166,10 +178,8 @@ int run(Arguments arguments) {
   if (arguments.out.empty() and arguments.emit.empty() and arguments.passes.empty() and not arguments.check and not arguments.check_grad and not arguments.why and not arguments.precision_report)
     throw Error(Code::kUsage, "nothing to do with the model", {},
                 {"write a plan with -o PLAN.hone, look at a stage with --emit STAGE, or ask for a report with --check"});
-  if (not arguments.out.empty()) {
-    check_is_no_input("-o", arguments.out, std::array{arguments.model, arguments.recipe});
-    check_ending("-o", arguments.out, kPlanFile);
-  }
+  check_files(arguments);
+  if (not arguments.out.empty()) check_ending("-o", arguments.out, kPlanFile);
   if (arguments.check)
     if (const int code = check(arguments); code != 0 or (arguments.out.empty() and arguments.emit.empty() and not arguments.check_grad and not arguments.why)) return code;
   if (not arguments.kernel_cache.empty()) setenv(kKernelCacheVariable, arguments.kernel_cache.c_str(), 1);

@@ -1,6 +1,8 @@
 // hone-opt: passes over a .hir file, for tests and for the curious.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "base/files.h"
 #include "base/text.h"
 #include "ir/parse.h"
@@ -8,6 +10,7 @@
 #include "ir/verify.h"
 #include "passes/passes.h"
 #include "tools/command_line.h"
+#include "tools/output_file.h"
 
 namespace hone {
 namespace {
@@ -23,6 +26,7 @@ std::string pass_list() {
 }
 
 int run(const Arguments& arguments) {
+  check_is_no_input("-o", arguments.out, std::array{arguments.file});
   Graph graph = parse_graph(read_file(arguments.file), arguments.file);
   verify(graph);
   run_named_passes(graph, arguments.passes);

@@ -25,4 +25,11 @@ void check_is_no_input(std::string_view flag, const std::string& path, std::span
       throw Error(Code::kUsage, fmt::format("{} {}: that is a file which this command reads, and it would be lost", flag, quoted(path)), {}, {"write to another name"});
 }
 
+void check_differ(std::span<const std::pair<std::string_view, std::string>> outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k)
+      if (const auto& [flag, path] = outputs[i]; not path.empty() and path != "/dev/null" and is_same_file(path, outputs[k].second))
+        throw Error(Code::kUsage, fmt::format("{} {}: that is also what {} writes, and one of the two would be lost", flag, quoted(path), outputs[k].first), {}, {"write to another name"});
+}
+
 }  // namespace hone

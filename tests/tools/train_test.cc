@@ -307,6 +307,16 @@ TEST_F(Tools, NumbersOfTheOptimizerMayChangeWhenRunning) {
   EXPECT_NE(train("b", like_a + " --set optimizer.weight_decay=0"), wanted);
 }
 
+/// A flag that is given several times is lines of its variable; one whose value may be left out is switched on by 1.
+TEST_F(Tools, VariablesSayWhatFlagsSay) {
+  const auto bytes = [&](const std::string& before, const std::string& flags) {
+    run(before + kTrain + " --steps 3 --out out.onnx" + flags);
+    return folder_.read("out.onnx");
+  };
+  EXPECT_EQ(bytes("HONE_SET=optimizer.learning_rate=0.5\ndata.batch_size=7 ", ""), bytes("", " --set optimizer.learning_rate=0.5 --set data.batch_size=7"));
+  EXPECT_EQ(run("HONE_WHY=1 hone-compile conv.onnx -r train.toml").out, run("hone-compile conv.onnx -r train.toml --why").out);
+}
+
 TEST_F(Tools, PixelsThatWereScaledBeforeAreNoted) {
   const std::string scaled = " --steps 1 --set data.scale.image=0.00392156862745098";
   EXPECT_THAT(run(kTrain + scaled).err, Not(HasSubstr("are they scaled already?")));  // they go up to 1.1

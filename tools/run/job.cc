@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "base/checked.h"
@@ -143,6 +144,8 @@ void Job::trace_replicas(Trace& trace) {
 }
 
 void check_outputs(const Arguments& arguments, std::initializer_list<std::span<const DataSource>> sources) {
+  if (arguments.json and arguments.out == "-") throw Error(Code::kUsage, "--json and --out -: both go to standard output, which would be neither lines of JSON nor a file", {}, {"write to a file, or leave --json out"});
+  check_differ(std::array{std::pair<std::string_view, std::string>("--out", arguments.out), std::pair<std::string_view, std::string>("--trace", arguments.trace)});
   std::vector<std::string> inputs = {arguments.plan};
   for (const std::span<const DataSource> of_flag : sources)
     for (const DataSource& source : of_flag) inputs.push_back(source.path);

@@ -53,7 +53,7 @@ struct Job {
 RunCalls calls_of(const Job& job, const Arguments& arguments);
 
 /// Writes a finished trace.
-/// Throws Error kUsage where what the command writes to is a file that it reads, apart from --weights: who trains on may put the new weights in place of the old ones.
+/// Throws Error kUsage where what the command writes to is a file that it reads, apart from --weights: who trains on may put the new weights in place of the old ones; and where two of its files would be one.
 void check_outputs(const Arguments& arguments, std::initializer_list<std::span<const DataSource>> sources);
 
 void write_trace(const Trace& trace, const std::string& path);
