@@ -108,10 +108,11 @@ bool is_of_csv(const Array& array) {
   return std::ranges::any_of(std::array{".csv", ".tsv"}, [&](std::string_view ending) { return label.ends_with(ending) or label.find(std::string(ending) + ":") != std::string::npos; });
 }
 
-NamedArrays open_all(std::span<const DataSource> sources, FileReading reading) {
+NamedArrays open_all(const plan::Entry& entry, std::span<const DataSource> sources, FileReading reading) {
   NamedArrays arrays;
   Diags diags;
-  for (const DataSource& source : sources) {
+  for (DataSource source : sources) {
+    if (const Feed* feed = find_feed(entry, source.name)) source.input = feed->name;
     try {
       arrays.emplace_back(source.name, Array::open(source, reading));
     } catch (const Error& error) { diags.append(error); }
@@ -137,7 +138,7 @@ const Feed* find_feed(const plan::Entry& entry, std::string_view name) {
 }
 
 BoundArrays::BoundArrays(const plan::Entry& entry, std::span<const DataSource> sources, BindOptions options)
-    : BoundArrays(entry, open_all(sources, options.reading), std::move(options)) {}
+    : BoundArrays(entry, open_all(entry, sources, options.reading), std::move(options)) {}
 
 BoundArrays::BoundArrays(const plan::Entry& entry, NamedArrays arrays, BindOptions options) : options_(std::move(options)) {
   check_scales(entry);

@@ -15,6 +15,7 @@ enum class FileKind { kNpy, kNpz, kIdx, kRaw, kCsv, kSafetensors, kTar };
 /// One array of the data: which input it is for, and where it lies.
 struct DataSource {
   std::string name;  ///< as given: an ONNX input's name, x, y or target
+  std::string input = {};  ///< the input's own name, where x, y or target stands for it and that is known
   std::string path;  ///< with "*" or "?" in its last name: all such files, in the order of their names, one behind the other
   std::string part;  ///< behind the path: the key in an .npz file, "f32:60000x784" of a raw file, the columns of a .csv file, ...
   FileKind kind = FileKind::kNpy;

@@ -146,6 +146,17 @@ TEST(BoundArrays, ReadsEachKindOfFile) {
   expect_error(Code::kDataName, "z", [&] { BoundArrays(entry, parse_data("--train", missing), options()); });
 }
 
+/// Of several arrays the one that is called as what is given, or as the input that it stands for.
+TEST(BoundArrays, AnArrayOfSeveralMayBeCalledAsItsInput) {
+  const TempFolder folder;
+  write_npz(folder / "all.npz", {{"other", Tensor::scalar(1.0f)}, {"image", Tensor::of<float>({2, 4}, std::vector<float>(8, 0.5F))}, {"labels", Tensor::of<std::int64_t>({2}, std::vector<std::int64_t>{0, 2})}});
+  for (const char* target : {"y", "target", "labels"}) {
+    const std::vector<std::string> items = {"x=" + (folder / "all.npz") + "," + target + "=" + (folder / "all.npz")};
+    const BoundArrays data(classifier(), parse_data("--train", items), options());
+    EXPECT_EQ(data.length(), 2) << target;
+  }
+}
+
 TEST(BoundArrays, ReadsMnistDigitsInPart) {
   const std::string folder = std::string(HONE_SHARED_DIR) + "/data/mnist-10k";
   if (not is_folder(folder)) GTEST_SKIP() << "the shared data sets are not here";
