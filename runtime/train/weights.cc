@@ -205,7 +205,7 @@ bool take_averages(const Session& session, StepRunner& runner) {
     if (persistent.in_model or not name.ends_with(suffix)) continue;
     averages.emplace_back(name.substr(0, name.size() - suffix.size()), session.read(name));
   }
-  runner.set_weights(averages);
+  if (not averages.empty()) runner.set_weights(averages);  // none: what replicas have is still to be compared, not given anew
   return not averages.empty();
 }
 
