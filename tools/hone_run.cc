@@ -127,7 +127,7 @@ std::vector<std::int64_t> devices_to_simulate(const Job& job, const Arguments& a
 
 int bench_plan(const Arguments& arguments) {
   if (arguments.steps < 0) throw Error(Code::kUsage, "--steps counts steps: 0 or more", {}, {"leave it out to time as many as --seconds hold"});
-  if (not(arguments.seconds > 0) or not(arguments.warm_up >= 0)) throw Error(Code::kUsage, "--seconds is how long to time, more than 0, and --warmup 0 or more", {}, {"leave them out for what hone-run bench --help says"});
+  if (not(arguments.seconds >= 0) or not(arguments.warm_up >= 0)) throw Error(Code::kUsage, "--seconds is how long to time, and --warmup how long to train before: 0 or more", {}, {"leave them out for what hone-run bench --help says"});
   const auto sources = parse_data("--data", arguments.data);
   check_outputs(arguments, {sources});
   std::optional<Trace> trace;  // outlives all that writes to it

@@ -204,7 +204,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   if (result.not_restored) throw *result.not_restored;
   if (result.end == TrainResult::End::kStopRequested or result.wants_validated()) return result;
   replicas_.gather_states(true, plan::kEmaSuffix);
-  (void)take_averages(session_, runner());
+  (void)take_averages(session_, together_ ? static_cast<StepRunner&>(*together_) : alone_);  // not runner(), behind which all weights are the first one's
   return result;
 }
 

@@ -205,8 +205,11 @@ bool take_averages(const Session& session, StepRunner& runner) {
     if (persistent.in_model or not name.ends_with(suffix)) continue;
     averages.emplace_back(name.substr(0, name.size() - suffix.size()), session.read(name));
   }
-  if (not averages.empty()) runner.set_weights(averages);  // none: what replicas have is still to be compared, not given anew
-  return not averages.empty();
+  if (averages.empty()) return false;
+  runner.save({}, StepRunner::Kept::kModel);  // what replicas have is compared before it is given anew
+  runner.set_weights(averages);
+  runner.save({}, StepRunner::Kept::kModel);  // and then all have it, before anybody changes something
+  return true;
 }
 
 }  // namespace hone

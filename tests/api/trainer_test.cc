@@ -137,6 +137,17 @@ TEST(Trainer, ProcessesNameOneThatHasOtherWeights) {
   EXPECT_THAT(folder.names(), ::testing::IsEmpty());
 }
 
+/// They take the weights' places in all replicas, so that what is trained further and saved is the same in all.
+TEST(Trainer, ReplicasKeepTheirAveragesAlike) {
+  const test::TempFolder folder;
+  static const plan::Plan plan = test::compiled(test::kLoss + "[optimizer]\nkind = \"adam\"\n[train]\nepochs = 2\nema_decay = 0.9\n");
+  Trainer one(plan, one_thread(), {.local = 1, .shards = 2}), two(plan, one_thread(), {.local = 2, .shards = 2});
+  for (Trainer* trainer : {&one, &two})
+    for (int i = 0; i < 2; ++i) trainer->fit(shuffled(), {.quiet = true});
+  EXPECT_EQ(weights(two), weights(one));
+  EXPECT_EQ(loss_of(two.evaluate(shuffled())), loss_of(one.evaluate(shuffled())));
+}
+
 /// Replicas of one process are compared, too.
 TEST(Trainer, AReplicaThatHasOtherWeightsIsNamed) {
   const plan::Plan& plan = plan_with_dropout();

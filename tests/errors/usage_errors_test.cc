@@ -104,7 +104,7 @@ const ErrorCase kCases[] = {
     {"BatchOfBatches", kTrain + " --pre-batched --batch 4", 2, {"--pre-batched data are batches already"}, write_mlp_plan},
     {"DumpOfASizeThatIsNone", "hone-dump mlp.hone --as json --dim T=5", 2, {"--dim \"T\": there is no such size", "its sizes are N"}, write_mlp_plan},
     {"BenchOfASizeThatIsNone", "hone-run bench mlp.hone --dim T=5", 2, {"--dim \"T\": there is no such size", "its sizes are N"}, write_mlp_plan},
-    {"BenchOfLessThanNoTime", "hone-run bench mlp.hone --seconds -1", 2, {"--seconds is how long to time, more than 0"}, write_mlp_plan},
+    {"BenchOfLessThanNoTime", "hone-run bench mlp.hone --seconds -1", 2, {"--seconds is how long to time", "0 or more"}, write_mlp_plan},
     {"HeadOfNoClasses", "hone-compile mlp.onnx -r train.toml --new-head classes=0 -o plan.hone", 2, {"--new-head \"classes=0\"", "--new-head classes=5"}, write_mlp},
     {"DumpInAnUnknownForm", "hone-dump mlp.onnx --as pdf", 2, {"\"pdf\"", "dot"}, write_mlp},
     {"OptimizerPassThatIsNone", "hone-opt a.hir --passes fuze", 2, {"\"fuze\""}, [](const TempFolder& f) { f.write("a.hir", kSmallestGraph); }},
