@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/objectives.h"
+#include "base/recipe_tables.h"
 #include "runtime/train/counters.h"
 
 namespace hone {
@@ -48,25 +49,28 @@ double cosine_restarts(const Recipe::Schedule& s, Position at) {
 struct ScheduleKind {
   std::string_view name;
   double (*fraction)(const Recipe::Schedule& schedule, Position at);
-  bool needs_length = false;  ///< it depends on how long the run is
-  bool counts_epochs = false;  ///< it depends on how long an epoch is
 };
 
 constexpr ScheduleKind kSchedules[] = {
     {"constant", [](const Recipe::Schedule&, Position) { return 1.0; }},
-    {"linear", [](const Recipe::Schedule& s, Position at) { return 1 + (s.final_fraction - 1) * at.share; }, true},
+    {"linear", [](const Recipe::Schedule& s, Position at) { return 1 + (s.final_fraction - 1) * at.share; }},
     {"cosine",
-     [](const Recipe::Schedule& s, Position at) { return s.final_fraction + (1 - s.final_fraction) * (1 + std::cos(std::numbers::pi * at.share)) / 2; }, true},
-    {"polynomial", [](const Recipe::Schedule& s, Position at) { return s.final_fraction + (1 - s.final_fraction) * std::pow(1 - at.share, s.power); }, true},
-    {"exponential", [](const Recipe::Schedule& s, Position at) { return std::max(s.final_fraction, std::pow(s.factor, at.drops)); }, false, true},
-    {"inverse_time", [](const Recipe::Schedule& s, Position at) { return std::max(s.final_fraction, 1 / (1 + s.factor * at.drops)); }, false, true},
+     [](const Recipe::Schedule& s, Position at) { return s.final_fraction + (1 - s.final_fraction) * (1 + std::cos(std::numbers::pi * at.share)) / 2; }},
+    {"polynomial", [](const Recipe::Schedule& s, Position at) { return s.final_fraction + (1 - s.final_fraction) * std::pow(1 - at.share, s.power); }},
+    {"exponential", [](const Recipe::Schedule& s, Position at) { return std::max(s.final_fraction, std::pow(s.factor, at.drops)); }},
+    {"inverse_time", [](const Recipe::Schedule& s, Position at) { return std::max(s.final_fraction, 1 / (1 + s.factor * at.drops)); }},
     {"piecewise",
      [](const Recipe::Schedule& s, Position at) { return s.fractions.empty() ? std::max(s.final_fraction, std::pow(s.factor, at.past)) : s.fractions[std::min(at.past, s.fractions.size() - 1)]; }},
-    {"cosine_restarts", cosine_restarts, false, true},
-    {"one_cycle", one_cycle, true},
+    {"cosine_restarts", cosine_restarts},
+    {"one_cycle", one_cycle},
     {"plateau", [](const Recipe::Schedule&, Position) { return 1.0; }},
-    {"step", [](const Recipe::Schedule& s, Position at) { return std::max(s.final_fraction, std::pow(s.factor, std::floor(at.drops))); }, false, true},
+    {"step", [](const Recipe::Schedule& s, Position at) { return std::max(s.final_fraction, std::pow(s.factor, std::floor(at.drops))); }},
 };
+
+bool reads(std::string_view kind, std::string_view key) {
+  const ScheduleKeys* schedule = find_schedule(kind);
+  return schedule != nullptr and std::ranges::count(schedule->keys, key) > 0;
+}
 
 }  // namespace
 
@@ -88,13 +92,9 @@ double learning_rate_at(const Recipe& recipe, std::int64_t step, RunLength run) 
   internal_error(__FILE__, __LINE__, "resolve() let a schedule through that does not exist: " + schedule.kind);
 }
 
-bool counts_epochs(const Recipe::Schedule& schedule) {
-  return schedule.every_steps == 0 and std::any_of(std::begin(kSchedules), std::end(kSchedules), [&](const ScheduleKind& kind) { return kind.name == schedule.kind and kind.counts_epochs; });
-}
+bool counts_epochs(const Recipe::Schedule& schedule) { return schedule.every_steps == 0 and reads(schedule.kind, "every"); }
 
-bool needs_length(std::string_view name) {
-  return std::any_of(std::begin(kSchedules), std::end(kSchedules), [&](const ScheduleKind& kind) { return kind.name == name and kind.needs_length; });
-}
+bool needs_length(std::string_view kind) { return reads(kind, "total_steps"); }
 
 Plateau::Plateau(const Recipe& recipe)
     : schedule_(recipe.schedule),
