@@ -193,7 +193,8 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
     together_->compare_every(options.check_every);
   }
   const StopTogether stops(has_peers ? &*together_ : nullptr, recipe.train.max_seconds, how);
-  const TrainResult result = TrainingLoop(runner(), entries, recipe, *source, valid.get(), how, progress, from).run();
+  StepRunner& steps = runner();
+  const TrainResult result = TrainingLoop(steps, entries, recipe, *source, valid.get(), how, progress, from).run();
   if (dry) {
     dry->finish(recipe, onnx_model_, result.steps);
     progress.say(DryRun::kDone);
@@ -204,7 +205,7 @@ TrainResult Trainer::fit(const Dataset& train, FitOptions options) {
   if (result.not_restored) throw *result.not_restored;
   if (result.end == TrainResult::End::kStopRequested or result.wants_validated()) return result;
   replicas_.gather_states(true, plan::kEmaSuffix);
-  (void)take_averages(session_, together_ ? static_cast<StepRunner&>(*together_) : alone_);  // not runner(), behind which all weights are the first one's
+  if (take_averages(session_, steps)) steps.save({}, StepRunner::Kept::kModel);  // all have them before anybody changes something
   return result;
 }
 

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/kept_weight.h"
 #include "base/output_kind.h"
+#include "base/recipe_tables.h"
 #include "base/text.h"
 #include "formats/safetensors.h"
 #include "runtime/plan/adapters.h"
@@ -180,8 +181,7 @@ const RecipeKey* key_of(const plan::Persistent& persistent) {
   if (persistent.role != plan::Persistent::Role::kState or plan::is_of_model(persistent)) return nullptr;
   std::string_view name = persistent.name;
   while (name.ends_with('_')) name.remove_suffix(1);  // the model has an input of that name
-  const auto key = std::ranges::find(recipe_keys(), name, &RecipeKey::name);
-  return key == recipe_keys().end() ? nullptr : &*key;
+  return find_recipe_key(name);
 }
 
 void follow_recipe(Session& session, const Recipe& recipe) {
@@ -205,11 +205,8 @@ bool take_averages(const Session& session, StepRunner& runner) {
     if (persistent.in_model or not name.ends_with(suffix)) continue;
     averages.emplace_back(name.substr(0, name.size() - suffix.size()), session.read(name));
   }
-  if (averages.empty()) return false;
-  runner.save({}, StepRunner::Kept::kModel);  // what replicas have is compared before it is given anew
-  runner.set_weights(averages);
-  runner.save({}, StepRunner::Kept::kModel);  // and then all have it, before anybody changes something
-  return true;
+  if (not averages.empty()) runner.set_weights(averages);  // none: what replicas have is not given anew
+  return not averages.empty();
 }
 
 }  // namespace hone

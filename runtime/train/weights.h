@@ -67,7 +67,7 @@ void follow_recipe(Session& session, const Recipe& recipe);
 /// Forgets the gradients of batches that never made an update: of a group that an error has ended.
 void forget_accumulated(Session& session);
 
-/// Puts the moving averages of weights (plan::kEmaSuffix), which `session`, the runner's first, has whole, in the weights' places in all of the runner's replicas, which are compared before. False if there are none. Throws what the runner's save() throws.
+/// Puts the moving averages of weights (plan::kEmaSuffix), which `session`, the runner's first, has whole, in the weights' places, which the runner's other replicas get with the next step or save(). Those were compared when the run ended. False if there are none.
 bool take_averages(const Session& session, StepRunner& runner);
 
 }  // namespace hone
