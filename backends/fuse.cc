@@ -149,6 +149,9 @@ class Grouper {
     return *node.op != op::reshape and node.attrs[kRow].empty() and kernels_.of(id).kind != NodeKernel::Kind::kOther;
   }
 
+  /// Does it give a single element?
+  bool is_one(NodeId id) const { return element_count(graph_.type(graph_.node(id).results[0]).shape).is_constant(1); }
+
   /// What makes the value, seen through reshapes; invalid for an input.
   NodeId maker_of(ValueId value) const {
     if (not value.valid()) return {};
@@ -202,10 +205,7 @@ class Grouper {
 
   /// Is it elementwise work on single elements alone?
   bool is_of_numbers(std::uint32_t group) {
-    return std::ranges::all_of(groups_.members(group), [this](NodeId member) {
-      const Node& node = graph_.node(member);
-      return node.op->scalar != nullptr and can_fuse(member) and element_count(graph_.type(node.results[0]).shape).is_constant(1);
-    });
+    return std::ranges::all_of(groups_.members(group), [this](NodeId member) { return graph_.node(member).op->scalar != nullptr and is_one(member) and can_fuse(member); });
   }
 
   /// Those that read what it makes, reshaped or not.
@@ -301,7 +301,7 @@ class Grouper {
     for (std::size_t i = graph_.node_count(); i-- > 0;) {
       const Node& node = graph_.node(NodeId(i));
       const bool sees_through = *node.op == op::reshape;
-      if (node.part != Part::kUpdate or (node.op->scalar == nullptr and not sees_through) or element_count(graph_.type(node.results[0]).shape).is_constant(1)) continue;
+      if (node.part != Part::kUpdate or (node.op->scalar == nullptr and not sees_through) or is_one(NodeId(i))) continue;
       const std::vector<NodeId>& readers = groups_.readers(node.results[0]);
       updating_[i] = (kept_[node.results[0].index] or not readers.empty()) and std::ranges::all_of(readers, [this](NodeId reader) { return updating_[reader.index]; });
     }
@@ -322,8 +322,8 @@ class Grouper {
   /// One number that updates of many elements read: in a kernel that sums gradients up, a norm's, say, it would need all of them.
   bool is_number_for_updates(NodeId id) const {
     const Node& node = graph_.node(id);
-    const auto is_one = [this](NodeId each) { return element_count(graph_.type(graph_.node(each).results[0]).shape).is_constant(1); };
-    return shares_updates_ and node.part == Part::kUpdate and node.op->scalar != nullptr and is_one(id) and not std::ranges::all_of(groups_.readers(node.results[0]), is_one);
+    return shares_updates_ and node.part == Part::kUpdate and node.op->scalar != nullptr and is_one(id) and
+           not std::ranges::all_of(groups_.readers(node.results[0]), [this](NodeId reader) { return is_one(reader); });
   }
 
   bool is_wanted(ValueId value, const std::vector<NodeId>& members) const {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/patterns.h"
+#include "base/recipe_tables.h"
 #include "ir/ops/formulas.h"
 #include "ir/ops/ops.h"
 #include "passes/names.h"
@@ -104,7 +105,6 @@ class Attacher {
 
   /// Makes the gradients no longer, or their elements no larger, than the recipe says. The length is that of all that is trained, as one vector.
   void clip(std::span<const TrainedWeight> weights, std::vector<Val>& gradients) {
-    const double largest_value = recipe_.optimizer.clip_value;
     const bool by_norm = recipe_.optimizer.clip_norm > 0;
     Val square_sum, scale, largest;
     for (std::size_t i = 0; by_norm and i < gradients.size(); ++i) {
@@ -114,9 +114,9 @@ class Attacher {
     }
     if (square_sum.valid()) {  // PyTorch keeps the divisor from 0
       const Val norm = op::sqrt(square_sum), divisor = recipe_.train.convention == Convention::kKeras ? norm : norm + 1e-6;
-      scale = op::minimum(limit("optimizer.clip_norm", recipe_.optimizer.clip_norm) / divisor, builder_.scalar(1, DType::kF64));
+      scale = op::minimum(limit("optimizer.clip_norm") / divisor, builder_.scalar(1, DType::kF64));
     }
-    if (largest_value > 0) largest = limit("optimizer.clip_value", largest_value);
+    if (recipe_.optimizer.clip_value > 0) largest = limit("optimizer.clip_value");
     for (Val& gradient : gradients) {
       if (not gradient.valid()) continue;
       if (scale.valid()) gradient = gradient * cast(scale, gradient.dtype());
@@ -125,14 +125,14 @@ class Attacher {
   }
 
   /// A number of the recipe's that a run may change (RecipeKey::When::kIfThere): a state that no step replaces, an f64 scalar.
-  Val number(std::string_view key, double value) {
-    Val& state = numbers_[std::string(key)];
-    if (not state.valid()) state = builder_.input(Role::kState, unused_name(graph_, std::string(key)), {DType::kF64, {}}, Tensor::scalar(value));
+  Val number(const std::string& key) {
+    Val& state = numbers_[key];
+    if (not state.valid()) state = builder_.input(Role::kState, unused_name(graph_, key), {DType::kF64, {}}, Tensor::scalar(find_recipe_key(key)->get(recipe_).number));
     return state;
   }
   /// The same of one of which 0 means none.
-  Val limit(std::string_view key, double value) {
-    const Val given = number(key, value);
+  Val limit(const std::string& key) {
+    const Val given = number(key);
     return op::where(op::greater(given, builder_.scalar(0, DType::kF64)), given, builder_.scalar(std::numeric_limits<double>::infinity(), DType::kF64));
   }
 
@@ -166,9 +166,8 @@ class Attacher {
     const std::string_view name = input.substr(0, input.size() - 1);
     const auto found = std::ranges::find(attributes, name, [](const auto& entry) { return entry.first; });
     if (found == attributes.end() or std::get<double>(found->second.value) == 0 or not is_number_of(recipe_, name)) return {};
-    const Val state = number(fmt::format("optimizer.{}", name), std::get<double>(found->second.value));
     attributes.erase(*found->second.spec);
-    return state;
+    return number(fmt::format("optimizer.{}", name));
   }
 
   Val state_of(const OptimizerRow& row, const OptimizerState& state, const std::string& weight, const Type& type) {
@@ -185,7 +184,7 @@ class Attacher {
   void follow(const TrainedWeight& trained, Val updated) {
     if (recipe_.train.ema_decay == 0) return;
     const Val average = builder_.input(Role::kState, trained.name + "/ema", updated.type(), graph_.input_of(trained.value)->data);
-    const Val share = op::where(op::equal(step_, builder_.scalar(1, DType::kF64)), builder_.scalar(1, DType::kF64), 1.0 - number("train.ema_decay", recipe_.train.ema_decay));
+    const Val share = op::where(op::equal(step_, builder_.scalar(1, DType::kF64)), builder_.scalar(1, DType::kF64), 1.0 - number("train.ema_decay"));
     builder_.alias(average, average + (updated - average) * cast(share, updated.dtype()));
   }
 

@@ -1,7 +1,6 @@
 // hone-compile: a model and a recipe become a training plan.
 #include <fmt/format.h>
 
-#include <array>
 
 #include "api/code_levels.h"
 #include "backends/check_model.h"

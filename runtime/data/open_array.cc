@@ -63,8 +63,9 @@ DataSource with_part(const DataSource& source, const std::vector<std::string>& k
   if (not source.part.empty()) return source;
   DataSource chosen = source;
   if (keys.size() == 1) chosen.part = keys[0];
-  for (const std::string* name : {&source.input, &source.name})
-    if (keys.size() != 1 and std::ranges::count(keys, *name) > 0) chosen.part = *name;
+  else
+    for (const std::string* name : {&source.input, &source.name})
+      if (std::ranges::count(keys, *name) > 0) chosen.part = *name;
   if (chosen.part.empty())
     throw Error(Code::kDataName, fmt::format("{} holds {} arrays, and none is called {}", quoted(source.path), keys.size(), quoted(source.name)), {},
                 {fmt::format("choose one with {}:KEY; there are {}", source.path, printable(join(keys, ", "), 500))});
