@@ -52,6 +52,23 @@ bool is_missing(std::string_view field) {
 
 bool is_number(std::string_view field) { return number_of<double>(field).has_value(); }
 
+/// A word that may name a column: an empty one, too, as pandas has it above row numbers.
+bool may_be_name(std::string_view field) { return not is_number(field) and (trim(field).empty() or not is_missing(field)); }
+
+/// Are the integers among them 0, 1, 2, ... or 1, 2, 3, ..., two at least, and all others no numbers?
+bool counts_up(const std::vector<std::string>& fields) {
+  std::optional<std::int64_t> first;
+  std::int64_t count = 0;
+  for (const std::string& field : fields) {
+    if (not is_number(field)) continue;
+    const auto number = number_of<std::int64_t>(field);
+    if (not number or *number != first.value_or(*number) + count) return false;
+    if (not first) first = number;
+    ++count;
+  }
+  return count > 1 and (*first == 0 or *first == 1);
+}
+
 template <typename T>
 void put(std::vector<std::byte>& block, T number) {
   const auto* bytes = reinterpret_cast<const std::byte*>(&number);
@@ -67,6 +84,7 @@ CsvTable::CsvTable(const StreamedFile& file, const std::string& columns) : file_
     field_count_ = records.fields().size();
     choose_columns(columns, records);
     has_header_ = by_name_ or first_is_header(records.fields());
+    begins_with_count_ = not has_header_ and field_count_ > 2 and std::ranges::all_of(records.fields(), is_number) and counts_up(records.fields());
     if (has_header_) names_ = records.fields(), more = records.next();
   }
   for (; more; more = records.next()) {
@@ -121,9 +139,17 @@ void CsvTable::choose_columns(const std::string& columns, const CsvRecords& firs
 }
 
 bool CsvTable::first_is_header(const std::vector<std::string>& fields) const {
-  for (const std::size_t column : columns_)
-    if (is_number(fields[column])) return false;
-  return true;
+  if (std::ranges::none_of(columns_, [&](std::size_t column) { return is_number(fields[column]); }))
+    return std::ranges::any_of(columns_, [&](std::size_t column) { return may_be_name(fields[column]); });
+  return counts_up(fields) and second_has_number_below_word(fields);
+}
+
+bool CsvTable::second_has_number_below_word(const std::vector<std::string>& first) const {
+  CsvRecords records(file_);
+  if (not records.next() or not records.next() or records.fields().size() != first.size()) return false;
+  for (std::size_t column = 0; column < first.size(); ++column)
+    if (may_be_name(first[column]) and is_number(records.fields()[column])) return true;
+  return false;
 }
 
 void CsvTable::refuse_field(const CsvRecords& records, std::size_t column) const {

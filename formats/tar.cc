@@ -134,6 +134,7 @@ std::optional<TarMember> TarReader::next() {
     }
     return TarMember{std::move(name), begin, *bytes};
   }
+  lacks_end_mark_ = true;
   return std::nullopt;
 }
 

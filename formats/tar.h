@@ -25,6 +25,9 @@ class TarReader {
   /// header with a wrong checksum, a file that would lie beyond the end, an archive cut off.
   std::optional<TarMember> next();
 
+  /// Has the end come where an archive's own end mark, a block of zeros, is missing? It may have been cut off between two files then.
+  bool lacks_end_mark() const { return lacks_end_mark_; }
+
  private:
   [[noreturn]] void damaged(const std::string& why) const;
   std::string long_name(std::uint64_t offset, std::uint64_t bytes) const;
@@ -32,6 +35,7 @@ class TarReader {
 
   const StreamedFile& file_;
   std::uint64_t at_ = 0;
+  bool lacks_end_mark_ = false;
 };
 
 }  // namespace hone

@@ -168,7 +168,10 @@ Array join_arrays(std::string label, const std::vector<Array>& arrays) {
     parts.insert(parts.end(), array.parts().begin(), array.parts().end());
   }
   shape[0] = rows;
-  return {std::move(label), arrays[0].dtype(), std::move(shape), std::move(parts)};
+  Array joined(std::move(label), arrays[0].dtype(), std::move(shape), std::move(parts));
+  for (const Array& array : arrays)
+    for (const std::string& note : array.notes()) joined.add_note(note);
+  return joined;
 }
 
 }  // namespace hone

@@ -32,6 +32,9 @@ class Array {
   Array(std::string label, DType dtype, std::vector<std::int64_t> shape, std::vector<RowPart> parts);
 
   const std::string& label() const { return label_; }  ///< "train.npz:labels"
+  /// What is odd about its file, and no error.
+  const std::vector<std::string>& notes() const { return notes_; }
+  void add_note(std::string note) { notes_.push_back(std::move(note)); }
   /// What messages are to call it.
   void relabel(std::string label) { label_ = std::move(label); }
   DType dtype() const { return dtype_; }
@@ -73,6 +76,7 @@ class Array {
   std::optional<Place> find_in(const RowPart& part, const Search& search) const;
 
   std::string label_;
+  std::vector<std::string> notes_;
   DType dtype_ = DType::kF32;
   std::vector<std::int64_t> shape_;
   std::int64_t element_count_ = 0;

@@ -257,6 +257,8 @@ void BoundArrays::add_column(const Feed& feed, Array array) {
                                  quoted(feed.name), options_.files ? "--set " : "", printable(feed.name), options_.files ? "" : " in the recipe"));
   if (options_.files and factor != scale_.end() and feed.kind == Feed::Kind::kModelInput) note_scaled_before(feed, array, factor->second);
   if (feed.kind == Feed::Kind::kTarget and factor == scale_.end()) note_odd_targets(feed, array);
+  for (const std::string& note : array.notes())
+    if (std::ranges::count(notes_, note) == 0) notes_.push_back(note);  // two arrays of one archive say the same
   Converter converter(array.dtype(), feed.dtype, factor == scale_.end() ? 1 : factor->second);
   const std::int64_t row_elements = checked_element_count(*row_shape);
   columns_.push_back({feed, std::move(array), std::move(converter), by_sample, *row_shape, row_elements});

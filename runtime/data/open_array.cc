@@ -162,10 +162,10 @@ Array open_safetensors_array(const DataSource& source, bool streamed) {
 
 Array open_idx_array(const DataSource& source, bool) { return {label_of(source), read_idx(source.path)}; }
 
+namespace {
+
 /// Numbers that take little become a tensor, others a scratch file.
-Array open_csv_array(const DataSource& source, bool) {
-  const StreamedFile file(source.path);
-  const CsvTable table(file, source.part);
+Array array_of(const CsvTable& table, const DataSource& source) {
   const auto columns = static_cast<std::int64_t>(table.columns().size());
   std::vector<std::int64_t> shape = {table.row_count()};
   if (columns > 1 or source.part.empty()) shape.push_back(columns);
@@ -182,6 +182,17 @@ Array open_csv_array(const DataSource& source, bool) {
   table.read([&](std::span<const std::byte> block) { numbers.append(block); });
   auto bytes = std::make_shared<const RowBytes>(std::move(numbers));
   return {label_of(source), table.dtype(), shape, {{.bytes = std::move(bytes), .row_count = table.row_count(), .offset = 0, .stride = stride, .offsets = {}}}};
+}
+
+}  // namespace
+
+Array open_csv_array(const DataSource& source, bool) {
+  const StreamedFile file(source.path);
+  const CsvTable table(file, source.part);
+  Array array = array_of(table, source);
+  if (table.begins_with_count())
+    array.add_note(fmt::format("the first line of {} counts its columns, and is read as a row of numbers: if it names them, take it out (with pandas, frame.to_csv(file, index=False, header=False))", printable(source.path, 1000)));
+  return array;
 }
 
 }  // namespace hone

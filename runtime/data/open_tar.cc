@@ -169,7 +169,10 @@ Array open_tar_array(const DataSource& source, bool streamed) {
     throw Error(Code::kDataName, fmt::format("{} holds no samples", printable(source.path, 1000)), {},
                 {is_empty ? "the archive is empty" : "a sample is files such as 0001.npy and 0001.cls; names that begin with a dot, or have none, do not count"});
   if (not has) no_such_file(source, sample, ending, endings);
-  return rows->finish(source, streamed);
+  Array array = rows->finish(source, streamed);
+  if (reader.lacks_end_mark())
+    array.add_note(fmt::format("{} ends without the end mark of an archive: if it was cut off between two files, what followed is missing; {} samples are there", printable(source.path, 1000), array.row_count()));
+  return array;
 }
 
 }  // namespace hone

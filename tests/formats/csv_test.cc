@@ -56,6 +56,27 @@ TEST(Csv, FirstLineIsAHeaderOnlyIfItHoldsNoNumbers) {
   EXPECT_EQ(numbers("1,setosa\n3,virginica\n", "0", DType::kI64), (Numbers{1, 3}));
 }
 
+TEST(Csv, NumbersThatCountTheColumnsBesideAWordAreAHeader) {
+  EXPECT_EQ(numbers("label,0,1,2\n7,4,5,6\n", "1..-1", DType::kI64), (Numbers{4, 5, 6}));
+  EXPECT_EQ(numbers(",1,2\n0,4,5\n1,6,7\n", "1..2", DType::kI64), (Numbers{4, 5, 6, 7}));  // pandas: above its row numbers is nothing
+  EXPECT_EQ(numbers("cat,0,1,2\ndog,4,5,6\n", "1..3", DType::kI64), (Numbers{0, 1, 2, 4, 5, 6}));  // words in both lines: no header
+  refuse(Code::kDataFormat, "line 1: column 1 holds \"x\"", "5,x,7\n8,9,10\n");
+  refuse(Code::kDataFormat, "line 1: column 0 holds \"?\"", "?\n9\n");
+}
+
+TEST(Csv, TellsThatItsFirstRowMayBeAHeader) {
+  const TempFolder folder;
+  const auto counts = [&](const std::string& text) {
+    const StreamedFile file(folder.write("a.csv", text));
+    return CsvTable(file, "").begins_with_count();
+  };
+  EXPECT_TRUE(counts("0,1,2\n5,6,7\n"));
+  EXPECT_FALSE(counts("0,1\n5,6\n"));
+  EXPECT_FALSE(counts("0,1,3\n5,6,7\n"));
+  EXPECT_FALSE(counts("2,3,4\n5,6,7\n"));
+  EXPECT_FALSE(counts("a,b,c\n0,1,2\n"));
+}
+
 TEST(Csv, TakesQuotesLineEndsByteOrderMarkAndOtherSeparators) {
   EXPECT_EQ(numbers("\xef\xbb\xbf\"a\",\"b,\"\"c\"\"\nd\"\r\n\"1.5\", 2 \r\n\r\n+3,4e1", ""), (Numbers{1.5, 2, 3, 40}));
   EXPECT_EQ(numbers("1;2\n3;4\n", "", DType::kI64), (Numbers{1, 2, 3, 4}));

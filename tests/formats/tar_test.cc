@@ -40,6 +40,20 @@ TEST(Tar, EndsAtTheEndOfTheFileToo) {
   EXPECT_EQ(files_in(""), Files{});
 }
 
+TEST(Tar, TellsThatTheEndMarkIsMissing) {
+  const auto lacks_end = [](const std::string& archive) {
+    const TempFolder folder;
+    const StreamedFile file(folder.write("a.tar", archive));
+    TarReader reader(file);
+    EXPECT_TRUE(reader.next().has_value());
+    EXPECT_FALSE(reader.lacks_end_mark());
+    EXPECT_FALSE(reader.next().has_value());
+    return reader.lacks_end_mark();
+  };
+  EXPECT_TRUE(lacks_end(TarArchive().add("a", "1").without_end()));
+  EXPECT_FALSE(lacks_end(TarArchive().add("a", "1").str()));
+}
+
 TEST(Tar, LongNamesOfGnuAndPax) {
   const std::string name(300, 'n');
   EXPECT_EQ(files_in(TarArchive().add("././@LongLink", name + std::string(1, '\0'), 'L').add("nnn", "1").add("b", "2").str()),

@@ -194,6 +194,13 @@ TEST(BoundArrays, TakesOtherGroupingsOfTheAxesWithANote) {
   expect_error(Code::kDataShape, "takes f32[N,2,6]", [&] { BoundArrays(wide, pair_of(counted("x.npy", {2, 3, 4}), y()), options()); });
 }
 
+TEST(BoundArrays, SaysOnceWhatIsOddAboutAFile) {
+  Array x = counted("a.tar:npy", {2, 4}), y = array<std::int64_t>("a.tar:cls", {2}, {0, 1});
+  for (Array* one : {&x, &y}) one->add_note("a.tar is odd");
+  y.add_note("so are its classes");
+  EXPECT_THAT(BoundArrays(classifier(), pair_of(std::move(x), std::move(y)), options()).notes(), ElementsAre("a.tar is odd", "so are its classes"));
+}
+
 TEST(BoundArrays, HintsAtChannelsThatLieElsewhere) {
   const auto y = [] { return array<std::int64_t>("y.npy", {2}, {0, 1}); };
   const Dim n = Dim::symbol("N");

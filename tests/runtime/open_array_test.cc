@@ -188,6 +188,13 @@ TEST(OpenArray, ArchiveGroupsFilesIntoSamples) {
 
 TEST(OpenArray, ArchiveWithOddSamplesIsRefused) {
   const TempFolder folder;
+  folder.write("cut.tar", TarArchive().add("a.cls", "1").without_end());
+  ASSERT_EQ(open(folder, "cut.tar:cls").notes().size(), 1u);
+  EXPECT_NE(open(folder, "c*.tar:cls").notes().at(0).find("cut.tar ends without the end mark of an archive"), std::string::npos);
+  folder.write("whole.tar", TarArchive().add("a.cls", "1").str());
+  EXPECT_EQ(open(folder, "whole.tar:cls").notes().size(), 0u);
+  folder.write("count.csv", "0,1,2\n4,5,6\n");
+  ASSERT_EQ(open(folder, "count.csv").notes().size(), 1u);
   folder.write("missing.tar", TarArchive().add("a.cls", "1").add("a.txt", "t").add("b.txt", "t").add("c.cls", "2").str());
   refuse(folder, "missing.tar:cls", Code::kDataName, "\"b\" has no file that ends in .cls");
   folder.write("last.tar", TarArchive().add("a.cls", "1").add("b.txt", "t").str());
