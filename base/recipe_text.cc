@@ -39,8 +39,8 @@ std::vector<std::string> list_items(std::string_view text) {
   for (const char c : text) {
     if (quote != 0) quote = c == quote ? 0 : quote;
     else if (c == '"' or c == '\'') quote = c;
-    else if (c == '[') ++depth;
-    else if (c == ']') --depth;
+    else if (c == '[' or c == '{') ++depth;
+    else if (c == ']' or c == '}') --depth;
     if (c == ',' and quote == 0 and depth == 0) items.emplace_back();
     else items.back() += c;
   }
@@ -158,12 +158,34 @@ void read_key(const std::string& name, const Json& json, Recipe* recipe) {
 
 }  // namespace
 
+namespace {
+
+bool is_inline_table(std::string_view text) { return text.size() >= 2 and text.starts_with('{') and text.ends_with('}'); }
+
+/// KEY={a=1,b=2}: KEY.a=1 and KEY.b=2, and nothing else below KEY.
+void add_inline_table(RecipeSource& source, const std::string& key, std::string_view table) {
+  const RecipeKey* known = find_recipe_key(key);
+  source.values.erase(key);
+  std::erase_if(source.values, [&](const auto& value) { return value.first.starts_with(key + "."); });
+  if (known != nullptr and known->kind == Kind::kNumbers) source.values[key] = {.kind = Kind::kNumbers}, source.lines.erase(key);
+  for (const std::string& item : list_items(table)) {
+    const std::size_t equals = item.find('=');
+    if (equals == std::string::npos or is_inline_table(trim(std::string_view(item).substr(equals + 1))))
+      throw Error(Code::kUsage, fmt::format("--set {}: {} is no NAME=VALUE within {{ }}", hone::quoted(key), hone::quoted(item)), {}, {fmt::format("for example --set '{}={{NAME=0.5}}', or --set {}.NAME=0.5", key, key)});
+    add_override(source, fmt::format("{}.{}", key, item));
+  }
+}
+
+}  // namespace
+
 void add_override(RecipeSource& source, std::string_view assignment) {
   const std::size_t equals = assignment.find('=');
   const std::string key(trim(assignment.substr(0, equals)));
   if (equals == std::string_view::npos or key.empty())
     throw Error(Code::kUsage, fmt::format("--set {}: expected KEY=VALUE", hone::quoted(assignment)), {}, {"for example --set optimizer.learning_rate=0.01"});
-  const RecipeValue value = value_from_text(trim(assignment.substr(equals + 1)));
+  const std::string_view text = trim(assignment.substr(equals + 1));
+  if (is_inline_table(text)) return add_inline_table(source, key, text.substr(1, text.size() - 2));
+  const RecipeValue value = value_from_text(text);
   const auto in_table = name_in_table(key);
   const auto number = convert(value, Kind::kFloat);
   if (in_table and number) {

@@ -217,7 +217,8 @@ TEST(Recipe, OverridesReadAsWhatTheyLookLike) {
   add_override(source, "optimizer.kind=adam");
   add_override(source, "metrics.list=[accuracy, \"top_3_accuracy\"]");
   add_override(source, "model.train_only=[\"a[:, 0:80]\",b]");
-  add_override(source, "data.scale.image=0.5");
+  add_override(source, "data.scale={image=3,old=4}");
+  add_override(source, "data.scale = { image = 0.5 }");
   add_override(source, "data.scale.other=2");
   const Recipe recipe = resolve(source);
   EXPECT_EQ(recipe.optimizer.learning_rate, 0.05);
