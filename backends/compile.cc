@@ -492,7 +492,7 @@ std::string emit_stage(const Graph& imported, const Recipe& recipe, const std::s
     StageContext context{imported, recipe, own, options, stage.target.empty() ? *backends_of(options).front() : find_backend(stage.target)};
     return stage.text(context);
   }
-  throw Error(Code::kUsage, fmt::format("--emit {}: no such stage", quoted(wanted)), {}, {did_you_mean(wanted, stage_names()), "stages: " + quoted_list(stage_names())});
+  throw Error(Code::kUsage, fmt::format("--emit {}: no such stage", quoted(wanted)), {}, {did_you_mean(wanted, stage_names()), "stages: " + quoted_list(stage_names()) + "; behind --passes also \"hir\""});
 }
 
 }  // namespace hone

@@ -296,6 +296,17 @@ void check_batch_flag(std::int64_t batch) {
   if (batch < 0) throw Error(Code::kUsage, fmt::format("--batch {}: expected a number of samples", batch), {}, {"leave it out for the recipe's"});
 }
 
+DimBindings sizes_of_flag(const std::vector<std::string>& items, std::uint64_t least) {
+  DimBindings sizes;
+  for (const std::string& item : items) {
+    const std::size_t equals = item.find('=');
+    const auto size = equals == std::string::npos or equals == 0 ? std::nullopt : parse_bytes(item.substr(equals + 1));
+    if (not size or *size < least) throw Error(Code::kUsage, fmt::format("--dim {}: expected NAME=NUMBER", quoted(item)), {}, {"for example --dim T=128"});
+    sizes[item.substr(0, equals)] = checked_cast<std::int64_t>(*size, "--dim");
+  }
+  return sizes;
+}
+
 std::int64_t bytes_of_flag(std::string_view flag, std::string_view text, std::string_view example) {
   const auto bytes = parse_bytes(text);
   if (not bytes or *bytes == 0) throw Error(Code::kUsage, fmt::format("{} {}: expected a number of bytes", flag, quoted(text)), {}, {fmt::format("for example {} {}", flag, example)});

@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/dims.h"
+
 namespace hone {
 
 /// A flag, or an argument without one. Every flag can also be set by the environment: --log-every by HONE_LOG_EVERY; one that is given several times by lines of it, and one whose value is left out by 1.
@@ -45,6 +47,9 @@ void print_message(std::string_view line);
 
 /// What a flag says in bytes: "2GiB". Throws Error kUsage, with that example, for what is no number of bytes, or 0.
 std::int64_t bytes_of_flag(std::string_view flag, std::string_view text, std::string_view example);
+
+/// What --dim NAME=NUMBER says, each time that it is given. Throws Error kUsage for what is no such thing, and for less than `least`.
+DimBindings sizes_of_flag(const std::vector<std::string>& items, std::uint64_t least = 0);
 
 /// What --batch says, 0 where it is not given. Throws Error kUsage below that.
 void check_batch_flag(std::int64_t batch);

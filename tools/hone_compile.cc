@@ -57,17 +57,13 @@ Settings read_settings(const Arguments& arguments) {
 }
 
 onnx::ImportOptions import_options(const Arguments& arguments, const Settings& settings) {
-  onnx::ImportOptions options{.output = settings.recipe.model.output,
+  const DimBindings dims = sizes_of_flag(arguments.dim);
+  onnx::ImportOptions options{.dims = {dims.begin(), dims.end()},
+                              .output = settings.recipe.model.output,
                               .batch = settings.batch,
                               .mend = onnx::mend_options(settings.recipe),
                               .own_training = not settings.recipe.can_train() and not arguments.no_training_info,
                               .own_first_values = not settings.initializes};
-  for (const std::string& item : arguments.dim) {
-    const std::size_t equals = item.find('=');
-    const auto size = equals == std::string::npos or equals == 0 ? std::nullopt : parse_bytes(item.substr(equals + 1));
-    if (not size) throw Error(Code::kUsage, fmt::format("--dim {}: expected NAME=NUMBER", quoted(item)), {}, {"for example --dim T=128"});
-    options.dims[item.substr(0, equals)] = static_cast<std::int64_t>(*size);
-  }
   for (const std::string& item : arguments.bind) {
     const std::size_t equals = item.find('=');
     if (equals == std::string::npos or equals == 0 or equals + 1 == item.size())
@@ -179,8 +175,10 @@ int run(Arguments arguments) {
                 {"write a plan with -o PLAN.hone, look at a stage with --emit STAGE, or ask for a report with --check"});
   check_files(arguments);
   if (not arguments.out.empty()) check_ending("-o", arguments.out, kPlanFile);
-  if (arguments.check)
-    if (const int code = check(arguments); code != 0 or (arguments.out.empty() and arguments.emit.empty() and not arguments.check_grad and not arguments.why)) return code;
+  if (arguments.check) {
+    if (not std::exchange(arguments.out, "").empty()) print_message("note: --check writes no plan: leave it out, and -o does");
+    if (const int code = check(arguments); code != 0 or (arguments.emit.empty() and not arguments.check_grad and not arguments.why)) return code;
+  }
   if (not arguments.kernel_cache.empty()) setenv(kKernelCacheVariable, arguments.kernel_cache.c_str(), 1);
   const Settings settings = read_settings(arguments);
   const Recipe& recipe = settings.recipe;
@@ -239,7 +237,7 @@ Tool make_tool(Arguments& a) {
       {"--tolerance", "SHARE", "with --precision-report: how far the losses may be apart", &a.compared.tolerance},
       {"--pre-batched", "", "with --precision-report: the first axis of the data is the batch's number", &a.compared.pre_batched},
       {"--why", "[NODE]", "which kernel each node got, and why not a faster one; what was fused, and what not and why. With the name of a node: its whole story, from the file to the step that runs it", &a.why},
-      {"--emit", "STAGE[:FILE]", "print a stage: " + join(stage_names(), ", ") + "; the last three are of each kind of processor that --levels names", &a.emit},
+      {"--emit", "STAGE[:FILE]", "print a stage: " + join(stage_names(), ", ") + "; behind --passes also hir; the last three are of each kind of processor that --levels names", &a.emit},
       {"--passes", "a,b,c", "run just these: of the passes that make the plan, or, with --emit hir, over the imported graph, which is printed", &a.passes},
       {"--no-training-info", "", "leave aside what the model says of its own training (TrainingInfoProto)", &a.no_training_info},
       {"--memory-limit", "BYTES", "what training may take, 2GiB for example: activations that do not fit are made again in the backward pass", &a.memory_limit},

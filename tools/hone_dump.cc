@@ -19,14 +19,7 @@ struct Arguments {
 
 DescribeOptions options_of(const Arguments& arguments) {
   check_batch_flag(arguments.batch);
-  DescribeOptions options{.stage = arguments.stage, .target = arguments.target, .batch = arguments.batch, .sizes = {}, .trace = arguments.trace};
-  for (const std::string& item : arguments.dim) {
-    const std::size_t equals = item.find('=');
-    const auto size = equals == std::string::npos or equals == 0 ? std::nullopt : parse_bytes(item.substr(equals + 1));
-    if (not size) throw Error(Code::kUsage, fmt::format("--dim {}: expected NAME=NUMBER", quoted(item)), {}, {"for example --dim T=128"});
-    options.sizes[item.substr(0, equals)] = static_cast<std::int64_t>(*size);
-  }
-  return options;
+  return {.stage = arguments.stage, .target = arguments.target, .batch = arguments.batch, .sizes = sizes_of_flag(arguments.dim), .trace = arguments.trace};
 }
 
 void check_has_programs(const Contents& contents, const std::string& target) {

@@ -101,17 +101,6 @@ int call_plan(const Arguments& arguments) {
   return 0;
 }
 
-DimBindings dims_from(const std::vector<std::string>& items) {
-  DimBindings dims;
-  for (const std::string& item : items) {
-    const std::size_t equals = item.find('=');
-    const auto number = equals == std::string::npos ? std::nullopt : parse_bytes(item.substr(equals + 1));
-    if (not number or *number == 0) throw Error(Code::kUsage, fmt::format("--dim {}: expected NAME=NUMBER", quoted(item)), {}, {"for example --dim T=128"});
-    dims[item.substr(0, equals)] = static_cast<std::int64_t>(*number);
-  }
-  return dims;
-}
-
 std::vector<std::int64_t> devices_to_simulate(const Job& job, const Arguments& arguments) {
   std::vector<std::int64_t> devices;
   if (arguments.simulate.empty()) return devices;
@@ -138,7 +127,7 @@ int bench_plan(const Arguments& arguments) {
   const plan::Entry& entry = entry_with_loss(job, simulated.empty() ? plan::kTrainStep : replica_step.c_str());
   Recipe recipe = recipe_for(job.plan, arguments, BatchFlag::kNumberOrAuto);
   follow_recipe(job.session, recipe);
-  const DimBindings dims = dims_from(arguments.dim);
+  const DimBindings dims = sizes_of_flag(arguments.dim, 1);
   std::vector<std::string> sizes;
   for (const plan::Feed& feed : entry.feeds)
     for (const Dim& dim : feed.shape) std::ranges::copy(dim.symbols(), std::back_inserter(sizes));

@@ -173,6 +173,7 @@ TEST_F(Emit, CheckReportsOperatorsAndWeights) {
   EXPECT_THAT(text, ContainsRegex("dense/kernel +f32\\[64,3\\] +yes"));
   EXPECT_THAT(text, HasSubstr("running statistic"));
   EXPECT_THAT(text, HasSubstr("0 are not reached by a gradient"));
+  EXPECT_THAT(run_well(folder_.path(), "hone-compile conv.onnx -r train.toml --check -o plan.hone").err, HasSubstr("note: --check writes no plan"));
   EXPECT_EQ(folder_.names(), (std::vector<std::string>{"conv.onnx", "train.toml", "x.npy", "y.npy"})) << "--check writes nothing";
 }
 
