@@ -13,7 +13,7 @@ namespace hone::onnx {
 
 namespace {
 
-constexpr int kMostStepsToHead = 8;  // from the output to the head
+constexpr int kMostStepsToHead = 12;  // from the output to the head
 
 const NodeProto* producer(const GraphProto& graph, const std::string& value) {
   for (const NodeProto& node : graph.node())
@@ -34,29 +34,62 @@ int reads(const GraphProto& graph, const std::string& name) {
   return count;
 }
 
-bool is_transposed(const NodeProto& gemm) {
-  for (const AttributeProto& attribute : gemm.attribute())
-    if (attribute.name() == "transB") return attribute.i() != 0;
-  return false;
+/// What a node holds for good: an initializer, or the value of a Constant.
+TensorProto* constant(GraphProto& graph, const std::string& name) {
+  if (TensorProto* tensor = initializer(graph, name)) return tensor;
+  for (NodeProto& node : *graph.mutable_node())
+    if (node.op_type() == "Constant" and node.output_size() == 1 and node.output(0) == name)
+      for (AttributeProto& attribute : *node.mutable_attribute())
+        if (attribute.name() == "value") return attribute.mutable_t();
+  return nullptr;
 }
 
-/// The last layer: what multiplies by a weight [inputs, classes], or transposed, and what is added.
+std::int64_t attribute_of(const NodeProto& node, std::string_view name, std::int64_t otherwise) {
+  for (const AttributeProto& attribute : node.attribute())
+    if (attribute.name() == name) return attribute.i();
+  return otherwise;
+}
+
+/// What may stand between the head and the output: it keeps the classes apart.
+constexpr std::string_view kBehindHead[] = {"Softmax", "LogSoftmax", "Identity", "Sigmoid", "HardSigmoid", "Relu", "Dropout", "Cast", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Reshape", "Resize", "GlobalAveragePool", "GlobalMaxPool", "AveragePool", "MaxPool", "ReduceMean", "ReduceMax"};
+
+/// The input that says the sizes of a result, -1 for none.
+int sizes_input(const NodeProto& node) {
+  const int input = node.op_type() == "Reshape" ? 1 : node.op_type() == "Resize" ? 3 : -1;
+  return input < node.input_size() ? input : -1;
+}
+
+/// The last layer: what multiplies by a weight [inputs, classes], or [classes, inputs, ...], and what is added.
 struct Head {
   TensorProto* weight = nullptr;
   TensorProto* bias = nullptr;
-  bool transposed = false;
-  std::vector<std::string> values;  ///< results whose last extent is the number of classes
+  bool classes_first = false;
+  bool is_convolution = false;
+  std::vector<std::string> values;  ///< results that have an axis of classes
+
+  std::int64_t classes() const { return weight->dims(classes_first ? 0 : 1); }
+  std::vector<std::int64_t> weight_shape(std::int64_t new_classes) const {
+    std::vector<std::int64_t> shape(weight->dims().begin(), weight->dims().end());
+    shape[classes_first ? 0 : 1] = new_classes;
+    return shape;
+  }
+  /// [classes], or with axes of one element: what is added behind a convolution is [classes, 1, 1].
+  std::vector<std::int64_t> bias_shape(std::int64_t new_classes) const {
+    std::vector<std::int64_t> shape(bias->dims().begin(), bias->dims().end());
+    std::ranges::replace(shape, classes(), new_classes);
+    return shape;
+  }
 };
 
 [[noreturn]] void refuse(const std::string& output, const std::string& why) {
   throw Error(Code::kRecipeModel, fmt::format("model.new_head: {} {}", quoted(output), why), {},
-              {"a head is a Gemm or MatMul by a weight of the file, perhaps with a bias and a Softmax behind it", "model.output says which output it is behind"});
+              {"a head is a Gemm, MatMul or Conv by a weight of the file, perhaps with a bias, a pooling and a Softmax behind it", "model.output says which output it is behind"});
 }
 
 /// Takes up one more node on the way from the output to the head; true when the weight is found.
 bool take(GraphProto& graph, const NodeProto& node, Head* head, std::string* value) {
   const std::string& op = node.op_type();
-  if (op == "Softmax" or op == "LogSoftmax" or op == "Identity" or op == "Sigmoid") {
+  if (std::ranges::find(kBehindHead, op) != std::end(kBehindHead) and node.input_size() > 0) {
     *value = node.input(0);
     return false;
   }
@@ -68,8 +101,14 @@ bool take(GraphProto& graph, const NodeProto& node, Head* head, std::string* val
   }
   if ((op == "Gemm" or op == "MatMul") and node.input_size() >= 2) {
     head->weight = initializer(graph, node.input(1));
-    head->transposed = op == "Gemm" and is_transposed(node);
+    head->classes_first = op == "Gemm" and attribute_of(node, "transB", 0) != 0;
     if (op == "Gemm" and node.input_size() > 2 and not node.input(2).empty()) head->bias = initializer(graph, node.input(2));
+    return true;
+  }
+  if (op == "Conv" and node.input_size() >= 2 and attribute_of(node, "group", 1) == 1) {
+    head->weight = initializer(graph, node.input(1));
+    head->classes_first = head->is_convolution = true;
+    if (node.input_size() > 2 and not node.input(2).empty()) head->bias = initializer(graph, node.input(2));
     return true;
   }
   *value = "";
@@ -85,15 +124,17 @@ Head find_head(GraphProto& graph, const std::string& output) {
     head.values.push_back(value);
     const std::string op = node->op_type();
     const bool found = take(graph, *node, &head, &value);
-    if (found and head.weight != nullptr and head.weight->dims_size() == 2) return head;
+    if (found and head.weight != nullptr and (head.is_convolution ? head.weight->dims_size() > 2 : head.weight->dims_size() == 2)) return head;
     if (found or value.empty()) refuse(output, fmt::format("comes from {}, which is no layer with a weight of its own", quoted(op)));
   }
   refuse(output, "is too far from a layer with a weight");
 }
 
-/// Glorot & Bengio 2010.
+/// Glorot & Bengio 2010; each tap of a convolution's window is an input and an output more.
 Tensor drawn(const std::vector<std::int64_t>& shape, std::uint64_t seed) {
-  const double limit = std::sqrt(6.0 / static_cast<double>(shape[0] + shape[1]));
+  double taps = 1;
+  for (std::size_t axis = 2; axis < shape.size(); ++axis) taps *= static_cast<double>(shape[axis]);
+  const double limit = std::sqrt(6.0 / (taps * static_cast<double>(shape[0] + shape[1])));
   return Tensor::make(DType::kF32, shape, [&](std::span<std::byte> bytes) {
     auto* values = reinterpret_cast<float*>(bytes.data());
     for (std::size_t i = 0; i < bytes.size() / sizeof(float); ++i) values[i] = static_cast<float>((2 * philox_uniform(seed, 0x4e45574845414421u, i).first - 1) * limit);
@@ -111,11 +152,38 @@ void set_elements(TensorProto* tensor, const Tensor& elements, const std::string
   *tensor = std::move(changed);
 }
 
-/// The last extent of a declared shape.
-void set_classes(ValueInfoProto* value, std::int64_t classes) {
+/// Of a declared shape: the only extent that is the number of classes, else the channels of a convolution or what comes last.
+void set_classes(ValueInfoProto* value, const Head& head, std::int64_t classes) {
   if (not value->type().has_tensor_type() or not value->type().tensor_type().has_shape()) return;
   TensorShapeProto* shape = value->mutable_type()->mutable_tensor_type()->mutable_shape();
-  if (shape->dim_size() > 0) shape->mutable_dim(shape->dim_size() - 1)->set_dim_value(classes);
+  if (shape->dim_size() == 0) return;
+  int axis = head.is_convolution and shape->dim_size() > 1 ? 1 : shape->dim_size() - 1;
+  if (shape->dim(axis).dim_value() != head.classes())
+    for (int other = 0; other < shape->dim_size(); ++other)
+      if (shape->dim(other).dim_value() == head.classes()) axis = other;
+  shape->mutable_dim(axis)->set_dim_value(classes);
+}
+
+/// Sizes that are written out, as in a Reshape to [-1, 1000]. Others follow from what comes in.
+void set_sizes(GraphProto& graph, NodeProto& node, const Head& head, std::int64_t classes, const std::string& output) {
+  const int input = sizes_input(node);
+  const TensorProto* sizes = input < 0 ? nullptr : constant(graph, node.input(input));
+  if (sizes == nullptr or sizes->data_type() != TensorProto::INT64) return;
+  const Tensor before = tensor_of(*sizes, "", {});
+  std::vector<std::int64_t> extents;
+  for (std::int64_t i = 0; i < before.element_count(); ++i) extents.push_back(static_cast<std::int64_t>(before.at(i)));
+  const auto count = std::ranges::count(extents, head.classes());
+  if (count == 0) return;
+  if (count > 1) refuse(output, fmt::format("is made by a {} to {}, of which one extent is the number of classes, and it does not say which", node.op_type(), shape_text(extents)));
+  std::ranges::replace(extents, head.classes(), classes);
+  std::string name = sizes->name().empty() ? node.input(input) : sizes->name();
+  do name += "/classes"; while (constant(graph, name) != nullptr or producer(graph, name) != nullptr);
+  TensorProto* changed = graph.add_initializer();  // others may read the one that there is
+  changed->set_name(name);
+  changed->set_data_type(TensorProto::INT64);
+  changed->add_dims(static_cast<std::int64_t>(extents.size()));
+  for (const std::int64_t extent : extents) changed->add_int64_data(extent);
+  node.set_input(input, name);
 }
 
 }  // namespace
@@ -128,13 +196,15 @@ void replace_head(ModelProto& model, const NewHead& wanted, Diags& diags) {
   const Head head = find_head(graph, output);
   for (const TensorProto* tensor : {head.weight, head.bias})
     if (tensor != nullptr and reads(graph, tensor->name()) != 1) refuse(output, fmt::format("has a head whose weight {} other layers use, too", quoted(tensor->name())));
-  const std::int64_t inputs = head.weight->dims(head.transposed ? 1 : 0), before = head.weight->dims(head.transposed ? 0 : 1);
-  const std::vector<std::int64_t> shape = head.transposed ? std::vector{wanted.classes, inputs} : std::vector{inputs, wanted.classes};
-  set_elements(head.weight, drawn(shape, wanted.seed), output);
-  if (head.bias != nullptr) set_elements(head.bias, Tensor::zeros(DType::kF32, {wanted.classes}), output);
+  const std::int64_t before = head.classes();
+  const auto is_behind_head = [&](const std::string& value) { return std::find(head.values.begin(), head.values.end(), value) != head.values.end(); };
+  for (NodeProto& node : *graph.mutable_node())
+    if (node.output_size() > 0 and is_behind_head(node.output(0))) set_sizes(graph, node, head, wanted.classes, output);
   for (auto* declared : {graph.mutable_output(), graph.mutable_value_info()})
     for (ValueInfoProto& value : *declared)
-      if (std::find(head.values.begin(), head.values.end(), value.name()) != head.values.end()) set_classes(&value, wanted.classes);
+      if (is_behind_head(value.name())) set_classes(&value, head, wanted.classes);
+  if (head.bias != nullptr) set_elements(head.bias, Tensor::zeros(DType::kF32, head.bias_shape(wanted.classes)), output);
+  set_elements(head.weight, drawn(head.weight_shape(wanted.classes), wanted.seed), output);
   diags.warn(Code::kModelWarning, fmt::format("the head {} of {} classes is replaced by a fresh one of {}", quoted(head.weight->name()), before, wanted.classes), {},
              {"train it; model.train_only or model.freeze say whether the rest learns, too"});
 }

@@ -15,8 +15,9 @@ struct NewHead {
   std::uint64_t seed = 0;    ///< of its weights
 };
 
-/// Draws the weight of the last layer (Gemm or MatMul, with Softmax and the like behind it) anew for so many classes, Glorot-uniform, with a bias of zeros, under the
-/// names that they had; a warning tells. Throws kRecipeModel where no such layer is found, or others use its weight.
+/// Draws the weight of the last layer (Gemm, MatMul or Conv, with pooling, Softmax and the like behind it) anew for so many classes, Glorot-uniform, with a bias of zeros, under
+/// the names that they had; sizes that are written out behind it follow; a warning tells. Throws kRecipeModel where no such layer is found, others use its weight, or sizes are
+/// ambiguous.
 void replace_head(ModelProto& model, const NewHead& wanted, Diags& diags);
 
 }  // namespace hone::onnx

@@ -71,11 +71,57 @@ void expect_refused(TestModel& model, const std::string& why, onnx::ImportOption
   }
 }
 
+std::string result_type(const onnx::Imported& imported) { return to_string(imported.graph.type(imported.graph.outputs()[0].value)); }
+
+/// x[N,2,4,4] -> a convolution to 3 classes.
+TestModel with_convolution() {
+  TestModel model;
+  model.input("x", {"N", 2, 4, 4}).initializer("conv.weight", wavy({3, 2, 3, 3})).output("y");
+  model.node("Conv", {"x", "conv.weight"}, {"c"}).set("kernel_shape", std::vector<std::int64_t>{3, 3}).set("pads", std::vector<std::int64_t>{1, 1, 1, 1});
+  return model;
+}
+
+TEST(NewHead, IsDrawnForAConvolution) {
+  TestModel segments = with_convolution();
+  segments.initializer("bias", wavy({3, 1, 1}));
+  segments.node("Add", {"c", "bias"}, {"y"});
+  const onnx::Imported imported = segments.import(five());
+  EXPECT_EQ(result_type(imported), "f32[N,5,4,4]");
+  const Tensor weight = tensor_of(initializer(imported, "conv.weight"), "", {});
+  EXPECT_EQ(weight.shape(), (std::vector<std::int64_t>{5, 2, 3, 3}));
+  for (std::int64_t i = 0; i < weight.element_count(); ++i) EXPECT_LE(std::abs(weight.at(i)), std::sqrt(6.0 / (9 * 7)));
+  EXPECT_EQ(tensor_of(initializer(imported, "bias"), "", {}).shape(), (std::vector<std::int64_t>{5, 1, 1}));
+}
+
+TEST(NewHead, SizesBehindItFollow) {
+  TestModel pooled = with_convolution();  // as SqueezeNet and Keras's MobileNet end
+  pooled.initializer("shape", ints({-1, 3})).output("shared");
+  pooled.node("Relu", {"c"}, {"r"});
+  pooled.node("GlobalAveragePool", {"r"}, {"g"});
+  pooled.node("Reshape", {"g", "shape"}, {"flat"});
+  pooled.node("Softmax", {"flat"}, {"y"});
+  pooled.node("Reshape", {"x", "shape"}, {"shared"});  // reads the same sizes, which are not of classes here
+  onnx::ImportOptions options = five();
+  options.mend.new_head.output = "y";
+  const onnx::Imported imported = pooled.import(options);
+  EXPECT_EQ(result_type(imported), "f32[N,5]");
+  EXPECT_EQ(tensor_of(initializer(imported, "shape"), "", {}).at(1), 3);
+
+  TestModel transposed = with_convolution();  // as tf2onnx leaves channels last
+  transposed.node("Transpose", {"c"}, {"y"}).set("perm", std::vector<std::int64_t>{0, 2, 3, 1});
+  EXPECT_EQ(result_type(transposed.import(five())), "f32[N,4,4,5]");
+
+  TestModel ambiguous = with_convolution();
+  ambiguous.initializer("shape", ints({3, 3, -1}));
+  ambiguous.node("Reshape", {"c", "shape"}, {"y"});
+  expect_refused(ambiguous, "is made by a Reshape to [3,3,-1], of which one extent is the number of classes");
+}
+
 TEST(NewHead, NeedsALayerWithAWeight) {
   TestModel model;
   model.input("x", {"N", 4}).output("y");
-  model.node("Relu", {"x"}, {"y"});
-  expect_refused(model, "comes from \"Relu\", which is no layer with a weight of its own");
+  model.node("Exp", {"x"}, {"y"});
+  expect_refused(model, "comes from \"Exp\", which is no layer with a weight of its own");
 }
 
 TEST(NewHead, LeavesSharedWeightsAlone) {
