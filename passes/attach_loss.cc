@@ -41,20 +41,6 @@ constexpr LossRow kLosses[] = {
     {"output", &op::given_loss},
 };
 
-const Output& chosen_output(const Graph& graph, const Recipe& recipe) {
-  const std::string& wanted = recipe.model.output;
-  if (wanted.empty()) {
-    if (graph.outputs().size() == 1) return graph.outputs()[0];
-    std::string names;
-    for (const Output& output : graph.outputs()) names += (names.empty() ? "\"" : ", \"") + output.name + "\"";
-    throw Error(Code::kRecipeModel, fmt::format("the model has {} outputs: {}", graph.outputs().size(), names), {}, {"say which one the loss is of: [model] output = \"NAME\""});
-  }
-  if (const Output* output = graph.find_output(wanted)) return *output;
-  std::vector<std::string> names;
-  for (const Output& output : graph.outputs()) names.push_back(output.name);
-  throw Error(Code::kRecipeModel, fmt::format("model.output = \"{}\": the model has no such output", wanted), {}, {"its outputs: " + quoted_list(names), "it may be any value that a node of the model makes, by the name that it has in the file"});
-}
-
 /// The class axis as a position, or an error.
 std::int64_t class_axis(const Recipe& recipe, const Type& output) {
   const auto rank = static_cast<std::int64_t>(output.shape.size());
@@ -179,67 +165,20 @@ class LossAttacher {
 
 }  // namespace
 
-namespace {
-
-/// What an output ends in.
-enum class Ending : std::uint8_t { kLinear, kSoftmax, kSigmoid, kRelu, kOther };
-
-/// A sum of products, perhaps with a bias, is that of a layer without an activation.
-Ending ending_of(const Graph& graph, ValueId value) {
-  const auto is_product = [&](ValueId of) { return graph.is_op(of, op::matmul) or graph.is_op(of, op::conv); };
-  if (graph.is_op(value, op::softmax)) return Ending::kSoftmax;
-  if (graph.is_op(value, op::sigmoid)) return Ending::kSigmoid;
-  if (graph.is_op(value, op::relu)) return Ending::kRelu;
-  const bool is_sum = graph.is_op(value, op::add) and std::ranges::any_of(graph.producer(value).operands, is_product);
-  return is_sum or is_product(value) ? Ending::kLinear : Ending::kOther;
+const Output& chosen_output(const Graph& graph, const Recipe& recipe) {
+  const std::string& wanted = recipe.model.output;
+  if (wanted.empty()) {
+    if (graph.outputs().size() == 1) return graph.outputs()[0];
+    std::string names;
+    for (const Output& output : graph.outputs()) names += (names.empty() ? "\"" : ", \"") + output.name + "\"";
+    throw Error(Code::kRecipeModel, fmt::format("the model has {} outputs: {}", graph.outputs().size(), names), {}, {"say which one the loss is of: [model] output = \"NAME\""});
+  }
+  if (const Output* output = graph.find_output(wanted)) return *output;
+  std::vector<std::string> names;
+  for (const Output& output : graph.outputs()) names.push_back(output.name);
+  throw Error(Code::kRecipeModel, fmt::format("model.output = \"{}\": the model has no such output", wanted), {}, {"its outputs: " + quoted_list(names), "it may be any value that a node of the model makes, by the name that it has in the file"});
 }
-
-/// A loss beside an output that it is not made for: most slips of those who move a model here from a framework that says from_logits.
-struct Misfit {
-  std::string_view loss;
-  Ending ending;
-  std::string_view what, way_out;
-};
-constexpr Misfit kMisfits[] = {
-    {"softmax_cross_entropy", Ending::kSoftmax, "ends in Softmax, and the loss softmax_cross_entropy takes the softmax of it again", "loss.kind = \"cross_entropy\" is for probabilities, and is computed from the logits"},
-    {"softmax_cross_entropy", Ending::kSigmoid, "ends in Sigmoid, and the loss softmax_cross_entropy takes logits, which are in front of it", "where each class is a yes or no of its own it is loss.kind = \"bce\"; else name what stands in front: model.output"},
-    {"softmax_cross_entropy", Ending::kRelu, "ends in Relu, and the loss softmax_cross_entropy takes logits, which may be negative", "the last layer of a classifier has no activation; model.output names what stands in front of it"},
-    {"bce_with_logits", Ending::kSigmoid, "ends in Sigmoid, and the loss bce_with_logits takes the sigmoid of it again", "loss.kind = \"bce\" is for probabilities, and is computed from the logits"},
-    {"cross_entropy", Ending::kLinear, "is that of a linear layer, which may be any number, and the loss cross_entropy takes probabilities (what a softmax gives)", "for such an output (logits) it is loss.kind = \"softmax_cross_entropy\""},
-    {"cross_entropy", Ending::kSigmoid, "ends in Sigmoid, and the loss cross_entropy takes probabilities of classes that exclude each other (what a softmax gives)", "where each class is a yes or no of its own it is loss.kind = \"bce\""},
-    {"nll", Ending::kLinear, "is that of a linear layer, which may be any number, and the loss nll takes logarithms of probabilities (what a log-softmax gives)", "for such an output (logits) it is loss.kind = \"softmax_cross_entropy\""},
-    {"nll", Ending::kSoftmax, "ends in Softmax, and the loss nll takes logarithms of probabilities", "for probabilities it is loss.kind = \"cross_entropy\""},
-    {"bce", Ending::kLinear, "is that of a linear layer, which may be any number, and the loss bce takes probabilities (what a sigmoid gives)", "for such an output (logits) it is loss.kind = \"bce_with_logits\""},
-};
-
-/// Of a loss of classes: is there but one?
-bool has_one_class(const Graph& graph, const Output& output, const Recipe& recipe) {
-  constexpr std::string_view kOfClasses[] = {"softmax_cross_entropy", "cross_entropy", "nll"};
-  const Shape& shape = graph.type(output.value).shape;
-  const auto rank = static_cast<std::int64_t>(shape.size()), axis = recipe.loss.class_axis < 0 ? recipe.loss.class_axis + rank : recipe.loss.class_axis;
-  return std::ranges::find(kOfClasses, recipe.loss.kind) != std::end(kOfClasses) and axis >= 0 and axis < rank and shape[static_cast<std::size_t>(axis)].is_constant(1);
-}
-
-}  // namespace
 
 Objective attach_loss(Graph& graph, const Recipe& recipe) { return LossAttacher(graph, recipe).run(); }
-
-std::vector<Diag> recipe_warnings(const Graph& graph, const Recipe& recipe) {
-  std::vector<Diag> warnings;
-  if (not recipe.can_train()) return warnings;
-  const Output& output = chosen_output(graph, recipe);
-  const auto warn = [&](std::string_view what, std::string_view way_out) {
-    const Loc loc = graph.input_of(output.value) == nullptr ? graph.producer(output.value).loc : Loc{};
-    warnings.push_back({Code::kModelWarning, fmt::format("output {} {}", quoted(output.name), what), loc, {std::string(way_out)}, Severity::kWarning});
-  };
-  if (has_one_class(graph, output, recipe))
-    warn(fmt::format("has one class, and the loss {} learns nothing from one", recipe.loss.kind), "for a yes or no it is loss.kind = \"bce_with_logits\", or \"bce\" behind a sigmoid; hone-compile --new-head classes=2 makes it two classes");
-  else
-    for (const Misfit& misfit : kMisfits)
-      if (misfit.loss == recipe.loss.kind and misfit.ending == ending_of(graph, output.value)) warn(misfit.what, misfit.way_out);
-  std::vector<Diag> of_dropout = dropout_warnings(graph, recipe);
-  warnings.insert(warnings.end(), std::make_move_iterator(of_dropout.begin()), std::make_move_iterator(of_dropout.end()));
-  return warnings;
-}
 
 }  // namespace hone

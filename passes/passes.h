@@ -86,11 +86,14 @@ struct Objective {
   ValueId loss_sum, target_count;
   ValueId overflows = {};  ///< with a scaled loss: how many gradients' elements are not finite (passes/loss_scale.h)
 };
+/// The output that the loss is of. Throws Error kRecipeModel where model.output names none, or must and does not.
+const Output& chosen_output(const Graph& graph, const Recipe& recipe);
 /// Adds the input `target`, the loss and the metrics; the graph's outputs become loss_sum, target_count and metric:NAME.
 /// With loss.sample_weights there is an input `sample_weight`, too. Throws Error kRecipeModel when output, loss and metrics do not fit.
 Objective attach_loss(Graph& graph, const Recipe& recipe);
 
-/// What a recipe asks for that is allowed but seldom meant: softmax_cross_entropy on an output that ends in Softmax, dropout after dropout.
+/// What a recipe asks for that is allowed but seldom meant: softmax_cross_entropy on an output that ends in Softmax, dropout after dropout, keys that change nothing
+/// because of another one, factors for inputs that there are not.
 std::vector<Diag> recipe_warnings(const Graph& graph, const Recipe& recipe);
 
 /// Dropout after the nodes of the file that model.dropout names and that make floats of what is fed, bodies included; the names of those nodes. The graph must be as imported: nodes are found by name.

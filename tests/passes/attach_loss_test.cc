@@ -236,6 +236,42 @@ TEST(RecipeWarnings, AnActivationThatTheLossHasItself) {
   EXPECT_EQ(warnings_of("softmax_cross_entropy", &op::relu), 1);
 }
 
+/// Of a linear layer from "x" that `recipe` trains.
+std::vector<std::string> said_of(const Recipe& recipe) {
+  Graph graph;
+  Builder b(graph);
+  b.output("y", op::matmul(b.input(Role::kInput, "x", {DType::kF32, {kN, 4}}), b.constant(Tensor::zeros(DType::kF32, {4, 3}))));
+  std::vector<std::string> said;
+  for (const Diag& warning : recipe_warnings(graph, recipe)) said.push_back(to_string(warning));
+  return said;
+}
+
+TEST(RecipeWarnings, KeysThatChangeNothing) {
+  Recipe recipe = recipe_of("mse");
+  recipe.optimizer.kind = "sgd";
+  recipe.train.keep_f32 = {"a*"};
+  recipe.train.loss_scale = 8;
+  recipe.train.loss_scale_growth_steps = 9;
+  recipe.optimizer.exclude_from_weight_decay = {"*bias"};
+  recipe.optimizer.weight_decay_on = "matrices";
+  const std::vector<std::string> said = said_of(recipe);
+  ASSERT_EQ(said.size(), 5u);
+  EXPECT_THAT(said[0], testing::HasSubstr("optimizer.exclude_from_weight_decay is set and changes nothing: optimizer.weight_decay is 0"));
+  EXPECT_THAT(said[2], testing::HasSubstr("train.keep_f32 is set and changes nothing: train.precision is \"f32\""));
+  recipe.optimizer.weight_decay = 0.1;
+  recipe.train.precision = "f16";
+  EXPECT_THAT(said_of(recipe), testing::IsEmpty());
+}
+
+TEST(RecipeWarnings, FactorsOfWhatIsNoInput) {
+  Recipe recipe = recipe_of("mse");
+  recipe.optimizer.kind = "sgd";
+  recipe.data.scale = {{"x", 2}, {"target", 2}, {"xs", 2}};
+  const std::vector<std::string> said = said_of(recipe);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_THAT(said[0], testing::HasSubstr("data.scale names \"xs\", which is no input"));
+}
+
 TEST(RecipeWarnings, OneClassIsNone) {
   std::string said;
   for (const char* loss : {"softmax_cross_entropy", "cross_entropy", "nll"}) {
