@@ -1,7 +1,9 @@
 // Which examples come, and in which order: shuffle, slices of a pass, repetition, interleaving.
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,14 +22,14 @@ namespace {
 template <typename Element>
 class ShuffleStream : public ElementStream<Element> {
  public:
-  ShuffleStream(std::unique_ptr<ElementStream<Element>> from, std::int64_t buffer, std::int64_t seed, std::uint64_t pass)
-      : from_(std::move(from)), buffer_(buffer), random_(static_cast<std::uint64_t>(seed), pass) {}
+  /// `length`: of `from`, where it is known.
+  ShuffleStream(std::unique_ptr<ElementStream<Element>> from, std::optional<std::int64_t> length, std::int64_t buffer, std::int64_t seed, std::uint64_t pass)
+      : from_(std::move(from)), buffer_(buffer), random_(static_cast<std::uint64_t>(seed), pass) {
+    constexpr std::int64_t kMostAtOnce = std::int64_t{1} << 20;  // a buffer may be said to be larger than it ever gets
+    if (length) held_.reserve(static_cast<std::size_t>(std::min({*length, buffer, kMostAtOnce})));
+  }
   bool next(Element* element) override {
-    while (not ended_ and static_cast<std::int64_t>(held_.size()) < buffer_) {
-      Element more;
-      if (from_->next(&more)) held_.push_back(std::move(more));
-      else ended_ = true;
-    }
+    fill();
     if (held_.empty()) return false;
     Element& drawn = held_[random_.below(held_.size())];
     *element = std::move(drawn);
@@ -38,12 +40,27 @@ class ShuffleStream : public ElementStream<Element> {
     }
     return true;
   }
+  std::size_t next_many(std::span<Element> to) override {
+    std::size_t done = 0;
+    while (done < to.size() and ShuffleStream::next(&to[done])) ++done;
+    return done;
+  }
 
  private:
+  void fill() {
+    constexpr std::int64_t kAtATime = std::is_same_v<Element, std::int64_t> ? 1024 : 1;  // making examples may fail, and those made before stay
+    while (not ended_ and static_cast<std::int64_t>(held_.size()) < buffer_) {
+      more_.resize(static_cast<std::size_t>(std::min(kAtATime, buffer_ - static_cast<std::int64_t>(held_.size()))));
+      const std::size_t count = from_->next_many(more_);
+      ended_ = count < more_.size();
+      held_.insert(held_.end(), std::make_move_iterator(more_.begin()), std::make_move_iterator(more_.begin() + static_cast<std::ptrdiff_t>(count)));
+    }
+  }
+
   std::unique_ptr<ElementStream<Element>> from_;
   std::int64_t buffer_;
   RandomWords random_;
-  std::vector<Element> held_;
+  std::vector<Element> held_, more_;
   bool ended_ = false;
 };
 
@@ -52,7 +69,7 @@ class ShuffleStage : public ChoosingStage<ShuffleStage> {
   ShuffleStage(StagePointer from, std::int64_t buffer, std::int64_t seed) : ChoosingStage(std::move(from)), buffer_(buffer), seed_(seed) {}
   template <typename Element>
   std::unique_ptr<ElementStream<Element>> stream(std::uint64_t pass) const {
-    return std::make_unique<ShuffleStream<Element>>(open_as<Element>(*from_, pass), buffer_, seed_, pass);
+    return std::make_unique<ShuffleStream<Element>>(open_as<Element>(*from_, pass), from_->length(), buffer_, seed_, pass);
   }
   std::optional<std::int64_t> length() const override { return from_->length(); }
   Endless endless() const override { return from_->endless(); }

@@ -51,7 +51,9 @@ class StageOrder : public Order {
   void know_more(std::size_t wanted) {
     known_.erase(known_.begin(), known_.begin() + static_cast<std::ptrdiff_t>(at_));
     at_ = 0;
-    for (std::int64_t row = 0; known_.size() < std::max(wanted, at_a_time_) and stream_->next(&row);) known_.push_back(row);
+    const std::size_t before = known_.size();
+    known_.resize(std::max({before, wanted, at_a_time_}));
+    known_.resize(before + stream_->next_many(std::span(known_).subspan(before)));
     at_a_time_ = std::min(2 * at_a_time_, kMostAtATime);
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/check.h"
 #include "base/diag.h"
@@ -40,6 +41,12 @@ class EveryRow : public RowStream {
     if (next_ == rows_) return false;
     *row = next_++;
     return true;
+  }
+  std::size_t next_many(std::span<std::int64_t> to) override {
+    to = to.first(static_cast<std::size_t>(std::min(static_cast<std::int64_t>(to.size()), rows_ - next_)));
+    std::iota(to.begin(), to.end(), next_);
+    next_ += static_cast<std::int64_t>(to.size());
+    return to.size();
   }
   std::int64_t skip(std::int64_t count) override {
     const std::int64_t done = std::min(count, rows_ - next_);

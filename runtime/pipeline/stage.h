@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "runtime/data/array.h"
 #include "runtime/data/batch_source.h"
@@ -21,6 +22,12 @@ class ElementStream {
   virtual ~ElementStream() = default;
   /// The next element; false at the end.
   virtual bool next(Element* element) = 0;
+  /// The next elements, into all of `to`. How many there were: fewer only at the end.
+  virtual std::size_t next_many(std::span<Element> to) {
+    std::size_t done = 0;
+    while (done < to.size() and next(&to[done])) ++done;
+    return done;
+  }
   /// Passes over `count` elements, without making them where that can be helped. How many there were: fewer only at the end.
   virtual std::int64_t skip(std::int64_t count) {
     Element ignored;
