@@ -208,9 +208,8 @@ Graph build_own_evaluation(const Graph& step) {
   return graph;
 }
 
-/// What an evaluation measures: samples count the same, as their weights belong to the training data. Keras's class weights are its fit's alone; PyTorch's are the loss's.
+/// What an evaluation measures: Keras's class weights are its fit's alone; PyTorch's are the loss's.
 Recipe of_evaluation(Recipe recipe) {
-  recipe.loss.sample_weights = false;
   if (recipe.train.convention == Convention::kKeras) recipe.loss.class_weights.clear();
   return recipe;
 }

@@ -20,6 +20,17 @@ using plan::Feed;
 
 bool is_target_word(std::string_view name) { return name == "y" or name == "target"; }
 
+/// Weights of samples are what training is asked to heed; an evaluation may be without.
+bool may_be_left_out(const plan::Entry& entry, const Feed& feed) { return entry.name == plan::kEvalStep and feed.kind == Feed::Kind::kSampleWeight; }
+
+/// Rows of ones, which all lie in one place.
+Array ones(const std::string& label, std::vector<std::int64_t> shape) {
+  const std::int64_t count = shape.size() > 1 ? shape[1] : 1;
+  const std::vector<float> row(static_cast<std::size_t>(count), 1.0F);
+  const std::int64_t rows = shape[0];
+  return {label, DType::kF32, std::move(shape), {{.bytes = std::make_shared<const RowBytes>(Tensor::of<float>({count}, std::span<const float>(row))), .row_count = rows, .offset = 0, .stride = 0, .offsets = {}}}};
+}
+
 /// What a user may call the feeds.
 std::vector<std::string> feed_names(const plan::Entry& entry) {
   std::vector<std::string> names;
@@ -144,6 +155,7 @@ BoundArrays::BoundArrays(const plan::Entry& entry, NamedArrays arrays, BindOptio
   check_scales(entry);
   match_names(entry, std::move(arrays));
   check_lengths();
+  count_all_the_same(entry);
   Diags diags;
   for (const Column& column : columns_) {
     try {
@@ -180,7 +192,7 @@ void BoundArrays::match_names(const plan::Entry& entry, NamedArrays arrays) {
     if (feed == nullptr) {
       std::string hint = did_you_mean(name, names);
       if (is_target_word(name) and not has_target) hint = "no target is needed here: leave it out";
-      else if (name == "sample_weight") hint = fmt::format("{} takes no weights of samples: evaluation and prediction never do, and training does where the plan was compiled with {}", printable(entry.name), options_.files ? "--set loss.sample_weights=true" : "loss.sample_weights = true");
+      else if (name == "sample_weight") hint = fmt::format("{} takes no weights of samples: training and evaluation do where the plan was compiled with {}, and prediction never", printable(entry.name), options_.files ? "--set loss.sample_weights=true" : "loss.sample_weights = true");
       else if (name == "x") hint = "x stands for the only input, and the model has several";
       std::vector<std::string> notes = {"it takes " + printable(join(names, ", "), 500)};
       if (not hint.empty()) notes.insert(notes.begin(), hint);
@@ -198,13 +210,24 @@ void BoundArrays::match_names(const plan::Entry& entry, NamedArrays arrays) {
     } catch (const Error& error) { diags.append(error); }
   }
   for (const Feed& feed : entry.feeds) {
-    if (not is_data(feed) or std::find(given.begin(), given.end(), &feed) != given.end()) continue;
+    if (not is_data(feed) or may_be_left_out(entry, feed) or std::find(given.begin(), given.end(), &feed) != given.end()) continue;
     const bool target = feed.kind == Feed::Kind::kTarget;
     diags.error(Code::kDataName,
                 fmt::format("{}: nothing feeds {} ({})", options_.flag, target ? "the target" : "the input " + quoted(feed.name), type_text(feed)), {},
                 {fmt::format(fmt::runtime(options_.files ? "add {}=FILE" : "add a tensor called {}"), target ? "y" : printable(feed.name))});
   }
   diags.throw_if_errors();
+}
+
+/// Without weights of samples each counts 1.
+void BoundArrays::count_all_the_same(const plan::Entry& entry) {
+  for (const Feed& feed : entry.feeds) {
+    if (not may_be_left_out(entry, feed) or std::ranges::any_of(columns_, [&](const Column& column) { return column.feed.name == feed.name; })) continue;
+    std::vector<std::int64_t> shape = {length_};
+    const auto slices = std::ranges::find_if(columns_, [](const Column& column) { return not column.row_shape.empty(); });
+    if (options_.pre_batched and slices != columns_.end()) shape.push_back(slices->row_shape[0]);  // its samples
+    add_column(feed, ones(feed.name, std::move(shape)));
+  }
 }
 
 /// Floats where integers are wanted, or types that only weights have.

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -91,7 +92,7 @@ TEST(MovingAverage, FollowsTheWeightsFromTheFirstUpdateOn) {
   EXPECT_EQ(expected.size(), 4U);
 }
 
-TEST(SampleWeights, AreFedWhereTheRecipeAsksAndNotInEvaluation) {
+TEST(SampleWeights, AreFedWhereTheRecipeAsks) {
   const plan::Plan plan = compiled(kLoss + "sample_weights = true\n[optimizer]\nkind = \"sgd\"\n");
   const auto feed = [&](const char* entry) -> const plan::Feed* {
     for (const plan::Feed& each : plan.programs.front().find(entry)->feeds)
@@ -101,8 +102,29 @@ TEST(SampleWeights, AreFedWhereTheRecipeAsksAndNotInEvaluation) {
   ASSERT_NE(feed(plan::kTrainStep), nullptr);
   EXPECT_EQ(feed(plan::kTrainStep)->name, "sample_weight");
   EXPECT_TRUE(is_data(*feed(plan::kTrainStep)));
-  EXPECT_EQ(feed(plan::kEvalStep), nullptr);
+  ASSERT_NE(feed(plan::kEvalStep), nullptr);
+  EXPECT_EQ(feed(plan::kPredict), nullptr);
   EXPECT_EQ(find_feed(*plan.programs.front().find(plan::kTrainStep), "x")->name, "x") << "x still stands for the only input";
+}
+
+/// What an evaluation of `count` samples in batches of 4 says, each with a weight if there are weights.
+double evaluated(Trainer& trainer, std::int64_t count, std::vector<float> weights = {}) {
+  const Batch all(0, count);
+  NamedTensors tensors = {{"x", all.x}, {"y", all.target}};
+  if (not weights.empty()) tensors.emplace_back("sample_weight", Tensor::of<float>({count}, std::span<const float>(weights)));
+  const NamedNumbers said = trainer.evaluate(Dataset::from_tensor_slices(std::move(tensors)).batch(4));
+  return std::ranges::find(said, "loss", &NamedNumbers::value_type::first)->second;
+}
+
+TEST(SampleWeights, CountInAnEvaluationThatHasThem) {
+  const std::string recipe = "[optimizer]\nkind = \"sgd\"\n";
+  Trainer plain(compiled(kLoss + recipe), {.device = "cpu", .threads = 1}), trainer(compiled(kLoss + "sample_weights = true\n" + recipe), {.device = "cpu", .threads = 1});
+  EXPECT_EQ(evaluated(trainer, 10), evaluated(plain, 10)) << "without weights all count the same";
+  EXPECT_EQ(evaluated(trainer, 10, std::vector<float>(10, 1.0F)), evaluated(plain, 10));
+  std::vector<float> first_six(10, 0.0F);
+  std::fill_n(first_six.begin(), 6, 2.0F);
+  EXPECT_NEAR(evaluated(trainer, 10, first_six), evaluated(plain, 6), 1e-6);
+  expect_error(Code::kDataName, "training and evaluation do where the plan was compiled with loss.sample_weights = true", [&] { evaluated(plain, 10, first_six); });
 }
 
 TEST(ClassWeights, EnterPyTorchsEvaluationAndNotKerass) {

@@ -92,6 +92,14 @@ const ErrorCase kCases[] = {
      5,
      {"HN-0204", "loss.sample_weights", "no axis of samples"},
      recipe(kGood)},
+    {"SampleWeightsOfAPrediction",
+     "hone-run predict weighted.hone --data x=x.npy,sample_weight=y.npy --out o.npy",
+     4,
+     {"no input \"sample_weight\"", "predict takes no weights of samples", "and prediction never"},
+     [](const TempFolder& folder) {
+       write_mlp(folder);
+       run_well(folder.path(), "hone-compile mlp.onnx -r train.toml --set loss.sample_weights=true -o weighted.hone");
+     }},
     {"SampleWeightsThatAreNotGiven",
      "hone-run train weighted.hone --train x=x.npy,y=y.npy --out t.onnx",
      4,
