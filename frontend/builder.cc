@@ -100,24 +100,6 @@ std::int64_t Layer::extent(const Value& x, std::size_t axis) const {
   return x.shape()[axis].value();
 }
 
-namespace {
-
-Value pool(Value x, std::int64_t size, const PoolOptions& options, const OpDef& op, const std::string& kind) {
-  Layer layer(x, kind);
-  const std::size_t spatial = layer.spatial_axes(x);
-  layer.at_least(1, size, "the window's extent");
-  layer.at_least(0, options.stride, "the stride");
-  layer.at_least(0, options.padding, "the padding");
-  if (options.padding >= size) layer.fail(fmt::format("the padding is {}, and the window's extent {}: a window would hold nothing but padding", options.padding, size), "the padding is less than the window's extent");
-  const std::int64_t stride = options.stride == 0 ? size : options.stride;
-  Shape extents;
-  for (std::size_t i = 0; i < spatial; ++i) extents.push_back(floordiv(x.shape()[i + 2] + 2 * options.padding - size, stride) + 1);
-  const Shape pads(spatial, Dim(options.padding));
-  return layer.done(op.build({x.val()}, {kKernel = Ints(spatial, size), kStrides = Ints(spatial, stride), kDilations = Ints(spatial, 1), kPadsBegin = pads, kPadsEnd = pads, kSpatial = extents}));
-}
-
-}  // namespace
-
 Value dense(Value x, std::int64_t units, const DenseOptions& options) {
   Layer layer(x, "dense");
   layer.at_least(1, units, "the number of units");
@@ -127,9 +109,6 @@ Value dense(Value x, std::int64_t units, const DenseOptions& options) {
   if (options.use_bias) y = y + layer.weight("bias", {units}, Initializer::zeros());
   return layer.done(y);
 }
-
-Value max_pool(Value x, std::int64_t size, PoolOptions options) { return pool(x, size, options, op::max_pool, "max_pool"); }
-Value average_pool(Value x, std::int64_t size, PoolOptions options) { return pool(x, size, options, op::avg_pool, "average_pool"); }
 
 Value batch_norm(Value x, double momentum, double epsilon) {
   Layer layer(x, "batch_norm");

@@ -120,10 +120,14 @@ Value conv_transpose(Value x, std::int64_t channels, std::int64_t kernel, ConvTr
 struct PoolOptions {
   std::int64_t stride = 0;   ///< 0: the window's extent
   std::int64_t padding = 0;  ///< on every side, with elements that are neither the largest nor counted
+  bool same = false;         ///< pads so that the result has ceil(extent / stride) elements, the odd one at the end; then `padding` is ignored
 };
 /// x[N,C,...]: windows of extent `size`, which is more than the padding; elements that fill no window are dropped.
 Value max_pool(Value x, std::int64_t size, PoolOptions options = {});
 Value average_pool(Value x, std::int64_t size, PoolOptions options = {});
+/// The same with windows of an extent for each spatial axis: max_pool(x, {1, 2}).
+Value max_pool(Value x, const std::vector<std::int64_t>& window, PoolOptions options = {});
+Value average_pool(Value x, const std::vector<std::int64_t>& window, PoolOptions options = {});
 /// x[N,C,...] -> [N,C]
 Value global_average_pool(Value x);
 Value global_max_pool(Value x);

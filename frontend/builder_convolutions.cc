@@ -1,4 +1,4 @@
-// Layers over images, or what else has spatial axes behind samples and channels: convolutions, and sums over all positions.
+// Layers over images, or what else has spatial axes behind samples and channels: convolutions and pooling.
 #include <fmt/format.h>
 
 #include "frontend/builder_layer.h"
@@ -25,12 +25,23 @@ std::vector<std::int64_t> with_window(std::vector<std::int64_t> channels, const 
 
 Val with_bias(Layer& layer, Val y, std::int64_t channels, bool use_bias) { return use_bias ? y + per_channel(layer.weight("bias", {channels}, Initializer::zeros()), y.rank()) : y; }
 
+/// A window that is as long on each spatial axis; none where there are no such axes, which the layer refuses.
+std::vector<std::int64_t> square(const Value& x, std::int64_t extent) { return std::vector<std::int64_t>(x.shape().size() < 3 ? 0 : x.shape().size() - 2, extent); }
+
+void check_window(const Layer& layer, const Value& x, const std::vector<std::int64_t>& window) {
+  const std::size_t spatial = layer.spatial_axes(x);
+  if (window.size() != spatial) layer.fail(fmt::format("its windows have {} extents, and its input [{}] has {} spatial axes", window.size(), to_string(x.shape()), spatial), "one extent for each axis behind the channels, or one number for all");
+  for (const std::int64_t extent : window) layer.at_least(1, extent, "the window's extent");
+}
+
+/// What "same" adds to an axis in all.
+Dim pads_of_same(const Dim& extent, std::int64_t stride, std::int64_t reach) { return max((ceildiv(extent, stride) - 1) * stride + reach - extent, 0); }
+
 /// A convolution of x, which the layer was given or has made, with a weight called `part`.
 Val convolved(Layer& layer, const Value& x, const char* part, std::int64_t channels, const std::vector<std::int64_t>& kernel, const ConvOptions& options) {
   const std::size_t spatial = layer.spatial_axes(x);
-  if (kernel.size() != spatial) layer.fail(fmt::format("its windows have {} extents, and its input [{}] has {} spatial axes", kernel.size(), to_string(x.shape()), spatial), "one extent for each axis behind the channels, or one number for all");
+  check_window(layer, x, kernel);
   layer.at_least(1, channels, "the number of channels");
-  for (const std::int64_t extent : kernel) layer.at_least(1, extent, "the window's extent");
   layer.at_least(1, options.stride, "the stride");
   layer.at_least(1, options.dilation, "the dilation");
   layer.at_least(0, options.padding, "the padding");
@@ -39,10 +50,29 @@ Val convolved(Layer& layer, const Value& x, const char* part, std::int64_t chann
   Pads pads;
   for (std::size_t i = 0; i < spatial; ++i) {
     const Dim extent = x.shape()[i + 2];
-    pads.add(options.same ? max((ceildiv(extent, options.stride) - 1) * options.stride + (kernel[i] - 1) * options.dilation + 1 - extent, 0) : Dim(2 * options.padding));
+    pads.add(options.same ? pads_of_same(extent, options.stride, (kernel[i] - 1) * options.dilation + 1) : Dim(2 * options.padding));
   }
   return op::conv(x.val(), layer.weight(part, with_window({channels, in / options.groups}, kernel), Initializer::glorot_uniform()),
                   {kStrides = Ints(spatial, options.stride), kDilations = Ints(spatial, options.dilation), kPadsBegin = pads.begin, kPadsEnd = pads.end, kGroups = options.groups});
+}
+
+Value pool(Value x, const std::vector<std::int64_t>& window, const PoolOptions& options, const OpDef& op, const std::string& kind) {
+  Layer layer(x, kind);
+  check_window(layer, x, window);
+  layer.at_least(0, options.stride, "the stride");
+  layer.at_least(0, options.padding, "the padding");
+  Pads pads;
+  Ints strides;
+  Shape extents;
+  for (std::size_t i = 0; i < window.size(); ++i) {
+    const Dim extent = x.shape()[i + 2];
+    if (not options.same and options.padding >= window[i])
+      layer.fail(fmt::format("the padding is {}, and the window's extent {}: a window would hold nothing but padding", options.padding, window[i]), "the padding is less than the window's extent");
+    strides.push_back(options.stride == 0 ? window[i] : options.stride);
+    pads.add(options.same ? pads_of_same(extent, strides[i], window[i]) : Dim(2 * options.padding));
+    extents.push_back(options.same ? ceildiv(extent, strides[i]) : floordiv(extent + 2 * options.padding - window[i], strides[i]) + 1);
+  }
+  return layer.done(op.build({x.val()}, {kKernel = Ints(window), kStrides = strides, kDilations = Ints(window.size(), 1), kPadsBegin = pads.begin, kPadsEnd = pads.end, kSpatial = extents}));
 }
 
 Value over_positions(Value x, const OpDef& reduction, const std::string& kind) {
@@ -60,7 +90,7 @@ Value conv(Value x, std::int64_t channels, const std::vector<std::int64_t>& kern
 }
 
 Value conv(Value x, std::int64_t channels, std::int64_t kernel, ConvOptions options) {
-  return conv(x, channels, std::vector<std::int64_t>(x.shape().size() < 3 ? 0 : x.shape().size() - 2, kernel), options);
+  return conv(x, channels, square(x, kernel), options);
 }
 
 Value depthwise_conv(Value x, std::int64_t kernel, std::int64_t multiplier, ConvOptions options) {
@@ -101,6 +131,11 @@ Value conv_transpose(Value x, std::int64_t channels, std::int64_t kernel, ConvTr
   const Val y = op::conv_input_grad(x.val(), weight, {kStrides = Ints(spatial, options.stride), kDilations = Ints(spatial, 1), kPadsBegin = pads.begin, kPadsEnd = pads.end, kGroups = std::int64_t{1}, kSpatial = extents});
   return layer.done(with_bias(layer, y, channels, options.use_bias));
 }
+
+Value max_pool(Value x, const std::vector<std::int64_t>& window, PoolOptions options) { return pool(x, window, options, op::max_pool, "max_pool"); }
+Value max_pool(Value x, std::int64_t size, PoolOptions options) { return max_pool(x, square(x, size), options); }
+Value average_pool(Value x, const std::vector<std::int64_t>& window, PoolOptions options) { return pool(x, window, options, op::avg_pool, "average_pool"); }
+Value average_pool(Value x, std::int64_t size, PoolOptions options) { return average_pool(x, square(x, size), options); }
 
 Value global_average_pool(Value x) { return over_positions(x, op::reduce_mean, "global_average_pool"); }
 Value global_max_pool(Value x) { return over_positions(x, op::reduce_max, "global_max_pool"); }

@@ -103,6 +103,21 @@ TEST(BuilderLayers, TransposedConvolutionsFollowTheFormula) {
   expect_error(Code::kShape, "a padding of 9 leaves nothing", [&] { nn::conv_transpose(x, 3, 3, {.padding = 9}); });
 }
 
+TEST(BuilderLayers, PoolsHaveAWindowForEachAxisAndPadAsAsked) {
+  const Tensor x = f32({1, 1, 2, 5}, {1, 5, 2, 4, 3, -1, -5, -2, -4, -3});
+  expect_near(built(x, [](Value v) { return nn::max_pool(v, {1, 2}); }), {5, 4, -1, -2});
+  expect_near(built(x, [](Value v) { return nn::average_pool(v, {2, 1}); }), {0, 0, 0, 0, 0});
+  expect_near(built(x, [](Value v) { return nn::max_pool(v, {2, 3}, {.stride = 1}); }), {5, 5, 4});
+  // TensorFlow's SAME: an element more at the end, which is not counted.
+  expect_near(built(x, [](Value v) { return nn::max_pool(v, {1, 2}, {.same = true}); }), {5, 4, 3, -1, -2, -3});
+  expect_near(built(x, [](Value v) { return nn::average_pool(v, {1, 2}, {.same = true}); }), {3, 3, 3, -3, -3, -3});
+  expect_near(built(x, [](Value v) { return nn::average_pool(v, {1, 3}, {.stride = 2, .same = true}); }), {3, 11.0 / 3, 3.5});
+  nn::Model model("wrong");
+  const Value image = model.input("x", {1, 4, 4});
+  expect_error(Code::kShape, "max_pool: its windows have 3 extents, and its input [N,1,4,4] has 2 spatial axes", [&] { nn::max_pool(image, {1, 2, 3}); });
+  expect_error(Code::kShape, "the padding is 1, and the window's extent 1", [&] { nn::max_pool(image, {1, 2}, {.padding = 1}); });
+}
+
 TEST(BuilderLayers, GlobalPoolsLookAtAllPositions) {
   const Tensor x = f32({1, 2, 2, 2}, {1, 2, 3, -6, -1, -2, -3, -4});
   expect_near(built(x, nn::global_max_pool), {3, -1});
