@@ -147,6 +147,7 @@ Value embedding(Value x, Value table);
 struct AttentionOptions {
   bool is_causal = false;  ///< a position attends to itself and those before it
   bool use_bias = true;
+  std::optional<Value> mask = {};  ///< bool [N,positions that are attended to]: false are padded ones, to which nothing attends unless there are no others
   Initializer kernel_initializer = Initializer::glorot_uniform();
 };
 /// Multi-head self-attention (Vaswani et al. 2017) of x[N,T,C]: queries, keys and values by one weight [C,3C], scores divided by sqrt(C / heads), a projection [C,C]:
@@ -160,6 +161,7 @@ struct LstmOptions {
   bool bidirectional = false;     ///< and from the last step to the first, by weights of its own (backward_kernel, ...): [N,2 units], or of each step [N,T,2 units]
   bool use_bias = true;
   bool unit_forget_bias = true;  ///< the forget gate's bias begins at 1
+  std::optional<Value> mask = {};  ///< bool [N,T]: false are padded steps, which leave the state as it was (not_equal(ids, 0), for one)
 };
 /// x[N,T,in] step by step (Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al. 2000): [N,units]. Weights as in Keras: kernel [in,4 units],
 /// recurrent_kernel [units,4 units], bias [4 units], the gates in the order input, forget, cell, output.
@@ -171,6 +173,7 @@ struct GruOptions {
   bool use_bias = true;
   bool reset_after = true;  ///< the reset gate takes part of what the state's product gives, not of the state before it
   Initializer bias_initializer = Initializer::zeros();
+  std::optional<Value> mask = {};  ///< bool [N,T]: false are padded steps, which leave the state as it was
 };
 /// x[N,T,in] step by step (Cho et al. 2014): [N,units]. Weights as in Keras: kernel [in,3 units], recurrent_kernel [units,3 units], the gates in the order update, reset, candidate; bias
 /// [2,3 units], one for the input and one for the state, or with reset_after = false [3 units].
@@ -225,6 +228,8 @@ Value operator*(Value a, Value b);
 Value operator/(Value a, Value b);
 Value maximum(Value a, Value b);
 Value minimum(Value a, Value b);
+/// bool: is an element another one than `number`? What tells steps from padding: not_equal(ids, 0); of features not_equal(max(abs(x), {-1}), 0).
+Value not_equal(Value x, double number);
 Value operator-(Value x);
 Value operator+(Value x, double number);
 Value operator-(Value x, double number);

@@ -83,6 +83,7 @@ Value operator*(Value a, Value b) { return element_by_element(a, b, "multiply", 
 Value operator/(Value a, Value b) { return element_by_element(a, b, "divide", [](Val x, Val y) { return x / y; }); }
 Value maximum(Value a, Value b) { return element_by_element(a, b, "maximum", [](Val x, Val y) { return op::maximum(x, y); }); }
 Value minimum(Value a, Value b) { return element_by_element(a, b, "minimum", [](Val x, Val y) { return op::minimum(x, y); }); }
+Value not_equal(Value x, double number) { return with_number(x, number, "not_equal", [](Val a, Val b) { return op::logical_not(op::equal(a, b)); }); }
 Value operator-(Value x) { return element_by_element(x, "negative", [](Val v) { return -v; }); }
 Value operator+(Value x, double number) { return with_number(x, number, "add", [](Val v, Val n) { return v + n; }); }
 Value operator-(Value x, double number) { return with_number(x, number, "subtract", [](Val v, Val n) { return v - n; }); }

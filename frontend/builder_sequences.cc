@@ -35,6 +35,25 @@ Val products_of_steps(Layer& layer, Value x, std::int64_t units, std::int64_t wi
   return op::matmul(hone::transpose(x.val(), {1, 0, 2}), layer.weight(weight_of(direction, "kernel"), {layer.extent(x, 2), width}, Initializer::glorot_uniform()));
 }
 
+/// The mask of a layer's steps: nothing, or bool [N,T], T being the second extent of `x`.
+void check_mask(const Layer& layer, const Value& x, const std::optional<Value>& mask) {
+  if (not mask or x.shape().size() < 2) return;  // which the layer refuses
+  const Shape wanted = {x.shape()[0], x.shape()[1]};
+  if (layer.operand(*mask).dtype() != DType::kBool or mask->shape() != wanted)
+    layer.fail(fmt::format("its mask is {}[{}], and bool[{}] is wanted", to_string(mask->val().dtype()), to_string(mask->shape()), to_string(wanted)), "one truth for each step of each sample: not_equal(ids, 0), for one");
+}
+
+/// A recurrence whose padded steps leave all states as they were. If it `stacks`, that is the first state after each step.
+StepResults masked_recurrence(Builder& builder, Recurrence loop, const std::optional<Value>& mask, bool stacks, const std::function<std::vector<Val>(const Step&)>& states_of) {
+  if (mask) loop.scanned.push_back(hone::reshape(hone::transpose(mask->val(), {1, 0}), {loop.steps, mask->shape()[0], 1}));
+  return write_recurrence(builder, loop, [&](Builder&, const Step& step) {
+    std::vector<Val> states = states_of(step);
+    if (mask)
+      for (std::size_t i = 0; i < states.size(); ++i) states[i] = op::where(step.slices.back(), states[i], step.states[i]);
+    return StepResults{states, stacks ? std::vector<Val>{states[0]} : std::vector<Val>{}};
+  });
+}
+
 Val last_or_all(const StepResults& results, bool return_sequences) {
   return return_sequences ? hone::transpose(results.stacked[0], {1, 0, 2}) : results.states[0];
 }
@@ -100,6 +119,9 @@ Value matmul(Value a, Value b, bool transpose_b) {
 
 namespace {
 
+/// Of a padded position: its share is 0 beside any other score, and those of a sequence that is all padding are numbers, too.
+constexpr double kMaskedScore = -1e9;
+
 /// An attention layer being built.
 class Attention {
  public:
@@ -124,6 +146,10 @@ class Attention {
       Builder& builder = layer_.model.builder();
       scores = op::where(not_in_future(builder, x_.shape()[1].value()), scores, builder.scalar(-std::numeric_limits<double>::infinity()));
     }
+    if (options_.mask) {
+      const Shape of_mask = options_.mask->shape();
+      scores = op::where(hone::reshape(options_.mask->val(), {of_mask[0], 1, 1, of_mask[1]}), scores, layer_.model.builder().scalar(kMaskedScore));
+    }
     const Val attended = op::matmul(op::softmax(scores, {kAxis = 3}), by_head(values, heads_));
     return layer_.done(linear(hone::reshape(hone::transpose(attended, {0, 2, 1, 3}), x_.shape()), "projection", size_));
   }
@@ -142,6 +168,7 @@ Value self_attention(Value x, std::int64_t heads, const AttentionOptions& option
   Attention attention(layer, x, heads, options);
   if (options.is_causal and not x.shape()[1].is_constant())
     layer.fail(fmt::format("is_causal needs a number of positions, and its input is [{}]", to_string(x.shape())), "give the input a fixed number of positions");
+  check_mask(layer, x, options.mask);
   const std::int64_t size = attention.size();
   const Val qkv = attention.linear(x.val(), "qkv", 3 * size);
   return attention.attend(features(qkv, 0, size), features(qkv, size, size), features(qkv, 2 * size, size));
@@ -153,6 +180,7 @@ Value cross_attention(Value x, Value memory, std::int64_t heads, const Attention
   Attention attention(layer, x, heads, options);
   attention.require_positions(memory);
   (void)layer.extent(memory, 2);
+  check_mask(layer, memory, options.mask);
   const std::int64_t size = attention.size();
   const Val queries = attention.linear(x.val(), "query", size), keys_values = attention.linear(layer.operand(memory), "key_value", 2 * size);
   return attention.attend(queries, features(keys_values, 0, size), features(keys_values, size, size));
@@ -160,6 +188,7 @@ Value cross_attention(Value x, Value memory, std::int64_t heads, const Attention
 
 Value lstm(Value x, std::int64_t units, const LstmOptions& options) {
   Layer layer(x, "lstm");
+  check_mask(layer, x, options.mask);
   return in_directions(layer, options.bidirectional, [&](Direction direction) {
     Val products = products_of_steps(layer, x, units, 4 * units, direction);
     const Val recurrent = layer.weight(weight_of(direction, "recurrent_kernel"), {units, 4 * units}, Initializer::orthogonal());
@@ -167,12 +196,12 @@ Value lstm(Value x, std::int64_t units, const LstmOptions& options) {
     Builder& builder = layer.model.builder();
     const Val zeros = full(builder, 0, DType::kF32, {x.shape()[0], units});
     const Recurrence loop{.steps = x.shape()[1], .reverse = direction == Direction::kBackward, .states = {zeros, zeros}, .scanned = {products}, .whole = {recurrent}};
-    const StepResults results = write_recurrence(builder, loop, [&](Builder&, const Step& step) {
+    const StepResults results = masked_recurrence(builder, loop, options.mask, options.return_sequences, [&](const Step& step) {
       const Val gates = step.slices[0] + op::matmul(step.states[0], step.whole[0]);
       const auto gate = [&](std::int64_t number) { return features(gates, number * units, units); };
       const Val cell = op::sigmoid(gate(1)) * step.states[1] + op::sigmoid(gate(0)) * op::tanh(gate(2));
       const Val hidden = op::sigmoid(gate(3)) * op::tanh(cell);
-      return StepResults{{hidden, cell}, options.return_sequences ? std::vector<Val>{hidden} : std::vector<Val>{}};
+      return std::vector<Val>{hidden, cell};
     });
     return last_or_all(results, options.return_sequences);
   });
@@ -180,6 +209,7 @@ Value lstm(Value x, std::int64_t units, const LstmOptions& options) {
 
 Value gru(Value x, std::int64_t units, const GruOptions& options) {
   Layer layer(x, "gru");
+  check_mask(layer, x, options.mask);
   const std::int64_t width = 3 * units;
   return in_directions(layer, options.bidirectional, [&](Direction direction) {
     Val products = products_of_steps(layer, x, units, width, direction);
@@ -194,7 +224,7 @@ Value gru(Value x, std::int64_t units, const GruOptions& options) {
     }
     Builder& builder = layer.model.builder();
     const Recurrence loop{.steps = x.shape()[1], .reverse = direction == Direction::kBackward, .states = {full(builder, 0, DType::kF32, {x.shape()[0], units})}, .scanned = {products}, .whole = whole};
-    const StepResults results = write_recurrence(builder, loop, [&](Builder&, const Step& step) {
+    const StepResults results = masked_recurrence(builder, loop, options.mask, options.return_sequences, [&](const Step& step) {
       const Val before = step.states[0], of_input = step.slices[0];
       Val of_state = op::matmul(before, step.whole[0]);
       if (options.use_bias and options.reset_after) of_state = of_state + step.whole[1];
@@ -202,8 +232,7 @@ Value gru(Value x, std::int64_t units, const GruOptions& options) {
       const Val update = gate(0), reset = gate(1);
       const Val remembered = options.reset_after ? reset * features(of_state, 2 * units, units) : op::matmul(reset * before, step.whole[1]);
       const Val candidate = op::tanh(features(of_input, 2 * units, units) + remembered);
-      const Val hidden = update * before + (1 - update) * candidate;
-      return StepResults{{hidden}, options.return_sequences ? std::vector<Val>{hidden} : std::vector<Val>{}};
+      return std::vector<Val>{update * before + (1 - update) * candidate};
     });
     return last_or_all(results, options.return_sequences);
   });
