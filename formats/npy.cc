@@ -223,6 +223,10 @@ NpyInfo read_npy_header(std::span<const std::byte> bytes, const std::string& nam
     not_npy(name, fmt::format("{}{} needs {} bytes, but only {} are there", to_string(info.dtype), shape_text(info.shape), info.data_bytes, present),
             "the file was cut off; copy or write it again");
   }
+  if (present > info.data_bytes) {
+    not_npy(name, fmt::format("{}{} needs {} bytes, and {} more are behind them", to_string(info.dtype), shape_text(info.shape), info.data_bytes, present - info.data_bytes),
+            "was numpy.save called several times for one file? Save what belongs together as one array, or as several with numpy.savez");
+  }
   return info;
 }
 

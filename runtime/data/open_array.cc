@@ -66,6 +66,7 @@ DataSource with_part(const DataSource& source, const std::vector<std::string>& k
   else
     for (const std::string* name : {&source.input, &source.name})
       if (std::ranges::count(keys, *name) > 0) chosen.part = *name;
+  if (keys.empty()) throw Error(Code::kDataName, fmt::format("{} holds no arrays", quoted(source.path)), {}, {"is it the file that was meant? numpy.savez(file, x=x, y=y) writes arrays"});
   if (chosen.part.empty())
     throw Error(Code::kDataName, fmt::format("{} holds {} arrays, and none is called {}", quoted(source.path), keys.size(), quoted(source.name)), {},
                 {fmt::format("choose one with {}:KEY; there are {}", source.path, printable(join(keys, ", "), 500))});

@@ -81,6 +81,11 @@ const ErrorCase kCases[] = {
      4,
      {"HN-0306", "no input \"sample_weight\"", "--set loss.sample_weights=true"},
      floats("w.npy", {10})},
+    {"TwoArraysInOneFile", train("x=two.npy,y=y.npy"), 4, {"HN-0301", "two.npy: f32[5,4] needs 80 bytes, and 208 more are behind them", "numpy.savez"}, [](const TempFolder& f) {
+       write_mlp_plan(f);
+       write_npy(f / "part.npy", Tensor::zeros(DType::kF32, {5, 4}));
+       f.write("two.npy", f.read("part.npy") + f.read("part.npy"));
+     }},
     {"Pictures", train("x=photo.png,y=y.npy"), 2, {"HN-0001", "photo.png", "pictures are not decoded", "numpy.save"}, write_mlp_plan},
     {"OneHotTargets", train("x=x.npy,y=onehot.npy"), 4, {"HN-0302", "onehot.npy is i64[10,3]", "one-hot", "argmax"}, plan_and([](const TempFolder& f) {
        write_npy(f / "onehot.npy", Tensor::zeros(DType::kI64, {10, 3}));

@@ -97,7 +97,9 @@ TEST(Npy, SpellingsOfTheHeader) {
   EXPECT_EQ(parse_array(npy("{'descr': 'i4', 'fortran_order': False, 'shape': ()}", raw({5}))).int_at(0), 5);
 }
 
-TEST(Npy, DataBehindTheArrayAreLeftAlone) { EXPECT_EQ(parse_array(npy(header("<i4", "(1,)"), raw({1, 2}))).element_count(), 1); }
+TEST(Npy, RefusesWhatIsBehindTheArray) {
+  expect_error(Code::kDataFormat, "i32[1] needs 4 bytes, and 4 more are behind them", [] { parse_array(npy(header("<i4", "(1,)"), raw({1, 2}))); });
+}
 
 TEST(NpyFile, ReadsRows) {
   const TempFolder folder;
