@@ -14,7 +14,8 @@ namespace {
 
 bool is_same_file(const std::string& a, const std::string& b) {
   std::error_code error;
-  return a == b or (std::filesystem::equivalent(a, b, error) and not error);
+  const auto plain = [](const std::string& path) { return std::filesystem::path(path).lexically_normal(); };
+  return plain(a) == plain(b) or (std::filesystem::equivalent(a, b, error) and not error);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "runtime/train/progress.h"
+#include "runtime/train/run_log.h"
 
 namespace hone {
 
@@ -35,7 +36,7 @@ std::string files_line(const RunReport& report) {
   const std::vector<std::string> all = list_folder(report.run_dir);
   const bool checkpoints = std::any_of(all.begin(), all.end(), [](const std::string& name) { return name.starts_with("checkpoint-"); });
   std::string names = checkpoints ? "checkpoints" : "";
-  for (const char* name : {"curves.svg", "metrics.csv", "metrics.jsonl", "recipe.json"})
+  for (const char* name : kRunFiles)
     if (file_exists(report.run_dir + "/" + name)) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
   return fmt::format("Files: {} in {}; tensorboard --logdir {} shows them, too\n", names, report.run_dir, report.run_dir);
 }

@@ -11,9 +11,6 @@ namespace hone {
 
 namespace {
 
-constexpr const char* kLines = "/metrics.jsonl";
-constexpr const char* kTable = "/metrics.csv";
-constexpr const char* kCurves = "/curves.svg";
 constexpr const char* kTraining = "/train";
 constexpr const char* kValidation = "/validation";
 constexpr int kLeastPause = 19;  // between two pictures, in units of the time that one takes
@@ -48,10 +45,11 @@ std::string row(const RunHistory& history, const EpochPoint& epoch) {
 RunLog::RunLog(const std::string& folder, const Recipe& recipe, std::optional<ResumePoint> resume) : folder_(folder), resume_(resume) {
   if (folder_.empty()) return;
   make_folders(folder_);
-  write_file_atomically(folder_ + "/recipe.json", to_json(recipe) + "\n");
+  remove_half_written();
+  write_file_atomically(path_of(kRunRecipe), to_json(recipe) + "\n");
   if (resume_) go_on();
   else begin_afresh();
-  lines_.emplace(folder_ + kLines);
+  lines_.emplace(path_of(kRunLines));
 }
 
 RunLog::~RunLog() {
@@ -60,37 +58,44 @@ RunLog::~RunLog() {
   } catch (const Error&) {}  // all that the picture shows is in the other files
 }
 
+/// What a run that was killed left of files that were to take others' places.
+void RunLog::remove_half_written() {
+  for (const std::string& name : list_folder(folder_))
+    for (const char* file : kRunFiles)
+      if (name.starts_with(fmt::format(".{}.", file)) and name.ends_with(".tmp")) remove_file(folder_ + "/" + name);
+}
+
 void RunLog::begin_afresh() {
-  for (const char* name : {kLines, kTable, kCurves}) remove_file(folder_ + name);
+  for (const char* name : {kRunLines, kRunTable, kRunCurves}) remove_file(path_of(name));
   for (const char* name : {kTraining, kValidation}) remove_tensorboard_events(folder_ + name);
 }
 
 /// The table and the history follow from the lines, so these alone decide what is kept.
 void RunLog::go_on() {
-  write_file_atomically(folder_ + kLines, [this](AtomicFile& kept) {
-    for_each_line(folder_ + kLines, [&](std::string_view line) {
+  write_file_atomically(path_of(kRunLines), [this](AtomicFile& kept) {
+    for_each_line(path_of(kRunLines), [&](std::string_view line) {
       if (not is_before(line, *resume_)) return;
       kept.write(line);
       kept.write("\n");
       history_.add_line(line);
     });
   });
-  if (history_.epochs().empty()) remove_file(folder_ + kTable);
+  if (history_.epochs().empty()) remove_file(path_of(kRunTable));
   else write_table();
 }
 
 void RunLog::write_table() {
-  write_file_atomically(folder_ + kTable, [this](AtomicFile& file) {
+  write_file_atomically(path_of(kRunTable), [this](AtomicFile& file) {
     file.write(heading(history_) + "\n");
     for (const EpochPoint& epoch : history_.epochs()) file.write(row(history_, epoch) + "\n");
   });
   columns_ = history_.names().size();
-  table_.emplace(folder_ + kTable);
+  table_.emplace(path_of(kRunTable));
 }
 
 void RunLog::draw_curves() {
   const auto begin = Clock::now();
-  write_file_atomically(folder_ + kCurves, curves_svg(history_));
+  write_file_atomically(path_of(kRunCurves), curves_svg(history_));
   const auto end = Clock::now();
   next_curves_ = end + kLeastPause * (end - begin);
   curves_are_old_ = false;

@@ -1,6 +1,7 @@
 // The run folder: what a training run leaves for people and programs to read.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -35,6 +36,10 @@ struct EpochRecord {
   double learning_rate = 0, seconds = 0;
 };
 
+/// The files of the folder that are no folders themselves.
+inline constexpr const char *kRunCurves = "curves.svg", *kRunTable = "metrics.csv", *kRunLines = "metrics.jsonl", *kRunRecipe = "recipe.json";
+inline constexpr std::array kRunFiles = {kRunCurves, kRunTable, kRunLines, kRunRecipe};
+
 /// In the folder, which is made:
 ///   recipe.json                as resolved
 ///   metrics.jsonl              a line for each logged step, each one that was left out, and each epoch
@@ -63,6 +68,8 @@ class RunLog {
   const RunHistory& history() const { return history_; }
 
  private:
+  std::string path_of(const char* file) const { return folder_ + "/" + file; }
+  void remove_half_written();
   using Clock = std::chrono::steady_clock;
 
   void begin_afresh();

@@ -112,12 +112,15 @@ TEST(RunLog, ANewRunReplacesWhatAnEarlierOneLeft) {
   const TempFolder folder;
   { RunLog log(folder.path(), {}); train(log, 1, 3, true); }
   folder.write("notes.txt", "kept");
+  for (const char* left : {".metrics.csv.17-0.tmp", ".curves.svg.17-3.tmp"}) folder.write(left, "half of");  // by a run that was killed
+  folder.write(".notes.tmp", "kept");
   { RunLog log(folder.path(), {}); train(log, 1, 1); }
   EXPECT_THAT(lines_of(folder.read("metrics.jsonl")), SizeIs(3));
   EXPECT_THAT(lines_of(folder.read("metrics.csv")), SizeIs(2));
   EXPECT_THAT(list_folder(folder / "train"), SizeIs(1));
   EXPECT_THAT(list_folder(folder / "validation"), SizeIs(0));
   EXPECT_EQ(folder.read("notes.txt"), "kept");
+  EXPECT_THAT(folder.names(), ElementsAre(".notes.tmp", "curves.svg", "metrics.csv", "metrics.jsonl", "notes.txt", "recipe.json", "train", "validation"));
 }
 
 TEST(RunLog, WithoutAFolderNothingIsWritten) {

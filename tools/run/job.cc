@@ -15,8 +15,10 @@
 #include "runtime/device/host_memory.h"
 #include "runtime/library/arena.h"
 #include "runtime/trace.h"
+#include "runtime/train/checkpoint.h"
 #include "runtime/train/memory_budget.h"
 #include "runtime/train/replica_runner.h"
+#include "runtime/train/run_log.h"
 #include "runtime/train/weights.h"
 #include "tools/command_line.h"
 #include "tools/output_file.h"
@@ -145,12 +147,22 @@ void Job::trace_replicas(Trace& trace) {
 
 void check_outputs(const Arguments& arguments, std::initializer_list<std::span<const DataSource>> sources) {
   if (arguments.json and arguments.out == "-") throw Error(Code::kUsage, "--json and --out -: both go to standard output, which would be neither lines of JSON nor a file", {}, {"write to a file, or leave --json out"});
-  check_differ(std::array{std::pair<std::string_view, std::string>("--out", arguments.out), std::pair<std::string_view, std::string>("--trace", arguments.trace)});
-  std::vector<std::string> inputs = {arguments.plan};
+  std::vector<std::pair<std::string_view, std::string>> outputs;
+  if (not arguments.run_dir.empty())
+    for (const std::string_view name : kRunFiles) outputs.emplace_back("--run-dir", fmt::format("{}/{}", arguments.run_dir, name));
+  outputs.emplace_back("--out", arguments.out);
+  outputs.emplace_back("--trace", arguments.trace);
+  check_differ(outputs);
+  std::vector<std::string> inputs = {arguments.plan, arguments.weights};
+  if (is_folder(arguments.weights))  // a checkpoint's
+    for (const std::string& name : list_folder(arguments.weights)) inputs.push_back(arguments.weights + "/" + name);
   for (const std::span<const DataSource> of_flag : sources)
     for (const DataSource& source : of_flag) inputs.push_back(source.path);
   for (const auto& [flag, path] : {std::pair("--out", &arguments.out), std::pair("--trace", &arguments.trace)})
-    if (not path->empty()) check_is_no_input(flag, *path, inputs);
+    if (not path->empty()) {
+      check_is_no_input(flag, *path, inputs);
+      if (is_checkpoint(folder_of(*path))) throw Error(Code::kUsage, fmt::format("{} {}: that is within a checkpoint, which would not be sound any more", flag, quoted(*path)), {}, {"write to another folder"});
+    }
 }
 
 void write_trace(const Trace& trace, const std::string& path) {
