@@ -58,7 +58,7 @@ int evaluate_plan(const Arguments& arguments) {
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_notes(progress, data);
   BatchReader batches(data, global_batch(job, recipe, arguments, data.fixed_batch()), {.shuffle = false}, gather_for(job.replicas));
-  const NamedNumbers values = evaluate(*job.runner, entry, batches).value();  // nobody asks it to stop
+  const NamedNumbers values = evaluate(*job.runner, entry, batches, {.say = [&](const std::string& text) { progress.say(text); }}).value();  // nobody asks it to stop
   JsonLine line;
   for (const auto& [name, value] : values) line.number(name, value);
   print_data((arguments.json ? line.str() : values_text(values)) + "\n");

@@ -44,25 +44,6 @@ Error without_best(const BestEpoch& best, const std::string& why) {
 
 }  // namespace
 
-void refuse_no_batch(const char* purpose) {
-  throw Error(Code::kDataLength, fmt::format("the data have no batch to {}", purpose), {}, {"they end before the first one: is a filter too strict, or does a batch take more samples than there are?"});
-}
-
-std::optional<NamedNumbers> evaluate(StepRunner& runner, const plan::Entry& entry, BatchSource& data, std::string_view prefix, const std::function<bool()>& stop_requested,
-                                     std::int64_t limit) {
-  Means means(entry, prefix);
-  data.start_epoch(0);
-  std::int64_t batches = 0;
-  for (; (limit == 0 or batches < limit) and data.next(); ++batches) {
-    runner.feed_ahead(entry.name, data);
-    runner.run(entry.name, data.feeds());
-    means.add(runner);
-    if (stop_requested()) return std::nullopt;
-  }
-  if (batches == 0) refuse_no_batch("evaluate");
-  return means.values();
-}
-
 TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recipe& recipe, BatchSource& train, BatchSource* valid, TrainOptions options, Progress& progress,
                            const std::optional<TrainState>& from)
     : runner_(runner),
@@ -329,7 +310,7 @@ void TrainingLoop::end_epoch(bool whole, Clock::time_point begin) {
 bool TrainingLoop::add_validation() {
   if (valid_ == nullptr) return true;
   const TraceScope scope(options_.trace, "validation of epoch", result_.epochs);
-  const std::optional<NamedNumbers> valid = evaluate(runner_, *entries_.evaluate, *valid_, "val_", options_.stop_requested, options_.valid_limit);
+  const std::optional<NamedNumbers> valid = evaluate(runner_, *entries_.evaluate, *valid_, {.prefix = "val_", .stop_requested = options_.stop_requested, .limit = options_.valid_limit, .say = [this](const std::string& text) { progress_.say(text); }});
   if (valid) result_.values.insert(result_.values.end(), valid->begin(), valid->end());
   else result_.end = TrainResult::End::kStopRequested;
   return valid.has_value();
@@ -409,22 +390,10 @@ std::string TrainingLoop::save(Checkpoints::Older older) {
   return gone;
 }
 
-/// Of the batch's feeds: which row of the data it is that a batch has anywhere.
-std::vector<std::string> TrainingLoop::places_not_finite() const {
-  std::vector<std::string> notes;
-  for (const auto& [name, tensor] : train_.feeds()) {
-    const std::optional<ValueRange> range = tensor.shape.empty() ? std::nullopt : range_of(name, tensor);
-    if (not range or range->is_finite()) continue;
-    const std::int64_t row = range->first / checked_element_count(std::span(tensor.shape).subspan(1));
-    if (const std::string place = train_.place_of(name, row); not place.empty()) notes.push_back(fmt::format("row {} of {} in this batch is {}", row, quoted(name), place));
-  }
-  return notes;
-}
-
 void TrainingLoop::refuse_loss(double loss) {
   progress_.interrupt();
   std::vector<std::string> notes = runner_.find_not_finite(entries_.step->name, train_.feeds());
-  std::ranges::copy(places_not_finite(), std::back_inserter(notes));
+  std::ranges::copy(places_not_finite(train_), std::back_inserter(notes));
   notes.emplace_back("the weights are still those before this step, because only a finite loss updates them; no trained model was written");
   const bool is_resumable = in_group_ == 0;  // of half a group of batches nothing could go on
   const std::string gone = is_resumable ? save(Checkpoints::Older::kAllStay) : "";  // older ones may be needed, if these weights have grown too large already

@@ -13,6 +13,7 @@
 #include "runtime/data/named_tensors.h"
 #include "runtime/train/checkpoint.h"
 #include "runtime/train/early_stopping.h"
+#include "runtime/train/evaluate.h"
 #include "runtime/train/means.h"
 #include "runtime/train/progress.h"
 #include "runtime/train/run_log.h"
@@ -71,14 +72,6 @@ struct TrainResult {
   std::optional<BestEpoch> best;   ///< of the whole run: by what early stopping monitors, else by the loss (best_epoch)
 };
 
-/// Means of loss and metrics of `entry` over an epoch of `data`, in order, or over `limit` batches of it. `prefix` goes before their names. Nothing if `stop_requested` said so before the end.
-/// Throws kDataLength where there is no batch.
-std::optional<NamedNumbers> evaluate(StepRunner& runner, const plan::Entry& entry, BatchSource& data, std::string_view prefix = "",
-                                     const std::function<bool()>& stop_requested = [] { return false; }, std::int64_t limit = 0);
-
-/// Throws kDataLength: there is no batch to `purpose`.
-[[noreturn]] void refuse_no_batch(const char* purpose);
-
 class TrainingLoop {
  public:
   /// All references stay alive. `valid` may be null. With `from` the run goes on there: the session holds the weights and states of that moment already.
@@ -118,7 +111,6 @@ class TrainingLoop {
   void restore_best();
   void check_best() const;
   std::string save(Checkpoints::Older older = Checkpoints::Older::kPruned);
-  std::vector<std::string> places_not_finite() const;
   bool is_epoch_over() const { return limit_ > 0 and state_.batch >= limit_; }
   /// An earlier run made the epoch's steps, and was stopped before it was validated.
   bool is_to_be_validated() const { return result_.end == TrainResult::End::kDone and is_epoch_over(); }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <map>
 #include <string>
@@ -13,6 +14,8 @@
 #include "api/hone.h"
 #include "backends/compile.h"
 #include "frontend/onnx/import.h"
+#include "runtime/data/batches.h"
+#include "runtime/train/evaluate.h"
 #include "tests/frontend/test_model.h"
 #include "tests/support/host_level.h"
 #include "tests/support/temp_folder.h"
@@ -111,6 +114,26 @@ TEST_P(WhereItEnds, AWeightThatIsNoNumber) {
   EXPECT_THAT(said, HasSubstr("the loss is nan at epoch 1, step 1\n"));
   EXPECT_THAT(said, HasSubstr("the weight or state \"w\" f32[4,2]: 1 to 8, 1 nan was not finite before the step\n"));
   EXPECT_THAT(said, Not(HasSubstr("is made by"))) << "all else follows from it";
+}
+
+/// Training goes on, as no weight is touched; who reads the numbers is told why they are none.
+TEST(NotFiniteEvaluation, SaysWhichBatchAndRowOnce) {
+  Session session(plan_of(Ends::kWell, 1), {.device = "cpu", .threads = 1});
+  SessionRunner runner(session);
+  std::vector<float> x(10 * 4, 1.0F);
+  for (const std::size_t row : {6, 9}) x[row * 4] = std::numeric_limits<float>::quiet_NaN();
+  NamedArrays arrays;
+  arrays.emplace_back("x", Array("x.npy", Tensor::of<float>({10, 4}, std::span<const float>(x))));
+  arrays.emplace_back("y", Array("y.npy", Tensor::zeros(DType::kF32, {10, 2})));
+  const plan::Entry& entry = session.entry(plan::kEvalStep);
+  const BoundArrays data(entry, std::move(arrays), {.batch_symbol = plan_of(Ends::kWell, 1).batch_symbol});
+  BatchReader batches(data, 4, {.shuffle = false});
+  std::vector<std::string> said;
+  const NamedNumbers values = *evaluate(runner, entry, batches, {.prefix = "val_", .say = [&](const std::string& text) { said.push_back(text); }});
+  EXPECT_TRUE(std::isnan(value_of(values, "val_loss")));
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_THAT(said[0], HasSubstr("warning: val_loss: nan in batch 2 of the evaluation, and so for all of it\n"));
+  EXPECT_THAT(said[0], HasSubstr("note: row 2 of \"x\" in this batch is row 6 of x.npy"));
 }
 
 INSTANTIATE_TEST_SUITE_P(NotFinite, WhereItEnds, ::testing::Combine(::testing::Values(1, 2), ::testing::Values(1, 2)));
