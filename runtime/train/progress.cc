@@ -52,8 +52,21 @@ std::string seconds_text(const StepsDone& at) { return fmt::format("{:.0f}s {}",
 std::string with_bar(const StepsDone& at, const std::string& after, int width) {
   if (at.total <= 0) return fmt::format("{}/Unknown{}", at.done, after);
   const std::string before = count_text(at.done, at.total) + " [";
+  if (width > 0 and static_cast<int>(before.size()) + kLeastBar + 1 > width - 1) return count_text(at.done, at.total) + after;
   const int room = width - 1 - static_cast<int>(before.size() + 1 + after.size());
   return before + bar(at.done, at.total, width == 0 ? kBarWidth : std::clamp(room, kLeastBar, kBarWidth)) + "]" + after;
+}
+
+/// Of what does not fit the last values go first, each as a whole, as half a number reads as another one; then the bar; then the rest.
+std::string shortened(const StepsDone& at, std::string after, int width, std::size_t most) {
+  constexpr std::string_view kBetween = " - ";
+  const std::size_t loss = std::min(after.find(kBetween, 1), after.size()), behind_loss = std::min(after.find(kBetween, loss + 1), after.size());
+  const auto drop_last = [&] { after.resize(after.rfind(kBetween)); };
+  std::string line = with_bar(at, after, width);
+  for (; line.size() > most and after.size() > behind_loss; line = with_bar(at, after, width)) drop_last();
+  if (line.size() > most) line = count_text(at.done, at.total) + after;
+  for (; line.size() > most and not after.empty(); line = count_text(at.done, at.total) + after) drop_last();
+  return line.substr(0, most);
 }
 
 int terminal_width() {
@@ -65,6 +78,7 @@ int terminal_width() {
 
 std::string metric_text(std::string_view name, double value) {
   if (name.ends_with("_steps")) return fmt::format("{}: {:.0f}", name, value);  // a number of them
+  if (std::isnan(value)) return fmt::format("{}: nan", name);  // whatever its sign
   const double size = std::abs(value);
   return (size > 1e-3 and size < 1e9) or value == 0 or not std::isfinite(value) ? fmt::format("{}: {:.4f}", name, value) : fmt::format("{}: {:.4e}", name, value);
 }
@@ -83,7 +97,7 @@ std::string unfinished_line(const StepsDone& at, const NamedNumbers& values, int
     const std::string line = with_bar(at, after + fmt::format(" - {:.0f} samples/s", at.samples_per_s), 0);
     if (line.size() <= most) return line;
   }
-  return with_bar(at, after, width).substr(0, most);
+  return shortened(at, after, width, most);
 }
 
 std::string finished_line(const StepsDone& at, const NamedNumbers& values, int width) {

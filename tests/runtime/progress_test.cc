@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <sstream>
 #include <thread>
 
@@ -25,6 +26,7 @@ TEST(MetricText, ShowsFiguresThatCount) {
   EXPECT_EQ(metric_text("loss", 4.113e-5), "loss: 4.1130e-05");
   EXPECT_EQ(metric_text("mse", 123456.78), "mse: 123456.7800");
   EXPECT_EQ(metric_text("loss", -2.3045181681863908e28), "loss: -2.3045e+28");
+  EXPECT_EQ(metric_text("loss", -std::numeric_limits<double>::quiet_NaN()), "loss: nan");
 }
 
 TEST(Progress, SpeaksKerassWords) {
@@ -61,7 +63,21 @@ TEST(Progress, SamplesGiveWayFirstAndThenTheBar) {
   EXPECT_THAT(unfinished_line(at, kValues, 140), ContainsRegex("\\[[=>.]{30}\\] - ETA: 0s - loss: .* - 1234 samples/s$"));
   EXPECT_THAT(unfinished_line(at, kValues, 112), MatchesRegex(" 37/125 \\[[=>.]{30}\\] - .* - val_loss: 2.5000e-05"));
   EXPECT_THAT(unfinished_line(at, kValues, 95), MatchesRegex(" 37/125 \\[[=>.]{17}\\] - .* - val_loss: 2.5000e-05"));
-  EXPECT_THAT(unfinished_line(at, kValues, 40), MatchesRegex(" 37/125 \\[[=>.]{5}\\] - ETA: 0s - loss: .*"));
+  EXPECT_EQ(unfinished_line(at, kValues, 60), " 37/125 [>....] - ETA: 0s - loss: 0.4113 - accuracy: 0.8871");
+  EXPECT_EQ(unfinished_line(at, kValues, 40), " 37/125 - ETA: 0s - loss: 0.4113");
+  EXPECT_EQ(unfinished_line(at, kValues, 30), " 37/125 - ETA: 0s");
+  EXPECT_EQ(unfinished_line(at, kValues, 6), " 37/1");
+}
+
+/// Half a number would read as another one.
+TEST(Progress, ValuesAreShownAsAWholeOrNot) {
+  const StepsDone at = {.done = 37, .total = 125, .seconds = 1, .step_seconds = 0.01, .samples_per_s = 1234};
+  const std::string all = unfinished_line(at, kValues, 300);
+  for (int width = 9; width <= 200; ++width) {
+    const std::string line = unfinished_line(at, kValues, width);
+    for (std::size_t field = line.find(" - "); field != std::string::npos; field = line.find(" - ", field + 1))
+      EXPECT_NE((all + " - ").find(line.substr(field, line.find(" - ", field + 1) - field) + " - "), std::string::npos) << line;
+  }
 }
 
 /// The words stay as they are; only bar and line ends differ.
