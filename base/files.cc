@@ -232,7 +232,11 @@ void AtomicFile::commit() {
   if (file_system().close(std::exchange(file_, -1)) != 0) fail(errno);
   if (file_system().rename(temporary_, target_) != 0) fail(errno);
   temporary_.clear();
-  sync_folder(folder_of(target_));
+  try {
+    sync_folder(folder_of(target_));
+  } catch (const Error& error) {
+    throw Error(Code::kFileWrite, fmt::format("{} is written, but it is not sure that it would outlast a power failure: {}", printable(target_, 1000), error.diags().front().message), {}, {"run the command again when the disk is in order"});
+  }
 }
 
 void write_file_atomically(const std::string& path, const std::function<void(AtomicFile&)>& fill) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -32,6 +33,12 @@ constexpr std::uint64_t kManifestBytes = 64 * 1024;
 
 Error unsound(const std::string& path, const std::string& what) {
   return {Code::kDataFormat, fmt::format("the checkpoint {} is not sound: {}", printable(path, 1000), what), {}, {"take another one, or copy it again from where it is whole"}};
+}
+
+/// Whoever opens a pipe waits for its writer.
+void require_file(const std::string& path, const char* name) {
+  std::error_code ignored;
+  if (not std::filesystem::is_regular_file(path + "/" + name, ignored)) throw unsound(path, fmt::format("{} is no file", name));
 }
 
 /// Size and hash of a file.
@@ -141,12 +148,14 @@ void check_checkpoint(const std::string& path) {
   if (not is_folder(path)) throw unsound(path, file_exists(path) ? "it is no folder" : "it is not there");
   refuse_run_folder(path);
   if (not file_exists(path + "/" + kManifest)) throw unsound(path, fmt::format("it has no {}", kManifest));
+  require_file(path, kManifest);
   const Json manifest = parse_untrusted_json<Json>(read_file(path + "/" + kManifest, kManifestBytes));
   if (not manifest.is_object() or not manifest.contains("files") or not manifest["files"].is_object()) throw unsound(path, fmt::format("its {} is damaged", kManifest));
   if (not manifest.contains("version") or manifest["version"] != kCheckpointVersion) throw unsound(path, "it was written by another version of Hone");
   for (const char* file : kFiles) {
     if (not manifest["files"].contains(file)) throw unsound(path, fmt::format("its {} lacks {}", kManifest, file));
     if (not file_exists(path + "/" + file)) throw unsound(path, fmt::format("{} is missing", file));
+    require_file(path, file);
     if (fingerprint(path + "/" + file) != manifest["files"][file]) throw unsound(path, fmt::format("{} is not what was written", file));
   }
 }
