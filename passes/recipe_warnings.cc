@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/text.h"
 #include "ir/ops/ops.h"
@@ -29,6 +30,7 @@ struct Misfit {
   std::string_view loss;
   Ending ending;
   std::string_view what, way_out;
+  std::optional<Convention> convention = {};  ///< whose loss of that name it is; nothing: both are so
 };
 constexpr Misfit kMisfits[] = {
     {"softmax_cross_entropy", Ending::kSoftmax, "ends in Softmax, and the loss softmax_cross_entropy takes the softmax of it again", "loss.kind = \"cross_entropy\" is for probabilities, and is computed from the logits"},
@@ -40,6 +42,11 @@ constexpr Misfit kMisfits[] = {
     {"nll", Ending::kLinear, "is that of a linear layer, which may be any number, and the loss nll takes logarithms of probabilities (what a log-softmax gives)", "for such an output (logits) it is loss.kind = \"softmax_cross_entropy\""},
     {"nll", Ending::kSoftmax, "ends in Softmax, and the loss nll takes logarithms of probabilities", "for probabilities it is loss.kind = \"cross_entropy\""},
     {"bce", Ending::kLinear, "is that of a linear layer, which may be any number, and the loss bce takes probabilities (what a sigmoid gives)", "for such an output (logits) it is loss.kind = \"bce_with_logits\""},
+    {"kl_divergence", Ending::kSoftmax, "ends in Softmax, and PyTorch's kl_divergence takes logarithms of probabilities", "take what a log-softmax gives; train.convention = \"keras\" compares probabilities", Convention::kTorch},
+    {"kl_divergence", Ending::kLinear, "is that of a linear layer, which may be any number, and PyTorch's kl_divergence takes logarithms of probabilities (what a log-softmax gives)", "loss.kind = \"softmax_cross_entropy\" with loss.targets = \"probabilities\" takes such an output (logits)", Convention::kTorch},
+    {"kl_divergence", Ending::kLinear, "is that of a linear layer, which may be any number, and the loss kl_divergence takes probabilities (what a softmax gives)", "loss.kind = \"softmax_cross_entropy\" with loss.targets = \"probabilities\" takes such an output (logits)", Convention::kKeras},
+    {"poisson", Ending::kLinear, "is that of a linear layer, which may be negative, and Keras's poisson takes rates", "make rates of it with exp or softplus; train.convention = \"torch\" takes logarithms of rates", Convention::kKeras},
+    {"msle", Ending::kLinear, "is that of a linear layer, which may be negative, and the loss msle takes its logarithm: what is below 0 counts as 0, and learns nothing", "end the model in relu or softplus, or take loss.kind = \"mse\""},
 };
 
 /// Of a loss of classes: is there but one?
@@ -105,7 +112,7 @@ std::vector<Diag> recipe_warnings(const Graph& graph, const Recipe& recipe) {
     warn(fmt::format("has one class, and the loss {} learns nothing from one", recipe.loss.kind), "for a yes or no it is loss.kind = \"bce_with_logits\", or \"bce\" behind a sigmoid; hone-compile --new-head classes=2 makes it two classes");
   else
     for (const Misfit& misfit : kMisfits)
-      if (misfit.loss == recipe.loss.kind and misfit.ending == ending_of(graph, output.value)) warn(misfit.what, misfit.way_out);
+      if (misfit.loss == recipe.loss.kind and misfit.ending == ending_of(graph, output.value) and misfit.convention.value_or(recipe.train.convention) == recipe.train.convention) warn(misfit.what, misfit.way_out);
   warn_of_idle_keys(recipe, warnings);
   warn_of_scales(graph, recipe, warnings);
   std::vector<Diag> of_dropout = dropout_warnings(graph, recipe);

@@ -295,8 +295,10 @@ void BoundArrays::note_odd_targets(const Feed& feed, const Array& array) {
     std::string_view way_out = "";  ///< of what is larger
   };
   constexpr std::string_view kNumbers = "; numbers of classes are for softmax_cross_entropy, and an output for each", kProbabilities = "; loss.targets = \"probabilities\" takes those of each class";
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr Labels kLabels[] = {{"bce", 0, 1, kNumbers}, {"bce_with_logits", 0, 1, kNumbers}, {"hinge", -1, 1, kNumbers}, {"squared_hinge", -1, 1, kNumbers},
-                                {"softmax_cross_entropy", 0, 1, kProbabilities}, {"cross_entropy", 0, 1, kProbabilities}, {"nll", 0, 1, kProbabilities}};
+                                {"softmax_cross_entropy", 0, 1, kProbabilities}, {"cross_entropy", 0, 1, kProbabilities}, {"nll", 0, 1, kProbabilities},
+                                {"kl_divergence", 0, 1}, {"poisson", 0, kInfinity, ""}, {"msle", 0, kInfinity, ""}};
   constexpr std::int64_t kLookedAt = 1024, kMostElements = 1 << 20;
   const auto* const labels = std::ranges::find(kLabels, options_.loss, &Labels::loss);
   if (labels == std::end(kLabels) or array.shape().empty() or not is_float(feed.dtype)) return;
@@ -308,8 +310,9 @@ void BoundArrays::note_odd_targets(const Feed& feed, const Array& array) {
   Converter(array.dtype(), DType::kF64, 1).convert(array.rows(0, rows, scratch), reinterpret_cast<std::byte*>(values.data()), count);
   const auto odd = std::ranges::find_if(values, [&](double value) { return value < labels->least or value > labels->most; });
   if (odd == values.end()) return;
-  const std::string_view way_out = *odd > labels->most ? labels->way_out : *odd == -1 ? "; (y + 1) / 2 makes -1 and 1 that" : "";
-  notes_.push_back(fmt::format("{} holds {:.6g}, and the loss {} is made for targets of {:g} to {:g}{}", printable(array.label()), *odd, labels->loss, labels->least, labels->most, way_out));
+  const std::string_view way_out = *odd > labels->most ? labels->way_out : *odd == -1 and labels->way_out == kNumbers ? "; (y + 1) / 2 makes -1 and 1 that" : "";
+  const std::string range = std::isinf(labels->most) ? fmt::format("{:g} or more", labels->least) : fmt::format("{:g} to {:g}", labels->least, labels->most);
+  notes_.push_back(fmt::format("{} holds {:.6g}, and the loss {} is made for targets of {}{}", printable(array.label()), *odd, labels->loss, range, way_out));
 }
 
 /// Pixels that were made 0 to 1 when they were saved are made next to nothing by a factor for bytes.

@@ -202,7 +202,7 @@ TEST(AttachLoss, WhatDoesNotFitIsRefused) {
 }
 
 /// A linear layer, and what `last` makes of it.
-std::size_t warnings_of(const std::string& loss, const OpDef* last, std::string* said = nullptr, std::int64_t outputs = 3) {
+std::size_t warnings_of(const std::string& loss, const OpDef* last, std::string* said = nullptr, std::int64_t outputs = 3, Convention convention = Convention::kTorch) {
   Graph graph;
   Builder b(graph);
   const Val x = b.input(Role::kInput, "x", {DType::kF32, {kN, 4}});
@@ -210,6 +210,7 @@ std::size_t warnings_of(const std::string& loss, const OpDef* last, std::string*
   b.output("y", last == nullptr ? y : last == &op::softmax ? last->build({y}, Attrs{kAxis = 1}) : last->build({y}, {}));
   Recipe recipe = recipe_of(loss);
   recipe.optimizer.kind = "sgd";
+  recipe.train.convention = convention;
   const std::vector<Diag> warnings = recipe_warnings(graph, recipe);
   if (said != nullptr and not warnings.empty()) *said = to_string(warnings[0]);
   return warnings.size();
@@ -223,6 +224,20 @@ TEST(RecipeWarnings, ALossOfProbabilitiesBesideALinearLayer) {
   EXPECT_EQ(warnings_of("bce", nullptr, &said), 1);
   EXPECT_THAT(said, testing::HasSubstr("loss.kind = \"bce_with_logits\""));
   EXPECT_EQ(warnings_of("nll", nullptr), 1);
+}
+
+TEST(RecipeWarnings, LossesWhoseOutputDependsOnTheConvention) {
+  const auto warned = [](const std::string& loss, const OpDef* last, Convention convention) {
+    std::string said;
+    return warnings_of(loss, last, &said, 3, convention) == 1 ? said : "nothing";
+  };
+  EXPECT_THAT(warned("kl_divergence", &op::softmax, Convention::kTorch), testing::HasSubstr("takes logarithms of probabilities"));
+  EXPECT_EQ(warned("kl_divergence", &op::softmax, Convention::kKeras), "nothing");
+  EXPECT_THAT(warned("kl_divergence", nullptr, Convention::kTorch), testing::HasSubstr("logarithms"));
+  EXPECT_THAT(warned("kl_divergence", nullptr, Convention::kKeras), testing::HasSubstr("takes probabilities"));
+  EXPECT_THAT(warned("poisson", nullptr, Convention::kKeras), testing::HasSubstr("takes rates"));
+  EXPECT_EQ(warned("poisson", nullptr, Convention::kTorch), "nothing");
+  EXPECT_THAT(warned("msle", nullptr, Convention::kTorch), testing::HasSubstr("counts as 0"));
 }
 
 TEST(RecipeWarnings, AnActivationThatTheLossHasItself) {

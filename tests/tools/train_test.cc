@@ -341,11 +341,15 @@ TEST_F(Tools, TargetsThatTheLossIsNotMadeForAreNoted) {
   EXPECT_THAT(said({-1, 1, 1}), HasSubstr("note: t.npy holds -1, and the loss bce_with_logits is made for targets of 0 to 1; (y + 1) / 2 makes -1 and 1 that"));
   EXPECT_THAT(said({0, 1, 2}), HasSubstr("holds 2, and the loss bce_with_logits is made for targets of 0 to 1; numbers of classes"));
   EXPECT_THAT(said({0, 0.5, 1}), Not(HasSubstr("is made for targets")));
+  run("hone-compile conv.onnx -r train.toml --set loss.kind=poisson --set metrics.list=[] -o bce.hone");
+  EXPECT_THAT(said({-1, 1, 1}), HasSubstr("note: t.npy holds -1, and the loss poisson is made for targets of 0 or more\n"));
+  EXPECT_THAT(said({0, 1, 1000}), Not(HasSubstr("is made for targets")));
 }
 
 TEST_F(Tools, ARecipeThatDoesNotTrainIsNoted) {
   folder_.write("numbers.toml", "[train]\nepochs = 3\n");
   EXPECT_THAT(run("hone-compile conv.onnx -r numbers.toml -o numbers.hone").err, HasSubstr("note: numbers.toml has no [loss] and no [optimizer]: the plan can predict and be called, and not be trained"));
+  EXPECT_THAT(run("hone-compile conv.onnx --set train.epochs=3 -o numbers.hone").err, HasSubstr("note: the recipe has no [loss] and no [optimizer]"));
   EXPECT_THAT(run("hone-compile conv.onnx -o predict.hone").err, Not(HasSubstr("[loss]")));
 }
 
