@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -39,6 +40,15 @@ std::string environment_name(const Flag& flag) {
   return name;
 }
 
+/// The parser takes the largest number for larger ones, and says no more than "a number" of one with a point.
+std::string not_whole(const std::string& text) {
+  std::int64_t whole = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), whole);
+  if (error == std::errc::result_out_of_range) return fmt::format("{} is beyond all numbers that are taken", quoted(text));
+  if (error == std::errc{} and *end == '.') return fmt::format("a whole number is expected, and {} was found", quoted(text));
+  return "";
+}
+
 CLI::Option* add_option(CLI::App& app, const Flag& flag) {
   const std::string& name = flag.name;
   return std::visit(
@@ -47,8 +57,9 @@ CLI::Option* add_option(CLI::App& app, const Flag& flag) {
         if constexpr (std::is_same_v<T, bool>) {
           return app.add_flag(name, *target, flag.doc);
         } else if constexpr (std::is_same_v<T, std::optional<std::int64_t>>) {
-          return app.add_option_function<std::int64_t>(
-              name, [target](const std::int64_t& value) { *target = value; }, flag.doc);
+          return app.add_option_function<std::int64_t>(name, [target](const std::int64_t& value) { *target = value; }, flag.doc)->check(not_whole);
+        } else if constexpr (std::is_same_v<T, std::int64_t>) {
+          return app.add_option(name, *target, flag.doc)->capture_default_str()->check(not_whole);
         } else if constexpr (std::is_same_v<T, std::optional<std::string>>) {
           const auto take = [target](const CLI::results_t& values) { return *target = values.empty() or values[0] == kNoValue ? "" : values[0], true; };
           return app.add_option(name, take, flag.doc)->expected(0, 1);

@@ -46,6 +46,8 @@ Settings read_settings(const Arguments& arguments) {
     throw Error(Code::kUsage, fmt::format("-r {}: a recipe is a .toml file, and this is a model", quoted(arguments.recipe)), {}, {"the model stands alone: hone-compile MODEL.onnx -r RECIPE.toml -o PLAN.hone"});
   RecipeSource source = arguments.recipe.empty() ? RecipeSource{} : read_recipe(arguments.recipe);
   for (const std::string& assignment : arguments.set) add_override(source, assignment);
+  if (not arguments.new_head.empty() and not arguments.new_head.starts_with("classes="))
+    throw Error(Code::kUsage, fmt::format("--new-head {}: expected classes=C", quoted(arguments.new_head)), {}, {"for example --new-head classes=5"});
   if (not arguments.new_head.empty()) add_override(source, "model.new_head." + arguments.new_head);
   const bool has_loss = source.values.contains("loss.kind"), has_optimizer = source.values.contains("optimizer.kind");
   if (not arguments.gradients_of.empty() and has_loss and not has_optimizer) add_override(source, "optimizer.kind=sgd");  // gradients take none, but a recipe must have both
@@ -206,8 +208,8 @@ int run(Arguments arguments) {
   if (arguments.out.empty()) return 0;
   plan::save(compiled.plan, arguments.out);
   print_message(summary(compiled, arguments.out, batch_of(arguments, recipe)));
-  if (not arguments.recipe.empty() and arguments.gradients_of.empty() and compiled.plan.programs.front().find(plan::kTrainStep) == nullptr)
-    print_message(fmt::format("note: {} has no [loss] and no [optimizer]: the plan can predict and be called, and not be trained", printable(arguments.recipe)));
+  if ((not arguments.recipe.empty() or not arguments.set.empty()) and arguments.gradients_of.empty() and compiled.plan.programs.front().find(plan::kTrainStep) == nullptr)
+    print_message(fmt::format("note: {} has no [loss] and no [optimizer]: the plan can predict and be called, and not be trained", arguments.recipe.empty() ? "the recipe" : printable(arguments.recipe)));
   return 0;
 }
 

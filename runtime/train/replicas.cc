@@ -37,10 +37,13 @@ void require_exchanges(const plan::Plan& plan, const ReplicaOptions& options, in
               {"train it on one device, or compile it with a recipe that has a loss and an optimizer"});
 }
 
+constexpr int kMostShards = 65'536;  // each takes a step of its own, and some memory
+
 /// How many shards each of all replicas has; nothing if there are none, or each replica is one.
 std::vector<int> checked_shards(const plan::Plan& plan, int shards, int replicas) {
   if (shards == 0) return {};
   const auto refuse = [&](std::string what, std::string way_out) { throw Error(Code::kUsage, fmt::format("{} shards and {} replicas: {}", shards, replicas, what), {}, {std::move(way_out)}); };
+  if (shards > kMostShards) refuse(fmt::format("at most {} shards are taken", kMostShards), "as many as there may ever be replicas are enough: --shards 64, for one");
   const std::optional<std::vector<int>> each = cut_tree(shards, replicas);
   if (not each)
     refuse("replicas must have shards whose sums are parts of the sum of all of them", fmt::format("take {} shards, or another power of two from there on", std::bit_ceil(static_cast<unsigned>(replicas))));

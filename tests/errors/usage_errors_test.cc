@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/errors/error_case.h"
+#include "tests/support/tools/run_tool.h"
 #include "tests/support/tools/small_files.h"
 
 namespace hone::test {
@@ -10,6 +11,12 @@ namespace {
 const std::string kTrain = "hone-run train mlp.hone --train x=x.npy,y=y.npy --out trained.onnx";
 
 constexpr const char* kSmallestGraph = "graph g(input %x: f32[2]) {\n  %y = tanh(%x)\n  output \"y\" %y\n}\n";
+
+/// Three steps, and their checkpoint.
+void write_run(const TempFolder& folder) {
+  write_mlp_plan(folder);
+  run_well(folder.path(), "hone-run train mlp.hone --train x=x.npy,y=y.npy --run-dir run --steps 3");
+}
 
 const ErrorCase kCases[] = {
     {"NoCommand", "hone-run", 2, {"HN-0001", "train, eval, predict, call, bench, devices"}},
@@ -109,6 +116,15 @@ const ErrorCase kCases[] = {
     {"BenchOfASizeThatIsNone", "hone-run bench mlp.hone --dim T=5", 2, {"--dim \"T\": there is no such size", "its sizes are N"}, write_mlp_plan},
     {"BenchOfLessThanNoTime", "hone-run bench mlp.hone --seconds -1", 2, {"--seconds is how long to time", "0 or more"}, write_mlp_plan},
     {"HeadOfNoClasses", "hone-compile mlp.onnx -r train.toml --new-head classes=0 -o plan.hone", 2, {"--new-head \"classes=0\"", "--new-head classes=5"}, write_mlp},
+    {"TrainedModelOverTheWeights", "hone-run train mlp.hone --train x=x.npy,y=y.npy --weights mlp.onnx --out ./mlp.onnx", 2, {"--out \"./mlp.onnx\": that is a file which this command reads"}, write_mlp_plan},
+    {"TraceOverACheckpoint", kTrain + " --weights run/checkpoint-000003 --trace run/checkpoint-000003/state.json", 2, {"--trace \"run/checkpoint-000003/state.json\": that is a file which this command reads"}, write_run},
+    {"TrainedModelIntoACheckpoint", "hone-run train mlp.hone --train x=x.npy,y=y.npy --out run/checkpoint-000003/model.safetensors", 2, {"that is within a checkpoint", "another folder"}, write_run},
+    {"TrainedModelOverTheRunsLog", "hone-run train mlp.hone --train x=x.npy,y=y.npy --run-dir new --out ./new/metrics.jsonl", 2, {"--out \"./new/metrics.jsonl\": that is also what --run-dir writes"}, write_mlp_plan},
+    {"EpochsBeyondAllNumbers", kTrain + " --epochs 99999999999999999999", 2, {"--epochs", "\"99999999999999999999\" is beyond all numbers that are taken"}, write_mlp_plan},
+    {"StepsBelowAllNumbers", kTrain + " --steps -99999999999999999999", 2, {"--steps", "is beyond all numbers that are taken"}, write_mlp_plan},
+    {"HalfAnEpoch", kTrain + " --epochs 1.5", 2, {"--epochs", "a whole number is expected, and \"1.5\" was found"}, write_mlp_plan},
+    {"ShardsWithoutEnd", kTrain + " --shards 1048576", 2, {"1048576 shards", "at most 65536 shards", "--shards 64"}, write_mlp_plan},
+    {"HeadWithoutItsWord", "hone-compile mlp.onnx -r train.toml --new-head 5 -o plan.hone", 2, {"--new-head \"5\": expected classes=C", "--new-head classes=5"}, write_mlp},
     {"DumpInAnUnknownForm", "hone-dump mlp.onnx --as pdf", 2, {"\"pdf\"", "dot"}, write_mlp},
     {"OptimizerPassThatIsNone", "hone-opt a.hir --passes fuze", 2, {"\"fuze\""}, [](const TempFolder& f) { f.write("a.hir", kSmallestGraph); }},
 };
