@@ -242,20 +242,7 @@ Value tan(DoubleMath& m, const Arguments& a) {
   return m.div(sine_ahead(m, angle, 0), sine_ahead(m, angle, 1));
 }
 
-/// |x|^y = exp(y log |x|), with the sign of an odd power of a negative x, and C's special cases.
-Value pow(DoubleMath& m, const Arguments& a) {
-  llvm::IRBuilder<>& ir = m.ir;
-  Value x = a[0], y = a[1], magnitude = m.abs(x);
-  Value power = emit_double_exp(ir, m.mul(y, log_of(m, magnitude)));
-  power = m.select(m.equals(magnitude, 1), m.number(1), power);
-  Value half = m.mul(y, m.number(0.5)), is_integer = ir.CreateFCmpOEQ(m.trunc(y), y), is_odd = ir.CreateAnd(is_integer, ir.CreateFCmpUNE(m.trunc(half), half));
-  Value is_negative = ir.CreateICmpSLT(m.bits(x), ir.getInt64(0));
-  Value result = m.select(ir.CreateAnd(is_negative, is_odd), ir.CreateFNeg(power), power);
-  Value no_root = ir.CreateAnd(ir.CreateAnd(m.below(x, 0), m.above(x, -kInfinity)), ir.CreateNot(is_integer));
-  result = m.select(no_root, m.number(std::numeric_limits<double>::quiet_NaN()), result);
-  result = m.select(ir.CreateOr(ir.CreateFCmpUNO(x, x), ir.CreateFCmpUNO(y, y)), m.add(x, y), result);
-  return m.select(ir.CreateOr(m.equals(x, 1), m.equals(y, 0)), m.number(1), result);
-}
+Value pow(DoubleMath& m, const Arguments& a) { return emit_double_power(m.ir, a[0], a[1]); }
 
 /// A loop: `state` becomes step(state) as long as goes_on(state) holds.
 template <typename GoesOn, typename Step>

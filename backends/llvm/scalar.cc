@@ -174,13 +174,14 @@ Value* integer_power(const Operation& all) {
   });
 }
 
-/// Of a constant, as in an optimizer's bias corrections, without libm.
+/// In f64, as in an optimizer's bias corrections, without libm.
 Value* float_power(const Operation& o) {
   const auto* constant = llvm::dyn_cast<llvm::Constant>(o[0]);
   if (constant != nullptr and constant->getType()->isVectorTy()) constant = constant->getSplatValue();
   const auto* base = o.type == DType::kF64 ? llvm::dyn_cast_or_null<llvm::ConstantFP>(constant) : nullptr;
   const double value = base == nullptr ? 0 : base->getValueAPF().convertToDouble();
-  return value > 0 and value <= std::numeric_limits<double>::max() ? emit_power_of_constant(o.ir, value, o[1]) : call_libm(o, "pow");
+  if (value > 0 and value <= std::numeric_limits<double>::max()) return emit_power_of_constant(o.ir, value, o[1]);
+  return o.type == DType::kF64 ? emit_double_power(o.ir, o[0], o[1]) : call_libm(o, "pow");
 }
 
 /// 1 / (1 + exp(-|x|)), or exp(-|x|) times that.

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <random>
+#include <utility>
 
 #include "base/check.h"
 #include "ir/kernel/scalar_math.h"
@@ -162,6 +164,46 @@ TEST(EmitAccuracy, OfPowersOfConstants) {
       for (std::int64_t k = 0; k < count; ++k)
         ASSERT_LE(double_ulps(std::pow(base, exponents[static_cast<std::size_t>(k)]), y.as<double>()[k]), 2) << base << "^" << exponents[static_cast<std::size_t>(k)] << " on " << cpu;
     }
+  }
+}
+
+/// Bases that are known when running only, over all that f64 has, and C's special cases.
+TEST(EmitAccuracy, OfPowers) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> odd = {0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 1e300, -1e300, 1e-310, -1e-310, kInfinity, -kInfinity, kNan, 0x1p53, -0x1p53, 0x1p53 - 1, 1 + 0x1p-52, 1 - 0x1p-53};
+  std::vector<std::pair<double, double>> cases;
+  for (const double base : odd)
+    for (const double exponent : odd) cases.emplace_back(base, exponent);
+  for (const double base : {0.9, 0.999, 0.9999999, -0.75})  // an optimizer's decays, over its steps
+    for (int step = 1; step <= 3000; ++step) cases.emplace_back(base, step);
+  std::mt19937_64 random(7);
+  const auto uniform = [&](double low, double high) { return std::uniform_real_distribution<double>(low, high)(random); };
+  for (int i = 0; i < 100'000; ++i) {  // so that results are anywhere from 0 to infinity
+    const double base = i % 3 == 0 ? std::exp2(uniform(-1074, 1024)) : i % 3 == 1 ? uniform(0.5, 2) : 1 + std::exp2(uniform(-52, -2)) * (i % 2 == 0 ? 1 : -1);
+    cases.emplace_back(base, uniform(-760, 720) / std::log(base));
+  }
+  const auto count = static_cast<std::int64_t>(cases.size());
+  const GuardedMemory x(count * 8), e(count * 8), y(count * 8);
+  std::ranges::transform(cases, x.as<double>(), [](const auto& both) { return both.first; });
+  std::ranges::transform(cases, e.as<double>(), [](const auto& both) { return both.second; });
+  KernelWriter w("power");
+  const auto base = w.operand(DType::kF64, {count}), exponent = w.operand(DType::kF64, {count}), out = w.result(DType::kF64, {count});
+  const Scalar i = w.outer(count);
+  w.store(out, {i}, expr::pow(w.load(base, {i}), w.load(exponent, {i})));
+  for (const std::string& cpu : runnable_cpus()) {
+    const Kernel* const kernels[] = {&w.kernel};
+    const LoadedKernels loaded(compile_shared_object(kernels, {.cpu = cpu}));
+    void* const buffers[] = {x.data(), e.data(), y.data()};
+    loaded["power"](buffers, nullptr, 0, count);
+    double worst = 0;
+    for (std::int64_t k = 0; k < count; ++k) {
+      const auto& [b, to] = cases[static_cast<std::size_t>(k)];
+      const double exact = std::pow(b, to), ulps = double_ulps(exact, y.as<double>()[k]);
+      ASSERT_LE(ulps, 2) << b << "^" << to << " on " << cpu;
+      ASSERT_EQ(std::signbit(exact), std::signbit(std::isnan(exact) ? exact : y.as<double>()[k])) << b << "^" << to << " on " << cpu;
+      worst = std::max(worst, ulps);
+    }
+    RecordProperty("pow_" + cpu, std::to_string(worst));
   }
 }
 
