@@ -83,8 +83,9 @@ int flip_bit(pid_t process, std::span<const std::byte> bytes) {
     if (got <= 0) continue;
     content.resize(static_cast<std::size_t>(got));
     for (auto at = content.begin(); (at = std::search(at, content.end(), bytes.begin(), bytes.end())) != content.end(); ++at) {
-      const std::byte changed = *at ^ std::byte{1};
-      flipped += pwrite(memory.number(), &changed, 1, static_cast<off_t>(begin) + (at - content.begin())) == 1 ? 1 : 0;
+      const auto middle = at + static_cast<std::ptrdiff_t>(bytes.size() / 2);  // a copy may just have been freed, and its ends be the allocator's
+      const std::byte changed = *middle ^ std::byte{1};
+      flipped += pwrite(memory.number(), &changed, 1, static_cast<off_t>(begin) + (middle - content.begin())) == 1 ? 1 : 0;
     }
   }
   return flipped;
