@@ -48,11 +48,12 @@ std::string count_text(std::int64_t done, std::int64_t total) {
 
 std::string seconds_text(const StepsDone& at) { return fmt::format("{:.0f}s {}", at.seconds, step_time_text(at.step_seconds)); }
 
-/// Before and after a bar that is as long as the width allows; without one where nobody knows how much there is to do.
+std::string without_bar(const StepsDone& at, const std::string& after) { return (at.total > 0 ? count_text(at.done, at.total) : fmt::format("{}/Unknown", at.done)) + after; }
+
+/// Before and after a bar that is as long as the width allows; without one where not even the shortest has room, or nobody knows how much there is to do.
 std::string with_bar(const StepsDone& at, const std::string& after, int width) {
-  if (at.total <= 0) return fmt::format("{}/Unknown{}", at.done, after);
   const std::string before = count_text(at.done, at.total) + " [";
-  if (width > 0 and static_cast<int>(before.size()) + kLeastBar + 1 > width - 1) return count_text(at.done, at.total) + after;
+  if (at.total <= 0 or (width > 0 and static_cast<int>(before.size()) + kLeastBar + 1 > width - 1)) return without_bar(at, after);
   const int room = width - 1 - static_cast<int>(before.size() + 1 + after.size());
   return before + bar(at.done, at.total, width == 0 ? kBarWidth : std::clamp(room, kLeastBar, kBarWidth)) + "]" + after;
 }
@@ -64,8 +65,8 @@ std::string shortened(const StepsDone& at, std::string after, int width, std::si
   const auto drop_last = [&] { after.resize(after.rfind(kBetween)); };
   std::string line = with_bar(at, after, width);
   for (; line.size() > most and after.size() > behind_loss; line = with_bar(at, after, width)) drop_last();
-  if (line.size() > most) line = count_text(at.done, at.total) + after;
-  for (; line.size() > most and not after.empty(); line = count_text(at.done, at.total) + after) drop_last();
+  if (line.size() > most) line = without_bar(at, after);
+  for (; line.size() > most and not after.empty(); line = without_bar(at, after)) drop_last();
   return line.substr(0, most);
 }
 

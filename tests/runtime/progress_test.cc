@@ -42,6 +42,7 @@ TEST(Progress, SpeaksKerassWords) {
 TEST(Progress, WhatNobodyKnowsTheLengthOfHasNoBarUntilItIsOver) {
   EXPECT_EQ(unfinished_line({.done = 37, .seconds = 3, .step_seconds = 0.08, .samples_per_s = 400}, {{"loss", 0.5}}, 80),
             "37/Unknown - 3s 80ms/step - loss: 0.5000 - 400 samples/s");
+  EXPECT_EQ(unfinished_line({.done = 37, .seconds = 3, .step_seconds = 0.08}, {{"loss", 0.5}}, 30), "37/Unknown - 3s 80ms/step");
   std::string said;
   Progress progress(ProgressMode::kLines, [&](std::string_view text) { said += text; });
   progress.start_epoch(1, 1, 0);
