@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <charconv>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 

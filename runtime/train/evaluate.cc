@@ -11,18 +11,6 @@
 
 namespace hone {
 
-namespace {
-
-/// Why the loss of the batch that just ran is not finite.
-std::string not_finite_text(StepRunner& runner, const plan::Entry& entry, const BatchSource& data, const std::string& what, double loss, std::int64_t batch) {
-  std::string text = fmt::format("warning: {} in batch {} of the evaluation, and so for all of it", metric_text(what, loss), batch + 1);
-  for (const std::vector<std::string>& notes : {runner.find_not_finite(entry.name, data.feeds()), places_not_finite(data)})
-    for (const std::string& note : notes) text += "\n  note: " + note;
-  return text;
-}
-
-}  // namespace
-
 std::optional<NamedNumbers> evaluate(StepRunner& runner, const plan::Entry& entry, BatchSource& data, const EvaluateOptions& options) {
   Means means(entry, options.prefix);
   data.start_epoch(0);
@@ -33,7 +21,9 @@ std::optional<NamedNumbers> evaluate(StepRunner& runner, const plan::Entry& entr
     runner.run(entry.name, data.feeds());
     means.add(runner);
     if (const double loss = is_told ? 0 : scalar_result(runner, plan::kLossSum); not std::isfinite(loss)) {
-      options.say(not_finite_text(runner, entry, data, fmt::format("{}loss", options.prefix), loss, batches));
+      std::string text = fmt::format("warning: {} in batch {} of the evaluation, and so for all of it", metric_text(fmt::format("{}loss", options.prefix), loss), batches + 1);
+      for (const std::string& note : why_not_finite(runner, entry, data)) text += "\n  note: " + note;
+      options.say(text);
       is_told = true;
     }
     if (options.stop_requested and options.stop_requested()) return std::nullopt;
@@ -42,8 +32,8 @@ std::optional<NamedNumbers> evaluate(StepRunner& runner, const plan::Entry& entr
   return means.values();
 }
 
-std::vector<std::string> places_not_finite(const BatchSource& batches) {
-  std::vector<std::string> notes;
+std::vector<std::string> why_not_finite(StepRunner& runner, const plan::Entry& entry, const BatchSource& batches) {
+  std::vector<std::string> notes = runner.find_not_finite(entry.name, batches.feeds());
   for (const auto& [name, tensor] : batches.feeds()) {
     const std::optional<ValueRange> range = tensor.shape.empty() ? std::nullopt : range_of(name, tensor);
     if (not range or range->is_finite()) continue;

@@ -24,8 +24,8 @@ struct EvaluateOptions {
 /// Means of loss and metrics of `entry` over an epoch of `data`, in order. Nothing if `stop_requested` said so before the end. Throws kDataLength where there is no batch.
 std::optional<NamedNumbers> evaluate(StepRunner& runner, const plan::Entry& entry, BatchSource& data, const EvaluateOptions& options = {});
 
-/// Of what the last next() made: which row of the data it is that a feed is not finite in.
-std::vector<std::string> places_not_finite(const BatchSource& batches);
+/// Why the loss of the batch that `entry` ran last is not finite, in sentences: where it begins, and which row of the data it is that a feed is not finite in.
+std::vector<std::string> why_not_finite(StepRunner& runner, const plan::Entry& entry, const BatchSource& batches);
 
 /// Throws kDataLength: there is no batch to `purpose`.
 [[noreturn]] void refuse_no_batch(const char* purpose);

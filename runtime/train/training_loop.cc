@@ -392,8 +392,7 @@ std::string TrainingLoop::save(Checkpoints::Older older) {
 
 void TrainingLoop::refuse_loss(double loss) {
   progress_.interrupt();
-  std::vector<std::string> notes = runner_.find_not_finite(entries_.step->name, train_.feeds());
-  std::ranges::copy(places_not_finite(train_), std::back_inserter(notes));
+  std::vector<std::string> notes = why_not_finite(runner_, *entries_.step, train_);
   notes.emplace_back("the weights are still those before this step, because only a finite loss updates them; no trained model was written");
   const bool is_resumable = in_group_ == 0;  // of half a group of batches nothing could go on
   const std::string gone = is_resumable ? save(Checkpoints::Older::kAllStay) : "";  // older ones may be needed, if these weights have grown too large already
