@@ -95,11 +95,7 @@ HasBias has_bias(const MendModel& m, const NodeProto& layer) {
 }
 
 std::int64_t bias_extent(const NodeProto& node, const TensorProto& weight) {
-  std::int64_t group = 1, transposed = 0;
-  for (const AttributeProto& attribute : node.attribute()) {
-    if (attribute.name() == "group") group = attribute.i();
-    if (attribute.name() == "transB") transposed = attribute.i();
-  }
+  const std::int64_t group = integer_attribute(node, "group", 1), transposed = integer_attribute(node, "transB");
   constexpr std::int64_t kMost = std::int64_t{1} << 20;  // hostile numbers do not multiply
   if (weight.dims_size() < 2) return 0;
   if (node.op_type() == "Conv") return weight.dims(0);

@@ -13,11 +13,6 @@ namespace {
 
 // --- Recurrent layers: one bias in Keras, two in ONNX ---
 
-std::int64_t integer_attribute(const NodeProto& node, std::string_view name) {
-  const auto found = std::find_if(node.attribute().begin(), node.attribute().end(), [&](const AttributeProto& attribute) { return attribute.name() == name; });
-  return found == node.attribute().end() ? 0 : found->i();
-}
-
 /// A GRU that resets behind its product has two biases in Keras, too.
 bool has_single_bias(const NodeProto& node) {
   return is_recurrent(node) and node.input_size() > kRecurrentBias and (node.op_type() != "GRU" or integer_attribute(node, "linear_before_reset") == 0);

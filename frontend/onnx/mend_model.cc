@@ -26,6 +26,11 @@ bool all_elements_equal(const Tensor& tensor) {
   return bytes.size() < 2 * element or std::memcmp(bytes.data(), bytes.data() + element, bytes.size() - element) == 0;
 }
 
+std::int64_t integer_attribute(const NodeProto& node, std::string_view name, std::int64_t otherwise) {
+  const auto found = std::ranges::find_if(node.attribute(), [&](const AttributeProto& attribute) { return attribute.name() == name; });
+  return found == node.attribute().end() ? otherwise : found->i();
+}
+
 bool are_equal(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() and a.shape() == b.shape() and std::memcmp(a.bytes().data(), b.bytes().data(), a.byte_count()) == 0;
 }

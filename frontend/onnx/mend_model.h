@@ -113,6 +113,8 @@ class MendModel {
 
 /// At most six names in quotes, and how many more there are.
 std::string list_of(const std::vector<std::string>& names);
+/// An integer attribute of a node, `otherwise` where it is not given.
+std::int64_t integer_attribute(const NodeProto& node, std::string_view name, std::int64_t otherwise = 0);
 /// Biases that the exporter left out because they were zero become weights again, where its record names them.
 void restore_biases(MendModel& m);
 /// Is the node a product or convolution, with a weight of the file as its second operand?

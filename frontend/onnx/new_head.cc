@@ -8,6 +8,7 @@
 #include "base/philox.h"
 #include "base/text.h"
 #include "formats/onnx_file.h"
+#include "frontend/onnx/mend_model.h"
 
 namespace hone::onnx {
 
@@ -42,12 +43,6 @@ TensorProto* constant(GraphProto& graph, const std::string& name) {
       for (AttributeProto& attribute : *node.mutable_attribute())
         if (attribute.name() == "value") return attribute.mutable_t();
   return nullptr;
-}
-
-std::int64_t attribute_of(const NodeProto& node, std::string_view name, std::int64_t otherwise) {
-  for (const AttributeProto& attribute : node.attribute())
-    if (attribute.name() == name) return attribute.i();
-  return otherwise;
 }
 
 /// What may stand between the head and the output: it keeps the classes apart.
@@ -101,11 +96,11 @@ bool take(GraphProto& graph, const NodeProto& node, Head* head, std::string* val
   }
   if ((op == "Gemm" or op == "MatMul") and node.input_size() >= 2) {
     head->weight = initializer(graph, node.input(1));
-    head->classes_first = op == "Gemm" and attribute_of(node, "transB", 0) != 0;
+    head->classes_first = op == "Gemm" and integer_attribute(node, "transB") != 0;
     if (op == "Gemm" and node.input_size() > 2 and not node.input(2).empty()) head->bias = initializer(graph, node.input(2));
     return true;
   }
-  if (op == "Conv" and node.input_size() >= 2 and attribute_of(node, "group", 1) == 1) {
+  if (op == "Conv" and node.input_size() >= 2 and integer_attribute(node, "group", 1) == 1) {
     head->weight = initializer(graph, node.input(1));
     head->classes_first = head->is_convolution = true;
     if (node.input_size() > 2 and not node.input(2).empty()) head->bias = initializer(graph, node.input(2));
@@ -180,9 +175,7 @@ void set_sizes(GraphProto& graph, NodeProto& node, const Head& head, std::int64_
   do name += "/classes"; while (constant(graph, name) != nullptr or producer(graph, name) != nullptr);
   TensorProto* changed = graph.add_initializer();  // others may read the one that there is
   changed->set_name(name);
-  changed->set_data_type(TensorProto::INT64);
-  changed->add_dims(static_cast<std::int64_t>(extents.size()));
-  for (const std::int64_t extent : extents) changed->add_int64_data(extent);
+  store_tensor(changed, Tensor::of<std::int64_t>({static_cast<std::int64_t>(extents.size())}, std::span<const std::int64_t>(extents)));
   node.set_input(input, name);
 }
 
