@@ -156,10 +156,6 @@ void read_key(const std::string& name, const Json& json, Recipe* recipe) {
   key->set(*recipe, *converted);
 }
 
-}  // namespace
-
-namespace {
-
 bool is_inline_table(std::string_view text) { return text.size() >= 2 and text.starts_with('{') and text.ends_with('}'); }
 
 /// KEY={a=1,b=2}: KEY.a=1 and KEY.b=2, and nothing else below KEY.

@@ -298,7 +298,7 @@ void BoundArrays::note_odd_targets(const Feed& feed, const Array& array) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr Labels kLabels[] = {{"bce", 0, 1, kNumbers}, {"bce_with_logits", 0, 1, kNumbers}, {"hinge", -1, 1, kNumbers}, {"squared_hinge", -1, 1, kNumbers},
                                 {"softmax_cross_entropy", 0, 1, kProbabilities}, {"cross_entropy", 0, 1, kProbabilities}, {"nll", 0, 1, kProbabilities},
-                                {"kl_divergence", 0, 1}, {"poisson", 0, kInfinity, ""}, {"msle", 0, kInfinity, ""}};
+                                {"kl_divergence", 0, 1}, {"poisson", 0, kInfinity}, {"msle", 0, kInfinity}};
   constexpr std::int64_t kLookedAt = 1024, kMostElements = 1 << 20;
   const auto* const labels = std::ranges::find(kLabels, options_.loss, &Labels::loss);
   if (labels == std::end(kLabels) or array.shape().empty() or not is_float(feed.dtype)) return;
