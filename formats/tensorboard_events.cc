@@ -8,6 +8,7 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "base/text.h"
@@ -116,6 +117,25 @@ tensorboard::HistogramProto histogram_of(const std::vector<double>& values) {
   return result;
 }
 
+template <typename Integer>
+Integer little_endian(std::string_view bytes) {
+  Integer value = 0;
+  for (std::size_t i = 0; i < sizeof(value); ++i) value |= static_cast<Integer>(static_cast<Integer>(static_cast<unsigned char>(bytes[i])) << (8 * i));
+  return value;
+}
+
+constexpr std::size_t kLengthBytes = sizeof(std::uint64_t), kCrcBytes = sizeof(std::uint32_t);
+
+/// The payload of the record that begins `text`, with the frame that tfrecord() gives it; nothing where there is no whole one.
+std::optional<std::string_view> payload_of(std::string_view text) {
+  constexpr std::size_t kHead = kLengthBytes + kCrcBytes;
+  if (text.size() < kHead + kCrcBytes) return std::nullopt;
+  const auto length = little_endian<std::uint64_t>(text);
+  if (little_endian<std::uint32_t>(text.substr(kLengthBytes)) != masked_crc(text.substr(0, kLengthBytes)) or length > text.size() - kHead - kCrcBytes) return std::nullopt;
+  const std::string_view payload = text.substr(kHead, length);
+  return little_endian<std::uint32_t>(text.substr(kHead + length)) == masked_crc(payload) ? std::optional(payload) : std::nullopt;
+}
+
 /// Protobuf's readers refuse text that is not UTF-8.
 std::string tag_text(std::string_view tag) { return printable(tag, limits::kNameBytes); }
 
@@ -155,6 +175,27 @@ void TensorboardEvents::restart_at(std::int64_t step) {
   event.set_step(step);
   event.mutable_session_log()->set_status(tensorboard::SessionLog::START);
   append(file_, event);
+}
+
+void drop_tensorboard_events(const std::string& folder, const std::function<bool(std::int64_t step, std::string_view tag)>& is_dropped) {
+  if (not is_folder(folder)) return;
+  for (const std::string& name : list_folder(folder)) {
+    if (not name.starts_with(kPrefix)) continue;
+    const MappedFile file(folder + "/" + name);
+    std::vector<std::string_view> kept;
+    std::string_view rest = file.text();
+    while (const auto payload = payload_of(rest)) {
+      const std::string_view record = rest.substr(0, payload->size() + kLengthBytes + 2 * kCrcBytes);
+      rest.remove_prefix(record.size());
+      tensorboard::Event event;
+      if (not event.ParseFromArray(payload->data(), static_cast<int>(payload->size()))) continue;
+      const auto& values = event.summary().value();
+      if (std::none_of(values.begin(), values.end(), [&](const auto& value) { return is_dropped(event.step(), value.tag()); })) kept.push_back(record);
+    }
+    write_file_atomically(file.path(), [&](AtomicFile& shorter) {
+      for (const std::string_view record : kept) shorter.write(record);
+    });
+  }
 }
 
 void remove_tensorboard_events(const std::string& folder) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,9 @@ class TensorboardEvents {
  private:
   LogFile file_;
 };
+
+/// Takes the values for which `is_dropped` says true out of the event files in `folder`, and what is no whole record at the end of a file. Another folder, or none, is fine. Throws kFileOpen, kFileRead, kFileWrite.
+void drop_tensorboard_events(const std::string& folder, const std::function<bool(std::int64_t step, std::string_view tag)>& is_dropped);
 
 /// Removes the event files in `folder`, and nothing else; a folder that is missing is fine. Throws kFileWrite.
 void remove_tensorboard_events(const std::string& folder);

@@ -13,7 +13,10 @@ namespace {
 
 constexpr const char* kTraining = "/train";
 constexpr const char* kValidation = "/validation";
+constexpr std::string_view kOfEpochs = "epoch_";
 constexpr int kLeastPause = 19;  // between two pictures, in units of the time that one takes
+
+std::string of_epoch(std::string_view name) { return fmt::format("{}{}", kOfEpochs, name); }
 
 /// As CSV has it: in quotes, where it holds what separates.
 std::string field(const std::string& name) {
@@ -82,6 +85,8 @@ void RunLog::go_on() {
   });
   if (history_.epochs().empty()) remove_file(path_of(kRunTable));
   else write_table();
+  for (const char* name : {kTraining, kValidation})  // readers drop by one number what is counted by two
+    drop_tensorboard_events(folder_ + name, [this](std::int64_t step, std::string_view tag) { return tag.starts_with(kOfEpochs) ? step >= resume_->epoch - 1 : step > resume_->step; });
 }
 
 void RunLog::write_table() {
@@ -164,10 +169,10 @@ void RunLog::epoch(const EpochRecord& record) {
   NamedNumbers training, validation;
   for (const auto& [name, value] : *record.values) {
     line.number(name, value);
-    if (name.starts_with(kOfValidation)) validation.emplace_back("epoch_" + name.substr(kOfValidation.size()), value);
-    else training.emplace_back("epoch_" + name, value);
+    if (name.starts_with(kOfValidation)) validation.emplace_back(of_epoch(name.substr(kOfValidation.size())), value);
+    else training.emplace_back(of_epoch(name), value);
   }
-  training.emplace_back("epoch_learning_rate", record.learning_rate);
+  training.emplace_back(of_epoch("learning_rate"), record.learning_rate);
   line.number("learning_rate", record.learning_rate).number("seconds", record.seconds);
   lines_->append(line.str());
   if (not table_ or columns_ != history_.names().size()) write_table();  // a value that is new, such as those of a validation that was not there before

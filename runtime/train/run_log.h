@@ -51,7 +51,7 @@ inline constexpr std::array kRunFiles = {kRunCurves, kRunTable, kRunLines, kRunR
 class RunLog {
  public:
   /// `folder` "": nothing is written, ever. With `resume` the run goes on there: what the files hold of later steps and of epochs that were not over is dropped,
-  /// because it will be written again, the rest is kept, and events go into new files. Throws kFileOpen, kFileRead, kFileWrite.
+  /// because it will be written again, the rest is kept (of events, too), and events go into new files. Throws kFileOpen, kFileRead, kFileWrite.
   RunLog(const std::string& folder, const Recipe& recipe, std::optional<ResumePoint> resume = std::nullopt);
   ~RunLog();
   RunLog(const RunLog&) = delete;

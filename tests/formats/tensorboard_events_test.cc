@@ -20,6 +20,7 @@ using tensorboard::Event;
 using test::expect_error;
 using test::TempFolder;
 using testing::ElementsAre;
+using testing::Pair;
 using testing::StartsWith;
 using Scalars = std::vector<std::pair<std::string, double>>;
 
@@ -153,6 +154,27 @@ TEST(TensorboardEvents, EachNewFileSortsBehindTheOthers) {
   const std::vector<Event> read = events_in(third.path());
   EXPECT_EQ(read.at(1).step(), 12);
   EXPECT_EQ(read[1].session_log().status(), tensorboard::SessionLog::START);
+}
+
+TEST(TensorboardEvents, DroppingLeavesTheOthersAndNoHalfRecord) {
+  const TempFolder folder;
+  std::string path;
+  {
+    TensorboardEvents events(folder.path());
+    path = events.path();
+    events.scalars(0, Scalars{{"epoch_loss", 1}});
+    for (std::int64_t step = 1; step <= 4; ++step) events.scalars(step, Scalars{{"batch_loss", 1}});
+    events.scalars(1, Scalars{{"epoch_loss", 2}});
+  }
+  const std::string name = path.substr(path.rfind('/') + 1);
+  folder.write(name, folder.read(name) + std::string("\x05\0\0\0\0\0\0\0half", 12));
+  folder.write("notes.txt", "kept");
+  drop_tensorboard_events(folder.path(), [](std::int64_t step, std::string_view tag) { return tag == "epoch_loss" ? step >= 1 : step > 3; });
+  std::vector<std::pair<std::int64_t, std::string>> left;
+  for (const Event& event : events_in(path)) left.emplace_back(event.step(), event.has_summary() ? event.summary().value(0).tag() : event.file_version());
+  EXPECT_THAT(left, ElementsAre(Pair(0, "brain.Event:2"), Pair(0, "epoch_loss"), Pair(1, "batch_loss"), Pair(2, "batch_loss"), Pair(3, "batch_loss")));
+  EXPECT_EQ(folder.read("notes.txt"), "kept");
+  drop_tensorboard_events(folder / "missing", [](std::int64_t, std::string_view) { return true; });
 }
 
 TEST(TensorboardEvents, NamesThatAreNotTextBecomeText) {

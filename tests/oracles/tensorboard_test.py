@@ -5,6 +5,7 @@ Usage: tensorboard_test.py --bin FOLDER
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -59,6 +60,12 @@ def expect_readable_after_kill(command, folder):
     print(f"{len(read)} steps can be read of a run that was killed")
 
 
+def leave_checkpoints_up_to(folder, step):
+    for name in os.listdir(folder):
+        if name.startswith("checkpoint-") and int(name.split("-")[1]) > step:
+            shutil.rmtree(os.path.join(folder, name))
+
+
 def lines_so_far(folder):
     with open(os.path.join(folder, "metrics.jsonl")) as file:
         return [line for line in file.read().split("\n")[:-1] if '"kind":"step"' in line]
@@ -81,6 +88,10 @@ def main():
         train = [tool("hone-run"), "train", at("digits.hone"), "--train", data("train"), "--valid", data("valid"), "--threads", "1", "--run-dir"]
         run(*train, at("run"), "--log-every", "3")
         expect_whole_run(at("run"))
+        run(*train, at("resumed"), "--save-steps", "4", "--keep", "1000")
+        leave_checkpoints_up_to(at("resumed"), 8)  # within the first epoch, so all three are written again
+        run(*train, at("resumed"), "--log-every", "3", "--resume")
+        expect_whole_run(at("resumed"))
         expect_readable_after_kill([*train, at("killed"), "--log-every", "1", "--epochs", "100000"], at("killed"))
 
 

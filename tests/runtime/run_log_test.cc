@@ -173,8 +173,17 @@ TEST(RunLog, GoingOnAddsEventFilesThatSayWhere) {
   log.epoch({.epoch = 2, .values = &values});
   EXPECT_THAT(list_folder(folder / "train"), SizeIs(2));
   EXPECT_THAT(scalars_in(folder / "validation"),
-              ElementsAre(Scalar{0, "epoch_loss", 20}, Scalar{1, "epoch_loss", 10}, Scalar{1, "restart", 0}, Scalar{1, "epoch_loss", 8}));
+              ElementsAre(Scalar{0, "epoch_loss", 20}, Scalar{1, "restart", 0}, Scalar{1, "epoch_loss", 8}));
   EXPECT_THAT(scalars_in(folder / "train"), testing::Contains(Scalar{4, "restart", 0}));
+}
+
+TEST(RunLog, EventsOfARunThatGoesOnAreThoseOfOneThatNeverStopped) {
+  for (const auto& [written, point] : {std::pair<std::int64_t, ResumePoint>{2, {.epoch = 3, .step = 4}}, {3, {.epoch = 2, .step = 2}}, {3, {.epoch = 3, .step = 5}}, {4, {.epoch = 1, .step = 0}}}) {
+    const TwoRuns runs(written, point);
+    std::vector<Scalar> parted = scalars_in(runs.parted + "/train");
+    std::erase_if(parted, [](const Scalar& scalar) { return scalar.tag == "restart"; });
+    EXPECT_EQ(parted, scalars_in(runs.whole + "/train")) << "from step " << point.step;
+  }
 }
 
 TEST(RunHistory, LongRunsKeepEveryNthStep) {
