@@ -43,6 +43,8 @@ StreamedFile::StreamedFile(std::string path) : StreamedFile(std::move(path), -1)
   struct stat status {};
   if (file_system().stat_file(file_, &status) != 0) throw file_error(Code::kFileRead, "read", path_, errno);
   if (S_ISDIR(status.st_mode)) throw file_error(Code::kFileOpen, "open", path_, EISDIR);
+  if ((S_ISCHR(status.st_mode) or S_ISBLK(status.st_mode)) and path_ != "-")  // some have no end
+    throw Error(Code::kFileOpen, fmt::format("cannot open {}: it is a device, not a file", printable(path_, 1000)), {}, {"give a file, or - for standard input"});
   if (S_ISREG(status.st_mode) and path_ != "-") size_ = static_cast<std::uint64_t>(status.st_size);
   else copy_to_scratch();
 }
@@ -106,7 +108,7 @@ void StreamedFile::append(std::span<const std::byte> bytes) {
   while (not bytes.empty()) {
     const ssize_t count = file_system().write_at(file_, bytes.data(), std::min(bytes.size(), kLongestTransfer), size_);
     if (count < 0 and errno == EINTR) continue;
-    if (count <= 0) throw file_error(Code::kFileWrite, "write", path_, count < 0 ? errno : EIO);
+    if (count <= 0) throw with_note(file_error(Code::kFileWrite, "write", path_, count < 0 ? errno : EIO), "what does not fit into memory goes there: TMPDIR=FOLDER names another place");
     bytes = bytes.subspan(static_cast<std::size_t>(count));
     size_ += static_cast<std::uint64_t>(count);
   }

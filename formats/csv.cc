@@ -175,6 +175,12 @@ void CsvTable::check_record(const CsvRecords& records) {
   }
 }
 
+std::int64_t CsvTable::line_of(std::int64_t row) const {
+  CsvRecords records(file_);
+  for (std::int64_t i = has_header_ ? -1 : 0; i <= row and records.next(); ++i) continue;
+  return records.line();
+}
+
 void CsvTable::read(const std::function<void(std::span<const std::byte>)>& take) const {
   CsvRecords records(file_);
   if (has_header_) records.next();

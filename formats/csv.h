@@ -28,6 +28,8 @@ class CsvTable {
   DType dtype() const { return dtype_; }
   /// Is the first row 0, 1, 2, ... (or from 1), though it was not taken for a header? It may be one.
   bool begins_with_count() const { return begins_with_count_; }
+  /// The line on which the row begins, from 1. Goes through the file up to there.
+  std::int64_t line_of(std::int64_t row) const;
   /// Goes through the file again and gives the numbers row by row, in blocks of whole rows.
   void read(const std::function<void(std::span<const std::byte>)>& take) const;
 

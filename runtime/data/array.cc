@@ -37,6 +37,11 @@ Array::Array(std::string label, DType dtype, std::vector<std::int64_t> shape, st
   find_even_rows();
 }
 
+std::string Array::name_of_row(std::int64_t row, std::string_view word) const {
+  const std::int64_t in_file = row + first_row_;
+  return line_of_ ? fmt::format("line {}", line_of_(in_file)) : fmt::format("{} {}", word, in_file);
+}
+
 bool Array::is_streamed() const {
   return std::any_of(parts_.begin(), parts_.end(), [](const RowPart& part) { return part.bytes->data() == nullptr; });
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -69,6 +70,11 @@ class Array {
   void keep_rows(std::int64_t first, std::optional<std::int64_t> end);
   /// What messages are to call row 0.
   void number_rows_from(std::int64_t first) { first_row_ = first; }
+  /// For files of text: gives the line of a row of the file, both as messages count them.
+  using LineOf = std::function<std::int64_t(std::int64_t row)>;
+  void name_lines(LineOf line_of) { line_of_ = std::move(line_of); }
+  /// "row 17", or "line 19" where that is known. May go through the file.
+  std::string name_of_row(std::int64_t row, std::string_view word = "row") const;
 
  private:
   const RowPart& part_of(std::int64_t row, std::int64_t* begin) const;
@@ -86,6 +92,7 @@ class Array {
   std::vector<std::int64_t> part_ends_;  // the rows up to the end of each part, those left out included
   std::int64_t skipped_ = 0;             // rows of the parts before row 0
   std::int64_t first_row_ = 0;
+  LineOf line_of_;
   const std::byte* even_rows_ = nullptr;  // row 0, if all rows can be looked at where they lie, parts_[0].stride bytes apart: so each row of a batch is found at once
 };
 

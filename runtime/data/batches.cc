@@ -101,10 +101,10 @@ std::string BatchReader::data_hash() const { return fmt::format("{:016x}", array
 std::string BatchReader::place_of(std::string_view feed, std::int64_t row) const {
   const auto column = std::ranges::find(arrays_.columns(), feed, [](const BoundArrays::Column& each) -> std::string_view { return each.feed.name; });
   if (column == arrays_.columns().end() or not column->by_sample or in_use_.samples.empty()) return "";
-  const auto row_of = [&](std::int64_t place) { return in_use_.samples[static_cast<std::size_t>(place)] + column->array.first_row(); };
+  const auto name_of = [&](std::int64_t place, std::string_view word) { return column->array.name_of_row(in_use_.samples[static_cast<std::size_t>(place)], word); };
   const std::string label = printable(column->array.label());
-  if (arrays_.pre_batched()) return fmt::format("row {} of batch {} of {}", row, row_of(0), label);
-  return row >= in_use_.part.begin and row < in_use_.part.end ? fmt::format("row {} of {}", row_of(row), label) : "";
+  if (arrays_.pre_batched()) return fmt::format("row {} of {} of {}", row, name_of(0, "batch"), label);
+  return row >= in_use_.part.begin and row < in_use_.part.end ? fmt::format("{} of {}", name_of(row, "row"), label) : "";
 }
 
 void BatchReader::start_epoch(std::int64_t epoch, std::int64_t first_batch) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "base/diag.h"
 #include "base/hash.h"
@@ -54,7 +55,7 @@ std::string place_text(const Array& array, const Array::Place& place, std::strin
     position[axis] = index % extents[axis];
     index /= extents[axis];
   }
-  const std::string row = fmt::format("{} {}", row_word, place.row + array.first_row());
+  const std::string row = array.name_of_row(place.row, row_word);
   return position.empty() ? row : row + ", element " + shape_text(position);
 }
 
@@ -155,6 +156,7 @@ BoundArrays::BoundArrays(const plan::Entry& entry, NamedArrays arrays, BindOptio
   check_scales(entry);
   match_names(entry, std::move(arrays));
   check_lengths();
+  check_sizes();
   count_all_the_same(entry);
   Diags diags;
   for (const Column& column : columns_) {
@@ -380,6 +382,27 @@ void BoundArrays::check_lengths() {
   if (fixed_batch_ > length_)
     throw Error(Code::kDataLength, fmt::format("{}: {} samples, and the model takes exactly {} at a time", options_.flag, length_, fixed_batch_), {},
                 {"export the model with a dynamic batch axis"});
+}
+
+/// A size that several inputs have must be the same in all of them.
+void BoundArrays::check_sizes() const {
+  struct Use {
+    const Column* column;
+    std::int64_t extent;
+  };
+  std::map<std::string, Use> uses;
+  for (const Column& column : columns_) {
+    const std::size_t first = column.feed.shape.size() - column.row_shape.size();
+    for (std::size_t axis = 0; axis < column.row_shape.size(); ++axis) {
+      const Dim& dim = column.feed.shape[first + axis];
+      if (not dim.is_symbol()) continue;
+      const auto [use, is_new] = uses.emplace(dim.text(), Use{&column, column.row_shape[axis]});
+      if (use->second.extent == column.row_shape[axis]) continue;
+      const auto told = [&](const Column& each, std::int64_t extent) { return fmt::format("{} is {}, where {} takes {}{}: {} = {}", printable(each.array.label()), type_text(each.array), quoted(each.feed.name), options_.pre_batched ? "batches of " : "", type_text(each.feed), dim.text(), extent); };
+      throw Error(Code::kDataShape, fmt::format("{}: the arrays differ in the size {}, which the model has once", options_.flag, dim.text()), {},
+                  {told(*use->second.column, use->second.extent), told(column, column.row_shape[axis])});
+    }
+  }
 }
 
 namespace {

@@ -191,6 +191,10 @@ Array open_csv_array(const DataSource& source, bool) {
   const StreamedFile file(source.path);
   const CsvTable table(file, source.part);
   Array array = array_of(table, source);
+  array.name_lines([source](std::int64_t row) {
+    const StreamedFile again(source.path);
+    return CsvTable(again, source.part).line_of(row);
+  });
   if (table.begins_with_count())
     array.add_note(fmt::format("the first line of {} counts its columns, and is read as a row of numbers: if it names them, take it out (with pandas, frame.to_csv(file, index=False, header=False))", printable(source.path, 1000)));
   return array;

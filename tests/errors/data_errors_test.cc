@@ -1,6 +1,8 @@
 // Data that are not there, damaged, or do not fit the plan: each named by file, and by row where it is a value.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "formats/npy.h"
 #include "formats/npz.h"
 #include "tests/errors/error_case.h"
@@ -147,6 +149,9 @@ const ErrorCase kCases[] = {
      4,
      {"HN-0301", "line 2: column 1 (\"b\") holds \"two\", which is no number"},
      file("x.csv", "a,b,c,d\n1,two,3,4\n")},
+    {"LabelTooLargeInCsv", train("x=x.csv:a..d,y=x.csv:label"), 4, {"HN-0305", "x.csv:label: line 6 holds 3"}, file("x.csv", "a,b,c,d,label\n1,2,3,4,0\n\n1,2,3,4,1\n\n1,2,3,4,3\n")},
+    {"LabelTooLargeInRowsOfCsv", train("x=x.csv:a..d[2:],y=x.csv:label[2:]"), 4, {"HN-0305", "x.csv:label: line 4 holds 3"}, file("x.csv", "a,b,c,d,label\n1,2,3,4,9\n1,2,3,4,1\n1,2,3,4,3\n")},
+    {"Device", train("x=endless.csv,y=y.npy"), 7, {"HN-0401", "endless.csv: it is a device, not a file"}, plan_and([](const TempFolder& f) { std::filesystem::create_symlink("/dev/zero", f / "endless.csv"); })},
     {"GapInCsv", train("x=x.csv,y=y.npy"), 4, {"line 1: column 2 is empty"}, file("x.csv", "1,2,,4\n")},
     {"OpenQuoteInCsv", train("x=x.csv,y=y.npy"), 4, {"line 2: a quote that is never closed"}, file("x.csv", "1,2,3,4\n\"1,2,3,4\n")},
     {"EndlessLineInCsv", train("x=x.csv,y=y.npy"), 3, {"HN-0115", "line 1 is longer than 16 MiB"},
