@@ -156,7 +156,8 @@ RecipeSource parse_recipe(std::string_view text, const std::string& name) {
     Loc loc;
     loc.file = name;
     loc.line = static_cast<int>(problem.source().begin.line);
-    throw Error(Code::kRecipeSyntax, fmt::format("not TOML: {}", printable(problem.description())), std::move(loc),
+    const std::string_view description = problem.description();
+    throw Error(Code::kRecipeSyntax, fmt::format("not TOML: {}", printable(description.substr(0, description.find(" (TOML_")))), std::move(loc),  // macros of the library are no way out
                 {"texts stand in double quotes, sections in [brackets]; see https://toml.io"});
   }
   return reader.take();

@@ -31,10 +31,13 @@ Tensor part_mask(const std::string& part, const std::string& name, const std::ve
   std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
   std::string text = part.substr(1, part.size() - 2) + ",";
   std::erase(text, ' ');
+  const std::string way_out = "write one FROM:TO for each axis, \":\" for all of it";
+  if (const auto axes = std::ranges::count(text, ','); axes != static_cast<std::ptrdiff_t>(shape.size()))
+    throw Error(Code::kRecipeModel, fmt::format("model.train_only: \"{}{}\" names {} axes, the weight has {}", name, part, axes, shape.size()), {}, {way_out});
   for (std::size_t at = 0, end; (end = text.find(',', at)) != std::string::npos; at = end + 1) {
     const std::string range = text.substr(at, end - at);
     const std::size_t colon = range.find(':');
-    const std::int64_t extent = ranges.size() < shape.size() ? shape[ranges.size()] : 0;
+    const std::int64_t extent = shape[ranges.size()];
     const auto number = [](const std::string& digits, std::int64_t otherwise) { return digits.empty() or digits.size() > 12 ? otherwise : std::stoll(digits); };
     if (colon == std::string::npos or range.find(':', colon + 1) != std::string::npos) {
       ranges.emplace_back(-1, -1);
@@ -42,11 +45,8 @@ Tensor part_mask(const std::string& part, const std::string& name, const std::ve
       ranges.emplace_back(number(range.substr(0, colon), 0), number(range.substr(colon + 1), extent));
     }
     if (ranges.back().first < 0 or ranges.back().first >= ranges.back().second or ranges.back().second > extent)
-      throw Error(Code::kRecipeModel, fmt::format("model.train_only: \"{}{}\": \"{}\" is no range of an axis of {} elements", name, part, range, extent), {},
-                  {"write one FROM:TO for each axis, \":\" for all of it"});
+      throw Error(Code::kRecipeModel, fmt::format("model.train_only: \"{}{}\": \"{}\" is no range of an axis of {} elements", name, part, range, extent), {}, {way_out});
   }
-  if (ranges.size() != shape.size())
-    throw Error(Code::kRecipeModel, fmt::format("model.train_only: \"{}{}\" names {} axes, the weight has {}", name, part, ranges.size(), shape.size()));
   return Tensor::make(DType::kBool, shape, [&](std::span<std::byte> bytes) {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       bool inside = true;

@@ -61,25 +61,34 @@ bool has_one_class(const Graph& graph, const Output& output, const Recipe& recip
 struct IdleKey {
   std::string_view key;
   bool (*is_set)(const Recipe&);
-  bool (*counts)(const Recipe&);
-  std::string_view why;
+  bool (*counts)(const Recipe&, const Graph&);
+  std::string_view why, way_out = "leave it out, or set the other key, too";
 };
-bool decays(const Recipe& recipe) { return recipe.optimizer.weight_decay > 0; }
-bool is_f16(const Recipe& recipe) { return recipe.train.precision == "f16"; }
+bool decays(const Recipe& recipe, const Graph&) { return recipe.optimizer.weight_decay > 0; }
+bool is_f16(const Recipe& recipe, const Graph&) { return recipe.train.precision == "f16"; }
+bool has_batch_norm(const Recipe&, const Graph& graph) {
+  for (std::size_t i = 0; i < graph.node_count(); ++i)
+    if (*graph.node(NodeId(i)).op == op::batch_norm) return true;
+  return false;
+}
 constexpr std::string_view kNoDecay = "optimizer.weight_decay is 0", kNotF16 = "train.precision is not \"f16\"";
+constexpr std::string_view kNoBatchNorm = "the model has no batch normalization", kLeaveOut = "leave it out";
 constexpr IdleKey kIdleKeys[] = {
+    {"model.batch_norm", [](const Recipe& r) { return r.model.batch_norm != Recipe{}.model.batch_norm; }, has_batch_norm, kNoBatchNorm, kLeaveOut},
+    {"model.sync_batch_norm", [](const Recipe& r) { return r.model.sync_batch_norm; }, has_batch_norm, kNoBatchNorm, kLeaveOut},
+    {"optimizer.dampening", [](const Recipe& r) { return r.optimizer.dampening != 0; }, [](const Recipe& r, const Graph&) { return r.optimizer.momentum != 0; }, "optimizer.momentum is 0"},
     {"optimizer.exclude_from_weight_decay", [](const Recipe& r) { return not r.optimizer.exclude_from_weight_decay.empty(); }, decays, kNoDecay},
     {"optimizer.weight_decay_on", [](const Recipe& r) { return r.optimizer.weight_decay_on != Recipe{}.optimizer.weight_decay_on; }, decays, kNoDecay},
-    {"train.keep_f32", [](const Recipe& r) { return not r.train.keep_f32.empty(); }, [](const Recipe& r) { return r.train.precision != "f32"; }, "train.precision is \"f32\": all nodes are kept so"},
+    {"train.keep_f32", [](const Recipe& r) { return not r.train.keep_f32.empty(); }, [](const Recipe& r, const Graph&) { return r.train.precision != "f32"; }, "train.precision is \"f32\": all nodes are kept so"},
     {"train.loss_scale", [](const Recipe& r) { return r.train.loss_scale != Recipe{}.train.loss_scale; }, is_f16, kNotF16},
     {"train.loss_scale_growth_steps", [](const Recipe& r) { return r.train.loss_scale_growth_steps != Recipe{}.train.loss_scale_growth_steps; }, is_f16, kNotF16},
 };
 
 Diag warning_of(std::string message, std::string way_out) { return {Code::kModelWarning, std::move(message), {}, {std::move(way_out)}, Severity::kWarning}; }
 
-void warn_of_idle_keys(const Recipe& recipe, std::vector<Diag>& warnings) {
+void warn_of_idle_keys(const Graph& graph, const Recipe& recipe, std::vector<Diag>& warnings) {
   for (const IdleKey& idle : kIdleKeys)
-    if (idle.is_set(recipe) and not idle.counts(recipe)) warnings.push_back(warning_of(fmt::format("{} is set and changes nothing: {}", idle.key, idle.why), "leave it out, or set the other key, too"));
+    if (idle.is_set(recipe) and not idle.counts(recipe, graph)) warnings.push_back(warning_of(fmt::format("{} is set and changes nothing: {}", idle.key, idle.why), std::string(idle.way_out)));
 }
 
 /// A run refuses names of no input; who compiles should hear of them at once.
@@ -113,7 +122,7 @@ std::vector<Diag> recipe_warnings(const Graph& graph, const Recipe& recipe) {
   else
     for (const Misfit& misfit : kMisfits)
       if (misfit.loss == recipe.loss.kind and misfit.ending == ending_of(graph, output.value) and misfit.convention.value_or(recipe.train.convention) == recipe.train.convention) warn(misfit.what, misfit.way_out);
-  warn_of_idle_keys(recipe, warnings);
+  warn_of_idle_keys(graph, recipe, warnings);
   warn_of_scales(graph, recipe, warnings);
   std::vector<Diag> of_dropout = dropout_warnings(graph, recipe);
   warnings.insert(warnings.end(), std::make_move_iterator(of_dropout.begin()), std::make_move_iterator(of_dropout.end()));

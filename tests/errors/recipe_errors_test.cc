@@ -135,6 +135,8 @@ const ErrorCase kCases[] = {
     {"FreezePatternThatMatchesNothing", kCompile, 5, {"HN-0204", "model.freeze", "\"backbone.*\"", "dense"}, good_and("[model]\nfreeze = [\"backbone.*\"]\n")},
     {"FreezePatternOfAPartOfTheName", kCompile, 5, {"HN-0204", "\"dense_1\"", "did you mean \"dense_1*\"?"}, good_and("[model]\nfreeze = [\"dense_1\"]\n")},
     {"TrainOnlyPatternThatMatchesNothing", kCompile, 5, {"HN-0204", "model.train_only", "\"head*\""}, good_and("[model]\ntrain_only = [\"head*\"]\n")},
+    {"TrainOnlyPartOfMoreAxes", kCompile, 5, {"HN-0204", "\"dense/kernel[:,:,0:1]\" names 3 axes, the weight has 2", "one FROM:TO for each axis"}, good_and("[model]\ntrain_only = [\"dense/kernel[:,:,0:1]\"]\n")},
+    {"NestedWithoutEnd", kCompile, 5, {"HN-0201", "exceeded maximum nested value depth of 256\n"}, good_and("[model]\nfreeze = " + std::string(400, '[') + std::string(400, ']') + "\n")},
     {"KeptNodeThatDoesNotExist",
      kCompile,
      5,

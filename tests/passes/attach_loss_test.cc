@@ -269,11 +269,17 @@ TEST(RecipeWarnings, KeysThatChangeNothing) {
   recipe.train.loss_scale_growth_steps = 9;
   recipe.optimizer.exclude_from_weight_decay = {"*bias"};
   recipe.optimizer.weight_decay_on = "matrices";
+  recipe.optimizer.dampening = 0.5;
+  recipe.model.sync_batch_norm = true;
+  recipe.model.batch_norm = "frozen";
   const std::vector<std::string> said = said_of(recipe);
-  ASSERT_EQ(said.size(), 5u);
-  EXPECT_THAT(said[0], testing::HasSubstr("optimizer.exclude_from_weight_decay is set and changes nothing: optimizer.weight_decay is 0"));
-  EXPECT_THAT(said[2], testing::HasSubstr("train.keep_f32 is set and changes nothing: train.precision is \"f32\""));
-  recipe.optimizer.weight_decay = 0.1;
+  ASSERT_EQ(said.size(), 8u);
+  EXPECT_THAT(said[0], testing::HasSubstr("model.batch_norm is set and changes nothing: the model has no batch normalization"));
+  EXPECT_THAT(said[2], testing::HasSubstr("optimizer.dampening is set and changes nothing: optimizer.momentum is 0"));
+  EXPECT_THAT(said[3], testing::HasSubstr("optimizer.exclude_from_weight_decay is set and changes nothing: optimizer.weight_decay is 0"));
+  EXPECT_THAT(said[5], testing::HasSubstr("train.keep_f32 is set and changes nothing: train.precision is \"f32\""));
+  recipe.optimizer.weight_decay = recipe.optimizer.momentum = 0.1;
+  recipe.model = {};
   recipe.train.precision = "f16";
   EXPECT_THAT(said_of(recipe), testing::IsEmpty());
 }
