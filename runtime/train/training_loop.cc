@@ -61,6 +61,8 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
   run_.steps = limit_ > 0 ? steps_with(recipe.train.epochs) : kNoEnd;
   if (options_.steps > 0) run_.steps = std::min(run_.steps, options_.steps);
   check_length();
+  if (recipe.schedule.warmup_steps >= run_.steps and run_.steps > 1)
+    progress_.say(fmt::format("note: schedule.warmup_steps is {}, and the run has {} steps: it ends before the learning rate is what it was to become", recipe.schedule.warmup_steps, run_.steps));
   check_position();
   for (const plan::Feed& feed : entries_.step->feeds) {
     if (feed.kind != plan::Feed::Kind::kLearningRate) continue;
