@@ -50,6 +50,12 @@ Error::Error(std::vector<Diag> diags) : diags_(std::move(diags)) {
 Error::Error(Code code, std::string message, Loc loc, std::vector<std::string> notes)
     : Error(std::vector<Diag>{Diag{code, std::move(message), std::move(loc), std::move(notes)}}) {}
 
+Error with_note(const Error& error, std::string note) {
+  std::vector<Diag> diags = error.diags();
+  diags.front().notes.push_back(std::move(note));
+  return Error(std::move(diags));
+}
+
 int Error::exit_code() const { return hone::exit_code(diags_.front().code); }
 
 void Diags::error(Code code, std::string message, Loc loc, std::vector<std::string> notes) {

@@ -58,6 +58,9 @@ class Error : public std::exception {
   std::string text_;
 };
 
+/// The same error with one more note at its first problem.
+Error with_note(const Error& error, std::string note);
+
 /// Collects all problems of an importer or checker before it throws.
 class Diags {
  public:

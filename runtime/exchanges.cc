@@ -1,7 +1,6 @@
 #include "runtime/exchanges.h"
 
 #include "base/diag.h"
-#include "runtime/collective/agreement.h"
 
 namespace hone {
 

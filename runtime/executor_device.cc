@@ -5,7 +5,6 @@
 #include "base/alignment.h"
 #include "base/check.h"
 #include "base/diag.h"
-#include "runtime/collective/agreement.h"
 #include "runtime/executor.h"
 
 namespace hone {

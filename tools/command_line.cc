@@ -140,12 +140,22 @@ std::string hint_for_argument(const Command& command, const std::string& argumen
   return "";
 }
 
-/// The first argument that nothing took.
-void refuse_extras(const Tool& tool, const Command& command, const std::vector<std::string>& extras) {
+std::vector<std::string> names_of_commands(const Tool& tool) {
+  std::vector<std::string> names;
+  for (const Command& command : tool.commands)
+    if (not command.name.empty()) names.push_back(command.name);
+  return names;
+}
+
+/// The first argument that nothing took; `first` is the tool's first one.
+void refuse_extras(const Tool& tool, const Command& command, std::string_view first, const std::vector<std::string>& extras) {
   if (extras.empty()) return;
   const auto flag_like = std::find_if(extras.begin(), extras.end(), [](const std::string& extra) { return extra.starts_with('-') and extra.size() > 1; });
   const std::string words = words_of(tool, command.name);
-  if (flag_like == extras.end()) usage_error(tool, command.name, fmt::format("{}: {} is one argument too many", words, quoted(extras[0])), hint_for_argument(command, extras[0]));
+  if (flag_like == extras.end()) {
+    std::string hint = hint_for_argument(command, extras[0]);
+    usage_error(tool, command.name, fmt::format("{}: {} is one argument too many", words, quoted(extras[0])), hint.empty() ? did_you_mean(first, names_of_commands(tool)) : std::move(hint));
+  }
   const std::string name = flag_like->substr(0, flag_like->find('='));
   usage_error(tool, command.name, fmt::format("{} has no flag {}", words, quoted(name)), hint_for_flag(tool, command, name));
 }
@@ -176,11 +186,21 @@ std::string hint_for_missing(const Tool& tool, const Command& command, std::stri
   return "";
 }
 
+/// Is the flag among the command's words?
+bool is_typed(const Command& command, const Flag& flag, int argc, const char* const* argv) {
+  return std::any_of(argv + 1, argv + argc, [&](std::string_view word) { return find_flag(command, word.substr(0, word.find('='))) == &flag; });
+}
+
 /// What the environment says of the flag, where the command does not; else null.
 const char* from_environment(const Command& command, const Flag& flag, int argc, const char* const* argv) {
-  if (is_argument(flag)) return nullptr;
-  const auto gives_it = [&](std::string_view word) { return find_flag(command, word.substr(0, word.find('='))) == &flag; };
-  return std::none_of(argv + 1, argv + argc, gives_it) ? std::getenv(environment_name(flag).c_str()) : nullptr;
+  return is_argument(flag) or is_typed(command, flag, argc, argv) ? nullptr : std::getenv(environment_name(flag).c_str());
+}
+
+/// Those that were typed and say more of a flag that was not given. What the environment says is for many commands, so some have no use for it.
+void note_idle_flags(const Command& command, const CLI::App& parser, int argc, const char* const* argv) {
+  for (const Flag& flag : command.flags)
+    if (not flag.for_flag.empty() and is_typed(command, flag, argc, argv) and parser.get_option(flag.for_flag)->count() == 0)
+      print_message(fmt::format("note: {} changes nothing without {}, which is not given", long_name(flag), with_value(*find_flag(command, flag.for_flag))));
 }
 
 /// A value that the environment gives is no part of the command, where it would be looked for.
@@ -213,8 +233,7 @@ const Command* find_command(const Tool& tool, std::string_view name) {
 /// The subcommand is looked at before the flags, so that a misspelled one is not taken for something else.
 void check_subcommand(const Tool& tool, int argc, const char* const* argv) {
   if (find_command(tool, "") != nullptr) return;
-  std::vector<std::string> names;
-  for (const Command& command : tool.commands) names.push_back(command.name);
+  const std::vector<std::string> names = names_of_commands(tool);
   const std::string list = fmt::format("{} can {}; see {} --help", tool.name, join(names, ", "), tool.name);
   if (argc < 2) usage_error(tool, "", tool.name + ": what to do is missing", list);
   const std::string word = argv[1];
@@ -242,7 +261,8 @@ int parse_and_run(const Tool& tool, int argc, const char* const* argv) {
   CLI::App app(tool.doc, tool.name);
   app.footer("--explain HN-0107 prints the page of an error code, --explain codes the list of them");
   app.set_version_flag("--version", fmt::format("{} {}", tool.name, HONE_VERSION));
-  const Command* const named = argc > 1 ? find_command(tool, argv[1]) : nullptr;
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  const Command* const named = first.empty() ? nullptr : find_command(tool, first);
   const Command* const nameless = find_command(tool, "");
   const Command& command = named != nullptr ? *named : nameless != nullptr ? *nameless : tool.commands[0];
   CLI::App* parser = &app;
@@ -258,14 +278,22 @@ int parse_and_run(const Tool& tool, int argc, const char* const* argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
     if (problem.get_exit_code() == 0) return app.exit(problem);  // --help, --version
-    refuse_extras(tool, command, parser->remaining());
+    refuse_extras(tool, command, first, parser->remaining());
     std::string hint = hint_for_environment(command, argc, argv, problem.what());
     usage_error(tool, command.name, in_our_words(problem), hint.empty() ? hint_for_missing(tool, command, problem.what()) : std::move(hint));
   }
-  refuse_extras(tool, command, parser->remaining());
+  refuse_extras(tool, command, first, parser->remaining());
   refuse_empty(tool, command, *parser);
   read_environment(command, argc, argv);
-  return command.run();
+  note_idle_flags(command, *parser, argc, argv);
+  try {
+    return command.run();
+  } catch (const Error& error) {  // what a flag says is checked there
+    const Diag& problem = error.diags().front();
+    const std::string hint = hint_for_environment(command, argc, argv, problem.message + " " + problem.loc.file);
+    if (hint.empty()) throw;
+    throw with_note(error, hint);
+  }
 }
 
 }  // namespace
@@ -313,7 +341,9 @@ DimBindings sizes_of_flag(const std::vector<std::string>& items, std::uint64_t l
     const std::size_t equals = item.find('=');
     const auto size = equals == std::string::npos or equals == 0 ? std::nullopt : parse_bytes(item.substr(equals + 1));
     if (not size or *size < least) throw Error(Code::kUsage, fmt::format("--dim {}: expected NAME=NUMBER", quoted(item)), {}, {"for example --dim T=128"});
-    sizes[item.substr(0, equals)] = checked_cast<std::int64_t>(*size, "--dim");
+    const auto number = checked_cast<std::int64_t>(*size, "--dim");
+    const auto [before, is_new] = sizes.emplace(item.substr(0, equals), number);
+    if (before->second != number) throw Error(Code::kUsage, fmt::format("--dim {}: it is given as {}, too", quoted(item), before->second), {}, {"leave one of them out"});
   }
   return sizes;
 }

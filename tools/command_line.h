@@ -21,6 +21,7 @@ struct Flag {
   std::string doc;
   Target target;  ///< must live until the command has run; a list may be given several times, one value each; of an optional text the value may be left out, and is "" then
   bool required = false;
+  std::string for_flag = {};  ///< the flag that it says more of, without which it changes nothing: "--run-dir"; a note says so
 };
 
 struct Command {

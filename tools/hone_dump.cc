@@ -22,17 +22,20 @@ DescribeOptions options_of(const Arguments& arguments) {
   return {.stage = arguments.stage, .target = arguments.target, .batch = arguments.batch, .sizes = sizes_of_flag(arguments.dim), .trace = arguments.trace};
 }
 
-void check_has_programs(const Contents& contents, const std::string& target) {
-  if (not contents.plan and not target.empty())
-    throw Error(Code::kUsage, fmt::format("--target {}: {} is a file of another kind ({}), and has no programs", quoted(target), quoted(contents.path), to_string(contents.kind)), {}, {"it is for plans (.hone)"});
+/// What only a plan has: programs, stages.
+void check_is_plan(const Contents& contents, std::string_view flag, const std::string& value) {
+  if (not contents.plan and not value.empty())
+    throw Error(Code::kUsage, fmt::format("{} {}: {} is a file of another kind ({}), and has no {}s", flag, quoted(value), quoted(contents.path), to_string(contents.kind), flag == "--target" ? "program" : "stage"), {}, {"it is for plans (.hone)"});
 }
 
 int run(const Arguments& arguments) {
   const Form& form = find_form(arguments.as);
   const DescribeOptions options = options_of(arguments);
   const Contents contents = load_contents(arguments.file);
-  check_has_programs(contents, options.target);
+  check_is_plan(contents, "--target", options.target);
+  check_is_plan(contents, "--stage", options.stage);
   if (arguments.summary) {
+    if (form.name != "text") throw Error(Code::kUsage, fmt::format("--summary --as {}: a summary is a text", arguments.as), {}, {"leave --as out, or --summary for all that the file holds"});
     const auto limit = arguments.memory_limit.empty() ? std::nullopt : std::optional(bytes_of_flag("--memory-limit", arguments.memory_limit, "2GiB"));
     print_data(summary_text(contents, options, limit));
   } else if (form.name == "onnx") {
@@ -49,7 +52,7 @@ bool is_recipe(const std::string& path) { return path.ends_with(".toml"); }
 
 std::vector<Difference> compare_contents(const Arguments& arguments) {
   const Contents a = load_contents(arguments.file), b = load_contents(arguments.other);
-  for (const Contents* contents : {&a, &b}) check_has_programs(*contents, arguments.target);
+  for (const Contents* contents : {&a, &b}) check_is_plan(*contents, "--target", arguments.target);
   return compare(a, b, arguments.target);
 }
 
@@ -75,7 +78,7 @@ Tool make_tool(Arguments& a) {
                         "",
                         {{"FILE", "", "a .onnx, .hir, .hone or .safetensors file, or a checkpoint's folder; - for a .hir graph from standard input", &a.file, true},
                          {"--summary", "", "a table of layers: output shapes, parameters, arithmetic; of a plan also gradients, what is kept for them, kernels, and the memory of a step", &a.summary},
-                         {"--memory-limit", "BYTES", "with --summary: the largest batch that fits into it, 2GiB for example", &a.memory_limit},
+                         {"--memory-limit", "BYTES", "with --summary: the largest batch that fits into it, 2GiB for example", &a.memory_limit, false, "--summary"},
                          {"--as", "FORM", forms_text(), &a.as},
                          {"--stage", "STAGE", "which stage of a plan: imported, train_step, kernels, ...", &a.stage},
                          {"--target", "T", "which program of a plan for several targets: cpu, cuda, ...; the first if not given, or with --trace the one that was traced", &a.target},

@@ -77,10 +77,4 @@ std::string text_of_first(Communicator& all, std::string text) {
   return text;
 }
 
-Error with_note(const Error& error, std::string note) {
-  std::vector<Diag> diags = error.diags();
-  diags.front().notes.push_back(std::move(note));
-  return Error(std::move(diags));
-}
-
 }  // namespace hone

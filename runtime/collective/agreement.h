@@ -25,7 +25,4 @@ std::vector<std::uint64_t> numbers_of_all(Communicator& all, std::span<const std
 /// The text that the first one has.
 std::string text_of_first(Communicator& all, std::string text);
 
-/// The same error with one more note at its first problem.
-Error with_note(const Error& error, std::string note);
-
 }  // namespace hone

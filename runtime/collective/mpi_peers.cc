@@ -14,9 +14,9 @@
 #include <fstream>
 #include <thread>
 
+#include "base/diag.h"
 #include "base/check.h"
 #include "base/text.h"
-#include "runtime/collective/agreement.h"
 
 namespace hone {
 

@@ -17,6 +17,7 @@
 namespace hone::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -361,6 +362,14 @@ TEST_F(Tools, ReportsAreJsonLinesWhenAskedFor) {
   const Json bench = Json::parse(run("hone-run bench conv.hone --steps 3 --batch 8 --json").out);
   EXPECT_EQ(bench.at("steps_timed"), 3);
   for (const char* field : {"ms_per_step_median", "samples_per_s", "first_loss", "final_loss"}) EXPECT_TRUE(bench.at(field).is_number()) << field;
+}
+
+TEST_F(Tools, FlagsThatChangeNothingAreNamed) {
+  const std::string train = kTrain + " --steps 2 ";
+  EXPECT_THAT(run(train + "--keep 2 --log-histograms").err, AllOf(HasSubstr("note: --keep changes nothing without --run-dir DIR, which is not given"), HasSubstr("note: --log-histograms changes nothing")));
+  EXPECT_THAT(run(train + "--keep 2 --run-dir run").err, Not(HasSubstr("changes nothing")));
+  EXPECT_THAT(run("HONE_KEEP=2 " + train).err, Not(HasSubstr("changes nothing"))) << "the environment is for many commands";
+  EXPECT_THAT(run(train + "--set schedule.warmup_steps=3").err, HasSubstr("note: schedule.warmup_steps is 3, and the run has 2 steps"));
 }
 
 TEST_F(Tools, HelpAndVersionGoToStandardOutput) {

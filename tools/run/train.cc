@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -59,6 +60,8 @@ void check_flags(const Arguments& a) {
   };
   refuse(a.resume and not a.weights.empty(), "--resume and --weights both say where the weights come from", "leave one of them out");
   refuse(a.pre_batched and not a.batch.empty(), "--batch says how many samples make a batch, and --pre-batched data are batches already", "leave one of them out");
+  refuse(a.pre_batched and std::ranges::any_of(a.set, [](const std::string& set) { return set.starts_with("data.batch_size"); }), "data.batch_size says how many samples make a batch, and --pre-batched data are batches already", "leave one of them out");
+  refuse(a.quiet and a.verbose, "--quiet asks for no messages, and --verbose for more of them", "leave one of them out");
   refuse(not a.trace.empty() and a.dry_run, "--dry-run leaves no file, and so no --trace", "leave one of them out; --steps 10 makes a short run");
   diags.throw_if_errors();
 }
