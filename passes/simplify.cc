@@ -193,6 +193,48 @@ Val transpose_scattered(const Match& m) {
   return op::scatter_add(m.below(0, 0), transpose(m.built(1), inverse), m.node.attrs);
 }
 
+/// Places first, first + step, ... of an axis.
+struct Places {
+  std::int64_t first = 0, count = 0, step = 1;
+};
+
+/// What a constant index of an axis names, where that is places at one distance, upwards, within the axis.
+std::optional<Places> even_places(const Match& m, const Dim& extent) {
+  constexpr std::int64_t kMost = 1 << 16;  // that are worth looking at
+  const Tensor* const index = m.old().constant_of(m.operand(1));
+  if (index == nullptr or not extent.is_constant() or index->element_count() == 0 or index->element_count() > kMost) return {};
+  const auto place = [&](std::int64_t i) {
+    const auto number = static_cast<std::int64_t>(index->at(i));
+    return number < 0 ? number + extent.value() : number;
+  };
+  Places places = {.first = place(0), .count = index->element_count()};
+  if (places.count > 1) places.step = place(1) - places.first;
+  for (std::int64_t i = 0; i < places.count; ++i)
+    if (place(i) != places.first + i * places.step or place(i) < 0 or place(i) >= extent.value()) return {};
+  return places.step > 0 ? std::optional(places) : std::nullopt;
+}
+
+/// Places that are known are no data: what reads them can read through a slice. A weight's gather stays one, which is how those know a table who replace it.
+Val slice_of_places(const Match& m) {
+  const Input* const input = m.old().input_of(m.operand(0));
+  const auto axis = static_cast<std::size_t>(m.node.attrs[kAxis]);
+  const auto places = input != nullptr and input->role == Role::kWeight ? std::nullopt : even_places(m, m.type(0).shape[axis]);
+  return places ? reshape(part_of(m.built(0), axis, places->first, places->count, places->step), m.result_type().shape) : Val{};
+}
+
+/// The same for what is put there.
+Val pad_of_places(const Match& m) {
+  const auto axis = static_cast<std::size_t>(m.node.attrs[kAxis]);
+  const Shape& sizes = m.result_type().shape;
+  const auto places = even_places(m, sizes[axis]);
+  if (not places) return {};
+  Shape starts(sizes.size(), Dim(0)), shape = sizes;
+  Ints steps(sizes.size(), 1);
+  starts[axis] = places->first, shape[axis] = places->count, steps[axis] = places->step;
+  const Val x = reshape(m.built(0), shape);
+  return shape == sizes ? x : op::pad(x, {kStarts = std::move(starts), kSizes = sizes, kSteps = std::move(steps)});
+}
+
 /// The axes that both sum over, in terms of what the inner one reads.
 Val merge_sums(const Match& m) {
   if (not m.is(0, op::reduce_sum) or m.rewriter.uses(m.operand(0)) != 1) return {};
@@ -231,6 +273,8 @@ constexpr RuleRow kRules[] = {
     {&op::transpose, merge_transposes, "transpose(transpose(x)) -> transpose(x)"},
     {&op::transpose, transpose_index, "transpose(gather(x, index)) by the index's axes -> gather(x, transpose(index))"},
     {&op::scatter_add, transpose_scattered, "scatter_add(transpose(x), index) by the index's axes -> scatter_add(x, transpose(index))"},
+    {&op::gather, slice_of_places, "gather(x, constant) of places at one distance -> slice(x)"},
+    {&op::scatter_add, pad_of_places, "scatter_add(x, constant) to places at one distance -> pad(x)"},
     {&op::cast, drop_cast, "cast(x) to x's type -> x"},
     {&op::cast, cast_back, "cast(x) of an input to what it is computed with, and back to x's type -> x"},
     {&op::broadcast_to, drop_broadcast, "broadcast_to(x) to x's shape -> x"},

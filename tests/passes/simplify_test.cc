@@ -69,6 +69,11 @@ TEST(Simplify, MergesAndReplaces) {
        "gather(x, transpose(i){perm=[1,0]})"},
       {"scattered rows in another order", "input %x: f32[3,4,2,5], input %i: i32[2,3,4]",
        "%a = transpose(%x) {perm=[2,0,1,3]}; %y = scatter_add(%a, %i) {shape=[9,5]}", "scatter_add(x, transpose(i){perm=[1,2,0]}){shape=[9,5]}"},
+      {"a row of a known number", "input %x: f32[9,N], constant %i: i32[] = 3", "%y = gather(%x, %i)", "reshape(slice(x){sizes=[1,N], starts=[3,0], steps=[1,1]}){shape=[N]}"},
+      {"rows of known numbers, one from the end", "input %x: f32[N,9], constant %i: i64[1,3] = [2, 5, -1]", "%y = gather(%x, %i) {axis=1}",
+       "reshape(slice(x){sizes=[N,3], starts=[0,2], steps=[1,3]}){shape=[N,1,3]}"},
+      {"a row put where it is known", "input %x: f32[N], constant %i: i32[] = -2", "%y = scatter_add(%x, %i) {shape=[9,N]}", "pad(reshape(x){shape=[1,N]}){sizes=[9,N], starts=[7,0], steps=[1,1]}"},
+      {"all rows put where they are", "input %x: f32[1,3,N], constant %i: i32[1,3] = [0, 1, 2]", "%y = scatter_add(%x, %i) {shape=[3,N]}", "reshape(x){shape=[3,N]}"},
       {"largest over axes of 1, kept", "input %x: f32[2,1]", "%y = reduce_max(%x) {axes=[1], keep_dims=true}", "x"},
   };
   for (const PassCase& c : cases) expect_pass(simplify, c);
@@ -107,6 +112,12 @@ TEST(Simplify, LeavesWhatItMustNotTouch) {
        "%d = pad(%a) {starts=[0], sizes=[6], steps=[1]}; %e = pad(%b) {starts=[2], sizes=[6], steps=[1]}; %f = pad(%c) {starts=[4], sizes=[6], steps=[1]}; %g "
        "= add(%d, %e); "
        "%h = add(%g, %f); %y = mul(%g, %h)"},
+      {"rows that come twice", "input %x: f32[9,N], constant %i: i32[3] = [3, 3, 3]", "%y = gather(%x, %i)"},
+      {"rows backwards", "input %x: f32[9,N], constant %i: i32[2] = [3, 2]", "%y = gather(%x, %i)"},
+      {"rows at two distances", "input %x: f32[3], constant %i: i32[3] = [3, 4, 6]", "%y = scatter_add(%x, %i) {shape=[9]}"},
+      {"a row that is not there", "input %x: f32[9,N], constant %i: i32[] = 9", "%y = gather(%x, %i)"},
+      {"a row of which nobody knows that it is there", "input %x: f32[N,9], constant %i: i32[] = 0", "%y = gather(%x, %i)"},
+      {"rows of a weight", "weight %x: f32[9,4], constant %i: i32[] = 0", "%y = gather(%x, %i)"},
       {"gathered columns in another order", "input %x: f32[9,4], input %i: i32[2]", "%a = gather(%x, %i); %y = transpose(%a) {perm=[1,0]}"},
       {"scattered columns in another order", "input %x: f32[4,2], input %i: i32[2]", "%a = transpose(%x) {perm=[1,0]}; %y = scatter_add(%a, %i) {shape=[9,4]}"},
       {"sum over an axis of 2", kX, "%y = reduce_sum(%x) {axes=[0]}"},
