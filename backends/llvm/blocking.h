@@ -1,6 +1,7 @@
 // Blocking: which points of a kernel are computed side by side, in registers.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "backends/llvm/nest.h"
@@ -31,6 +32,8 @@ struct Sliding {
 
     std::int64_t inner_stride() const { return inner_step < 0 ? -inner_step : inner_step; }
     std::int64_t positions_of(std::int64_t outer_count, std::int64_t inner_count) const { return outer_step * (outer_count - 1) + inner_stride() * (inner_count - 1) + 1; }
+    /// Those of the positions that are read.
+    std::int64_t elements_of(std::int64_t outer_count, std::int64_t inner_count) const { return std::min(positions_of(outer_count, inner_count), outer_count * inner_count); }
     std::int64_t positions() const { return positions_of(outer_extent, inner_extent); }
   };
 

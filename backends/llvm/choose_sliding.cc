@@ -11,7 +11,7 @@ namespace hone {
 namespace {
 
 constexpr std::int64_t kMostExtent = 1 << 14;            ///< products of four of them fit
-constexpr std::int64_t kMostStep = 4;                    ///< positions between neighbours of an axis
+constexpr std::int64_t kMostStride = 4, kMostDilation = 64;  ///< positions between neighbours of an axis that runs over an image, and of a window's
 constexpr std::int64_t kLineBytes = 3 << 13;             ///< of positions that are laid out together: half of the first level cache
 constexpr std::int64_t kMostLineBytes = 1 << 19;         ///< of the fewest that can be: they lie on the stack
 constexpr std::int64_t kMostStandingBytes = 1 << 20;     ///< of a factor that is walked once for each line, and of sums that wait: in the second level cache
@@ -67,6 +67,7 @@ class SlidingChooser {
     struct Candidate {
       Sliding::Pair pair;
       std::int64_t unit;  ///< elements from a position to the next
+      bool has_holes;     ///< many positions between a window's
     };
     std::vector<Candidate> candidates;
     const Offset& offset = nest_.loads.at(sliding_.moving);
@@ -75,14 +76,18 @@ class SlidingChooser {
         const auto a = step(offset, outer), b = step(offset, inner);
         if (not a or not b or *a <= 0 or *b == 0 or depends(sliding_.standing, outer) or not is_known(outer) or not is_known(inner)) continue;
         const std::int64_t unit = std::min(*a, std::abs(*b));
-        if (*a % unit != 0 or *b % unit != 0 or *a / unit > kMostStep or std::abs(*b) / unit > kMostStep) continue;
-        candidates.push_back({{outer, inner, extent(outer), extent(inner), *a / unit, *b / unit}, unit});
+        if (*a % unit != 0 or *b % unit != 0) continue;
+        const std::int64_t outer_step = *a / unit, inner_stride = std::abs(*b) / unit;
+        const bool has_holes = outer_step > kMostStride or inner_stride > kMostStride;
+        if (has_holes and (unit == 1 or outer_step > kMostDilation or inner_stride > kMostDilation or (outer_step > kMostStride and extent(outer) > kMostSums))) continue;  // steps of 1 are channels beside positions
+        candidates.push_back({{outer, inner, extent(outer), extent(inner), *a / unit, *b / unit}, unit, has_holes});
       }
     std::ranges::stable_sort(candidates, {}, [](const Candidate& c) { return c.pair.outer_step + c.pair.inner_stride(); });
     std::vector<Candidate> taken;
     for (const Candidate& c : candidates)
       if (std::ranges::none_of(taken, [&](const Candidate& t) { return t.pair.outer == c.pair.outer or t.pair.inner == c.pair.inner; })) taken.push_back(c);
     if (taken.empty() or taken.size() > 2) return false;
+    if (taken.size() == 2 and (taken[0].has_holes or taken[1].has_holes)) return false;  // the library is as quick: it passes over padding, of which there is much
     std::ranges::sort(taken, {}, &Candidate::unit);
     sliding_.along = taken[0].pair;
     if (taken.size() == 2) sliding_.lines = taken[1].pair;
@@ -230,7 +235,7 @@ class SlidingChooser {
       if (vectors() % columns != 0) continue;
       for (std::int64_t rows = 1; rows <= along.outer_extent; ++rows) {
         if (rows * columns + terms * columns + spare_registers() > unit_.registers) break;
-        const auto tile = [&](std::int64_t count) { return count == 0 ? 0 : kTileCycles + static_cast<double>(steps) * cycles_of(count * columns * terms, along.positions_of(count, terms) + terms * columns, terms); };
+        const auto tile = [&](std::int64_t count) { return count == 0 ? 0 : kTileCycles + static_cast<double>(steps) * cycles_of(count * columns * terms, along.elements_of(count, terms) + terms * columns, terms); };
         const double cycles = static_cast<double>(vectors() / columns) * (static_cast<double>(along.outer_extent / rows) * tile(rows) + tile(along.outer_extent % rows));
         if (row_count == 0 or cycles < best) best = cycles, row_count = rows, column_count = columns;
       }
@@ -254,7 +259,7 @@ class SlidingChooser {
       if (sliding_.channel_count % rows != 0) continue;
       for (std::int64_t terms = 1; terms <= std::min(along.inner_extent, kMostTerms); ++terms) {
         if (rows * sums + terms + spare_registers() > unit_.registers) break;
-        const auto block = [&](std::int64_t count) { return count == 0 ? 0 : cycles_of(rows * sums * count, rows * along.positions_of(sums, count) + count, count); };
+        const auto block = [&](std::int64_t count) { return count == 0 ? 0 : cycles_of(rows * sums * count, rows * along.elements_of(sums, count) + count, count); };
         const std::int64_t blocks = along.inner_extent / terms;
         const double line = (blocks > Sliding::kWrittenOut ? kLineCycles : 0) + static_cast<double>(blocks) * block(terms) + block(along.inner_extent % terms);
         const double cycles = line * static_cast<double>(sliding_.channel_count / rows * vectors());

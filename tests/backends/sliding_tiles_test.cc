@@ -75,8 +75,11 @@ TEST(SlidingTiles, StridesAndDilations) {
 
 TEST(SlidingTiles, WindowsAlongOneAxis) {
   const Convolution along{"[N,40,16]", "[32,16,5]", "[N,40,32]", "[5]", "channels_last=true, dilations=[1], groups=1, pads_begin=[2], pads_end=[2], strides=[1]", "[40]"};
-  EXPECT_EQ(sliding_on(along, kAvx512), kAll);
-  expect_agrees(along);
+  const Convolution far_apart{"[N,80,16]", "[32,16,3]", "[N,80,32]", "[3]", "channels_last=true, dilations=[32], groups=1, pads_begin=[32], pads_end=[32], strides=[1]", "[80]"};
+  for (const Convolution& convolution : {along, far_apart}) {
+    EXPECT_EQ(sliding_on(convolution, kAvx512), kAll);
+    expect_agrees(convolution);
+  }
 }
 
 TEST(SlidingTiles, MorePaddingThanAWindow) {
@@ -90,6 +93,7 @@ TEST(SlidingTiles, NotWhereNothingSlidesOrTheWeightIsLarge) {
   EXPECT_FALSE(slides(convolution_kernels(over_images({512, 512, 8, 8, 3, 1}))[0], kAvx512));     // read for each line from far away
   EXPECT_FALSE(slides(convolution_kernels(over_images({512, 512, 8, 8, 3, 1}))[2], kAvx512));
   EXPECT_FALSE(slides(convolution_kernels(over_images({16, 2, 8, 8, 3, 1}))[0], kAvx512));        // half of the shortest vector
+  for (const bool slides_there : sliding_on(over_images({16, 16, 14, 15, 3, 6, 1, 6}), kAvx512)) EXPECT_FALSE(slides_there) << "mostly padding";
   EXPECT_FALSE(slides(convolution_kernels(over_images({1, 32, 28, 28, 5}))[2], kAvx512)) << "five sums, each of which waits for its last term";
   for (const bool slides_there : sliding_on(over_images({64, 64, 8, 1024, 3, 1}), kAvx512)) EXPECT_FALSE(slides_there) << "lines of 262 KB, of which three would lie on the stack";
 }
