@@ -91,6 +91,20 @@ TEST(Dataset, ReadsFilesLinesAndGenerators) {
   EXPECT_EQ(generated.length(), std::nullopt);
 }
 
+TEST(Dataset, BatchesEndWithTheirSourceEvenIfThatWouldBeginAnew) {
+  const auto rewinds = [] { return [i = 0]() mutable { return i < 9 ? std::optional(number(i++)) : (i = 0, std::nullopt); }; };
+  for (const std::int64_t size : {3, 4, 9, 20})
+    for (const bool drop : {false, true}) {
+      std::int64_t examples = 0, batches = 0;
+      ExampleIterator all = Dataset::from_generator(rewinds).batch(size, drop).iterate();
+      for (const Example& batch : all) {
+        examples += batch[0].second.shape()[0];
+        ASSERT_LE(++batches, 3) << size;
+      }
+      EXPECT_EQ(examples, drop ? 9 / size * size : 9) << size;
+    }
+}
+
 TEST(Dataset, MapKeepsTheOrderForAnyNumberOfThreads) {
   Numbers doubled;
   for (std::int64_t i = 0; i < 50; ++i) doubled.push_back(2 * i);
