@@ -132,6 +132,7 @@ inline constexpr AttrKey<bool> kNesterov("nesterov");
 inline constexpr AttrKey<bool> kCentered("centered");
 inline constexpr AttrKey<bool> kAmsgrad("amsgrad");
 inline constexpr AttrKey<bool> kKeras("keras");            ///< Keras's formula instead of PyTorch's
+inline constexpr AttrKey<bool> kOutputsLast("outputs_last");  ///< a matrix whose columns are a layer's outputs, not its rows as in PyTorch
 inline constexpr AttrKey<double> kDelta("delta");
 inline constexpr AttrKey<double> kLabelSmoothing("label_smoothing");
 inline constexpr AttrKey<std::int64_t> kIgnoreIndex("ignore_index");

@@ -52,6 +52,19 @@ const OptimizerRow& row_named(std::string_view kind) {
   return *row;
 }
 
+/// Keras's Muon has exclude_embeddings = True: variables with that word in their path.
+bool is_called_embedding(const TrainedWeight& weight) {
+  const auto says_so = [](const std::string& name) { return lower_case(name).find("embedding") != std::string::npos; };
+  return says_so(weight.name) or std::ranges::any_of(weight.also_called, says_so);
+}
+
+/// To AdamW: what is no matrix, and what the recipe names, or where it names nothing, Keras does.
+bool is_left_by_muon(const Recipe& recipe, const TrainedWeight& weight, const Type& type) {
+  const std::vector<std::string>& named = recipe.optimizer.exclude_from_muon;
+  const bool by_default = named.empty() and recipe.train.convention == Convention::kKeras;
+  return type.shape.size() != 2 or not weight.is_matrix or (by_default ? is_called_embedding(weight) : matches_weight(named, weight.name, weight.also_called));
+}
+
 }  // namespace
 
 Type OptimizerState::type_for(const Type& weight) const {
@@ -63,8 +76,7 @@ Type OptimizerState::type_for(const Type& weight) const {
 
 const OptimizerRow& optimizer_for(const Recipe& recipe, const TrainedWeight& weight, const Type& type) {
   const OptimizerRow& row = row_named(recipe.optimizer.kind);
-  const bool is_left_over = *row.op == op::muon and (type.shape.size() != 2 or matches_weight(recipe.optimizer.exclude_from_muon, weight.name, weight.also_called));
-  return is_left_over ? row_named("adamw") : row;
+  return *row.op == op::muon and is_left_by_muon(recipe, weight, type) ? row_named("adamw") : row;
 }
 
 Attrs optimizer_attributes(const Recipe& recipe, const OpDef& op, const TrainedWeight& weight) {
@@ -74,7 +86,7 @@ Attrs optimizer_attributes(const Recipe& recipe, const OpDef& op, const TrainedW
   const Attrs all = {kBeta1 = o.beta1,           kBeta2 = o.beta2,         kEpsilon = o.epsilon,         kRho = o.rho,
                      kMomentum = o.momentum,     kDampening = o.dampening, kNesterov = o.nesterov,       kCentered = o.centered,
                      kAmsgrad = o.amsgrad,       kLrDecay = o.lr_decay,    kKeras = keras,               kWeightDecay = decays ? o.weight_decay : 0,
-                     kBeta2Decay = o.beta2_decay, kEpsilon2 = o.epsilon2,  kClipThreshold = o.clip_threshold, kMomentumDecay = keras ? 1 : o.momentum_decay};
+                     kBeta2Decay = o.beta2_decay, kEpsilon2 = o.epsilon2,  kClipThreshold = o.clip_threshold, kOutputsLast = weight.outputs_last, kMomentumDecay = keras ? 1 : o.momentum_decay};
   Attrs used;
   for (const AttrRef& key : op.attrs)
     for (const auto& [name, attr] : all)

@@ -119,6 +119,7 @@ struct TrainedWeight {
   std::string part;  ///< "" all of it, or the "[:, 0:80]" of train_only
   std::vector<std::string> also_called = {};  ///< passes/weight_names.h
   bool is_matrix = false;  ///< rank 2 or more, and no bias or scale that is stored with extents of 1 ([C,1,1])
+  bool outputs_last = false;  ///< a matrix that is multiplied from the left, [in,out], as Keras has it and exporters make of PyTorch's [out,in]
 };
 std::vector<TrainedWeight> select_weights(Graph& graph, const Recipe& recipe);
 

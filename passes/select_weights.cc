@@ -42,6 +42,11 @@ bool is_bias_or_scale(const Graph& graph, ValueId weight) {
 
 bool is_matrix(const Graph& graph, ValueId weight) { return graph.type(weight).shape.size() >= 2 and not is_bias_or_scale(graph, weight); }
 
+/// Do products read it as it is, as their second factor?
+bool has_outputs_last(const Graph& graph, ValueId weight) {
+  return graph.type(weight).shape.size() == 2 and std::ranges::any_of(graph.nodes(), [&](const Node& node) { return *node.op == op::matmul and node.operands[1] == weight and not node.attrs[kTransB]; });
+}
+
 struct Pattern {
   std::string name, part;
 };
@@ -79,7 +84,7 @@ std::vector<TrainedWeight> select_weights(Graph& graph, const Recipe& recipe) {
   }
   const WeightNames names(graph);
   std::vector<TrainedWeight> weights;
-  const auto add = [&](const Input& input, std::string part) { weights.push_back({input.value, input.name, std::move(part), names.also_called(input.name), is_matrix(graph, input.value)}); };
+  const auto add = [&](const Input& input, std::string part) { weights.push_back({input.value, input.name, std::move(part), names.also_called(input.name), is_matrix(graph, input.value), has_outputs_last(graph, input.value)}); };
   std::set<std::string> chosen;
   if (only.empty()) {
     for (const Input* input : candidates) add(*input, "");

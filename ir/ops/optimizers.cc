@@ -220,15 +220,16 @@ Val orthogonalized(const Lower& l, Val x) {
   return is_tall ? hone::transpose_last(x) : x;
 }
 
-/// PyTorch scales the update for tall matrices, Keras so that its elements are as large as Adam's.
+/// PyTorch scales the update of layers with more outputs than inputs, Keras so that its elements are as large as Adam's.
 std::vector<Val> lower_muon(const Lower& l) {
   const Update u(l, Decay::kDecoupled);
   const Val momentum = u.attr(kMomentum);
   const Val velocity = u.keras() ? u.state(0) * momentum + u.gradient : u.moving(u.state(0), kMomentum, u.gradient);
   Val move = velocity;
   if (l.attrs[kNesterov]) move = u.keras() ? u.gradient + velocity * momentum : u.moving(velocity, kMomentum, u.gradient);
-  const auto rows = static_cast<double>(u.weight.shape()[0].value()), columns = static_cast<double>(u.weight.shape()[1].value());
-  const double scale = u.keras() ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns));
+  const bool outputs_last = l.attrs[kOutputsLast];
+  const auto outputs = static_cast<double>(u.weight.shape()[outputs_last ? 1 : 0].value()), inputs = static_cast<double>(u.weight.shape()[outputs_last ? 0 : 1].value());
+  const double scale = u.keras() ? 0.2 * std::sqrt(std::max(outputs, inputs)) : std::sqrt(std::max(1.0, outputs / inputs));
   return {u.weight - orthogonalized(l, move) * u.rounded(u.rate * scale), velocity};
 }
 
@@ -385,7 +386,7 @@ constinit const OpDef muon = {
     .doc = "Muon: the momentum of a matrix, orthogonalized (Jordan et al. 2024)",
     .inputs = {"weight", "gradient", "learning_rate", "step", "velocity", "momentum?", "weight_decay?"},
     .results = {"weight", "velocity"},
-    .attrs = {kMomentum, kNesterov, kWeightDecay, kKeras},
+    .attrs = {kMomentum, kNesterov, kWeightDecay, kOutputsLast, kKeras},
     .infer =
         [](Infer& infer) {
           infer.require(infer.rank(kWeight) == 2 and is_constant(infer.shape(kWeight)), Code::kShape, "the weight must be a matrix of fixed extents");

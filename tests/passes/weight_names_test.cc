@@ -71,5 +71,21 @@ TEST(WeightNames, MayBeLeftOutOfWeightDecay) {
   EXPECT_EQ(decay({"enc.0.bias"}), 0.0);
 }
 
+/// Keras's exclude_embeddings = True, where the recipe names nothing.
+TEST(WeightNames, DecideWhatMuonLeavesToAdamW) {
+  Recipe recipe;
+  recipe.optimizer.kind = "muon";
+  const Type matrix{DType::kF32, {Dim(4), Dim(2)}};
+  const auto takes = [&](const std::string& name, bool is_matrix = true) { return optimizer_for(recipe, {.value = {}, .name = name, .part = "", .is_matrix = is_matrix}, matrix).kind == "muon"; };
+  EXPECT_TRUE(takes("token_Embedding/embeddings"));
+  EXPECT_FALSE(takes("bias", false)) << "[1,C]";
+  recipe.train.convention = Convention::kKeras;
+  EXPECT_FALSE(takes("token_Embedding/embeddings"));
+  EXPECT_TRUE(takes("dense/kernel"));
+  recipe.optimizer.exclude_from_muon = {"dense*"};
+  EXPECT_TRUE(takes("token_Embedding/embeddings"));
+  EXPECT_FALSE(takes("dense/kernel"));
+}
+
 }  // namespace
 }  // namespace hone::test
