@@ -137,12 +137,18 @@ std::string status_of(const std::string& name, bool trained, const TrainingRepor
   return trained ? "yes" : recipe.can_train() ? "no: frozen, or a running statistic" : "no: the model's training does not update it";
 }
 
+/// What the importer takes for a number of the author's where nothing says that it is a parameter.
+bool is_single_float(const Input& input) {
+  return input.data and not input.name.empty() and is_float(input.data->dtype()) and not input.data->shape().empty() and input.data->element_count() == 1;
+}
+
 void describe_weights(const Graph& graph, const TrainingReport& training, const Recipe& recipe, CheckReport& report) {
   const WeightNames names(graph);
   for (const Input& input : graph.inputs()) {
     const bool trained = std::any_of(training.trained.begin(), training.trained.end(), [&](const TrainedWeight& w) { return w.name == input.name; });
-    if (input.role != Role::kWeight and not trained) continue;
-    CheckedWeight& weight = report.weights.emplace_back(CheckedWeight{input.name, to_string(graph.type(input.value)), trained, status_of(input.name, trained, training, recipe)});
+    const bool is_passed_over = input.role == Role::kConstant and not trained and is_single_float(input);
+    if (input.role != Role::kWeight and not trained and not is_passed_over) continue;
+    CheckedWeight& weight = report.weights.emplace_back(CheckedWeight{input.name, to_string(graph.type(input.value)), trained, is_passed_over ? "no: one element, as an epsilon has; model.train_only can name it" : status_of(input.name, trained, training, recipe)});
     if (const auto& others = names.also_called(input.name); not others.empty()) weight.also_called = others.front();
     if (std::find(training.unreached.begin(), training.unreached.end(), input.name) == training.unreached.end()) continue;
     const Cut cut = what_cuts_off(graph, input);

@@ -80,7 +80,7 @@ Differentiated build_gradients(const Adapted& adapted, TrainingReport& report, c
   }
   if (report.trained.empty())
     throw Error(Code::kNothingToTrain, "no weight of the model is reached by the loss's gradient", {},
-                {chosen.empty() ? "the model has no float initializer of rank 1 or more: were its weights folded into Constant nodes?" : "chosen were: " + quoted_list(report.unreached)});
+                {chosen.empty() ? "the model has no float initializer of rank 1 or more with several elements: were its weights folded into Constant nodes? One of a single element is a weight where model.train_only names it" : "chosen were: " + quoted_list(report.unreached)});
   initialize_all_but_adapters(graph, recipe, report.trained, adapted.adapters);
   return {std::move(graph), objective, chosen, gradients};
 }

@@ -340,6 +340,7 @@ Roles mend_weights(ModelProto& model, const std::string& file, const std::string
   m.finish();
   name_folded(m);
   name_quantized(m);
+  if (options.trains) name_idle_dropout(m);
   Roles roles = told_roles(m);
   if (m.is_from_keras()) name_keras(m, roles);
   return roles;

@@ -24,6 +24,8 @@ struct MendOptions {
   bool fill_weights = false;
   /// A fresh last layer.
   NewHead new_head = {};
+  /// Is the model to be trained?
+  bool trains = false;
 };
 /// What a recipe asks for.
 inline MendOptions mend_options(const Recipe& recipe) {
@@ -31,7 +33,8 @@ inline MendOptions mend_options(const Recipe& recipe) {
           .add_bias = recipe.model.add_bias,
           .train_only = recipe.model.train_only,
           .fill_weights = recipe.model.initialize != "keep",
-          .new_head = {.classes = recipe.model.new_head_classes, .output = recipe.model.output, .seed = static_cast<std::uint64_t>(recipe.train.seed)}};
+          .new_head = {.classes = recipe.model.new_head_classes, .output = recipe.model.output, .seed = static_cast<std::uint64_t>(recipe.train.seed)},
+          .trains = recipe.can_train()};
 }
 
 /// Changes the main graph, each change with a warning:

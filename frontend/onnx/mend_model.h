@@ -138,6 +138,8 @@ void tie_equal(MendModel& m);
 bool is_setting(const MendModel& m, const std::string& name);
 /// A warning for a model whose weights or activations are integers: what of it can be trained is little.
 void name_quantized(const MendModel& m);
+/// Dropout nodes that were exported for inference do nothing in training either, which a warning says.
+void name_idle_dropout(const MendModel& m);
 /// What tf2onnx makes of Keras's layers: recurrent ones have a single bias there, and biases that are zero are not in the file at all.
 void name_keras(const MendModel& m, Roles& roles);
 /// Constant nodes where models keep weights become initializers.

@@ -22,7 +22,35 @@ constexpr Setting kSettings[] = {
 /// Operators that round floats to integers, or compute with integers that were floats.
 constexpr std::string_view kQuantizing[] = {"QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "MatMulInteger", "ConvInteger"};
 
+/// Of a Dropout that the file has in inference mode, whose rate is known: that rate; else 0.
+double idle_rate(const MendModel& m, const NodeProto& node) {
+  if (node.op_type() != "Dropout" or not node.domain().empty()) return 0;
+  const auto operand = [&](int i) { return i < node.input_size() ? node.input(i) : ""; };
+  if (const auto mode = m.values(operand(2)); not operand(2).empty() and (not mode or mode->element_count() != 1 or mode->at(0) != 0)) return 0;
+  if (const auto rate = m.values(operand(1)); rate and rate->element_count() == 1) return rate->at(0);
+  if (not operand(1).empty()) return 0;
+  for (const AttributeProto& attribute : node.attribute())
+    if (attribute.name() == "ratio") return attribute.f();
+  return 0.5;  // the operator's default
+}
+
 }  // namespace
+
+void name_idle_dropout(const MendModel& m) {
+  std::vector<std::string> nodes, before;
+  double rate = 0;
+  for (const NodeProto& node : m.graph().node()) {
+    const double own = idle_rate(m, node);
+    if (own == 0) continue;
+    rate = own;
+    nodes.push_back(m.loc(node).node);
+    for (const NodeProto& other : m.graph().node())
+      if (std::ranges::count(other.output(), node.input(0)) > 0) before.push_back(m.loc(other).node);
+  }
+  if (nodes.empty()) return;
+  m.warn(fmt::format("{} Dropout node{} exported for inference, where it does nothing, and nothing is dropped in training: {}", nodes.size(), nodes.size() == 1 ? " was" : "s were", list_of(nodes)),
+         {before.empty() ? "export the model in training mode" : fmt::format("export the model in training mode, or let the recipe drop: [model.dropout] after = [{}], rate = {:g}", list_of(before), rate)});
+}
 
 bool is_setting(const MendModel& m, const std::string& name) {
   const std::vector<Reader>& readers = m.readers(name);

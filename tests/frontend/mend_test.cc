@@ -280,6 +280,21 @@ TEST(MendQuantized, ScalesAreNoWeightsAndAWarningSaysWhatIsNotTrained) {
   EXPECT_THAT(weights_of(model.import({.mend = {.train_only = {"scale"}}})), ElementsAre("w", "scale"));
 }
 
+TEST(MendDropout, ExportedForInferenceIsNamedWhereTheModelIsTrained) {
+  TestModel model(11);
+  model.input("x", {"N", 3}).initializer("w", wavy({3, 2})).output("y");
+  model.node("MatMul", {"x", "w"}, {"h"}).named("dense");
+  model.node("Dropout", {"h"}, {"y"}).named("drop").set("ratio", 0.4F);
+  EXPECT_THAT(warnings_of(model.import({.mend = {.trains = true}})), HasSubstr("1 Dropout node was exported for inference, where it does nothing, and nothing is dropped in training: \"drop\""));
+  EXPECT_THAT(warnings_of(model.import({.mend = {.trains = true}})), HasSubstr("[model.dropout] after = [\"dense\"], rate = 0.4"));
+  EXPECT_THAT(warnings_of(model.import()), Not(HasSubstr("Dropout"))) << "predictions do without";
+  TestModel training;
+  training.input("x", {"N", 3}).initializer("w", wavy({3, 2})).initializer("rate", f32({}, {0.4F})).initializer("training", Tensor::scalar(true)).output("y");
+  training.node("MatMul", {"x", "w"}, {"h"});
+  training.node("Dropout", {"h", "rate", "training"}, {"y"});
+  EXPECT_THAT(warnings_of(training.import({.mend = {.trains = true}})), Not(HasSubstr("Dropout")));
+}
+
 TEST(MendScalars, OfPyTorchAreParametersByTheirNames) {
   const auto scaled_by = [](const std::string& name, const Tensor& scale, const std::string& node) {
     TestModel model;

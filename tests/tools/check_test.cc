@@ -71,6 +71,15 @@ TEST(Check, NamesTheNodeThatCutsAWeightOff) {
   EXPECT_EQ(check(model, "", "[model]\ntrain_only = [\"*\"]\n").exit, 3) << "a weight that is asked for by name must be reached";
 }
 
+TEST(Check, ListsNumbersThatAreTakenForConstants) {
+  TestModel model;
+  model.input("x", {"N", 4}).initializer("w", wavy({4, 3})).initializer("s", f32({1}, {0.5F})).output("y");
+  model.node("MatMul", {"x", "w"}, {"h"});
+  model.node("Mul", {"h", "s"}, {"y"});
+  EXPECT_THAT(check(model).out, ContainsRegex("s +f32\\[1\\] +no: one element, as an epsilon has; model.train_only can name it"));
+  EXPECT_THAT(check(model, "", "[model]\ntrain_only = [\"s\", \"w\"]\n").out, ContainsRegex("s +f32\\[1\\] +yes"));
+}
+
 TEST(Check, WithoutAnyWeightThereIsNothingToTrain) {
   TestModel model;
   model.input("x", {"N", 4}).output("y");
