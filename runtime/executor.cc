@@ -67,6 +67,7 @@ void Executor::run_fed(NamedFeeds feeds) {
   const Team::InUse in_use(state_.team);
   BoundSegment& first = bind_feeds(feeds);
   are_copied_ = false;
+  copied_feeds_.clear();
   makers_.clear();
   for (const TensorView* feed : matched_)
     if (feed->maker != nullptr and std::ranges::find(makers_, feed->maker) == makers_.end()) makers_.push_back(feed->maker);
@@ -77,11 +78,27 @@ void Executor::run_fed(NamedFeeds feeds) {
   }
   for (std::size_t i = 0; i < matched_.size(); ++i) {
     check_bounds(entry_.feeds[i], *matched_[i]);
-    feeds_[i] = matched_[i]->data;
+    feeds_[i] = place_of(*matched_[i]);
   }
   if (state_.device != nullptr) feed_device(first);
   run_segments(first);
   if (state_.device != nullptr) state_.device->finish();
+}
+
+/// Is it in memory that a run of this entry writes to, or gives back: a result of the run before?
+bool Executor::may_overwrite(const void* place) const {
+  const auto is_in = [&](const WorkMemory& memory) {
+    const std::less<const void*> before;
+    return memory.size() > 0 and not before(place, memory.data()) and before(place, memory.data() + memory.size());
+  };
+  return is_in(state_.persistent_memory) or (shared_arena_ != nullptr and is_in(*shared_arena_)) or std::ranges::any_of(own_arenas_, is_in);
+}
+
+/// Where the feed holds still: what is fed back from an earlier result is copied, because it lies in the arena. A device has copies anyway.
+const void* Executor::place_of(const TensorView& feed) {
+  if (state_.device != nullptr or feed.maker != nullptr or not may_overwrite(feed.data)) return feed.data;
+  const std::size_t bytes = static_cast<std::size_t>(checked_element_count(feed.shape)) * size_of(feed.dtype);
+  return copied_feeds_.emplace_back(Tensor::copy(feed.dtype, feed.shape, {static_cast<const std::byte*>(feed.data), bytes})).bytes().data();
 }
 
 /// How far behind each other the copies for each of the team's threads lie; 0: there is one for all.

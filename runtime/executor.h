@@ -72,6 +72,8 @@ class Executor {
   void run_fed(NamedFeeds feeds);
   BoundSegment& bind_feeds(NamedFeeds feeds);
   std::size_t apart(const TensorView& feed) const;
+  const void* place_of(const TensorView& feed);
+  bool may_overwrite(const void* place) const;
   bool others_look_at_feeds() const;
   void make_feeds();
   BoundSegment& bind(std::size_t segment, const DimBindings& sizes);
@@ -145,6 +147,7 @@ class Executor {
   std::vector<std::vector<std::unique_ptr<Executor>>> bodies_;  // by number of the region
   std::vector<const TensorView*> matched_;                      // the feeds of this run; null between runs
   std::vector<const void*> feeds_;                              // where they lie
+  std::deque<Tensor> copied_feeds_;                             // of those that lay where this run writes
   const BoundSegment* current_ = nullptr;                       // what runs, or ran last
   std::vector<FeedMaker*> makers_;                              // of feeds whose content is still to be made
   std::vector<void*> pointers_;                                 // of the buffers

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <iterator>
 #include <map>
@@ -145,6 +146,22 @@ struct Session::Impl {
   Communicator* const communicator;
   std::vector<std::string> notes;
   std::map<std::size_t, Tensor> wholes;   // of states that are held in parts, until a step updates them: all of them
+  std::atomic_flag is_running;
+
+  /// Two runs at once would have one arena.
+  class OneRun {
+   public:
+    explicit OneRun(Impl& impl) : is_running_(impl.is_running) {
+      if (is_running_.test_and_set(std::memory_order_acquire))
+        throw Error(Code::kUsage, "the session is in a run of another thread", {}, {"a session, and a trainer, is for one thread at a time: make one for each thread, of the same plan, or let a mutex guard the runs and what reads their results"});
+    }
+    ~OneRun() { is_running_.clear(std::memory_order_release); }
+    OneRun(const OneRun&) = delete;
+    OneRun& operator=(const OneRun&) = delete;
+
+   private:
+    std::atomic_flag& is_running_;
+  };
 
   explicit Impl(const SessionOptions& options)
       : state{.team = Team(thread_count(options.threads)), .device = nullptr, .code = {}, .kernels = {}, .persistent_memory = {}, .persistents = {}, .held = {}, .arena = {}, .exchanges = Exchanges(options.communicator)},
@@ -190,7 +207,7 @@ struct Session::Impl {
     std::vector<std::string> names;
     for (const auto& executor : executors) names.push_back(executor->entry().name);
     throw Error(Code::kPlanEntry, fmt::format("the plan has no entry {}", quoted(entry)), {},
-                {fmt::format("it has {}", names.empty() ? "none" : printable(join(names, ", "))), "a plan compiled without a recipe can predict, not train"});
+                {did_you_mean(entry, names), fmt::format("it has {}", names.empty() ? "none" : printable(join(names, ", "))), "a plan compiled without a recipe can predict, not train"});
   }
 
   std::size_t persistent_number(std::string_view name) const {
@@ -324,6 +341,7 @@ bool Session::has_entry(std::string_view entry) const { return impl_->find(entry
 const plan::Entry& Session::entry(std::string_view entry) const { return impl_->get(entry).entry(); }
 
 void Session::run(std::string_view entry, std::span<const std::pair<std::string, TensorView>> feeds) {
+  const Impl::OneRun one(*impl_.operator->());
   Executor& executor = impl_->get(entry);
   impl_->last = nullptr;  // a run that fails leaves nothing to read
   impl_->begin_entry(executor.entry());
@@ -339,6 +357,7 @@ void Session::run(std::string_view entry, std::span<const std::pair<std::string,
 }
 
 NotFiniteReport Session::find_not_finite(std::string_view entry, std::span<const std::pair<std::string, TensorView>> feeds) {
+  const Impl::OneRun one(*impl_.operator->());
   Executor& executor = impl_->get(entry);
   impl_->last = nullptr;
   HONE_CHECK(not impl_->shares_optimizer or not touches_parts(impl_->program, executor.entry()), "states that are in parts are to be looked at whole");

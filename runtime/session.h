@@ -3,6 +3,8 @@
 //   Session session(plan, {.device = "cpu", .threads = 2});
 //   session.run("train_step", feeds);
 //   float loss = session.result("loss_sum").at(0) / ...
+//
+// A session is for one thread at a time: runs that overlap throw Error kUsage, and what reads results must not overlap with a run. Sessions of one plan are independent of each other.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +46,7 @@ struct TensorView {
 
   TensorView() = default;
   TensorView(DType type, std::vector<std::int64_t> extents, const void* bytes) : dtype(type), shape(std::move(extents)), data(bytes) {}
+  /// The tensor must live as long as the view: a temporary does so in a call's argument, and not in a list of feeds that has a name.
   TensorView(const Tensor& tensor) : dtype(tensor.dtype()), shape(tensor.shape()), data(tensor.bytes().data()) {}  // NOLINT
 };
 
@@ -62,7 +65,7 @@ struct SessionOptions {
   /// Nothing follows from how long things took: a device's libraries choose by their rules, not by timing.
   bool deterministic = false;
   /// The file that keeps what a device chose by timing; "": none, so that each session measures anew.
-  std::string choices_file;
+  std::string choices_file = {};
 };
 
 struct NotFiniteReport;  // runtime/not_finite.h
@@ -79,7 +82,7 @@ struct MemoryReport {
 class Session {
  public:
   /// Throws Error kDevice, kPlanMismatch (no program for the device, or code this processor cannot run), kMemory. `plan` may go afterwards.
-  Session(const plan::Plan& plan, SessionOptions options);
+  explicit Session(const plan::Plan& plan, SessionOptions options = {});
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
@@ -103,7 +106,7 @@ class Session {
   const plan::Entry& entry(std::string_view entry) const;
 
   /// Runs an entry point. `feeds` by name, each of the declared type; shapes bind the symbolic sizes (the last 8 bindings are kept; a new one prepares:
-  /// evaluates sizes, places memory, makes library primitives; the others allocate nothing). Throws Error kDataName, kDataShape, kDataType, kMemory.
+  /// evaluates sizes, places memory, makes library primitives; the others allocate nothing). A result() of an earlier run may be fed, and is copied. Throws Error kDataName, kDataShape, kDataType, kMemory; kUsage where another thread is in a run.
   void run(std::string_view entry, std::span<const std::pair<std::string, TensorView>> feeds);
   /// Begins to bring to the device what the next run or the one after it will be fed, while it does other things; run() takes from there what has the place, the version and the size of these views. Views
   /// without a version are passed over. The memory holds still until the next run() has returned. On the host, or where the device has no memory left for it, it does nothing.
