@@ -2,8 +2,7 @@
 //
 //   hone::nn::Model model("digits");                                        // or any .onnx file
 //   ...
-//   hone::save_model(model, "digits.onnx");
-//   hone::plan::Plan plan = hone::compile_model("digits.onnx", hone::read_recipe_file("train.toml"));
+//   hone::plan::Plan plan = hone::compile_model(model, hone::read_recipe_file("train.toml"));   // or compile_model("digits.onnx", ...)
 //   hone::Dataset data = hone::Dataset::from_files({"x=images.npy", "y=labels.npy"});
 //   hone::Trainer trainer(plan);
 //   trainer.fit(data.skip(1000).shuffle(5000).batch(32), {.valid = data.take(1000).batch(32), .epochs = 5, .run_dir = "run"});
@@ -41,7 +40,7 @@
 
 namespace hone {
 
-/// Writes a model built in C++ as .onnx, atomically. Throws kBadGraph for a model without outputs, kUnknownOp for a layer that ONNX cannot say, kFileWrite.
+/// Writes a model built in C++ as .onnx, atomically; others read it, and so does compile_model(). Throws kBadGraph for a model without outputs, kUnknownOp for a layer that ONNX cannot say, kFileWrite.
 void save_model(const nn::Model& model, const std::string& path);
 
 /// A recipe from a TOML file, checked, with all defaults filled in. Throws kRecipeSyntax, kRecipeKey, kRecipeValue.
@@ -51,13 +50,16 @@ Recipe read_recipe_text(const std::string& text);
 
 struct CompileModelOptions {
   std::map<std::string, std::int64_t> dims = {};  ///< fixes symbolic sizes by name
-  std::function<void(const Diag&)> warn = {};     ///< gets what is worth a look
+  std::function<void(const Diag&)> warn = {};     ///< gets what is worth a look; without one it is printed on standard error
   std::vector<std::string> targets = {"cpu"};     ///< a program for each comes into the plan; those of hone-compile
   std::vector<std::string> levels = {};           ///< processors and GPUs that its code is for, as --levels of hone-compile names them; {}: the usual ones, {"native"}: this machine's processor alone, in less than half of the time
 };
 
-/// Compiles an .onnx file; a recipe without a loss gives a plan that can only predict. Throws kUsage for a target or a level that there is not, and for a recipe without its optimizer's numbers (read_recipe_text() fills them in).
+/// Compiles an .onnx file; a recipe without a loss gives a plan that can only predict. Throws kUsage for a target or a level that there is not, and for a recipe without its optimizer's numbers (read_recipe_text() fills them in); kRecipeKey, kRecipeValue for one whose members were given what a file may not say.
 plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, const CompileModelOptions& options = {});
+
+/// The same of a model built in C++, as save_model() would write it. Throws what that throws, too.
+plan::Plan compile_model(const nn::Model& model, const Recipe& recipe, const CompileModelOptions& options = {});
 
 /// Compiles an .onnx file into a plan that trains nothing: its entry `predict` gives `of` ("loss", the recipe's mean loss, or an output, whose elements are summed) and, for each input or weight
 /// of `wrt`, d(of)/d(NAME) as NAME_grad, as evaluation computes them. Feeds are the model's inputs and, for a loss, "target". Throws kUsage for unknown names, kNoGradient.

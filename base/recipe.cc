@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/objectives.h"
 #include "base/other_names.h"
+#include "base/recipe_changes.h"
 #include "base/recipe_tables.h"
 #include "base/text.h"
 
@@ -416,6 +417,18 @@ Recipe resolve(const RecipeSource& source) {
   reader.check_run();
   reader.diags().throw_if_errors();
   return reader.take();
+}
+
+void check_recipe(const Recipe& recipe) {
+  const RecipeSource told = changes_between(Recipe{}, recipe);
+  if (told.values.empty()) return;
+  try {
+    (void)resolve(told);
+  } catch (const Error& error) {
+    std::vector<Diag> diags = error.diags();
+    for (Diag& diag : diags) diag.notes.emplace_back("read_recipe_text() and read_recipe_file() make a recipe with all that follows from it; change its members then, and make another one for another optimizer");
+    throw Error(std::move(diags));
+  }
 }
 
 Recipe change_at_run_time(const Recipe& recipe, const RecipeSource& changes) {

@@ -148,6 +148,9 @@ void add_override(RecipeSource& source, std::string_view assignment);
 /// an optimizer number that its kind does not have) and throws Error kRecipeKey / kRecipeValue; else the recipe with all defaults of kind and convention filled in.
 Recipe resolve(const RecipeSource& source);
 
+/// What resolve() checks, for a recipe that a program has put together, or changed. A number that its optimizer should have and that is 0 is taken to be meant. Throws Error kRecipeKey / kRecipeValue with every problem.
+void check_recipe(const Recipe& recipe);
+
 /// `recipe` with what may still be changed when running (RecipeKey::when) changed. Throws Error kRecipeKey / kRecipeValue with every problem.
 Recipe change_at_run_time(const Recipe& recipe, const RecipeSource& changes);
 

@@ -64,7 +64,7 @@ Dataset pictures(const Dataset& digits, int low, int high) {
 }
 
 void train(const std::string& from, const char* recipe, const Dataset& training, const Dataset& valid, std::int64_t epochs, const std::string& to) {
-  Trainer trainer(compile_model(from, read_recipe_text(recipe), {.warn = [](const Diag& warning) { fmt::print(stderr, "{}\n", to_string(warning)); }, .levels = {"native"}}));
+  Trainer trainer(compile_model(from, read_recipe_text(recipe), {.levels = {"native"}}));
   trainer.fit(training.shuffle(5000, 1).batch(32), {.valid = valid.batch(100), .epochs = epochs});
   trainer.save(to);
 }

@@ -20,7 +20,7 @@ void train(const std::string& folder, std::int64_t epochs, double enough) {
 
   const Digits digits = read_digits(folder);
   const Dataset valid = digits.valid.batch(500);
-  Trainer trainer(compile_model("mnist.onnx", read_recipe_text(kRecipe), {.warn = [](const Diag& warning) { fmt::print(stderr, "{}\n", to_string(warning)); }, .levels = {"native"}}));
+  Trainer trainer(compile_model("mnist.onnx", read_recipe_text(kRecipe), {.levels = {"native"}}));
   trainer.fit(digits.train.shuffle(8000, 1).batch(32), {.valid = valid, .epochs = epochs, .on_epoch = [&](const EpochRecord& epoch) {
                                                           if (value_of(*epoch.values, "val_accuracy") >= enough) trainer.end_training();
                                                         }});

@@ -34,6 +34,14 @@ void check_window(const Layer& layer, const Value& x, const std::vector<std::int
   for (const std::int64_t extent : window) layer.at_least(1, extent, "the window's extent");
 }
 
+/// Of spatial axis `i`, with `padding` on either side: a window that reaches further has no place. It mostly means that channels were given last.
+void check_reach(const Layer& layer, const Value& x, std::size_t i, std::int64_t reach, std::int64_t padding) {
+  const Dim& extent = x.shape()[i + 2];
+  if (not extent.is_constant() or reach <= extent.value() + 2 * padding) return;
+  layer.fail(fmt::format("a window reaches over {} elements, and axis {} of its input [{}] has {}{}", reach, i + 2, to_string(x.shape()), extent.text(), padding > 0 ? fmt::format(" and {} of padding", 2 * padding) : ""),
+             "channels are the axis behind the samples, [N,C,H,W], and spatial axes follow; where they come last, nn::permute(x, {3, 1, 2}) moves them");
+}
+
 /// What "same" adds to an axis in all.
 Dim pads_of_same(const Dim& extent, std::int64_t stride, std::int64_t reach) { return max((ceildiv(extent, stride) - 1) * stride + reach - extent, 0); }
 
@@ -49,8 +57,9 @@ Val convolved(Layer& layer, const Value& x, const char* part, std::int64_t chann
   if (options.groups < 1 or in % options.groups != 0 or channels % options.groups != 0) layer.fail(fmt::format("{} groups do not divide both {} and {} channels", options.groups, in, channels), "they divide both");
   Pads pads;
   for (std::size_t i = 0; i < spatial; ++i) {
-    const Dim extent = x.shape()[i + 2];
-    pads.add(options.same ? pads_of_same(extent, options.stride, (kernel[i] - 1) * options.dilation + 1) : Dim(2 * options.padding));
+    const std::int64_t reach = (kernel[i] - 1) * options.dilation + 1;
+    if (not options.same) check_reach(layer, x, i, reach, options.padding);
+    pads.add(options.same ? pads_of_same(x.shape()[i + 2], options.stride, reach) : Dim(2 * options.padding));
   }
   return op::conv(x.val(), layer.weight(part, with_window({channels, in / options.groups}, kernel), Initializer::glorot_uniform()),
                   {kStrides = Ints(spatial, options.stride), kDilations = Ints(spatial, options.dilation), kPadsBegin = pads.begin, kPadsEnd = pads.end, kGroups = options.groups});
@@ -68,6 +77,7 @@ Value pool(Value x, const std::vector<std::int64_t>& window, const PoolOptions& 
     const Dim extent = x.shape()[i + 2];
     if (not options.same and options.padding >= window[i])
       layer.fail(fmt::format("the padding is {}, and the window's extent {}: a window would hold nothing but padding", options.padding, window[i]), "the padding is less than the window's extent");
+    if (not options.same) check_reach(layer, x, i, window[i], options.padding);
     strides.push_back(options.stride == 0 ? window[i] : options.stride);
     pads.add(options.same ? pads_of_same(extent, strides[i], window[i]) : Dim(2 * options.padding));
     extents.push_back(options.same ? ceildiv(extent, strides[i]) : floordiv(extent + 2 * options.padding - window[i], strides[i]) + 1);

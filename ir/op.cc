@@ -65,7 +65,7 @@ void Infer::fail(Code code, std::string_view message) const {
     const std::string& value_name = graph_.value(operands_[i]).name;
     call += (value_name.empty() ? "" : value_name + ": ") + to_string(type(i));
     if (const Input* input = graph_.input_of(operands_[i]); input != nullptr and input->role == Role::kWeight)
-      notes.push_back(fmt::format("\"{}\" is an initializer of the model; was it exported transposed or reshaped?", input->name));
+      notes.push_back(fmt::format("\"{}\" is a weight of the model: does it have its axes in another order?", input->name));
   }
   const std::string attributes = attrs.text();
   notes.insert(notes.begin(), call + ")" + (attributes.empty() ? "" : " " + attributes));

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -28,13 +27,9 @@ constexpr std::int64_t kPixels = 784, kClasses = 10, kBatch = 64, kSamples = 60'
 constexpr int kStepsInTurn = 100;
 
 plan::Plan compiled_mlp() {
-  const std::string path = (std::filesystem::temp_directory_path() / fmt::format("feed_bench-{}.onnx", static_cast<long>(Clock::now().time_since_epoch().count()))).string();
   nn::Model model("mlp");
   model.output("logits", nn::dense(nn::relu(nn::dense(model.input("x", {kPixels}), 256)), kClasses));
-  save_model(model, path);
-  plan::Plan plan = compile_model(path, read_recipe_text("[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"adam\"\n"));
-  std::filesystem::remove(path);
-  return plan;
+  return compile_model(model, read_recipe_text("[loss]\nkind = \"softmax_cross_entropy\"\n[optimizer]\nkind = \"adam\"\n"));
 }
 
 /// Numbers that a step's time does not depend on.

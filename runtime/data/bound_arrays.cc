@@ -94,8 +94,9 @@ bool has_one_hot_shape(const Feed& feed, const Array& array) {
   return feed.kind == Feed::Kind::kTarget and not is_float(feed.dtype) and feed.shape.size() + 1 == array.shape().size();
 }
 
-/// What may be wrong with the shape of an array whose first axis is to be the sample.
-std::vector<std::string> shape_notes(const Feed& feed, const Array& array) {
+/// What may be wrong with the shape of an array whose first axis is to be the sample. `files`: of a file, which NumPy mends.
+std::vector<std::string> shape_notes(const Feed& feed, const Array& array, bool files) {
+  const auto way_out = [files](const char* with_numpy, const char* in_program) { return files ? with_numpy : in_program; };
   const std::vector<std::int64_t>& shape = array.shape();
   if (shape.empty() or feed.shape.empty()) return {};
   const Shape wanted(feed.shape.begin() + 1, feed.shape.end());
@@ -103,14 +104,14 @@ std::vector<std::string> shape_notes(const Feed& feed, const Array& array) {
   if (shape.size() == feed.shape.size() and row.size() > 1) {  // images whose channels lie elsewhere
     std::vector<std::int64_t> moved = row;
     std::rotate(moved.begin(), moved.begin() + 1, moved.end());
-    if (fit(wanted, moved)) return {"its channels come first, and the model's last: numpy.moveaxis(x, 1, -1)"};
+    if (fit(wanted, moved)) return {way_out("its channels come first, and the model's last: numpy.moveaxis(x, 1, -1)", "its channels come first, and the model's last: map() a function over the samples that moves them, or nn::permute(x, {2, 3, 1}) in the model")};
     moved = row;
     std::rotate(moved.begin(), moved.end() - 1, moved.end());
-    if (fit(wanted, moved)) return {"its channels come last, and the model's first: numpy.moveaxis(x, -1, 1)"};
+    if (fit(wanted, moved)) return {way_out("its channels come last, and the model's first: numpy.moveaxis(x, -1, 1)", "its channels come last, and the model's first: take samples of that shape for its input, and nn::permute(x, {3, 1, 2}) behind it")};
   }
   if (feed.kind == Feed::Kind::kTarget and not is_float(array.dtype()) and fit({}, row) and not fit(wanted, row))
-    return {fmt::format("are these numbers of classes? This loss compares each of the {} numbers of an output with a target; softmax_cross_entropy and cross_entropy take classes (hone-compile --set loss.kind=...)", element_count(wanted).text())};
-  if (fit(wanted, shape)) return {"this looks like one sample: numpy.expand_dims(x, 0) makes a data set of it"};
+    return {fmt::format("are these numbers of classes? This loss compares each of the {} numbers of an output with a target; softmax_cross_entropy and cross_entropy take classes{}", element_count(wanted).text(), way_out(" (hone-compile --set loss.kind=...)", ""))};
+  if (fit(wanted, shape)) return {way_out("this looks like one sample: numpy.expand_dims(x, 0) makes a data set of it", "one sample is given where a batch is wanted: batch(n) makes batches")};
   return {fmt::format("the first axis is the sample: a row of it is {}, and [{}] is wanted", shape_text(row), to_string(wanted))};
 }
 
@@ -249,8 +250,7 @@ void BoundArrays::refuse_shape(const Feed& feed, const Array& array) const {
   else if (has_one_hot_shape(feed, array)) notes.emplace_back("are these one-hot vectors, or probabilities? This plan's loss takes the number of the class, numpy.argmax(y, axis=-1); compiled with --set loss.targets=probabilities it takes them as they are");
   if (options_.files and not options_.pre_batched and array.shape().size() == feed.shape.size() + 1 and fit(feed.shape, std::span(array.shape()).subspan(1)))
     notes.emplace_back("if the first axis is the number of the batch, say --pre-batched");
-  if (not options_.files and array.shape().size() + 1 == feed.shape.size()) notes.emplace_back("one sample is given where a batch is wanted: batch(n) makes batches");
-  if (notes.empty() and options_.files and not options_.pre_batched) notes = shape_notes(feed, array);
+  if (notes.empty() and not options_.pre_batched) notes = shape_notes(feed, array, options_.files);
   if (notes.empty()) notes.emplace_back(options_.pre_batched ? "with --pre-batched the first axis is the number of the batch" : "the first axis is the sample");
   throw Error(Code::kDataShape,
               fmt::format("{} is {}, and {} takes {}{}", printable(array.label()), type_text(array), quoted(feed.name),
@@ -381,7 +381,7 @@ void BoundArrays::check_lengths() {
     throw Error(Code::kDataLength, fmt::format("{}: no input has a sample axis, so there is nothing to go through", options_.flag), {}, {options_.files ? "use hone-run call" : "run the entry on the session"});
   if (fixed_batch_ > length_)
     throw Error(Code::kDataLength, fmt::format("{}: {} samples, and the model takes exactly {} at a time", options_.flag, length_, fixed_batch_), {},
-                {"export the model with a dynamic batch axis"});
+                {options_.files ? "export the model with a dynamic batch axis" : "batch(n, true) leaves out a smaller batch at the end; a model whose first axis is open, not fixed by `dims` or its file, takes any"});
 }
 
 /// A size that several inputs have must be the same in all of them.

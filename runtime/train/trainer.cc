@@ -247,6 +247,9 @@ void Trainer::save(const std::string& path) {
   if (replicas_.processes() == 1) return write({});
   together_->save(replicas_.process() == 0 ? write : StepRunner::KeepState(), StepRunner::Kept::kModel);
 }
-void Trainer::load(const std::string& path) { load_weights(session_, recipe_, path); }
+void Trainer::load(const std::string& path) {
+  load_weights(session_, recipe_, path);
+  if (together_ and replicas_.processes() == 1) together_->share_weights();  // at once: a callback may load in the middle of fit()
+}
 
 }  // namespace hone

@@ -23,15 +23,15 @@
 namespace hone {
 
 struct FitOptions {
-  std::optional<Dataset> valid;        ///< batches to evaluate after each epoch
-  std::optional<std::int64_t> epochs;  ///< nothing: as the recipe says
+  std::optional<Dataset> valid = {};   ///< batches to evaluate after each epoch
+  std::optional<std::int64_t> epochs = {};  ///< nothing: as the recipe says
   std::int64_t steps = 0;              ///< stop after so many; 0: when the epochs are over
   std::int64_t limit = 0;              ///< batches of an epoch at most, as Keras's steps_per_epoch; 0: all. What a data set without an end needs (repeat()): each epoch goes on where the one before ended; others begin anew
   std::int64_t valid_limit = 0;        ///< batches of a validation at most, as Keras's validation_steps; 0: all
   std::int64_t log_every = 100;        ///< steps from line to line in metrics.jsonl
   bool log_grad_norms = false;         ///< in them with the L2 norm of each weight's gradient
   bool log_histograms = false;         ///< of each weight, for TensorBoard, after every epoch
-  std::string run_dir;                 ///< checkpoints, metrics, curves; "": no files
+  std::string run_dir = {};            ///< checkpoints, metrics, curves; "": no files
   bool resume = false;                 ///< go on from the newest sound checkpoint in run_dir, if there is one
   std::int64_t save_steps = 0, keep = 3;
   bool keep_best = false;
@@ -39,14 +39,15 @@ struct FitOptions {
   bool dry_run = false;            ///< one step, one evaluation (on the training data, if there are no others), one save and one resume; then weights, states and files are as before
   bool verbose = false;            ///< the summary lists every weight of a large model
   bool quiet = false;              ///< no summary, progress and report on standard error
-  std::function<bool()> stop_requested;  ///< asked after every step: the run is interrupted, to be gone on with (StopSignals); for a run that should end see end_training()
+  std::function<bool()> stop_requested = {};  ///< asked after every step: the run is interrupted, to be gone on with (StopSignals); for a run that should end see end_training()
   /// The learning rate of each step, asked before it, in the place of the recipe's schedule, whose rate it is given: Keras's LearningRateScheduler, PyTorch's LambdaLR. Where it depends on the step alone, a run that goes
   /// on ends as one that never stopped; where on what on_step and on_epoch saw, the program keeps that. In several processes all give the same.
-  std::function<double(const ScheduledStep&)> learning_rate;
-  std::function<void(const StepRecord&)> on_step;
-  std::function<void(const EpochRecord&)> on_epoch;
+  std::function<double(const ScheduledStep&)> learning_rate = {};
+  std::function<void(const StepRecord&)> on_step = {};
+  std::function<void(const EpochRecord&)> on_epoch = {};
 };
 
+/// For one thread at a time, as its sessions are; several trainers are independent of each other.
 class Trainer {
  public:
   /// Throws what Replicas throws. With several replicas, as with Keras's MirroredStrategy, each batch of a data set is split among them, and what they learn is the same as
@@ -63,7 +64,7 @@ class Trainer {
 
   /// Trains on batches: tensors by input name, "x" for the only input, "y" for the target. An epoch is a pass over the data set, whose order follows from its own seeds.
   /// Before it begins it makes the first batch to validate on, and says what is trained, and at the end what the run was like, as hone-run does.
-  /// Called again it goes on from the weights and the optimizer's states and step (bias correction, f16's loss scale), and is a run of its own in all else: epochs, the schedule with its warm-up, the order of data, early stopping and random numbers begin anew.
+  /// Called again it goes on from the weights and the optimizer's states and step (bias correction, f16's loss scale), and is a run of its own in all else: epochs, the schedule with its warm-up, the order of data and early stopping begin anew; random numbers (dropout) go on, as they follow from the steps that were ever made.
   /// At the end the weights are moving averages where the recipe asks for them. What `stop_requested` says in one of several processes counts in all. After an error they are those of the last step, and it may be called again, unless several processes train together. Throws what TrainingLoop, Checkpoints and DatasetBatches throw; kCheckpoint when all is done, and train.early_stopping's best epoch could not be restored; kUsage for options that make no
   /// sense (run_options.h, as for hone-run train), data without an end that nothing ends, and a run_dir that holds another run's checkpoints.
   TrainResult fit(const Dataset& train, FitOptions options = {});

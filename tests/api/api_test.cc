@@ -53,6 +53,57 @@ Tensor predict(Session& session) {
   return session.result_tensor("logits");
 }
 
+/// Exporters store a layer's matrix as [out,in] or as [in,out]: the update is that of the layer.
+TEST(Api, MuonUpdatesALayerTheSameInEitherLayout) {
+  constexpr std::int64_t kIn = 3, kOut = 8;
+  std::vector<float> elements, turned;
+  for (std::int64_t i = 0; i < kIn * kOut; ++i) elements.push_back(static_cast<float>(std::sin(i)));
+  for (std::int64_t o = 0; o < kOut; ++o)
+    for (std::int64_t i = 0; i < kIn; ++i) turned.push_back(elements[static_cast<std::size_t>(i * kOut + o)]);
+  const Recipe recipe = read_recipe_text("[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"muon\"\n");
+  const auto trained = [&](bool outputs_first) {
+    nn::Model model("layer");
+    const nn::Value x = model.input("x", {kIn}), w = model.weight("w", outputs_first ? Tensor::of<float>({kOut, kIn}, std::span<const float>(turned)) : Tensor::of<float>({kIn, kOut}, std::span<const float>(elements)));
+    model.output("y", nn::matmul(x, w, outputs_first));
+    Session session(compile_model(model, recipe, {.levels = {"native"}}), {.device = "cpu", .threads = 1});
+    const Tensor data = Tensor::of<float>({2, kIn}, std::vector<float>{1, 2, 3, -1, 0.5F, 2}), target = Tensor::zeros(DType::kF32, {2, kOut}), rate = Tensor::scalar(0.1);
+    for (int step = 0; step < 3; ++step) {
+      const std::pair<std::string, TensorView> feeds[] = {{"x", data}, {"target", target}, {"learning_rate", rate}};
+      session.run(plan::kTrainStep, feeds);
+    }
+    return session.read("w");
+  };
+  const Tensor first = trained(true), last = trained(false);
+  for (std::int64_t o = 0; o < kOut; ++o)
+    for (std::int64_t i = 0; i < kIn; ++i) EXPECT_NEAR(first.at(o * kIn + i), last.at(i * kOut + o), 1e-5) << o << ", " << i;
+}
+
+/// What a run gave may be fed to the next one, although it lies where that one writes.
+TEST(Api, FeedsAResultBack) {
+  nn::Model model("loop");
+  nn::Value h = model.input("h", {16});
+  for (int layer = 0; layer < 3; ++layer) h = nn::tanh(nn::dense(h, 16));
+  model.output("next", h);
+  const plan::Plan plan = compile_model(model, {}, {.levels = {"native"}});
+  Session by_view(plan, {.device = "cpu", .threads = 1}), by_copy(plan, {.device = "cpu", .threads = 1});
+  std::vector<float> first(64);
+  for (std::size_t i = 0; i < first.size(); ++i) first[i] = static_cast<float>(std::sin(i));
+  const Tensor start = Tensor::of<float>({4, 16}, std::span<const float>(first));
+  for (Session* session : {&by_view, &by_copy}) {
+    const std::pair<std::string, TensorView> feeds[] = {{"h", start}};
+    session->run(plan::kPredict, feeds);
+  }
+  for (int i = 0; i < 5; ++i) {
+    const std::pair<std::string, TensorView> view[] = {{"h", by_view.result("next")}};
+    by_view.run(plan::kPredict, view);
+    const Tensor copied = by_copy.result_tensor("next");
+    const std::pair<std::string, TensorView> copy[] = {{"h", copied}};
+    by_copy.run(plan::kPredict, copy);
+    const Tensor a = by_view.result_tensor("next"), b = by_copy.result_tensor("next");
+    ASSERT_TRUE(std::ranges::equal(a.bytes(), b.bytes())) << "after " << i + 2 << " runs";
+  }
+}
+
 /// Along its gradient a point's loss grows.
 TEST(Api, GivesGradientsOfTheLoss) {
   const hone::test::TempFolder folder;

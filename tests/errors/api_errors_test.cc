@@ -62,6 +62,12 @@ const plan::Plan& predicting() {
   static const plan::Plan plan = compiled(Recipe{});
   return plan;
 }
+/// The recipe with something changed in it by the program.
+Recipe changed(const std::function<void(Recipe&)>& change) {
+  Recipe own = recipe();
+  change(own);
+  return own;
+}
 SessionOptions options() { return {.device = "cpu", .threads = 1}; }
 
 Tensor floats(std::vector<std::int64_t> shape, float value = 0.5F) {
@@ -139,6 +145,7 @@ const std::vector<Misuse> kModels = {
     {"ConvolutionOfAVector", Code::kShape, {"conv: its input [N,5] has no spatial axis"}, [](const TempFolder&) { layer({5}, [](nn::Value x) { nn::conv(x, 4, 3); }); }},
     {"WindowOfNothing", Code::kShape, {"conv: the window's extent is 0"}, [](const TempFolder&) { layer({1, 8, 8}, [](nn::Value x) { nn::conv(x, 4, 0); }); }},
     {"WindowLargerThanTheImage", Code::kShape, {"window"}, [](const TempFolder&) { layer({1, 8, 8}, [](nn::Value x) { nn::conv(x, 4, 9); }); }},
+    {"ChannelsLast", Code::kShape, {"conv: a window reaches over 3 elements, and axis 3 of its input [N,28,28,1] has 1", "nn::permute(x, {3, 1, 2})"}, [](const TempFolder&) { layer({28, 28, 1}, [](nn::Value x) { nn::conv(x, 32, 3); }); }},
     {"StrideOfNothing", Code::kShape, {"conv: the stride is 0"}, [](const TempFolder&) { layer({1, 8, 8}, [](nn::Value x) { nn::conv(x, 4, 3, {.stride = 0}); }); }},
     {"GroupsThatDoNotDivide", Code::kShape, {"conv: 3 groups do not divide both 4 and 6 channels"}, [](const TempFolder&) { layer({4, 8, 8}, [](nn::Value x) { nn::conv(x, 6, 3, {.groups = 3}); }); }},
     {"PoolLargerThanTheImage", Code::kShape, {"window"}, [](const TempFolder&) { layer({1, 3, 3}, [](nn::Value x) { nn::max_pool(x, 4); }); }},
@@ -160,6 +167,12 @@ const std::vector<Misuse> kPlans = {
        own.optimizer.learning_rate = 0.01;
        (void)compiled(own);
      }},
+    {"RecipeOfAnotherOptimizerThanItWasMadeFor", Code::kRecipeKey, {"rmsprop", "beta1", "make another one for another optimizer"}, [](const TempFolder&) { (void)compiled(changed([](Recipe& own) { own.optimizer.kind = "rmsprop"; })); }},
+    {"RecipeWithAMisspelledOptimizer", Code::kRecipeValue, {"adma", "adam"}, [](const TempFolder&) { (void)compiled(changed([](Recipe& own) { own.optimizer.kind = "adma"; })); }},
+    {"RecipeOfNoRank", Code::kRecipeValue, {"lora.rank is 0"}, [](const TempFolder&) { (void)compiled(changed([](Recipe& own) { own.lora.targets = {"dense/kernel"}, own.lora.rank = 0; })); }},
+    {"RecipeWithAnUnknownPrecision", Code::kRecipeValue, {"train.exchange_precision", "fp16"}, [](const TempFolder&) { (void)compiled(changed([](Recipe& own) { own.train.exchange_precision = "fp16"; })); }},
+    {"RecipeWithARateThatIsNoNumberWhenCompiling", Code::kRecipeValue, {"optimizer.learning_rate is nan"}, [](const TempFolder&) { (void)compiled(changed([](Recipe& own) { own.optimizer.learning_rate = std::numeric_limits<double>::quiet_NaN(); })); }},
+    {"RecipeWithAMetricTwice", Code::kRecipeValue, {"metrics.list", "accuracy"}, [](const TempFolder&) { (void)compiled(changed([](Recipe& own) { own.metrics.list = {"accuracy", "accuracy"}; })); }},
     {"NoSuchModelFile", Code::kFileOpen, {"missing.onnx"}, [](const TempFolder& folder) { compile_model(folder / "missing.onnx", recipe()); }},
     {"NoSuchRecipeFile", Code::kFileOpen, {"missing.toml"}, [](const TempFolder& folder) { read_recipe_file(folder / "missing.toml"); }},
     {"UnknownRecipeKey", Code::kRecipeKey, {"optimizer.learningrate", "optimizer.learning_rate"}, [](const TempFolder&) { read_recipe_text("[optimizer]\nlearningrate = 1\n"); }},
@@ -167,6 +180,26 @@ const std::vector<Misuse> kPlans = {
     {"NegativeSize", Code::kUsage, {"N", "-1"}, [](const TempFolder& folder) { compile_model(classifier(folder), recipe(), {.dims = {{"N", -1}}}); }},
     {"UnknownDevice", Code::kDevice, {"quantum"}, [](const TempFolder&) { Session(trainable(), {.device = "quantum"}); }},
     {"NegativeThreads", Code::kUsage, {"-2"}, [](const TempFolder&) { Session(trainable(), {.device = "cpu", .threads = -2}); }},
+    {"MisspelledEntry", Code::kPlanEntry, {"\"predcit\"", "did you mean \"predict\"?"}, [](const TempFolder&) { run(*std::make_unique<Session>(predicting(), options()), "predcit", {}); }},
+    {"RunWithinARun", Code::kUsage, {"the session is in a run of another thread", "make one for each thread"}, [](const TempFolder&) {
+       Session session(predicting(), options());
+       struct Feeding : FeedMaker {
+         explicit Feeding(Session& used) : session(used) {}
+         void make(int, int) noexcept override {
+           try {
+             run(session, plan::kPredict, {{"x", floats({1, 4})}});
+           } catch (const Error& error) { said = error.diags(); }
+         }
+         Session& session;
+         std::vector<Diag> said;
+       } feeding(session);
+       const Tensor x = floats({1, 4});
+       NamedViews feeds = {{"x", x}};
+       feeds[0].second.maker = &feeding;
+       session.run(plan::kPredict, feeds);
+       EXPECT_EQ(session.result_tensor("logits").shape(), (std::vector<std::int64_t>{1, 3})) << "the outer run is not disturbed";
+       throw Error(feeding.said);
+     }},
     {"UnknownEntry", Code::kPlanEntry, {"\"train_step\"", "predict"}, [](const TempFolder&) { run(*std::make_unique<Session>(predicting(), options()), plan::kTrainStep, {}); }},
     {"MissingFeed", Code::kDataName, {"\"x\""}, [](const TempFolder&) { predict({}); }},
     {"UnknownFeed", Code::kDataName, {"\"z\""}, [](const TempFolder&) { predict({{"x", floats({1, 4})}, {"z", floats({1, 4})}}); }},
@@ -248,6 +281,12 @@ const std::vector<Misuse> kTraining = {
     {"PlanThatCannotTrain", Code::kPlanEntry, {"without a recipe", "not train"}, [](const TempFolder&) { Trainer(predicting(), options()).fit(samples().batch(2)); }},
     {"PlanThatCannotEvaluate", Code::kPlanEntry, {"not evaluate"}, [](const TempFolder&) { Trainer(predicting(), options()).evaluate(samples().batch(2)); }},
     {"DataWithoutBatches", Code::kDataShape, {"x of the data set is f32[4]", "batch(n)"}, [](const TempFolder&) { fit(samples()); }},
+    {"ImagesWhoseChannelsComeLast", Code::kDataShape, {"its channels come last, and the model's first", "nn::permute(x, {3, 1, 2})"}, [](const TempFolder& folder) {
+       nn::Model model("images");
+       model.output("logits", nn::dense(nn::flatten(nn::conv(model.input("x", {3, 8, 8}), 2, 3)), 3));
+       save_model(model, folder / "images.onnx");
+       Trainer(compile_model(folder / "images.onnx", recipe(), {.levels = {"native"}}), options()).fit(Dataset::from_tensor_slices({{"x", floats({4, 8, 8, 3})}, {"y", classes({0, 1, 2, 0})}}).batch(2), {.quiet = true});
+     }},
     {"NoTarget", Code::kDataName, {"nothing feeds the target", "a tensor called y"}, [](const TempFolder&) { fit(Dataset::from_tensor_slices({{"x", floats({4, 4})}}).batch(2)); }},
     {"NameThatTheModelDoesNotHave", Code::kDataName, {"\"pixels\""}, [](const TempFolder&) { fit(Dataset::from_tensor_slices({{"pixels", floats({4, 4})}, {"y", classes({0, 1, 2, 0})}}).batch(2)); }},
     {"NothingToPredictOn", Code::kDataLength, {"no batch to predict on"}, [](const TempFolder&) { Trainer(trainable(), options()).predict(samples().take(0).batch(2)); }},

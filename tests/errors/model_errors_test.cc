@@ -129,7 +129,7 @@ const ErrorCase kCases[] = {
     {"WeightOfAnotherShape",
      kCompile,
      3,
-     {"HN-0107", "MatMul: inner dimensions differ: 4 and 5", "at node \"fc/MatMul\" of layer \"fc\" in model.onnx", "\"fc.weight\" is an initializer"},
+     {"HN-0107", "MatMul: inner dimensions differ: 4 and 5", "at node \"fc/MatMul\" of layer \"fc\" in model.onnx", "\"fc.weight\" is a weight of the model"},
      holding([] { return with_inner_dimensions(5); })},
     {"WeightWhoseDataDoNotFit", kCompile, 3, {"HN-0105", "\"b\"", "[5]"}, holding(with_short_weight)},
     {"OpsetTooOld", kCompile, 3, {"HN-0103", "opset 0 is too old", "onnx.version_converter"}, holding([] { return TestModel::of_node("Relu", {"N"}, {}, 0); })},

@@ -126,7 +126,7 @@ TEST(ImportErrors, OpsetsOutOfRange) {
 TEST(ImportErrors, WeightThatDoesNotFit) {
   const std::string problem = problem_of(TestModel::of_node("Conv", {"N", 3, 8, 8}, {wavy({4, 2, 3, 3})}), Code::kShape);
   EXPECT_THAT(problem, HasSubstr("channels"));
-  EXPECT_THAT(problem, HasSubstr("\"b\" is an initializer of the model"));
+  EXPECT_THAT(problem, HasSubstr("\"b\" is a weight of the model"));
   EXPECT_THAT(problem_of(TestModel::of_node("Conv", {"N", 2, 8}, {wavy({4, 2, 3}), wavy({3})}), Code::kShape),
               HasSubstr("the bias has 3 elements for 4 channels"));
 }
