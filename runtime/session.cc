@@ -210,6 +210,18 @@ struct Session::Impl {
                 {did_you_mean(entry, names), fmt::format("it has {}", names.empty() ? "none" : printable(join(names, ", "))), "a plan compiled without a recipe can predict, not train"});
   }
 
+  TensorView result(std::string_view name) const {
+    if (last == nullptr) throw Error(Code::kDataName, fmt::format("there is no result {}: no run has finished yet, or the last one failed", quoted(name)), {}, {"run an entry first"});
+    const plan::Entry& entry = last->entry();
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < entry.results.size(); ++i) {
+      if (entry.results[i].name == name) return last->result(i);
+      names.push_back(entry.results[i].name);
+    }
+    throw Error(Code::kDataName, fmt::format("{} has no result {}", entry.name, quoted(name)), {},
+                {fmt::format("it has {}", names.empty() ? "none" : printable(join(names, ", ")))});
+  }
+
   std::size_t persistent_number(std::string_view name) const {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < program.persistents.size(); ++i) {
@@ -380,19 +392,13 @@ NotFiniteReport Session::find_not_finite(std::string_view entry, std::span<const
 }
 
 TensorView Session::result(std::string_view name) const {
-  if (impl_->last == nullptr) throw Error(Code::kDataName, fmt::format("there is no result {}: no run has finished yet, or the last one failed", quoted(name)), {}, {"run an entry first"});
-  const plan::Entry& entry = impl_->last->entry();
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < entry.results.size(); ++i) {
-    if (entry.results[i].name == name) return impl_->last->result(i);
-    names.push_back(entry.results[i].name);
-  }
-  throw Error(Code::kDataName, fmt::format("{} has no result {}", entry.name, quoted(name)), {},
-              {fmt::format("it has {}", names.empty() ? "none" : printable(join(names, ", ")))});
+  const Impl::OneRun not_within_one(*impl_.operator->());
+  return impl_->result(name);
 }
 
 Tensor Session::result_tensor(std::string_view name) const {
-  const TensorView view = result(name);
+  const Impl::OneRun not_within_one(*impl_.operator->());
+  const TensorView view = impl_->result(name);
   const std::size_t bytes = static_cast<std::size_t>(checked_element_count(view.shape)) * size_of(view.dtype);
   return Tensor::copy(view.dtype, view.shape, {static_cast<const std::byte*>(view.data), bytes});
 }

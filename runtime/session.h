@@ -4,7 +4,7 @@
 //   session.run("train_step", feeds);
 //   float loss = session.result("loss_sum").at(0) / ...
 //
-// A session is for one thread at a time: runs that overlap throw Error kUsage, and what reads results must not overlap with a run. Sessions of one plan are independent of each other.
+// A session is for one thread at a time: a run, or the reading of a result, that overlaps with a run throws Error kUsage. Where threads take turns, results are those of whoever ran last. Sessions of one plan are independent of each other.
 #pragma once
 
 #include <cstdint>

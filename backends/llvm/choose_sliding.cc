@@ -80,7 +80,7 @@ class SlidingChooser {
         const std::int64_t outer_step = *a / unit, inner_stride = std::abs(*b) / unit;
         const bool has_holes = outer_step > kMostStride or inner_stride > kMostStride;
         if (has_holes and (unit == 1 or outer_step > kMostDilation or inner_stride > kMostDilation or (outer_step > kMostStride and extent(outer) > kMostSums))) continue;  // steps of 1 are channels beside positions
-        candidates.push_back({{outer, inner, extent(outer), extent(inner), *a / unit, *b / unit}, unit, has_holes});
+        candidates.push_back({{outer, inner, extent(outer), extent(inner), outer_step, *b / unit}, unit, has_holes});
       }
     std::ranges::stable_sort(candidates, {}, [](const Candidate& c) { return c.pair.outer_step + c.pair.inner_stride(); });
     std::vector<Candidate> taken;
