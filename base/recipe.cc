@@ -28,6 +28,15 @@ RecipeValue number_value(RecipeValue::Kind kind, double number) {
   return value;
 }
 
+const RecipeKey& key_of(const OptimizerNumber& number) {
+  const std::string name = std::string(kOptimizerPrefix) + std::string(number.key);
+  const RecipeKey* const key = find_recipe_key(name);
+  HONE_CHECK(key != nullptr, "an optimizer's number without a key: " + name);
+  return *key;
+}
+
+RecipeValue default_of(const OptimizerNumber& number, Convention convention) { return number_value(key_of(number).kind, convention == Convention::kKeras ? number.keras : number.torch); }
+
 double number_of(const RecipeValue& value) {
   switch (value.kind) {
     case RecipeValue::Kind::kBool: return value.boolean ? 1 : 0;
@@ -372,13 +381,9 @@ void Reader::check_combinations() {
 void Reader::fill_optimizer_defaults() {
   const OptimizerKind* optimizer = find_optimizer(recipe_.optimizer.kind);
   if (optimizer == nullptr) return;
-  const bool keras = recipe_.train.convention == Convention::kKeras;
   for (const OptimizerNumber& number : optimizer->numbers) {
-    const std::string name = std::string(kOptimizerPrefix) + std::string(number.key);
-    if (is_set(name)) continue;
-    const RecipeKey* key = find_recipe_key(name);
-    HONE_CHECK(key != nullptr, "an optimizer's number without a key: " + name);
-    key->set(recipe_, number_value(key->kind, keras ? number.keras : number.torch));
+    const RecipeKey& key = key_of(number);
+    if (not is_set(key.name)) key.set(recipe_, default_of(number, recipe_.train.convention));
   }
 }
 
@@ -420,13 +425,21 @@ Recipe resolve(const RecipeSource& source) {
 }
 
 void check_recipe(const Recipe& recipe) {
-  const RecipeSource told = changes_between(Recipe{}, recipe);
+  RecipeSource told = changes_between(Recipe{}, recipe);
+  if (const OptimizerKind* optimizer = find_optimizer(recipe.optimizer.kind))  // what resolve() fills in may be what no user may say
+    for (const OptimizerNumber& number : optimizer->numbers)
+      if (const auto value = told.values.find(key_of(number).name); value != told.values.end() and to_text(value->second) == to_text(default_of(number, recipe.train.convention))) told.values.erase(value);
   if (told.values.empty()) return;
   try {
     (void)resolve(told);
   } catch (const Error& error) {
     std::vector<Diag> diags = error.diags();
-    for (Diag& diag : diags) diag.notes.emplace_back("read_recipe_text() and read_recipe_file() make a recipe with all that follows from it; change its members then, and make another one for another optimizer");
+    for (Diag& diag : diags) {
+      constexpr std::string_view kSet = "--set ";  // where resolve() looks for what is in no file
+      const std::string key = diag.loc.file.starts_with(kSet) ? ", " + diag.loc.file.substr(kSet.size()) : "";
+      diag.loc.file = "the program's recipe" + key;
+      diag.notes.emplace_back("read_recipe_text() and read_recipe_file() make a recipe with all that follows from it; change its members then, and make another one for another optimizer");
+    }
     throw Error(std::move(diags));
   }
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/diag.h"
+#include "base/objectives.h"
 #include "base/recipe_changes.h"
 #include "base/recipe_tables.h"
 #include "frontend/recipe_toml.h"
@@ -305,6 +306,24 @@ TEST(Recipe, NumbersThatThePlanReadsChangeWhenRunning) {
   EXPECT_EQ(problem({"optimizer.rho=0.5"}), "the optimizer adam has no rho");
   EXPECT_EQ(problem({"optimizer.beta1=1"}), "optimizer.beta1 is 1, and has to be at least 0 and less than 1");
   EXPECT_EQ(problem({"optimizer.amsgrad=true"}), "optimizer.amsgrad is compiled into the plan and cannot be changed when running");
+}
+
+/// What resolve() has filled in, a program may hand on as it is.
+TEST(Recipe, ThatWasResolvedIsInOrder) {
+  for (const std::string convention : {"torch", "keras"}) {
+    const std::string train = "[train]\nconvention = \"" + convention + "\"\n";
+    for (const std::string kind : {"sgd", "adam", "adamw", "nadam", "adamax", "rmsprop", "adagrad", "adadelta", "lamb", "lion", "muon", "adafactor"}) {
+      ASSERT_NE(find_optimizer(kind), nullptr) << kind;
+      EXPECT_NO_THROW(check_recipe(resolve(parse_recipe(train + "[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"" + kind + "\"\n", "r")))) << convention << ", " << kind;
+    }
+    for (const LossKind& loss : loss_kinds()) EXPECT_NO_THROW(check_recipe(resolve(parse_recipe(train + "[loss]\nkind = \"" + std::string(loss.name) + "\"\n[optimizer]\nkind = \"sgd\"\n", "r")))) << convention << ", " << loss.name;
+    EXPECT_NO_THROW(check_recipe(resolve(parse_recipe(train + "early_stopping = { patience = 3 }\n[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"sgd\"\nmomentum = 0.9\n[schedule]\nkind = \"one_cycle\"\n", "r")))) << convention;
+  }
+  Recipe other = resolve(parse_recipe("[train]\nconvention = \"keras\"\n[loss]\nkind = \"mse\"\n[optimizer]\nkind = \"nadam\"\n", "r"));
+  other.optimizer.momentum_decay = 0.5;
+  const std::vector<Diag> problems = problems_of([&] { check_recipe(other); });
+  EXPECT_THAT(problems.front().message, HasSubstr("nadam has no momentum_decay"));
+  EXPECT_EQ(problems.front().loc.file, "the program's recipe, optimizer.momentum_decay");
 }
 
 TEST(Recipe, WhatAProgramChangedIsToldByKeys) {
