@@ -68,7 +68,7 @@ bool decays(const Recipe& recipe, const Graph&) { return recipe.optimizer.weight
 bool is_f16(const Recipe& recipe, const Graph&) { return recipe.train.precision == "f16"; }
 bool has_batch_norm(const Recipe&, const Graph& graph) {
   for (std::size_t i = 0; i < graph.node_count(); ++i)
-    if (*graph.node(NodeId(i)).op == op::batch_norm) return true;
+    if (const OpDef& op = *graph.node(NodeId(i)).op; op == op::batch_norm or op == op::batch_norm_train) return true;
   return false;
 }
 constexpr std::string_view kNoDecay = "optimizer.weight_decay is 0", kNotF16 = "train.precision is not \"f16\"";

@@ -204,7 +204,7 @@ std::optional<Places> even_places(const Match& m, const Dim& extent) {
   const Tensor* const index = m.old().constant_of(m.operand(1));
   if (index == nullptr or not extent.is_constant() or index->element_count() == 0 or index->element_count() > kMost) return {};
   const auto place = [&](std::int64_t i) {
-    const auto number = static_cast<std::int64_t>(index->at(i));
+    const std::int64_t number = index->int_at(i);
     return number < 0 ? number + extent.value() : number;
   };
   Places places = {.first = place(0), .count = index->element_count()};

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/text.h"
 #include "frontend/onnx/mend_model.h"
@@ -24,7 +25,7 @@ constexpr std::string_view kQuantizing[] = {"QuantizeLinear", "DynamicQuantizeLi
 
 /// Of a Dropout that the file has in inference mode, whose rate is known: that rate; else 0.
 double idle_rate(const MendModel& m, const NodeProto& node) {
-  if (node.op_type() != "Dropout" or not node.domain().empty()) return 0;
+  if (node.op_type() != "Dropout" or not node.domain().empty() or node.input_size() == 0) return 0;
   const auto operand = [&](int i) { return i < node.input_size() ? node.input(i) : ""; };
   if (const auto mode = m.values(operand(2)); not operand(2).empty() and (not mode or mode->element_count() != 1 or mode->at(0) != 0)) return 0;
   if (const auto rate = m.values(operand(1)); rate and rate->element_count() == 1) return rate->at(0);
@@ -38,14 +39,15 @@ double idle_rate(const MendModel& m, const NodeProto& node) {
 
 void name_idle_dropout(const MendModel& m) {
   std::vector<std::string> nodes, before;
+  std::unordered_map<std::string, const NodeProto*> makers;  // of what is read further down
   double rate = 0;
   for (const NodeProto& node : m.graph().node()) {
+    for (const std::string& name : node.output()) makers.emplace(name, &node);
     const double own = idle_rate(m, node);
     if (own == 0) continue;
     rate = own;
     nodes.push_back(m.loc(node).node);
-    for (const NodeProto& other : m.graph().node())
-      if (std::ranges::count(other.output(), node.input(0)) > 0) before.push_back(m.loc(other).node);
+    if (const auto maker = makers.find(node.input(0)); maker != makers.end()) before.push_back(m.loc(*maker->second).node);
   }
   if (nodes.empty()) return;
   m.warn(fmt::format("{} Dropout node{} exported for inference, where it does nothing, and nothing is dropped in training: {}", nodes.size(), nodes.size() == 1 ? " was" : "s were", list_of(nodes)),
