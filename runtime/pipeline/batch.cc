@@ -51,7 +51,6 @@ class BatchStream : public ExampleStream {
   BatchStream(std::unique_ptr<ExampleStream> from, std::int64_t size, bool drop_remainder, const PartOfBatch& part, std::optional<std::int64_t> length)
       : from_(std::move(from)), size_(size), drop_remainder_(drop_remainder), part_(part), length_(length) {}
   bool next(Example* batch) override {
-    if (is_over_) return false;  // a source that has given nothing is not asked again: it may have begun anew
     const std::int64_t most = part_ ? std::min(size_, *length_ - number_) : size_;
     BatchPart wanted = {.begin = 0, .end = most};
     if (part_ and most > 0) wanted = part_(most);
@@ -61,9 +60,7 @@ class BatchStream : public ExampleStream {
     std::int64_t passed = wanted.begin > 0 ? from_->skip(wanted.begin) : 0;
     while (static_cast<std::int64_t>(examples.size()) < wanted.end - wanted.begin and from_->next(&example)) examples.push_back(std::move(example));
     const auto made = static_cast<std::int64_t>(examples.size());
-    is_over_ = made < wanted.end - wanted.begin;
-    passed += made + (most > wanted.end and not is_over_ ? from_->skip(most - wanted.end) : 0);
-    is_over_ = is_over_ or passed < most;
+    passed += made + (most > wanted.end ? from_->skip(most - wanted.end) : 0);
     HONE_CHECK(not part_ or passed == most, "a data set ends before its length");
     if (examples.empty() or (drop_remainder_ and passed < size_)) return false;
     check_alike(examples, number_ + wanted.begin);
@@ -73,9 +70,7 @@ class BatchStream : public ExampleStream {
     return true;
   }
   std::int64_t skip(std::int64_t count) override {
-    if (is_over_) return 0;
-    const std::int64_t wanted = std::min(count, std::numeric_limits<std::int64_t>::max() / size_) * size_, skipped = from_->skip(wanted);
-    is_over_ = skipped < wanted;
+    const std::int64_t skipped = from_->skip(std::min(count, std::numeric_limits<std::int64_t>::max() / size_) * size_);
     number_ += skipped;
     return skipped / size_ + (skipped % size_ != 0 and not drop_remainder_ ? 1 : 0);
   }
@@ -87,7 +82,6 @@ class BatchStream : public ExampleStream {
   const PartOfBatch& part_;
   std::optional<std::int64_t> length_;
   std::int64_t number_ = 0;
-  bool is_over_ = false;
 };
 
 class BatchStage : public Stage {

@@ -35,16 +35,20 @@ class RowsStage : public Stage {
 class GeneratorStream : public ExampleStream {
  public:
   explicit GeneratorStream(Generator generator) : generator_(std::move(generator)) {}
+  /// After its end it is not asked again: it may have begun anew, and that would be another pass.
   bool next(Example* example) override {
+    if (is_over_) return false;
     return for_example("from_generator", number_++, [&] {
       std::optional<Example> made = generator_();
       if (made) *example = with_own_names(std::move(*made));
-      return made.has_value();
+      is_over_ = not made;
+      return not is_over_;
     });
   }
 
  private:
   Generator generator_;
+  bool is_over_ = false;
   std::int64_t number_ = 0;
 };
 
