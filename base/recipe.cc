@@ -62,7 +62,8 @@ std::string kinds_note(std::string_view key) {
 /// One pass over what the user set: everything wrong with it is in `diags`, what is right is in `recipe`.
 class Reader {
  public:
-  Reader(const RecipeSource& source, Recipe start) : source_(source), recipe_(std::move(start)) {}
+  /// `elsewhere`: what stands before a key that is set and has no line, in messages.
+  Reader(const RecipeSource& source, Recipe start, std::string_view elsewhere = "--set ") : source_(source), elsewhere_(elsewhere), recipe_(std::move(start)) {}
 
   void read_all() {
     for (const auto& [name, value] : source_.values) read(name, value);
@@ -99,7 +100,7 @@ class Reader {
     const auto line = source_.lines.find(key);
     const bool in_file = line != source_.lines.end() and line->second > 0;
     const bool set = source_.values.contains(key);
-    loc.file = not set or in_file ? source_.file : "--set " + std::string(key);
+    loc.file = not set or in_file ? source_.file : fmt::format("{}{}", elsewhere_, key);
     loc.line = in_file ? line->second : 0;
     return loc;
   }
@@ -116,6 +117,7 @@ class Reader {
   void refuse_unknown(const std::string& name);
 
   const RecipeSource& source_;
+  std::string_view elsewhere_;
   Recipe recipe_;
   Diags diags_;
 };
@@ -413,8 +415,9 @@ std::optional<RecipeProblem> problem_of(const RecipeKey& key, const RecipeValue&
   return std::nullopt;
 }
 
-Recipe resolve(const RecipeSource& source) {
-  Reader reader(source, {});
+namespace {
+
+Recipe resolved(Reader reader) {
   reader.read_all();
   reader.fill_optimizer_defaults();
   reader.fill_early_stopping();
@@ -424,22 +427,22 @@ Recipe resolve(const RecipeSource& source) {
   return reader.take();
 }
 
+}  // namespace
+
+Recipe resolve(const RecipeSource& source) { return resolved(Reader(source, {})); }
+
 void check_recipe(const Recipe& recipe) {
   RecipeSource told = changes_between(Recipe{}, recipe);
   if (const OptimizerKind* optimizer = find_optimizer(recipe.optimizer.kind))  // what resolve() fills in may be what no user may say
     for (const OptimizerNumber& number : optimizer->numbers)
       if (const auto value = told.values.find(key_of(number).name); value != told.values.end() and to_text(value->second) == to_text(default_of(number, recipe.train.convention))) told.values.erase(value);
   if (told.values.empty()) return;
+  told.file = "the program's recipe";
   try {
-    (void)resolve(told);
+    (void)resolved(Reader(told, {}, "the program's recipe, "));
   } catch (const Error& error) {
     std::vector<Diag> diags = error.diags();
-    for (Diag& diag : diags) {
-      constexpr std::string_view kSet = "--set ";  // where resolve() looks for what is in no file
-      const std::string key = diag.loc.file.starts_with(kSet) ? ", " + diag.loc.file.substr(kSet.size()) : "";
-      diag.loc.file = "the program's recipe" + key;
-      diag.notes.emplace_back("read_recipe_text() and read_recipe_file() make a recipe with all that follows from it; change its members then, and make another one for another optimizer");
-    }
+    for (Diag& diag : diags) diag.notes.emplace_back("read_recipe_text() and read_recipe_file() make a recipe with all that follows from it; change its members then, and make another one for another optimizer");
     throw Error(std::move(diags));
   }
 }
