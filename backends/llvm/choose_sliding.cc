@@ -62,12 +62,15 @@ class SlidingChooser {
   }
   bool is_contiguous(ExprId load, std::uint32_t axis) const { return stride_along(nest_.loads.at(load), axis, axes_of_) == Stride::kOne; }
 
+  static std::int64_t largest_step(const Sliding::Pair& pair) { return std::max(pair.outer_step, pair.inner_stride()); }
+  /// Do many positions lie between those of a window?
+  static bool has_holes(const Sliding::Pair& pair) { return largest_step(pair) > kMostStride; }
+
   /// Pairs of axes, those with the smallest steps first; each axis is in one of them.
   bool find_pairs() {
     struct Candidate {
       Sliding::Pair pair;
       std::int64_t unit;  ///< elements from a position to the next
-      bool has_holes;     ///< many positions between a window's
     };
     std::vector<Candidate> candidates;
     const Offset& offset = nest_.loads.at(sliding_.moving);
@@ -77,17 +80,17 @@ class SlidingChooser {
         if (not a or not b or *a <= 0 or *b == 0 or depends(sliding_.standing, outer) or not is_known(outer) or not is_known(inner)) continue;
         const std::int64_t unit = std::min(*a, std::abs(*b));
         if (*a % unit != 0 or *b % unit != 0) continue;
-        const std::int64_t outer_step = *a / unit, inner_stride = std::abs(*b) / unit;
-        const bool has_holes = outer_step > kMostStride or inner_stride > kMostStride;
-        if (has_holes and (unit == 1 or outer_step > kMostDilation or inner_stride > kMostDilation or (outer_step > kMostStride and extent(outer) > kMostSums))) continue;  // steps of 1 are channels beside positions
-        candidates.push_back({{outer, inner, extent(outer), extent(inner), outer_step, *b / unit}, unit, has_holes});
+        const Sliding::Pair pair = {outer, inner, extent(outer), extent(inner), *a / unit, *b / unit};
+        const bool is_window = pair.outer_step <= kMostStride or pair.outer_extent <= kMostSums;
+        if (has_holes(pair) and (unit == 1 or largest_step(pair) > kMostDilation or not is_window)) continue;  // steps of 1 are channels beside positions
+        candidates.push_back({pair, unit});
       }
     std::ranges::stable_sort(candidates, {}, [](const Candidate& c) { return c.pair.outer_step + c.pair.inner_stride(); });
     std::vector<Candidate> taken;
     for (const Candidate& c : candidates)
       if (std::ranges::none_of(taken, [&](const Candidate& t) { return t.pair.outer == c.pair.outer or t.pair.inner == c.pair.inner; })) taken.push_back(c);
     if (taken.empty() or taken.size() > 2) return false;
-    if (taken.size() == 2 and (taken[0].has_holes or taken[1].has_holes)) return false;  // the library is as quick: it passes over padding, of which there is much
+    if (taken.size() == 2 and std::ranges::any_of(taken, [](const Candidate& c) { return has_holes(c.pair); })) return false;  // the library is as quick: it passes over padding, of which there is much
     std::ranges::sort(taken, {}, &Candidate::unit);
     sliding_.along = taken[0].pair;
     if (taken.size() == 2) sliding_.lines = taken[1].pair;
