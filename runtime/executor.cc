@@ -97,8 +97,7 @@ bool Executor::may_overwrite(const void* place) const {
 /// Where the feed holds still: what is fed back from an earlier result is copied, because it lies in the arena. A device has copies anyway.
 const void* Executor::place_of(const TensorView& feed) {
   if (state_.device != nullptr or feed.maker != nullptr or not may_overwrite(feed.data)) return feed.data;
-  const std::size_t bytes = static_cast<std::size_t>(checked_element_count(feed.shape)) * size_of(feed.dtype);
-  return copied_feeds_.emplace_back(Tensor::copy(feed.dtype, feed.shape, {static_cast<const std::byte*>(feed.data), bytes})).bytes().data();
+  return copied_feeds_.emplace_back(copy_of(feed)).bytes().data();
 }
 
 /// How far behind each other the copies for each of the team's threads lie; 0: there is one for all.

@@ -147,7 +147,7 @@ class Executor {
   std::vector<std::vector<std::unique_ptr<Executor>>> bodies_;  // by number of the region
   std::vector<const TensorView*> matched_;                      // the feeds of this run; null between runs
   std::vector<const void*> feeds_;                              // where they lie
-  std::deque<Tensor> copied_feeds_;                             // of those that lay where this run writes
+  std::vector<Tensor> copied_feeds_;                            // of those that lay where this run writes
   const BoundSegment* current_ = nullptr;                       // what runs, or ran last
   std::vector<FeedMaker*> makers_;                              // of feeds whose content is still to be made
   std::vector<void*> pointers_;                                 // of the buffers

@@ -179,6 +179,11 @@ void check_equations(const plan::Entry& entry, const DimBindings& sizes) {
   }
 }
 
+Tensor copy_of(const TensorView& view) {
+  const std::size_t bytes = static_cast<std::size_t>(checked_element_count(view.shape)) * size_of(view.dtype);
+  return Tensor::copy(view.dtype, view.shape, {static_cast<const std::byte*>(view.data), bytes});
+}
+
 DimBindings bind_sizes(const plan::Entry& entry, NamedFeeds feeds) {
   std::vector<const TensorView*> matched(entry.feeds.size());
   match_feeds(entry, feeds, matched);

@@ -13,6 +13,9 @@ namespace hone {
 
 using NamedFeeds = std::span<const std::pair<std::string, TensorView>>;
 
+/// A tensor of its own with what the view shows.
+Tensor copy_of(const TensorView& view);
+
 /// Finds each of the entry's feeds among `feeds`, in the entry's order, in `matched` (as long as entry.feeds).
 /// One of kind kFirstSample may be left out: 0 stands for it.
 /// Throws Error kDataName (missing, unknown, given twice) or kDataType.

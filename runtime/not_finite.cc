@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "runtime/feeds.h"
 #include "runtime/plan/step_name.h"
 
 namespace hone {
@@ -69,7 +70,7 @@ std::optional<ValueRange> range_of(const std::string& name, const TensorView& te
   if (tensor.dtype == DType::kF32) {
     for (std::int64_t i = 0; i < count; ++i) take(static_cast<const float*>(tensor.data)[i], i, &range);
   } else {
-    const Tensor copy = Tensor::copy(tensor.dtype, tensor.shape, {static_cast<const std::byte*>(tensor.data), static_cast<std::size_t>(count) * size_of(tensor.dtype)});
+    const Tensor copy = copy_of(tensor);
     for (std::int64_t i = 0; i < count; ++i) take(copy.at(i), i, &range);
   }
   return range;

@@ -162,6 +162,7 @@ struct Session::Impl {
    private:
     std::atomic_flag& is_running_;
   };
+  OneRun one_run() { return OneRun(*this); }
 
   explicit Impl(const SessionOptions& options)
       : state{.team = Team(thread_count(options.threads)), .device = nullptr, .code = {}, .kernels = {}, .persistent_memory = {}, .persistents = {}, .held = {}, .arena = {}, .exchanges = Exchanges(options.communicator)},
@@ -353,7 +354,7 @@ bool Session::has_entry(std::string_view entry) const { return impl_->find(entry
 const plan::Entry& Session::entry(std::string_view entry) const { return impl_->get(entry).entry(); }
 
 void Session::run(std::string_view entry, std::span<const std::pair<std::string, TensorView>> feeds) {
-  const Impl::OneRun one(*impl_.operator->());
+  const auto one = impl_->one_run();
   Executor& executor = impl_->get(entry);
   impl_->last = nullptr;  // a run that fails leaves nothing to read
   impl_->begin_entry(executor.entry());
@@ -369,7 +370,7 @@ void Session::run(std::string_view entry, std::span<const std::pair<std::string,
 }
 
 NotFiniteReport Session::find_not_finite(std::string_view entry, std::span<const std::pair<std::string, TensorView>> feeds) {
-  const Impl::OneRun one(*impl_.operator->());
+  const auto one = impl_->one_run();
   Executor& executor = impl_->get(entry);
   impl_->last = nullptr;
   HONE_CHECK(not impl_->shares_optimizer or not touches_parts(impl_->program, executor.entry()), "states that are in parts are to be looked at whole");
@@ -392,15 +393,13 @@ NotFiniteReport Session::find_not_finite(std::string_view entry, std::span<const
 }
 
 TensorView Session::result(std::string_view name) const {
-  const Impl::OneRun not_within_one(*impl_.operator->());
+  const auto not_within_one = impl_->one_run();
   return impl_->result(name);
 }
 
 Tensor Session::result_tensor(std::string_view name) const {
-  const Impl::OneRun not_within_one(*impl_.operator->());
-  const TensorView view = impl_->result(name);
-  const std::size_t bytes = static_cast<std::size_t>(checked_element_count(view.shape)) * size_of(view.dtype);
-  return Tensor::copy(view.dtype, view.shape, {static_cast<const std::byte*>(view.data), bytes});
+  const auto not_within_one = impl_->one_run();
+  return copy_of(impl_->result(name));
 }
 
 Tensor Session::read(std::string_view persistent) const {

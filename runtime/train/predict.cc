@@ -7,6 +7,7 @@
 
 #include "base/diag.h"
 #include "base/text.h"
+#include "runtime/feeds.h"
 
 namespace hone {
 
@@ -97,10 +98,7 @@ NamedTensors call(StepRunner& runner, const plan::Entry& entry, const NamedArray
   diags.throw_if_errors();
   runner.run(entry.name, feeds);
   NamedTensors tensors;
-  for (const plan::Result& result : entry.results) {
-    const TensorView view = runner.result(result.name);
-    tensors.emplace_back(result.name, Tensor::copy(view.dtype, view.shape, {static_cast<const std::byte*>(view.data), byte_count(view)}));
-  }
+  for (const plan::Result& result : entry.results) tensors.emplace_back(result.name, copy_of(runner.result(result.name)));
   return tensors;
 }
 
