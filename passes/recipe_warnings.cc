@@ -67,9 +67,7 @@ struct IdleKey {
 bool decays(const Recipe& recipe, const Graph&) { return recipe.optimizer.weight_decay > 0; }
 bool is_f16(const Recipe& recipe, const Graph&) { return recipe.train.precision == "f16"; }
 bool has_batch_norm(const Recipe&, const Graph& graph) {
-  for (std::size_t i = 0; i < graph.node_count(); ++i)
-    if (const OpDef& op = *graph.node(NodeId(i)).op; op == op::batch_norm or op == op::batch_norm_train) return true;
-  return false;
+  return std::ranges::any_of(graph.nodes(), [](const Node& node) { return *node.op == op::batch_norm or *node.op == op::batch_norm_train; });
 }
 constexpr std::string_view kNoDecay = "optimizer.weight_decay is 0", kNotF16 = "train.precision is not \"f16\"";
 constexpr std::string_view kNoBatchNorm = "the model has no batch normalization", kLeaveOut = "leave it out";

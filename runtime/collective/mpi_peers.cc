@@ -14,8 +14,8 @@
 #include <fstream>
 #include <thread>
 
-#include "base/diag.h"
 #include "base/check.h"
+#include "base/diag.h"
 #include "base/text.h"
 
 namespace hone {
