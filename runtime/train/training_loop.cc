@@ -159,6 +159,7 @@ TrainResult TrainingLoop::run() {
   if (early_stopping_ and recipe_.train.early_stopping_restore_best and result_.end != TrainResult::End::kStopRequested) restore_best();
   result_.steps = state_.step;
   result_.seconds = seconds_since(begin_);
+  result_.history = log_->history().epochs();
   result_.best = state_.best;
   return result_;
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/diag.h"
 #include "base/recipe.h"
@@ -16,6 +17,7 @@
 #include "runtime/train/evaluate.h"
 #include "runtime/train/means.h"
 #include "runtime/train/progress.h"
+#include "runtime/train/run_history.h"
 #include "runtime/train/run_log.h"
 #include "runtime/train/schedule.h"
 #include "runtime/trace.h"
@@ -69,6 +71,8 @@ struct TrainResult {
   /// Are they an epoch's as they were validated, or meant to be: not moving averages? The same in all processes that train together.
   bool wants_validated() const { return restored_epoch != 0 or not_restored.has_value(); }
   NamedNumbers values;             ///< of the last epoch, with the validation's
+  /// Every epoch that was finished, with its loss, metrics and validation: Keras's History. Also those from before this run went on, in the process that has the run folder.
+  std::vector<EpochPoint> history;
   std::optional<BestEpoch> best;   ///< of the whole run: by what early stopping monitors, else by the loss (best_epoch)
 };
 

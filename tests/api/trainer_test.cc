@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -214,6 +215,10 @@ TEST(Trainer, FitsEvaluatesAndPredicts) {
   EXPECT_EQ(result.steps, 30);
   EXPECT_EQ(steps, 30);
   EXPECT_EQ(epochs, 6);
+  ASSERT_EQ(result.history.size(), 6u);
+  for (const char* name : {"loss", "accuracy", "val_loss", "val_accuracy"}) EXPECT_TRUE(std::isfinite(value_of(result.history[3], name))) << name;
+  EXPECT_EQ(result.history[3].epoch, 4);
+  EXPECT_EQ(result.history.back().values, result.values);
   EXPECT_LT(loss_of(trainer.evaluate(samples().batch(16))), before);
 
   const NamedTensors outputs = trainer.predict(samples().batch(16));  // of 16, 16 and 8
@@ -250,6 +255,8 @@ TEST(Trainer, GoesOnInTheMiddleOfAnEpoch) {
   Trainer second(plan_with_dropout(), one_thread());
   const TrainResult rest = second.fit(shuffled(), {.run_dir = folder / "run", .resume = true, .quiet = true});
   EXPECT_EQ(rest.earlier_steps, 7);
+  ASSERT_EQ(rest.history.size(), 4u) << "the epoch before it went on is one of them";
+  EXPECT_EQ(rest.history.front().epoch, 1);
   EXPECT_EQ(weights(second), weights(whole));
 }
 TEST(Trainer, ARunThatStoppedEarlyStaysStopped) {
