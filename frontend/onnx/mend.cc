@@ -320,7 +320,7 @@ Roles mend_weights(ModelProto& model, const std::string& file, const std::string
   MendModel m(model, file, folder, options, diags);
   lift_constants(m);
   m.finish();
-  m.check_patterns();
+  const std::vector<std::string> names_to_tie = m.checked_names_to_tie();
   // PyTorch's older exporter leaves such a name for every weight that it merged: what layers share without one is shared.
   const bool tells_merged = keep_aliases_apart(m) and m.is_from_torchscript();
   m.finish();
@@ -334,6 +334,7 @@ Roles mend_weights(ModelProto& model, const std::string& file, const std::string
   m.finish();
   tie_equal(m);
   m.finish();
+  m.warn_of_idle_ties(names_to_tie);
   add_biases(m, options.add_bias);
   m.finish();
   if (options.fill_weights) fill_weights(m);

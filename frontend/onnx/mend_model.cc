@@ -122,13 +122,21 @@ const std::string* MendModel::tie_pattern(const std::string& name) const {
   return found == options_.tie.end() ? nullptr : &*found;
 }
 
-void MendModel::check_patterns() const {
+std::vector<std::string> MendModel::checked_names_to_tie() const {
   std::vector<std::string> names = weights();
   for (const NodeProto& node : graph_.node())
     if (node.op_type() == "Identity" and node.input_size() == 1 and node.output_size() == 1 and is_weight(node.input(0))) names.push_back(node.output(0));
   for (const std::string& pattern : options_.tie)
     if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return matches_name(pattern, name); }))
       refuse_pattern("model.tie", pattern, "weight of the model", "the model's weights", names);
+  return names;
+}
+
+void MendModel::warn_of_idle_ties(const std::vector<std::string>& names) const {
+  const auto is_shared = [&](const std::string& name) { return not is_weight(name) or is_read_outside(name) or readers(name).size() > 1; };  // what was tied to another weight is no longer one
+  for (const std::string& pattern : options_.tie)
+    if (std::ranges::none_of(names, [&](const std::string& name) { return matches_name(pattern, name) and is_shared(name); }))
+      warn(fmt::format("model.tie: {} ties nothing: what it matches is read once, and equals no other weight or its transpose", quoted(pattern)), {"weights of different numbers are not tied: copy one over the other in the file first"});
 }
 
 void MendModel::copy_weight(const std::string& from, const std::string& name) {

@@ -66,8 +66,10 @@ class MendModel {
   bool is_tied_by_name(const std::string& name) const { return tie_pattern(name) != nullptr; }
   /// Does the recipe name it as one of the weights to train?
   bool is_trained_by_name(const std::string& name) const { return std::find(options_.train_only.begin(), options_.train_only.end(), name) != options_.train_only.end(); }
-  /// Throws kRecipeModel for a pattern that matches no weight and no alias of one.
-  void check_patterns() const;
+  /// What the patterns of model.tie may match: weights and aliases of them. Throws kRecipeModel for one that matches none.
+  std::vector<std::string> checked_names_to_tie() const;
+  /// Once weights are tied: a warning for each pattern none of whose `names` is shared with anything.
+  void warn_of_idle_ties(const std::vector<std::string>& names) const;
 
   /// The copy is what `from` is by the exporter's account.
   void copy_weight(const std::string& from, const std::string& name);
