@@ -409,16 +409,17 @@ def make_schedules():
     rising = k.CosineDecay(0.0, 9, alpha=0.1, warmup_target=0.5, warmup_steps=4)  # whose decay_steps are those behind the warm-up
     schedule_case("keras", {"kind": "cosine", "final_fraction": 0.1, "warmup_steps": 4, "total_steps": 13}, 15, 2, [float(rising(i)) for i in range(15)])
     schedule_case("keras", {"kind": "exponential", "factor": 0.8, "every": 2}, 9, 2, [float(k.ExponentialDecay(0.5, 4, 0.8)(i)) for i in range(9)])
+    schedule_case("keras", {"kind": "exponential", "factor": 1.5, "every_steps": 1}, 9, 2, [float(k.ExponentialDecay(0.5, 1, 1.5)(i)) for i in range(9)])
     schedule_case("keras", {"kind": "step", "factor": 0.8, "every": 2}, 9, 2, [float(k.ExponentialDecay(0.5, 4, 0.8, staircase=True)(i)) for i in range(9)])
     schedule_case("keras", {"kind": "polynomial", "power": 1.5, "final_fraction": 0.1, "total_steps": 7}, 9, 2, [float(k.PolynomialDecay(0.5, 7, 0.05, 1.5)(i)) for i in range(9)])
     schedule_case("keras", {"kind": "linear", "final_fraction": 0.1, "total_steps": 7}, 9, 2, [float(k.PolynomialDecay(0.5, 7, 0.05, 1.0)(i)) for i in range(9)])
     for staircase, kind in ((False, "exponential"), (True, "step")):
         schedule_case("keras", {"kind": kind, "factor": 0.8, "every_steps": 3}, 9, 2, [float(k.ExponentialDecay(0.5, 3, 0.8, staircase)(i)) for i in range(9)])
     schedule_case("keras", {"kind": "inverse_time", "factor": 0.8, "every_steps": 3}, 9, 2, [float(k.InverseTimeDecay(0.5, 3, 0.8)(i)) for i in range(9)])
-    schedule_case("keras", {"kind": "inverse_time", "factor": 1, "every_steps": 2}, 9, 2, [float(k.InverseTimeDecay(0.5, 5, 2.5)(i)) for i in range(9)])
+    schedule_case("keras", {"kind": "inverse_time", "factor": 2.5, "every_steps": 5}, 9, 2, [float(k.InverseTimeDecay(0.5, 5, 2.5)(i)) for i in range(9)])
     pieces = k.PiecewiseConstantDecay([2, 5, 6], [0.5, 0.25, 0.1, 0.75])
     schedule_case("keras", {"kind": "piecewise", "boundaries": [2, 5, 6], "fractions": [1, 0.5, 0.2, 1.5]}, 9, 2, [float(pieces(i)) for i in range(9)])
-    for growth, peak in ((1, 0.5), (2, 0.75), (1.5, 1)):
+    for growth, peak in ((1, 0.5), (2, 0.75), (1.5, 1), (1, 1.25)):
         cycles = k.CosineDecayRestarts(0.5, 4, t_mul=growth, m_mul=peak, alpha=0.1)
         schedule_case("keras", {"kind": "cosine_restarts", "every_steps": 4, "cycle_growth": growth, "peak_factor": peak, "final_fraction": 0.1}, 30, 2, [float(cycles(i)) for i in range(30)])
     falling = [5, 4, 3, 3.0001, 2.9999, 2.99975, 2.9995, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]
