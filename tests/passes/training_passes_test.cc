@@ -169,8 +169,11 @@ TEST(SelectWeights, ConstantsOfTheFileAreWeightsWhenTheyAreNamed) {
   EXPECT_THAT(selected({"f*"}, {}), ElementsAre("fc.w")) << "where a pattern finds weights, it means those";
 }
 
-/// The standard deviation that he_normal gives a matrix that the model reads as it is, or transposed.
-double drawn_deviation(bool transposed) {
+struct Drawn {
+  double deviation = 0, largest = 0;
+};
+/// What he_normal gives a matrix that the model reads as it is, or transposed.
+Drawn drawn(bool transposed, Convention convention = Convention::kTorch) {
   Graph graph;
   Builder builder(graph);
   const Val x = builder.input(Role::kInput, "x", {DType::kF32, {4, 50}});
@@ -179,16 +182,31 @@ double drawn_deviation(bool transposed) {
   builder.output("y", op::matmul(x, transposed ? op::transpose(w, {kPerm = Ints{1, 0}}) : w));
   Recipe recipe;
   recipe.model.initialize = "he_normal";
+  recipe.train.convention = convention;
   const TrainedWeight weight{w.id(), "w", ""};
   initialize_weights(graph, recipe, std::span(&weight, 1));
-  double sum = 0;
-  for (std::int64_t i = 0; i < 40000; ++i) sum += std::pow(graph.find_input("w")->data->at(i), 2);
-  return std::sqrt(sum / 40000);
+  double sum = 0, largest = 0;
+  for (std::int64_t i = 0; i < 40000; ++i) {
+    const double number = graph.find_input("w")->data->at(i);
+    sum += number * number;
+    largest = std::max(largest, std::abs(number));
+  }
+  return {std::sqrt(sum / 40000), largest};
 }
 
 TEST(InitializeWeights, CountsWhatGoesIntoAnOutput) {
-  EXPECT_NEAR(drawn_deviation(false), std::sqrt(2.0 / 50), 0.004);
-  EXPECT_NEAR(drawn_deviation(true), std::sqrt(2.0 / 50), 0.004) << "as PyTorch stores it";
+  EXPECT_NEAR(drawn(false).deviation, std::sqrt(2.0 / 50), 0.004);
+  EXPECT_NEAR(drawn(true).deviation, std::sqrt(2.0 / 50), 0.004) << "as PyTorch stores it";
+}
+
+/// Keras's VarianceScaling draws from a truncated distribution of that deviation, PyTorch's kaiming_normal_ from a whole one.
+TEST(InitializeWeights, KerasCutsNormalsOff) {
+  const double deviation = std::sqrt(2.0 / 50), end = 2 * deviation / 0.8796;
+  EXPECT_GT(drawn(false).largest, 3.5 * deviation);
+  const Drawn cut = drawn(false, Convention::kKeras);
+  EXPECT_NEAR(cut.deviation, deviation, 0.004);
+  EXPECT_LT(cut.largest, end);
+  EXPECT_GT(cut.largest, 0.99 * end);
 }
 
 TEST(SelectWeights, APatternThatMatchesNothingIsRefusedWithTheNearestName) {
