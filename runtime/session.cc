@@ -131,6 +131,7 @@ std::vector<std::string> libraries_left_out(const plan::Program& program, const 
 }
 
 void check_replica(const SessionOptions& options) {
+  if (options.shards < 0) throw Error(Code::kUsage, fmt::format("a session is to collect {} shards", options.shards), {}, {"SessionOptions::shards is 0 or more; Trainer sets it, from ReplicaOptions::shards"});
   if (options.shard_optimizer and options.communicator == nullptr)
     throw Error(Code::kUsage, "a session is to share the optimizer's work, and has no communicator to others", {}, {"give SessionOptions::communicator, or leave shard_optimizer out"});
 }

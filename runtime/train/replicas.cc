@@ -73,7 +73,9 @@ int checked_shares(const plan::Plan& plan, bool shared, int replicas) {
 
 Replicas::Replicas(const plan::Plan& plan, ReplicaOptions replicas, SessionOptions options) : processes_(replicas.processes), threads_(std::max(replicas.local, 1)), local_(replicas.local) {
   if (replicas.local < 1 or replicas.shards < 0)
-    throw Error(Code::kUsage, fmt::format("{} replicas and {} shards are asked for", replicas.local, replicas.shards), {}, {"one replica or more, and 0 shards or more"});
+    throw Error(Code::kUsage, fmt::format("{} replica{} and {} shards are asked for", replicas.local, replicas.local == 1 ? "" : "s", replicas.shards), {}, {"one replica or more, and 0 shards or more"});
+  if (replicas.devices.size() > static_cast<std::size_t>(replicas.local))
+    throw Error(Code::kUsage, fmt::format("{} devices are given to {} replica{}", replicas.devices.size(), replicas.local, replicas.local == 1 ? "" : "s"), {}, {"name as many devices as ReplicaOptions::local says, or fewer, which replicas then share"});
   if (replicas.local > 1 and processes() > 1) nested_ = std::make_unique<NestedCommunicators>(*processes_, replicas.local);
   const int all = replicas.local * processes();
   require_exchanges(plan, replicas, all);

@@ -31,6 +31,7 @@ void check_run_options(const RunOptions& options, Spelling spelling, Diags& diag
   };
   for (const auto& [name, number, least, counts, if_left_out] : numbers)
     refuse(number < least, fmt::format("{}{}{}: it counts {}: {} or more", spelled(name), as_flags ? " " : " is ", number, counts, least), fmt::format("leave it out {}", if_left_out));
+  refuse(options.valid_limit > 0 and not options.has_valid, fmt::format("{} is about the batches of {}, which is not given", spelled("valid_limit"), spelled("valid")), fmt::format("give {}, or leave it out", spelled("valid")));
   const std::string run_dir = spelled("run_dir"), add_it = as_flags ? "add --run-dir DIR" : "give run_dir";
   refuse(not options.has_run_dir and options.resume, fmt::format("{} goes on from the checkpoints in {}, which is not given", spelled("resume"), run_dir), add_it + ", the one of the run that was stopped");
   refuse(not options.has_run_dir and (options.save_steps > 0 or options.keep_best), fmt::format("{} and {} are about the checkpoints in {}, which is not given", spelled("save_steps"), spelled("keep_best"), run_dir), add_it);

@@ -9,7 +9,7 @@ namespace hone {
 
 struct RunOptions {
   std::int64_t steps = 0, limit = 0, valid_limit = 0, log_every = 0, save_steps = 0, keep = 1, check_every = 0;
-  bool has_run_dir = false, resume = false, keep_best = false, dry_run = false;
+  bool has_valid = false, has_run_dir = false, resume = false, keep_best = false, dry_run = false;
 };
 
 enum class Spelling : std::uint8_t {

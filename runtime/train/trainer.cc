@@ -36,7 +36,7 @@ Tensor stacked(const std::string& name, const std::vector<Tensor>& parts) {
 
 void check_options(const FitOptions& o) {
   Diags diags;
-  check_run_options({.steps = o.steps, .limit = o.limit, .valid_limit = o.valid_limit, .log_every = o.log_every, .save_steps = o.save_steps, .keep = o.keep, .check_every = o.check_every, .has_run_dir = not o.run_dir.empty(), .resume = o.resume, .keep_best = o.keep_best, .dry_run = o.dry_run},
+  check_run_options({.steps = o.steps, .limit = o.limit, .valid_limit = o.valid_limit, .log_every = o.log_every, .save_steps = o.save_steps, .keep = o.keep, .check_every = o.check_every, .has_valid = o.valid.has_value(), .has_run_dir = not o.run_dir.empty(), .resume = o.resume, .keep_best = o.keep_best, .dry_run = o.dry_run},
                     Spelling::kMembers, diags);
   diags.throw_if_errors();
 }

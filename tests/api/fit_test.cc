@@ -109,6 +109,13 @@ TEST(Fit, ADryRunLeavesEverythingAsItWas) {
   }
   Trainer trainer(plan_with_dropout(), one_thread());
   test::expect_error(Code::kUsage, "nothing to resume", [&] { trainer.fit(shuffled(), {.run_dir = folder / "run", .resume = true, .dry_run = true}); });
+  test::expect_error(Code::kUsage, "valid_limit is about the batches of valid", [&] { trainer.fit(shuffled(), {.valid_limit = 2}); });
+}
+
+TEST(Fit, OptionsOfReplicasThatMakeNoSenseAreRefused) {
+  test::expect_error(Code::kUsage, "2 devices are given to 1 replica", [] { Trainer(plan_with_dropout(), one_thread(), {.devices = {"cpu", "cpu"}}); });
+  test::expect_error(Code::kUsage, "1 replica and -3 shards", [] { Trainer(plan_with_dropout(), one_thread(), {.shards = -3}); });
+  test::expect_error(Code::kUsage, "collect -3 shards", [] { Session(plan_with_dropout(), {.device = "cpu", .shards = -3}); });
 }
 
 TEST(Fit, ACallbackEndsTheRunAfterAnEpoch) {
