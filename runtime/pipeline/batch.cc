@@ -21,7 +21,7 @@ std::string way_to_be_alike(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype()) return "map cast() over them before they are batched, so that all are of one type";
   const std::span<const std::int64_t> shape(a.shape()), other(b.shape());
   const bool are_sequences = not shape.empty() and shape.size() == other.size() and std::ranges::equal(shape.subspan(1), other.subspan(1));
-  return are_sequences ? "map pad_sequence() over sequences of different lengths before they are batched" : "all examples of a batch need the same shape";
+  return are_sequences ? "map pad_sequence() over sequences of different lengths before they are batched, or let padded_batch() fill them up" : "all examples of a batch need the same shape, or padded_batch()";
 }
 
 /// `number` is that of the first.
@@ -45,15 +45,16 @@ void check_alike(const std::vector<Example>& examples, std::int64_t number) {
   }
 }
 
+std::int64_t batches_of(std::int64_t examples, const BatchOptions& how) { return examples / how.size + (examples % how.size != 0 and not how.drop_remainder ? 1 : 0); }
+
 class BatchStream : public ExampleStream {
  public:
-  /// `part`, if it is given, of the batches of `length` examples.
-  BatchStream(std::unique_ptr<ExampleStream> from, std::int64_t size, bool drop_remainder, const PartOfBatch& part, std::optional<std::int64_t> length)
-      : from_(std::move(from)), size_(size), drop_remainder_(drop_remainder), part_(part), length_(length) {}
+  /// A part, if one is wanted, of the batches of `length` examples.
+  BatchStream(std::unique_ptr<ExampleStream> from, const BatchOptions& how, std::optional<std::int64_t> length) : from_(std::move(from)), how_(how), length_(length) {}
   bool next(Example* batch) override {
-    const std::int64_t most = part_ ? std::min(size_, *length_ - number_) : size_;
+    const std::int64_t most = how_.part ? std::min(how_.size, *length_ - number_) : how_.size;
     BatchPart wanted = {.begin = 0, .end = most};
-    if (part_ and most > 0) wanted = part_(most);
+    if (how_.part and most > 0) wanted = how_.part(most);
     if (wanted.begin == wanted.end and most > 0) wanted = {.begin = std::min(wanted.begin, most - 1), .end = std::min(wanted.begin, most - 1) + 1};  // one has what types and shapes are
     std::vector<Example> examples;
     Example example;
@@ -61,8 +62,9 @@ class BatchStream : public ExampleStream {
     while (static_cast<std::int64_t>(examples.size()) < wanted.end - wanted.begin and from_->next(&example)) examples.push_back(std::move(example));
     const auto made = static_cast<std::int64_t>(examples.size());
     passed += made + (most > wanted.end ? from_->skip(most - wanted.end) : 0);
-    HONE_CHECK(not part_ or passed == most, "a data set ends before its length");
-    if (examples.empty() or (drop_remainder_ and passed < size_)) return false;
+    HONE_CHECK(not how_.part or passed == most, "a data set ends before its length");
+    if (examples.empty() or (how_.drop_remainder and passed < how_.size)) return false;
+    if (how_.padding) pad_to_largest(examples, *how_.padding);
     check_alike(examples, number_ + wanted.begin);
     number_ += passed;
     batch->clear();
@@ -70,47 +72,47 @@ class BatchStream : public ExampleStream {
     return true;
   }
   std::int64_t skip(std::int64_t count) override {
-    const std::int64_t skipped = from_->skip(std::min(count, std::numeric_limits<std::int64_t>::max() / size_) * size_);
+    const std::int64_t skipped = from_->skip(std::min(count, std::numeric_limits<std::int64_t>::max() / how_.size) * how_.size);
     number_ += skipped;
-    return skipped / size_ + (skipped % size_ != 0 and not drop_remainder_ ? 1 : 0);
+    return batches_of(skipped, how_);
   }
 
  private:
   std::unique_ptr<ExampleStream> from_;
-  std::int64_t size_;
-  bool drop_remainder_;
-  const PartOfBatch& part_;
+  const BatchOptions& how_;
   std::optional<std::int64_t> length_;
   std::int64_t number_ = 0;
 };
 
 class BatchStage : public Stage {
  public:
-  BatchStage(StagePointer from, std::int64_t size, bool drop_remainder, PartOfBatch part) : from_(std::move(from)), size_(size), drop_remainder_(drop_remainder), part_(std::move(part)) {}
-  std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override { return std::make_unique<BatchStream>(from_->open(pass), size_, drop_remainder_, part_, from_->length()); }
+  BatchStage(StagePointer from, BatchOptions how) : from_(std::move(from)), how_(std::move(how)) {}
+  std::unique_ptr<ExampleStream> open(std::uint64_t pass) const override { return std::make_unique<BatchStream>(from_->open(pass), how_, from_->length()); }
+  /// Rows are of one shape, so that there is nothing to pad.
   std::optional<RowBatches> row_batches() const override {
     if (from_->arrays() == nullptr) return std::nullopt;
-    return RowBatches{.rows = from_, .size = size_, .drop_remainder = drop_remainder_, .part = part_};
+    return RowBatches{.rows = from_, .size = how_.size, .drop_remainder = how_.drop_remainder, .part = how_.part};
   }
-  StagePointer in_parts(const PartOfBatch& part) const override { return from_->length() ? batch_stage(from_, size_, drop_remainder_, part) : nullptr; }
+  /// How far a batch is padded depends on all of its examples.
+  StagePointer in_parts(const PartOfBatch& part) const override {
+    if (not from_->length() or (how_.padding and from_->arrays() == nullptr)) return nullptr;
+    BatchOptions how = how_;
+    how.part = part;
+    return batch_stage(from_, std::move(how));
+  }
   Endless endless() const override { return from_->endless(); }
   std::optional<std::int64_t> length() const override {
     const auto examples = from_->length();
-    if (not examples) return std::nullopt;
-    return *examples / size_ + (*examples % size_ != 0 and not drop_remainder_ ? 1 : 0);
+    return examples ? std::optional(batches_of(*examples, how_)) : std::nullopt;
   }
 
  private:
   StagePointer from_;
-  std::int64_t size_;
-  bool drop_remainder_;
-  PartOfBatch part_;
+  BatchOptions how_;
 };
 
 }  // namespace
 
-StagePointer batch_stage(StagePointer from, std::int64_t size, bool drop_remainder, PartOfBatch part) {
-  return std::make_shared<BatchStage>(std::move(from), size, drop_remainder, std::move(part));
-}
+StagePointer batch_stage(StagePointer from, BatchOptions options) { return std::make_shared<BatchStage>(std::move(from), std::move(options)); }
 
 }  // namespace hone

@@ -26,12 +26,6 @@ void check_given(bool given, const char* step) {
   if (not given) throw Error(Code::kUsage, fmt::format("{}: the function is empty", step), {}, {"a std::function that holds nothing cannot be called: give it one"});
 }
 
-std::vector<std::string> names_of(const Example& example) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : example) names.push_back(name);
-  return names;
-}
-
 }  // namespace
 
 std::int64_t ExampleIterator::skip(std::int64_t count) {
@@ -56,7 +50,7 @@ Dataset Dataset::then(StagePointer stage, const std::string& step) const {
 const Tensor& tensor_of(const Example& example, std::string_view name) {
   for (const auto& [own, tensor] : example)
     if (own == name) return tensor;
-  throw Error(Code::kDataName, fmt::format("an example has no {}", quoted(name)), {}, {"it has " + printable(join(names_of(example), ", "), 500)});
+  throw Error(Code::kDataName, fmt::format("an example has no {}", quoted(name)), {}, {note_of_names(example)});
 }
 
 Dataset Dataset::rows_of(NamedArrays arrays) {
@@ -117,9 +111,42 @@ Dataset Dataset::shuffle(std::int64_t buffer, std::int64_t seed) const {
 
 Dataset Dataset::batch(std::int64_t size, bool drop_remainder) const {
   check_at_least(1, size, "batch: the size");
-  Dataset batches = then(batch_stage(stage_, size, drop_remainder), fmt::format("batch({}{})", size, drop_remainder ? ", whole ones" : ""));
+  return batches({.size = size, .drop_remainder = drop_remainder}, "batch");
+}
+
+Dataset Dataset::padded_batch(std::int64_t size, std::map<std::string, double> padding, bool drop_remainder) const {
+  check_at_least(1, size, "padded_batch: the size");
+  return batches({.size = size, .drop_remainder = drop_remainder, .padding = std::move(padding)}, "padded_batch");
+}
+
+Dataset Dataset::batches(BatchOptions how, const char* step) const {
+  const std::int64_t size = how.size;
+  std::string words = fmt::format("{}({}{})", step, size, how.drop_remainder ? ", whole ones" : "");
+  Dataset batches = then(batch_stage(stage_, std::move(how)), words);
   batches.batch_size_ = size;
   return batches;
+}
+
+Dataset Dataset::unbatch() const {
+  Dataset rows = then(unbatch_stage(stage_), "unbatch");
+  rows.batch_size_.reset();
+  return rows;
+}
+
+Dataset Dataset::zip(const std::vector<Dataset>& data) {
+  if (data.empty()) throw Error(Code::kUsage, "zip: no data sets are given", {}, {"give one or more"});
+  std::vector<StagePointer> stages;
+  std::vector<std::string> orders;
+  for (const Dataset& each : data) stages.push_back(each.stage_), orders.push_back(each.order_);
+  Dataset zipped(zip_stage(std::move(stages)), fmt::format("zip({})", join(orders, "; ")));
+  zipped.batch_size_ = data[0].batch_size_;
+  return zipped;
+}
+
+Dataset Dataset::concatenate(const Dataset& next) const {
+  Dataset both = then(concatenate_stage(stage_, next.stage_), fmt::format("concatenate({})", next.order_));
+  if (batch_size_ != next.batch_size_) both.batch_size_.reset();
+  return both;
 }
 
 Dataset Dataset::repeat(std::optional<std::int64_t> count) const {

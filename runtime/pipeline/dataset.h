@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,8 @@
 #include "runtime/pipeline/stage.h"
 
 namespace hone {
+
+struct BatchOptions;  // runtime/pipeline/stages.h
 
 /// One pass over a data set's examples. For one thread at a time; the data set may go before it. Where something was thrown the pass is over: who asks again is told the same.
 class ExampleIterator {
@@ -105,6 +108,11 @@ class Dataset {
   /// The lines of text files, one file after the other: u8[bytes] called "line". Throws kFileOpen.
   static Dataset from_lines(std::vector<std::string> paths);
 
+  /// Example i has the tensors of example i of each; it ends with the shortest. Throws kUsage for none, kDataName where two tensors have one name.
+  static Dataset zip(const std::vector<Dataset>& data);
+  /// This one's examples, and then those of `next`.
+  Dataset concatenate(const Dataset& next) const;
+
   Dataset map(Map function, MapOptions options = {}) const;
   Dataset map(RandomMap function, MapOptions options = {}) const;
   /// Leaves the examples for which it says true.
@@ -113,6 +121,11 @@ class Dataset {
   Dataset shuffle(std::int64_t buffer, std::int64_t seed = 0) const;
   /// Stacks every `size` examples; each tensor gets a first axis. The last batch may be smaller, or is dropped. Examples of different shapes throw kDataShape.
   Dataset batch(std::int64_t size, bool drop_remainder = false) const;
+  /// The same of examples of different shapes: each tensor is filled up at the ends of its axes to the largest one of the batch, with `padding`'s number for its name, or with 0. Throws what batch() throws where they differ
+  /// in type or number of axes, kUsage for a number that the type does not hold, kDataName for a name that no tensor has.
+  Dataset padded_batch(std::int64_t size, std::map<std::string, double> padding = {}, bool drop_remainder = false) const;
+  /// The rows of batches: each tensor without its first axis. Throws kDataLength, kDataShape for tensors that are no batch.
+  Dataset unbatch() const;
   /// So many passes in one, each shuffled anew; without a number, or with -1, there is no end.
   Dataset repeat(std::optional<std::int64_t> count = std::nullopt) const;
   /// The first so many, and all but these; -1 stands for all.
@@ -152,6 +165,7 @@ class Dataset {
   /// This one with another step, or with one that gives the same.
   Dataset then(StagePointer stage, const std::string& step) const;
   Dataset with(StagePointer stage) const;
+  Dataset batches(BatchOptions how, const char* step) const;
 
   StagePointer stage_;
   std::string order_;

@@ -23,6 +23,7 @@ class RowsStage : public Stage {
   std::optional<std::int64_t> length() const override { return arrays_[0].second.row_count(); }
   /// Files that are read as they are wanted are read in their order, and not by number.
   const NamedArrays* arrays() const override { return are_read_ ? nullptr : &arrays_; }
+  const NamedArrays* all_rows() const override { return &arrays_; }
   std::unique_ptr<RowStream> open_rows(std::uint64_t) const override { return every_row(arrays_[0].second.row_count()); }
 
  private:

@@ -74,6 +74,12 @@ Example with_own_names(Example example) {
   return example;
 }
 
+std::string note_of_names(const Example& example) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : example) names.push_back(name);
+  return "it has " + printable(join(names, ", "), 500);
+}
+
 void rethrow_for_example(const char* stage, std::int64_t number) {
   const auto where = [&] { return fmt::format("{}: example {}: ", stage, number); };
   try {

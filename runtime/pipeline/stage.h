@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "runtime/data/array.h"
 #include "runtime/data/batch_source.h"
@@ -69,6 +70,8 @@ class Stage {
   virtual Endless endless() const { return Endless::kNo; }
   /// The arrays in memory of which each element is a row; null where elements are made otherwise, or still are: those of a cache are rows when it is full. Such a stage tells which rows they are, too.
   virtual const NamedArrays* arrays() const { return nullptr; }
+  /// The arrays, also of files that are read as they are wanted, where element i is row i of each, in every pass; else null.
+  virtual const NamedArrays* all_rows() const { return nullptr; }
   /// Which rows the elements of pass number `pass` are, where there are arrays.
   virtual std::unique_ptr<RowStream> open_rows(std::uint64_t pass) const;
   /// Where the elements are batches of rows of arrays: how they are made, for those who gather rows themselves.
@@ -79,6 +82,9 @@ class Stage {
 
 /// `example` as a function has made it. Throws kDataName where two of its tensors have one name.
 Example with_own_names(Example example);
+
+/// For an error about a name that it has not: "it has x, y".
+std::string note_of_names(const Example& example);
 
 /// The rows that `rows` counts, as examples. `arrays` stay alive.
 std::unique_ptr<ExampleStream> examples_of(const NamedArrays& arrays, std::unique_ptr<RowStream> rows);

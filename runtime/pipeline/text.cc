@@ -9,15 +9,13 @@
 #include "base/diag.h"
 #include "base/text.h"
 #include "runtime/pipeline/dataset.h"
+#include "runtime/pipeline/stack.h"
 
 namespace hone {
 
 namespace {
 
 constexpr std::string_view kBlanks = " \t\n\v\f\r";
-
-/// One element of `dtype` with this value.
-Tensor one_element(DType dtype, double value) { return Tensor::scalar(value).cast(dtype); }
 
 void check_kind(const Tensor& sequence, const Tensor& first, std::size_t number) {
   const auto text = [](const Tensor& tensor) { return fmt::format("{}{}", to_string(tensor.dtype()), shape_text(tensor.shape())); };
@@ -111,11 +109,7 @@ Tensor pad_sequences(std::span<const Tensor> sequences, const PadOptions& option
   const std::size_t step = static_cast<std::size_t>(checked_element_count(std::span(shape).subspan(1))) * size_of(dtype);
   shape.insert(shape.begin(), static_cast<std::int64_t>(sequences.size()));
   checked_element_count(shape);
-  const Tensor filler = one_element(dtype, options.value);
-  if (not is_float(dtype) and filler.at(0) != options.value)
-    throw Error(Code::kUsage, fmt::format("pad_sequences: {} is no {}, which the sequences are", options.value, to_string(dtype)), {}, {"give a value that the type holds, or cast() the sequences first"});
-  return Tensor::make(dtype, shape, [&](std::span<std::byte> to) {
-    for (std::size_t at = 0; at < to.size(); at += size_of(dtype)) std::memcpy(to.data() + at, filler.bytes().data(), size_of(dtype));
+  return filled("pad_sequences", dtype, shape, options.value, [&](std::span<std::byte> to) {
     for (const Tensor& sequence : sequences) {
       const std::int64_t steps = std::min(length, sequence.shape()[0]);
       const auto from = static_cast<std::size_t>(options.truncating == Side::kPre ? sequence.shape()[0] - steps : 0) * step;

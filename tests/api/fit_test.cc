@@ -46,6 +46,24 @@ TEST(Fit, TellsWhatHoneRunTells) {
   EXPECT_THAT(without, AllOf(HasSubstr("Model: model.onnx"), Not(HasSubstr("at batch")))) << "nobody knows how large its batches are";
 }
 
+/// A word of two decides, wherever it stands.
+TEST(Fit, SequencesOfAnyLengthAreFedInPaddedBatches) {
+  nn::Model model("sentences");
+  model.output("logits", nn::dense(nn::max(nn::embedding(model.input("x", {Dim::symbol("T")}, DType::kI64), 12, 8), {1}, false), 2));
+  const plan::Plan plan = compile_model(model, read_recipe_text(test::kLoss + "[optimizer]\nkind = \"adam\"\nlearning_rate = 0.05\n[metrics]\nlist = [\"accuracy\"]\n"), {.levels = {"native"}});
+  const Dataset sentences = Dataset::from_tensor_slices({{"number", Tensor::of<std::int64_t>({4}, std::vector<std::int64_t>{0, 1, 2, 3})}}).repeat(16).map([](Example example, RandomWords& words) -> Example {
+    const auto number = static_cast<std::size_t>(example[0].second.int_at(0));
+    std::vector<std::int64_t> ids(2 + words.below(6));
+    for (std::int64_t& id : ids) id = 3 + static_cast<std::int64_t>(words.below(9));
+    const std::int64_t wanted = number % 2 == 0 ? 1 : 2;
+    ids[words.below(ids.size())] = wanted;
+    return {{"x", Tensor::of<std::int64_t>({static_cast<std::int64_t>(ids.size())}, std::span<const std::int64_t>(ids))}, {"y", Tensor::scalar(wanted - 1)}};
+  });
+  Trainer trainer(plan, one_thread());
+  const TrainResult result = trainer.fit(sentences.padded_batch(8), {.valid = sentences.padded_batch(16), .epochs = 20, .quiet = true});
+  EXPECT_GT(value_of(result.values, "val_accuracy"), 0.95);
+}
+
 TEST(Fit, ReplicasPlanForTheirPartOfABatch) {
   Trainer trainer(plan_with_dropout(), one_thread(), {.local = 2, .shard_optimizer = true});
   EXPECT_THAT(said_by([&] { trainer.fit(shuffled(), {.epochs = 1}); }), AllOf(HasSubstr("Planned memory at batch 4: "), HasSubstr("of it on each of 2 replicas")));

@@ -239,6 +239,9 @@ const std::vector<Misuse> kData = {
     {"PaddingThatTheTypeDoesNotHold", Code::kUsage, {"300", "u8"}, [](const TempFolder&) { (void)pad_sequence(text_tensor("ab"), 4, {.value = 300}); }},
     {"TooManyThreadsOfAMap", Code::kUsage, {"the number of threads is 100000", "1 to 1024"}, [](const TempFolder&) { (void)samples().map([](Example example) { return example; }, {.threads = 100'000}); }},
     {"ACycleThatFitsIntoNoMemory", Code::kUsage, {"interleave", "in a cycle"}, [](const TempFolder&) { (void)samples().interleave([](const Example&) { return samples(); }, std::numeric_limits<std::int64_t>::max()); }},
+    {"PaddingOfATensorThatThereIsNot", Code::kDataName, {"no \"z\", whose padding is given", "it has x, y"}, [](const TempFolder&) { *samples().map([](Example example) { return example; }).padded_batch(2, {{"z", 1}}).iterate().begin(); }},
+    {"RowsOfExamplesThatAreNoBatches", Code::kDataShape, {"unbatch: example 0", "is a single number, and has no rows"}, [](const TempFolder&) { *Dataset::from_tensor_slices({{"y", classes({0, 1})}}).unbatch().iterate().begin(); }},
+    {"ZipOfNothing", Code::kUsage, {"zip: no data sets are given"}, [](const TempFolder&) { (void)Dataset::zip({}); }},
     {"BatchesWithoutTheirAxis", Code::kUsage, {"any number of samples, N", "batch_symbol"}, [](const TempFolder&) {
        const Session session(trainable(), options());
        DatasetBatches batches(session.entry(plan::kTrainStep), samples().batch(2), {});
