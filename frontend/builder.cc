@@ -21,7 +21,39 @@ void check_named(const char* what, const std::string& name) {
 }
 }  // namespace
 
-Model::Model(std::string name, std::uint64_t seed) : builder_(graph_), seed_(seed) { graph_.name = std::move(name); }
+/// What stays where it is when a model is moved.
+struct ModelParts {
+  Graph graph;
+  Builder builder{graph};
+  std::uint64_t seed = 0, weights = 0;
+  std::map<std::string, int> layers = {};
+  Model* model = nullptr;
+};
+
+Value::Value(Model& model, Val val) : model_(&model.parts()), val_(val) {}
+Model& Value::model() const { return *model_->model; }
+
+Model::Model(std::string name, std::uint64_t seed) : parts_(std::make_unique<ModelParts>()) {
+  parts_->graph.name = std::move(name);
+  parts_->seed = seed;
+  parts_->model = this;
+}
+Model::Model(Model&& other) noexcept : parts_(std::move(other.parts_)) {
+  if (parts_) parts_->model = this;
+}
+Model& Model::operator=(Model&& other) noexcept {
+  parts_ = std::move(other.parts_);
+  if (parts_) parts_->model = this;
+  return *this;
+}
+Model::~Model() = default;
+
+ModelParts& Model::parts() const {
+  if (not parts_) throw Error(Code::kUsage, "a model is used that was moved from", {}, {"use the one that it was moved to"});
+  return *parts_;
+}
+const Graph& Model::graph() const { return parts().graph; }
+Builder& Model::builder() { return parts().builder; }
 
 Value Model::input(const std::string& name, Shape sample, DType dtype) {
   check_named("an input", name);
@@ -31,26 +63,26 @@ Value Model::input(const std::string& name, Shape sample, DType dtype) {
   const Dim samples = Dim::symbol("N");
   if (std::ranges::find(sample, samples) != sample.end())
     throw Error(Code::kShape, fmt::format("samples of the input \"{}\" are [{}], and N is the number of samples", name, to_string(sample)), Loc{.node = name}, {"the axis of the samples is added: leave it out, or call another open axis by another name"});
-  if (graph_.find_input(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has an input \"{}\" already", name), {}, {kOwnName});
+  if (graph().find_input(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has an input \"{}\" already", name), {}, {kOwnName});
   sample.insert(sample.begin(), samples);
-  return {*this, builder_.input(Role::kInput, name, {dtype, std::move(sample)})};
+  return {*this, builder().input(Role::kInput, name, {dtype, std::move(sample)})};
 }
 
 void Model::output(const std::string& name, Value value) {
   check_named("an output", name);
-  if (graph_.find_output(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has an output \"{}\" already", name), {}, {kOwnName});
+  if (graph().find_output(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has an output \"{}\" already", name), {}, {kOwnName});
   if (&value.model() != this) throw Error(Code::kBadGraph, fmt::format("output \"{}\" is a value of another model", name), {}, {"a model's values stay in it: build it with one model"});
-  builder_.output(name, value.val());
+  builder().output(name, value.val());
 }
 
 std::string Model::layer_name(const std::string& kind) {
-  const int number = layers_[kind]++;
+  const int number = parts().layers[kind]++;
   return number == 0 ? kind : fmt::format("{}_{}", kind, number);
 }
 
 Value Model::weight(const std::string& name, std::vector<std::int64_t> shape, const Initializer& initializer) {
   try {
-    return weight(name, draw(initializer, std::move(shape), seed_, weights_++));
+    return weight(name, draw(initializer, std::move(shape), parts().seed, parts().weights++));
   } catch (const Error& error) {
     Diag diag = error.diags().front();
     if (diag.loc.node.empty()) diag.loc.node = name;
@@ -60,10 +92,10 @@ Value Model::weight(const std::string& name, std::vector<std::int64_t> shape, co
 
 Value Model::weight(const std::string& name, Tensor elements) {
   check_named("a weight", name);
-  if (graph_.find_input(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has a weight or an input \"{}\" already", name), {}, {kOwnName});
+  if (graph().find_input(name) != nullptr) throw Error(Code::kBadGraph, fmt::format("the model has a weight or an input \"{}\" already", name), {}, {kOwnName});
   if (elements.dtype() != DType::kF32) throw Error(Code::kType, fmt::format("weight \"{}\" is {}, and must be f32", name, to_string(elements.dtype())), {}, {"cast its elements first"});
   Type type{DType::kF32, shape_of(elements.shape())};
-  return {*this, builder_.input(Role::kWeight, name, std::move(type), std::move(elements))};
+  return {*this, builder().input(Role::kWeight, name, std::move(type), std::move(elements))};
 }
 
 void Layer::at_least(std::int64_t least, std::int64_t number, const char* what) const {

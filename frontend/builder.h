@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,17 +22,18 @@
 namespace hone::nn {
 
 class Model;
+struct ModelParts;
 
-/// The output of a layer. Small, copied freely; lives no longer than its Model.
+/// The output of a layer. Small, copied freely; lives no longer than its Model, or the one that it was moved to.
 class Value {
  public:
-  Value(Model& model, Val val) : model_(&model), val_(val) {}
-  Model& model() const { return *model_; }
+  Value(Model& model, Val val);
+  Model& model() const;
   Val val() const { return val_; }
   const Shape& shape() const { return val_.shape(); }
 
  private:
-  Model* model_;
+  ModelParts* model_;
   Val val_;
 };
 
@@ -56,14 +58,16 @@ struct Initializer {
 class Model {
  public:
   explicit Model(std::string name, std::uint64_t seed = 0);
-  Model(const Model&) = delete;
-  Model& operator=(const Model&) = delete;
+  /// Values of it go on being values of the one that it is moved to, so that a function may make a model. One that was moved from throws kUsage.
+  Model(Model&& other) noexcept;
+  Model& operator=(Model&& other) noexcept;
+  ~Model();
 
   /// An input of `batch` samples of the given shape.
   Value input(const std::string& name, Shape sample, DType dtype = DType::kF32);
   void output(const std::string& name, Value value);
-  const Graph& graph() const { return graph_; }
-  Builder& builder() { return builder_; }
+  const Graph& graph() const;
+  Builder& builder();
 
   /// "dense", then "dense_1", ...: Keras's layer names.
   std::string layer_name(const std::string& kind);
@@ -73,11 +77,10 @@ class Model {
   Value weight(const std::string& name, Tensor elements);
 
  private:
-  Graph graph_;
-  Builder builder_;
-  std::uint64_t seed_;
-  std::uint64_t weights_ = 0;
-  std::map<std::string, int> layers_;
+  friend class Value;
+  ModelParts& parts() const;
+
+  std::unique_ptr<ModelParts> parts_;
 };
 
 struct DenseOptions {

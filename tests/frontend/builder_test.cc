@@ -51,6 +51,25 @@ TEST(Builder, PaddingIsNeitherTheLargestNorCounted) {
   expect_near(output_of(model, f32({1, 1, 4}, {-3, -1, -2, -6})), {-1 - (-2), -1 - (-3)});
 }
 
+TEST(Builder, AFunctionMayMakeAModel) {
+  std::optional<nn::Value> hidden;
+  const auto made = [&](bool twice) {
+    nn::Model model("made"), other("other");
+    hidden = nn::relu(model.input("x", {2}));
+    if (twice) other = std::move(model);
+    return twice ? std::move(other) : std::move(model);
+  };
+  for (const bool twice : {false, true}) {
+    nn::Model model = made(twice);
+    EXPECT_EQ(&hidden->model(), &model);
+    model.output("y", *hidden * 2);
+    expect_near(output_of(model, f32({1, 2}, {-1, 3})), {0, 6});
+    const nn::Model next = std::move(model);
+    EXPECT_EQ(next.graph().name, "made");
+    test::expect_error(Code::kUsage, "a model is used that was moved from", [&] { model.input("z", {1}); });  // NOLINT(bugprone-use-after-move)
+  }
+}
+
 TEST(Builder, AWeightMayBeUsedByManyLayers) {
   nn::Model model("tied");
   const nn::Value table = model.weight("table", {3, 2}, nn::Initializer::uniform(1));
