@@ -4,6 +4,7 @@
 #include <numeric>
 #include <span>
 
+#include "ir/kernel/scalar_math.h"
 #include "ir/op.h"
 
 namespace hone {
@@ -11,6 +12,9 @@ namespace hone {
 namespace {
 
 constexpr std::int64_t kMostElements = 64;
+
+/// Are sizes, and what is computed of them, numbers of this type? Of shorter ones they may be cut off; a number below 0 is a large one without a sign.
+bool holds_sizes(DType dtype) { return is_integer(dtype) and info(dtype).is_signed and info(dtype).bits >= 32; }
 
 /// Evaluates expressions of one kernel at one outer index, over sizes. nullopt: not known.
 class DimEvaluator {
@@ -28,14 +32,16 @@ class DimEvaluator {
       case ScalarOp::kSize: return expr.size;
       case ScalarOp::kLoad: return load(expr);
       case ScalarOp::kTemp: return expr.slot < temps.size() ? temps[expr.slot] : std::nullopt;
-      case ScalarOp::kCast: return is_float(kernel_.exprs[expr.operands[0]].dtype) or is_float(expr.dtype) ? std::nullopt : (*this)(expr.operands[0]);
-      case ScalarOp::kNeg: {
-        const auto a = (*this)(expr.operands[0]);
-        return a ? std::optional(Dim(0) - *a) : std::nullopt;
+      case ScalarOp::kCast: {
+        const auto a = is_float(dtype_of(expr.operands[0])) or is_float(expr.dtype) ? std::nullopt : (*this)(expr.operands[0]);
+        if (a and a->is_constant()) return Dim(scalar_math::wrap(expr.dtype, a->value()));
+        return holds_sizes(expr.dtype) ? a : std::nullopt;
       }
+      case ScalarOp::kNeg:
       case ScalarOp::kNot: {
         const auto a = (*this)(expr.operands[0]);
-        return a and a->is_constant() ? std::optional(Dim(a->value() == 0)) : std::nullopt;
+        if (a and a->is_constant()) return Dim(scalar_math::integer_unary(expr.op, expr.dtype, a->value()));
+        return a and expr.op == ScalarOp::kNeg and holds_sizes(expr.dtype) ? std::optional(Dim(0) - *a) : std::nullopt;
       }
       case ScalarOp::kSelect: {
         const auto condition = (*this)(expr.operands[0]);
@@ -48,21 +54,22 @@ class DimEvaluator {
 
  private:
   std::optional<Dim> binary(const Expr& expr) const {
-    if (info(expr.op).operands != 2 or is_float(kernel_.exprs[expr.operands[0]].dtype)) return std::nullopt;
+    const DType dtype = info(expr.op).operands == 2 ? dtype_of(expr.operands[0]) : DType::kF32;
+    if (is_float(dtype)) return std::nullopt;
     const auto a = (*this)(expr.operands[0]), b = (*this)(expr.operands[1]);
     if (not a or not b) return std::nullopt;
+    if (a->is_constant() and b->is_constant()) return of_numbers(expr.op, dtype, a->value(), b->value());
+    if (not holds_sizes(dtype)) return std::nullopt;
     const auto compare = [&](auto test) {
       const Dim difference = *a - *b;
       return difference.is_constant() ? std::optional(Dim(test(difference.value()))) : std::nullopt;
     };
-    const bool both = a->is_constant() and b->is_constant();
     switch (expr.op) {
       case ScalarOp::kAdd: return *a + *b;
       case ScalarOp::kSub: return *a - *b;
       case ScalarOp::kMul: return *a * *b;
       case ScalarOp::kDiv:  // truncates; sizes are not negative, numbers may be
         if (b->is_constant(0)) return std::nullopt;
-        if (both) return Dim(a->value() / b->value());
         return a->may_be_negative() or b->may_be_negative() ? std::nullopt : std::optional(floordiv(*a, *b));
       case ScalarOp::kFloorDiv: return b->is_constant(0) ? std::nullopt : std::optional(floordiv(*a, *b));
       case ScalarOp::kMod: return b->is_constant(0) ? std::nullopt : std::optional(mod(*a, *b));
@@ -78,8 +85,33 @@ class DimEvaluator {
       case ScalarOp::kLe: return compare([](std::int64_t d) { return d <= 0; });
       case ScalarOp::kGt: return compare([](std::int64_t d) { return d > 0; });
       case ScalarOp::kGe: return compare([](std::int64_t d) { return d >= 0; });
-      case ScalarOp::kAnd: return both ? std::optional(Dim(a->value() != 0 and b->value() != 0)) : std::nullopt;
-      case ScalarOp::kOr: return both ? std::optional(Dim(a->value() != 0 or b->value() != 0)) : std::nullopt;
+      default: return std::nullopt;
+    }
+  }
+
+  DType dtype_of(ExprId id) const { return kernel_.exprs[id].dtype; }
+
+  /// Nothing for what is not computed when compiling: divisions by 0 among others.
+  static std::optional<Dim> of_numbers(ScalarOp op, DType dtype, std::int64_t a, std::int64_t b) {
+    switch (op) {
+      case ScalarOp::kDiv:
+      case ScalarOp::kFloorDiv:
+      case ScalarOp::kMod:
+        if (b == 0) return std::nullopt;
+        [[fallthrough]];
+      case ScalarOp::kAdd:
+      case ScalarOp::kSub:
+      case ScalarOp::kMul:
+      case ScalarOp::kMax:
+      case ScalarOp::kMin:
+      case ScalarOp::kEq:
+      case ScalarOp::kNe:
+      case ScalarOp::kLt:
+      case ScalarOp::kLe:
+      case ScalarOp::kGt:
+      case ScalarOp::kGe:
+      case ScalarOp::kAnd:
+      case ScalarOp::kOr: return Dim(scalar_math::integer_binary(op, dtype, a, b));
       default: return std::nullopt;
     }
   }
@@ -143,7 +175,17 @@ std::optional<std::int64_t> points_of(const Kernel& kernel, std::span<const std:
   return count;
 }
 
-std::optional<Dim> combined(ReduceKind kind, const Dim& a, const Dim& b) {
+std::optional<Dim> combined(ReduceKind kind, DType dtype, const Dim& a, const Dim& b) {
+  if (a.is_constant() and b.is_constant()) {
+    switch (kind) {
+      case ReduceKind::kSum: return Dim(scalar_math::integer_binary(ScalarOp::kAdd, dtype, a.value(), b.value()));
+      case ReduceKind::kProd: return Dim(scalar_math::integer_binary(ScalarOp::kMul, dtype, a.value(), b.value()));
+      case ReduceKind::kMax: return Dim(scalar_math::integer_binary(ScalarOp::kMax, dtype, a.value(), b.value()));
+      case ReduceKind::kMin: return Dim(scalar_math::integer_binary(ScalarOp::kMin, dtype, a.value(), b.value()));
+      default: return std::nullopt;
+    }
+  }
+  if (not holds_sizes(dtype)) return std::nullopt;
   switch (kind) {
     case ReduceKind::kSum: return a + b;
     case ReduceKind::kProd: return a * b;
@@ -165,7 +207,7 @@ bool reduce_phase(const Kernel& kernel, const Phase& phase, DimEvaluator& evalua
       set_point(kernel, phase.inner, i, evaluate.index);
       const auto value = evaluate(reduction.value);
       if (not value) return false;
-      total = total ? combined(reduction.kind, *total, *value) : value;
+      total = total ? combined(reduction.kind, kernel.exprs[reduction.value].dtype, *total, *value) : value;
     }
     if (not total) return false;
     evaluate.temps.resize(std::max<std::size_t>(evaluate.temps.size(), reduction.temp + 1));
