@@ -53,14 +53,12 @@ std::string better_conv(const Graph& graph, const Node& node) {
 
 std::int64_t product(const Ints& values) { return std::accumulate(values.begin(), values.end(), std::int64_t{1}, std::multiplies<>()); }
 
-/// Max-pooling whose channels lie together: a window's elements are whole vectors, and the gradient is one kernel with what follows it (a mask, a bias sum), which
-/// saves a walk over the tensor. The library takes two to four times as long. But where windows overlap much, each element's gradient is looked for in all of them.
+/// Max-pooling whose channels lie together: a window's elements are whole vectors where channels are many, and the gradient is one kernel with what follows it (a mask, a bias sum), which
+/// saves a walk over the tensor. The library takes two to four times as long, of few channels, too. But where windows overlap much, each element's gradient is looked for in all of them.
 std::string better_pool(const Graph& graph, const Node& node) {
-  constexpr std::int64_t kFewestChannels = 8, kLargestWindow = 16, kMostWindows = 4;  // larger windows are not written out
-  const Dim& channels = graph.type(node.operands[0]).shape.back();
-  if (not node.attrs[kChannelsLast] or not channels.is_constant() or channels.value() < kFewestChannels) return "";
-  if (product(node.attrs[kKernel]) > kLargestWindow or product(covers(node.attrs)) > kMostWindows) return "";
-  return fmt::format("{} channels fill vectors", channels.text());
+  constexpr std::int64_t kLargestWindow = 16, kMostWindows = 4;  // larger windows are not written out
+  if (not node.attrs[kChannelsLast] or product(node.attrs[kKernel]) > kLargestWindow or product(covers(node.attrs)) > kMostWindows) return "";
+  return fmt::format("its {} channels lie together", graph.type(node.operands[0]).shape.back().text());
 }
 
 }  // namespace

@@ -447,6 +447,33 @@ TEST(LibraryPool, MaximumAgreesWithLoops) {
   }
 }
 
+/// As the op means it: a NaN is the largest, and a window of nothing but -inf has no number above it.
+TEST(LibraryPool, MaximumOfNaNAndOfInfinities) {
+  Random random(6);
+  for (int round = 0; round < 60; ++round) {
+    const Geometry g = random_geometry(random, false);
+    Values x = random.numbers(g.x());
+    for (float& number : x)
+      if (random.flip()) number = random.flip() ? -INFINITY : random.flip() ? std::nanf("") : INFINITY;
+    std::vector<std::int64_t> inside(static_cast<std::size_t>(volume(g.output)));
+    for_windows(g, [&](std::int64_t at_y, std::int64_t, std::int64_t) { ++inside[static_cast<std::size_t>(at_y)]; });
+    if (testing::Value(inside, testing::Contains(0))) continue;
+    Values y(static_cast<std::size_t>(g.batch * g.channels * volume(g.output)), -INFINITY);
+    for (std::int64_t plane = 0; plane < g.batch * g.channels; ++plane)
+      for_windows(g, [&](std::int64_t at_y, std::int64_t at_x, std::int64_t) {
+        float& to = y[static_cast<std::size_t>(plane * volume(g.output) + at_y)];
+        const float from = x[static_cast<std::size_t>(plane * volume(g.input) + at_x)];
+        if (std::isnan(from) or from > to) to = from;
+      });
+    LibrarySpec spec = g.spec(false);
+    spec.operands = {f32(g.x())};
+    spec.results = {f32(g.y()), {DType::kU8, {0}}};
+    const Values stored_x = g.stored(x, g.channels), stored_y = g.stored(y, g.channels), given = floats_of(run_row("onednn.max_pool", spec, {stored_x.data()})[0]);
+    ASSERT_EQ(given.size(), stored_y.size());
+    for (std::size_t i = 0; i < given.size(); ++i) EXPECT_TRUE(given[i] == stored_y[i] or (std::isnan(given[i]) and std::isnan(stored_y[i]))) << given[i] << " for " << stored_y[i] << ", " << text(spec);
+  }
+}
+
 TEST(LibraryPool, MeanAgreesWithLoops) {
   Random random(5);
   for (int round = 0; round < 80; ++round) {

@@ -174,6 +174,15 @@ TEST_F(TrainedAdapters, SayWhyTheyCannotBeWrittenOrRead) {
   EXPECT_THAT(refusal("hone-run predict fewer.hone --data x=x.npy --weights adapters.safetensors --out y.npy"), HasSubstr("\"base_model.model.dense_1.lora_A.weight\" is nothing that the plan has"));
 }
 
+/// There is one adapter_config.json in a folder.
+TEST_F(TrainedAdapters, KeepWhatTheyMean) {
+  compile("alone", "--set lora.export=separate");
+  std::filesystem::create_directory(folder_ / "next");
+  train("alone", "--out adapters.safetensors");
+  EXPECT_THAT(refusal("hone-run train alone.hone --train x=x.npy,y=y.npy --weights adapters.safetensors --out next.safetensors"), AllOf(HasSubstr("adapter_config.json"), HasSubstr("it would be lost")));
+  train("alone", "--weights adapters.safetensors --out next/adapters.safetensors");
+}
+
 TEST_F(TrainedAdapters, HaveADryRun) {
   compile("alone", "--set lora.export=separate");
   train("alone", "--dry-run --out adapters.safetensors");
@@ -187,7 +196,7 @@ TEST(ConvolutionsAdapters, AreMergedIntoTheWindow) {
   write_conv_net(folder);
   const auto run = [&](const std::string& command) { return run_well(folder.path(), command); };
   for (const auto& [plan, set] : {std::pair("merged", ""), {"alone", "--set lora.export=separate"}})
-    run(fmt::format("hone-compile conv.onnx -r train.toml --set lora.targets=[\"*conv*\",\"*dense*\"] --set lora.rank=2 --set lora.alpha=6 --set optimizer.learning_rate=0.05 {} -o {}.hone", set, plan));
+    run(fmt::format("hone-compile conv.onnx -r train.toml --set lora.targets=[\"*conv*\",\"*dense*\"] --set lora.rank=2 --set lora.alpha=6 --set optimizer.learning_rate=0.02 {} -o {}.hone", set, plan));
   run("hone-run train merged.hone --train x=x.npy,y=y.npy --epochs 2 --quiet --run-dir run --out merged.safetensors");
   run("hone-run train merged.hone --train x=x.npy,y=y.npy --steps 26 --quiet --run-dir run --resume --out merged.onnx");
   std::map<std::string, Tensor> kept, merged;
