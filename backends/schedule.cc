@@ -218,12 +218,18 @@ class Scheduler {
     add_step(std::move(step), node);
   }
 
+  /// Does nobody but one read the value, nor what it is a view of?
+  bool has_one_reader(ValueId value) const {
+    while (uses_[value.index] == 1 and graph_.is_op(value, op::reshape)) value = graph_.producer(value).operands[0];
+    return uses_[value.index] == 1;
+  }
+
   /// In place, where nobody else wants what this replica alone has.
   void place_all_reduce(const Node& node) {
     plan::AllReduceStep step{.buffers = {}, .bucket = node.attrs[kBucket]};
     for (std::size_t i = 0; i < node.operands.size(); ++i) {
       const ValueId from = node.operands[i], to = node.results[i];
-      const bool in_place = uses_[from.index] == 1 and entry_.buffers[root(buffer_of(from))].storage == Buffer::Storage::kArena;
+      const bool in_place = has_one_reader(from) and entry_.buffers[root(buffer_of(from))].storage == Buffer::Storage::kArena;
       if (in_place) make_view(to, buffer_of(from));
       else if (is_zero(from)) add_zeros(to, node);
       else push_step({plan::CopyStep{buffer_of(from), buffer_of(to)}, "what this replica has: " + graph_.value(from).name});

@@ -224,6 +224,17 @@ TEST(Fuse, AnExchangeBeginsAsSoonAsItsGradientIsThereAndUpdatesStayAtTheEnd) {
             "matmul all_reduce matmul matmul all_reduce sub sub");
 }
 
+/// What it is a view of may have other readers than the exchange, which want it as it was.
+TEST(Schedule, WhatOthersReadIsExchangedAsACopy) {
+  for (const bool is_read_by_others : {true, false}) {
+    const std::string other = is_read_by_others ? "%1" : "%0";
+    KernelSet kernels;
+    const plan::Entry entry = scheduled(parse_graph("graph g(input %x: f32[N,8]) {\n// backward\n%0: f32[8,8] = matmul(%x, %x) {ta=true, row=\"onednn.matmul\"}\n%1: f32[8,8] = matmul(%0, %0) {row=\"onednn.matmul\"}\n%2: f32[64] = reshape(%1) {shape=[64]}\n"
+                                                    "// all_reduce\n%3: f32[64] = all_reduce(%2) {bucket=2}\n// backward\n%4: f32[8,8] = matmul(" + other + ", %0) {row=\"onednn.matmul\"}\noutput \"a\" %3\noutput \"b\" %4\n}\n", "test"), kernels, {}, Exchange::kAll);
+    EXPECT_EQ(std::ranges::count_if(entry.steps, [](const plan::Step& step) { return std::holds_alternative<plan::CopyStep>(step.what); }), is_read_by_others ? 1 : 0);
+  }
+}
+
 TEST(Fuse, ExchangesKeepTheirOrder) {
   EXPECT_EQ(group_names(parse_graph("graph g(input %x: f32[N,8]) {\n// backward\n"
                                     "%1: f32[8,8] = matmul(%x, %x) {ta=true, row=\"onednn.matmul\"}\n%2: f32[8,8] = matmul(%1, %1) {ta=true, row=\"onednn.matmul\"}\n"

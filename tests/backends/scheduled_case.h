@@ -6,9 +6,9 @@
 
 namespace hone {
 
-inline plan::Entry scheduled(const Graph& graph, KernelSet& kernels, const PassChoice& passes = {}) {
+inline plan::Entry scheduled(const Graph& graph, KernelSet& kernels, const PassChoice& passes = {}, Exchange exchange = Exchange::kNone) {
   PersistentSet persistents;
-  return schedule(fuse_and_recompute(graph, passes), kernels, persistents, passes, [](const Graph& g, const Input& input) {
+  return schedule(fuse_and_recompute(graph, passes, exchange), kernels, persistents, passes, [](const Graph& g, const Input& input) {
     plan::Feed feed;
     feed.name = input.name;
     feed.dtype = g.type(input.value).dtype;
