@@ -89,20 +89,24 @@ class KeptStream : public ElementStream<Element> {
 template <typename Element>
 class KeepingStream : public ElementStream<Element> {
  public:
-  KeepingStream(std::unique_ptr<ElementStream<Element>> from, MemoryCache<Element>& cache) : from_(std::move(from)), cache_(cache) {}
+  /// `length`: of `from`, where it is known.
+  KeepingStream(std::unique_ptr<ElementStream<Element>> from, std::optional<std::int64_t> length, MemoryCache<Element>& cache) : from_(std::move(from)), length_(length), cache_(cache) {}
   bool next(Element* element) override {
-    if (ended_) return false;
-    if (from_->next(element)) return elements_.push_back(*element), true;
-    ended_ = true;
+    if (is_kept_) return false;
+    const bool more = from_->next(element);
+    if (more) elements_.push_back(*element);
+    if (more and length_ != static_cast<std::int64_t>(elements_.size())) return true;  // who knows the length does not ask for one behind the last
+    is_kept_ = true;
     cache_.keep(std::move(elements_));
-    return false;
+    return more;
   }
 
  private:
   std::unique_ptr<ElementStream<Element>> from_;
+  std::optional<std::int64_t> length_;
   MemoryCache<Element>& cache_;
   std::vector<Element> elements_;
-  bool ended_ = false;
+  bool is_kept_ = false;
 };
 
 /// Of rows that lie in memory their numbers are kept. Others are such rows themselves, once they are kept.
@@ -120,7 +124,7 @@ class MemoryCacheStage : public ChoosingStage<MemoryCacheStage> {
       if (from_->arrays() == nullptr) return every_row(*length());
     MemoryCache<Element>& cache = std::get<MemoryCache<Element>>(caches_);
     const auto kept = cache.kept();
-    if (not kept) return std::make_unique<KeepingStream<Element>>(open_as<Element>(*from_, kKeptPass), cache);
+    if (not kept) return std::make_unique<KeepingStream<Element>>(open_as<Element>(*from_, kKeptPass), from_->length(), cache);
     if constexpr (std::is_same_v<Element, Example>)
       if (not kept->arrays.empty()) return examples_of(kept->arrays, every_row(kept->count));
     return std::make_unique<KeptStream<Element>>(kept);
@@ -150,19 +154,24 @@ class FileStream : public ExampleStream {
 
 class WritingStream : public ExampleStream {
  public:
-  WritingStream(std::unique_ptr<ExampleStream> from, const std::string& path, std::string_view of) : from_(std::move(from)), writer_(path, of) {}
+  /// `length`: of `from`, where it is known.
+  WritingStream(std::unique_ptr<ExampleStream> from, std::optional<std::int64_t> length, const std::string& path, std::string_view of) : from_(std::move(from)), length_(length), writer_(path, of) {}
   bool next(Example* example) override {
-    if (ended_) return false;
-    if (from_->next(example)) return writer_.add(*example), true;
-    ended_ = true;
+    if (is_kept_) return false;
+    const bool more = from_->next(example);
+    if (more) writer_.add(*example), ++count_;
+    if (more and length_ != count_) return true;  // who knows the length does not ask for one behind the last
+    is_kept_ = true;
     writer_.commit();
-    return false;
+    return more;
   }
 
  private:
   std::unique_ptr<ExampleStream> from_;
+  std::optional<std::int64_t> length_;
   ExampleFileWriter writer_;
-  bool ended_ = false;
+  std::int64_t count_ = 0;
+  bool is_kept_ = false;
 };
 
 class FileCacheStage : public Stage {
@@ -170,7 +179,7 @@ class FileCacheStage : public Stage {
   FileCacheStage(StagePointer from, std::string path, std::string of) : from_(std::move(from)), path_(std::move(path)), of_(std::move(of)) {}
   std::unique_ptr<ExampleStream> open(std::uint64_t) const override {
     if (file_exists(path_)) return std::make_unique<FileStream>(reader());
-    return std::make_unique<WritingStream>(from_->open(kKeptPass), path_, of_);
+    return std::make_unique<WritingStream>(from_->open(kKeptPass), from_->length(), path_, of_);
   }
   std::optional<std::int64_t> length() const override { return file_exists(path_) ? static_cast<std::int64_t>(reader().count()) : from_->length(); }
   Endless endless() const override { return file_exists(path_) ? Endless::kNo : from_->endless(); }

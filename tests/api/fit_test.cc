@@ -64,6 +64,27 @@ TEST(Fit, SequencesOfAnyLengthAreFedInPaddedBatches) {
   EXPECT_GT(value_of(result.values, "val_accuracy"), 0.95);
 }
 
+/// Whole batches or not, examples or batches: fit knows how many there are, and does not ask for one more.
+TEST(Fit, ACacheIsFullAfterTheFirstEpoch) {
+  const test::TempFolder folder;
+  Trainer trainer(plan_with_dropout(), one_thread());
+  for (const std::int64_t count : {40, 41}) {
+    int calls = 0;
+    const Dataset counted = samples(count).map([&](Example example) { return ++calls, example; });
+    const auto calls_of_three_epochs = [&](const Dataset& data) {
+      calls = 0;
+      trainer.fit(data, {.epochs = 3, .quiet = true});
+      return calls;
+    };
+    EXPECT_EQ(calls_of_three_epochs(counted.cache().batch(8)), count);
+    EXPECT_EQ(calls_of_three_epochs(counted.batch(8).cache()), count);
+    EXPECT_EQ(calls_of_three_epochs(counted.cache().shuffle(10).batch(8).prefetch()), count);
+    const std::string path = folder / fmt::format("{}.cache", count);
+    EXPECT_EQ(calls_of_three_epochs(counted.cache(path).batch(8)), count);
+    EXPECT_EQ(calls_of_three_epochs(counted.cache(path).batch(8)), 0) << "the file is there";
+  }
+}
+
 TEST(Fit, ReplicasPlanForTheirPartOfABatch) {
   Trainer trainer(plan_with_dropout(), one_thread(), {.local = 2, .shard_optimizer = true});
   EXPECT_THAT(said_by([&] { trainer.fit(shuffled(), {.epochs = 1}); }), AllOf(HasSubstr("Planned memory at batch 4: "), HasSubstr("of it on each of 2 replicas")));
