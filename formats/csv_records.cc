@@ -15,11 +15,21 @@ constexpr std::size_t kRecordBlockBytes = 256 * 1024;
 constexpr std::size_t kMostFields = std::size_t{1} << 20;
 constexpr std::size_t kRecordBytes = std::size_t{16} << 20;
 
-char separator_of(std::string_view line) {
-  char best = ',';
-  for (const char candidate : {';', '\t'})
-    if (std::count(line.begin(), line.end(), candidate) > std::count(line.begin(), line.end(), best)) best = candidate;
-  return best;
+/// The one that is most frequent in the first line with anything in it, outside of quotes.
+char separator_of(std::string_view text) {
+  std::size_t commas = 0, semicolons = 0, tabs = 0;
+  bool is_quoted = false, is_empty = true;
+  for (const char c : text) {
+    if (c == '\n' and not is_quoted and not is_empty) break;
+    is_empty = is_empty and (c == '\n' or c == '\r');
+    if (c == '"') is_quoted = not is_quoted;
+    if (is_quoted) continue;
+    commas += c == ',';
+    semicolons += c == ';';
+    tabs += c == '\t';
+  }
+  if (tabs > std::max(commas, semicolons)) return '\t';
+  return semicolons > commas ? ';' : ',';
 }
 
 }  // namespace
@@ -32,7 +42,7 @@ CsvRecords::CsvRecords(const StreamedFile& file) : file_(file) {
     throw Error(Code::kDataFormat, fmt::format("{} is text in UTF-16, and CSV files are read as UTF-8", printable(file_.path(), 1000)), {},
                 {"save it as \"CSV UTF-8\", or: iconv -f UTF-16 -t UTF-8 FILE.csv > UTF8.csv"});
   const std::string_view start = std::string_view(block_).substr(at_);
-  separator_ = separator_of(start.substr(0, start.find('\n')));
+  separator_ = separator_of(start);
 }
 
 bool CsvRecords::fill() {

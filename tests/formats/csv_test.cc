@@ -83,6 +83,11 @@ TEST(Csv, TakesQuotesLineEndsByteOrderMarkAndOtherSeparators) {
   EXPECT_EQ(numbers("1\t2\n3\t4\n", "1", DType::kI64), (Numbers{2, 4}));
 }
 
+TEST(Csv, TheSeparatorIsThatOfTheFirstLineWithAnythingInItOutsideOfQuotes) {
+  EXPECT_EQ(numbers("\n\r\n1;2\n3;4\n", "", DType::kI64), (Numbers{1, 2, 3, 4}));
+  EXPECT_EQ(numbers("\"a;b;c\",d\n1,2\n", "", DType::kI64), (Numbers{1, 2}));
+}
+
 TEST(Csv, IntegersStayExactAndOneRealMakesAllReal) {
   EXPECT_EQ(numbers("9007199254740993\n", "", DType::kI64).size(), 1u);
   EXPECT_EQ(numbers("1\n2\n0.5\n", "", DType::kF64), (Numbers{1, 2, 0.5}));
