@@ -34,7 +34,6 @@ std::string config_text(const Recipe& recipe, const plan::Program& program) {
   return config.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-constexpr const char* kConfigName = "/adapter_config.json";
 constexpr std::uint64_t kConfigBytes = 1 << 20;
 
 /// Throws kDataFormat. What is nested deeply would be destroyed by recursion.
@@ -61,8 +60,10 @@ std::vector<std::string> unlike_ours(const nlohmann::json& config) {
 
 }  // namespace
 
+std::string adapter_config_of(const std::string& path) { return folder_of(path) + "/adapter_config.json"; }
+
 double adapter_factor(const Recipe& recipe, const std::string& path) {
-  const std::string file = folder_of(path) + kConfigName;
+  const std::string file = adapter_config_of(path);
   if (recipe.lora.targets.empty() or not file_exists(file)) return 1;
   const nlohmann::json config = config_in(file);
   if (std::vector<std::string> problems = unlike_ours(config); not problems.empty()) {
@@ -83,7 +84,7 @@ void save_adapters(const Recipe& recipe, const Session& session, const std::stri
     if (not persistent.exported_as.empty() and (persistent.trained or persistent.role == plan::Persistent::Role::kState))
       sources.push_back({persistent.exported_as, persistent.initial.dtype(), persistent.initial.shape(), [&read, &persistent] { return read(persistent.name); }});
   write_safetensors(path, sources, {{"format", "pt"}}, reader.confirm);
-  write_file_atomically(folder_of(path) + kConfigName, config_text(recipe, session.program()));
+  write_file_atomically(adapter_config_of(path), config_text(recipe, session.program()));
 }
 
 }  // namespace hone

@@ -23,7 +23,7 @@ class EarlyStopping {
   Verdict observe(double value);
   double best() const { return best_; }
   /// Would training have ended after the last value? With another patience than then, perhaps, it goes on.
-  bool is_over() const { return waited_ >= patience_ and epochs_ > 1; }
+  bool is_over() const { return waited_ > 0 and waited_ >= patience_ and epochs_ > 1; }
 
   /// For a checkpoint: epochs seen, epochs waited, the best value.
   std::array<double, 3> state() const { return {static_cast<double>(epochs_), static_cast<double>(waited_), best_}; }

@@ -28,7 +28,9 @@ void collect(const TensorView& view, std::int64_t rows, bool slices, const std::
     throw Error(Code::kPlanMismatch, fmt::format("the output {} is {} for {} samples: it has no sample axis", quoted(name), shape_text(view.shape), rows), {},
                 {"use hone-run call, which takes and gives tensors as they are"});
   const std::vector<std::int64_t> row_shape(view.shape.begin() + (slices ? 0 : 1), view.shape.end());
-  HONE_CHECK(output->rows == 0 or row_shape == output->row_shape, "an output that changes its shape from batch to batch");
+  if (output->rows > 0 and row_shape != output->row_shape)
+    throw Error(Code::kPlanMismatch, fmt::format("a sample's part of the output {} is {} for one batch and {} for another: it depends on the other samples of a batch", quoted(name), shape_text(output->row_shape), shape_text(row_shape)), {},
+                {"take batches of one size (--batch with a divisor of the number of rows, or all of them), or hone-run call, which takes and gives tensors as they are"});
   output->dtype = view.dtype;
   output->row_shape = row_shape;
   output->rows += slices ? 1 : rows;

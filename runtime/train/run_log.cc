@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/diag.h"
 #include "base/objectives.h"
 #include "runtime/train/curves.h"
@@ -38,7 +40,7 @@ std::string row(const RunHistory& history, const EpochPoint& epoch) {
   for (const std::string& name : history.names()) {
     line += ',';
     for (const auto& [each, value] : epoch.values)
-      if (each == name) line += fmt::format("{:.9g}", value);
+      if (each == name) line += fmt::format("{:.9g}", std::isnan(value) ? std::abs(value) : value);
   }
   return line + fmt::format(",{:.9g},{:.3f}", epoch.learning_rate, epoch.seconds);
 }

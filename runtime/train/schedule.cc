@@ -84,11 +84,12 @@ double learning_rate_at(const Recipe& recipe, std::int64_t step, RunLength run) 
   const auto after = static_cast<double>(step - schedule.warmup_steps);
   const auto length = static_cast<double>(std::max<std::int64_t>(1, total - schedule.warmup_steps));
   const double epochs = static_cast<double>(std::max<std::int64_t>(1, schedule.every)) * static_cast<double>(std::max<std::int64_t>(1, run.steps_per_epoch));
-  const double every = schedule.every_steps > 0 ? static_cast<double>(schedule.every_steps) : epochs;
+  const bool by_steps = schedule.every_steps > 0;
+  const double drops = by_steps ? after / static_cast<double>(schedule.every_steps) : std::max(0.0, after + run.more_before) / epochs;
   const auto first_ahead = keras ? std::ranges::lower_bound(schedule.boundaries, static_cast<double>(step)) : std::ranges::upper_bound(schedule.boundaries, static_cast<double>(step));
   const auto past = static_cast<std::size_t>(first_ahead - schedule.boundaries.begin());
   for (const ScheduleKind& kind : kSchedules)
-    if (kind.name == schedule.kind) return rate * kind.fraction(schedule, {std::min(1.0, after / length), after / every, after, length - 1, past});
+    if (kind.name == schedule.kind) return rate * kind.fraction(schedule, {std::min(1.0, after / length), drops, after, length - 1, past});
   internal_error(__FILE__, __LINE__, "resolve() let a schedule through that does not exist: " + schedule.kind);
 }
 

@@ -14,6 +14,7 @@ namespace hone {
 struct RunLength {
   std::int64_t steps = 0;  ///< of the whole run
   std::int64_t steps_per_epoch = 1;
+  double more_before = 0;  ///< steps that the epochs so far would have had more, had they been as long as those to come: what goes by epochs counts them, too. 0 unless a run goes on with other batches
 };
 
 /// The learning rate of step `step` (from 0), for `rate` = optimizer.learning_rate, w = warmup_steps, T = total_steps (0: the run's), f = final_fraction:

@@ -58,6 +58,7 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
   limit_ = batches_of_epoch();
   if (entries_.accumulate != nullptr) group_ = recipe.train.gradient_accumulation_steps;
   run_.steps_per_epoch = steps_in(limit_);
+  if (limit_ > 0) run_.more_before = static_cast<double>(state_.epoch) * static_cast<double>(run_.steps_per_epoch) + static_cast<double>(steps_in(state_.batch)) - static_cast<double>(state_.step);
   run_.steps = limit_ > 0 ? steps_with(recipe.train.epochs) : kNoEnd;
   if (options_.steps > 0) run_.steps = std::min(run_.steps, options_.steps);
   check_length();
@@ -73,7 +74,8 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
   if (recipe.schedule.kind == "plateau") {
     check_monitor("schedule.monitor", recipe.schedule.monitor);
     plateau_.emplace(recipe);
-    if (from and not from->plateau.empty()) plateau_->restore(from->plateau);
+    const bool is_the_same = from and from->recipe.schedule.kind == recipe.schedule.kind and from->recipe.schedule.monitor == recipe.schedule.monitor;
+    if (is_the_same and not from->plateau.empty()) plateau_->restore(from->plateau);
   }
   if (options_.learning_rate and not feeds_rate_)
     throw Error(Code::kUsage, "a function gives the learning rate, and the plan trains as its model says itself, which decides the rate", {}, {"leave learning_rate out, or compile the model with a recipe that has a loss and an optimizer"});
@@ -81,7 +83,7 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
   if (const std::string& monitor = recipe.train.early_stopping_monitor; not monitor.empty()) {
     check_monitor("train.early_stopping.monitor", monitor);
     early_stopping_.emplace(recipe);
-    if (from and not from->early_stopping.empty()) early_stopping_->restore(from->early_stopping);
+    if (from and from->recipe.train.early_stopping_monitor == monitor and not from->early_stopping.empty()) early_stopping_->restore(from->early_stopping);
     if (early_stopping_->is_over() and state_.batch == 0) result_.end = TrainResult::End::kNoProgress;  // as it was when the run was stopped
   }
   if (from) check_best();
@@ -104,9 +106,9 @@ std::int64_t TrainingLoop::batches_of_epoch() const {
 
 /// Those that were done and those that are left: epochs before may have had another number, of other data.
 std::int64_t TrainingLoop::steps_with(std::int64_t epochs) const {
-  const std::int64_t left = product_or_no_end(std::max<std::int64_t>(epochs - state_.epoch, 0), run_.steps_per_epoch);
-  if (left == kNoEnd or state_.step > kNoEnd - left) return kNoEnd;
-  return std::max(state_.step, state_.step + left - steps_in(state_.batch));
+  if (state_.epoch >= epochs) return state_.step;
+  const std::int64_t left = product_or_no_end(epochs - state_.epoch - 1, run_.steps_per_epoch), of_this = steps_in(std::max<std::int64_t>(limit_ - state_.batch, 0));
+  return left >= kNoEnd - of_this - state_.step ? kNoEnd : state_.step + of_this + left;
 }
 
 void TrainingLoop::check_length() const {
@@ -260,7 +262,7 @@ double TrainingLoop::run_batch(const plan::Entry& entry) {
 
 void TrainingLoop::log_step(double loss, bool with_norms) {
   for (std::size_t i = 0; with_norms and i < norm_results_.size(); ++i) grad_norms_[i].second = scalar_result(runner_, norm_results_[i]);
-  const double seconds = std::max(seconds_since(last_log_), 1e-9);
+  const double seconds = std::max(trained_since_log_ + seconds_since(last_log_), 1e-9);
   const StepRecord record = {.epoch = result_.epochs,
                              .step = state_.step,
                              .loss = loss,
@@ -273,6 +275,7 @@ void TrainingLoop::log_step(double loss, bool with_norms) {
   if (options_.log_every == 0 or state_.step % options_.log_every != 0) return;
   log_->step(record);
   samples_since_log_ = 0;
+  trained_since_log_ = 0;
   last_log_ = Clock::now();
 }
 
@@ -300,6 +303,7 @@ void TrainingLoop::end_if_asked() {
 /// An epoch that was cut short is reported as far as it went; after an interruption nobody waits for a validation.
 void TrainingLoop::end_epoch(bool whole, Clock::time_point begin) {
   const double train_seconds = seconds_since(begin);
+  trained_since_log_ += seconds_since(last_log_);  // but not how long the validation and saving take
   result_.values = means_.values();
   const bool validated = result_.end != TrainResult::End::kStopRequested and add_validation();
   progress_.end_epoch(steps_in(state_.batch), train_seconds, shown(result_.values));
@@ -386,8 +390,8 @@ std::string TrainingLoop::save(Checkpoints::Older older) {
   if (options_.checkpoints == nullptr) return runner_.save({}), gone;
   state_.means = state_.batch > 0 ? means_.state() : std::vector<double>{};
   state_.seconds = seconds_before_ + seconds_since(begin_);
-  if (plateau_) state_.plateau = numbers_of(plateau_->state());
-  if (early_stopping_) state_.early_stopping = numbers_of(early_stopping_->state());
+  state_.plateau = plateau_ ? numbers_of(plateau_->state()) : std::vector<double>();
+  state_.early_stopping = early_stopping_ ? numbers_of(early_stopping_->state()) : std::vector<double>();
   runner_.save([&](const StateReader& reader) { gone = options_.checkpoints->save(state_, older, reader); });
   if (not gone.empty() and older == Checkpoints::Older::kPruned) progress_.say(fmt::format("note: there is no checkpoint of step {}, because the weight {} is not finite any more", state_.step, quoted(gone)));
   return gone;

@@ -151,6 +151,7 @@ class TrainingLoop {
   NamedNumbers shown_;      // means, and steps that were left out
   std::vector<std::string> norm_results_;
   std::int64_t samples_since_log_ = 0;
+  double trained_since_log_ = 0;  // seconds, in epochs that are over
   double seconds_before_ = 0;
   Clock::time_point begin_, last_log_;
 };

@@ -275,6 +275,51 @@ TEST(Trainer, ARunThatStoppedEarlyStaysStopped) {
   EXPECT_THAT(folder.read("run/metrics.csv"), HasSubstr("\n3,")) << "nothing was trained, so nothing of the log went";
 }
 
+/// Whose every epoch is better than the one before: with a patience of 0, the default.
+TEST(Trainer, AnImprovingRunGoesOnWithoutPatience) {
+  const test::TempFolder folder;
+  for (const bool resume : {false, true}) {
+    Trainer trainer(plan_with_dropout(), one_thread());
+    trainer.recipe().train.early_stopping_monitor = "val_loss";
+    std::int64_t steps = 0;
+    const TrainResult result = trainer.fit(shuffled(), {.valid = samples().batch(8), .run_dir = folder / "run", .resume = resume, .quiet = true, .stop_requested = [&] { return not resume and ++steps == 10; }});
+    EXPECT_EQ(result.end, resume ? TrainResult::End::kDone : TrainResult::End::kStopRequested);
+    if (resume) EXPECT_EQ(result.steps, 20);
+  }
+}
+
+/// What was the best loss says nothing of an accuracy.
+TEST(Trainer, WhatStopsARunBeginsAnewWithWhatIsMonitored) {
+  const test::TempFolder folder;
+  TrainResult result;
+  for (const char* monitor : {"loss", "accuracy"}) {
+    Trainer trainer(plan_with_dropout(), one_thread());
+    trainer.recipe().train.early_stopping_monitor = monitor;
+    trainer.recipe().train.early_stopping_patience = 3;
+    result = trainer.fit(shuffled(), {.epochs = monitor[0] == 'l' ? 3 : 5, .run_dir = folder / "run", .resume = monitor[0] == 'a', .quiet = true});
+  }
+  EXPECT_EQ(result.epochs, 5);
+  ASSERT_TRUE(result.best.has_value());
+  EXPECT_EQ(result.best->name, "accuracy");
+  EXPECT_GT(result.best->epoch, 3) << "an accuracy is below the best loss";
+}
+
+/// Of the first epoch four of ten batches are done; then an epoch has two.
+TEST(Trainer, AllEpochsAreTrainedWhereTheyBecomeShorter) {
+  const test::TempFolder folder;
+  const auto fit = [&](FitOptions options) {
+    options.run_dir = folder / "run";
+    options.quiet = true;
+    Trainer trainer(plan_with_dropout(), one_thread());
+    return trainer.fit(samples().batch(4), std::move(options));
+  };
+  fit({.epochs = 3, .steps = 4});
+  const TrainResult result = fit({.epochs = 3, .limit = 2, .resume = true});
+  EXPECT_EQ(result.epochs, 3);
+  EXPECT_EQ(result.steps, 8);
+  EXPECT_EQ(result.history.size(), 3U);
+}
+
 TEST(Trainer, TheBestWeightsComeBackAlsoFromTheMiddleOfAnEpoch) {
   Trainer one(plan_with_dropout(), one_thread()), more(plan_with_dropout(), one_thread());
   one.fit(shuffled(), {.epochs = 1, .quiet = true});

@@ -352,6 +352,19 @@ TEST(Schedule, FollowsItsFormula) {
   EXPECT_NEAR(at("linear", 7), 0.2, 1e-12);
 }
 
+/// Ten epochs of two steps and then some of five: as after ten epochs.
+TEST(Schedule, GoesOnByEpochsWhereTheyBecomeLonger) {
+  Recipe recipe;
+  recipe.optimizer.learning_rate = 1;
+  recipe.schedule.kind = "step";
+  const RunLength longer = {.steps = 60, .steps_per_epoch = 5, .more_before = 10 * 5 - 20};
+  EXPECT_NEAR(learning_rate_at(recipe, 20, longer), 1e-10, 1e-20);
+  EXPECT_NEAR(learning_rate_at(recipe, 24, longer), 1e-10, 1e-20);
+  EXPECT_NEAR(learning_rate_at(recipe, 25, longer), 1e-11, 1e-21);
+  recipe.schedule.every_steps = 10;
+  EXPECT_NEAR(learning_rate_at(recipe, 24, longer), 1e-2, 1e-12) << "steps are steps";
+}
+
 TEST(MachineLoad, PeakMemoryGrowsWithWhatIsUsed) {
   constexpr std::uint64_t kMore = 64 << 20;
   const std::uint64_t before = peak_memory_bytes();

@@ -55,6 +55,7 @@ std::vector<double> losses_of_training(const plan::Plan& plan, const Recipe& rec
   Recipe endless = recipe;
   endless.train.epochs = flags.steps;  // an epoch has a step at least
   endless.train.early_stopping_monitor.clear();
+  endless.train.max_seconds = 0;
   if (endless.schedule.kind == "plateau") endless.schedule.kind = "constant";  // nothing is validated
   std::vector<double> losses;
   SessionRunner runner(session);

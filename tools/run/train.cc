@@ -211,11 +211,15 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   }
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_replicas(progress, job, arguments, batch);
-  progress.set_batch_size(arguments.pre_batched ? 0 : batch * (entries.accumulate == nullptr ? 1 : recipe.train.gradient_accumulation_steps));
+  progress.set_batch_size(arguments.pre_batched ? 0 : std::min(batch, data.length()) * (entries.accumulate == nullptr ? 1 : recipe.train.gradient_accumulation_steps));
   say_notes(progress, data);
   if (valid) say_notes(progress, *valid);
   if (not arguments.quiet) say_summary(progress, told(job, arguments, recipe.data.batch_size));
   if (not arguments.out.empty()) check_trained_file("--out", recipe, arguments.out);
+  if (exports_adapters_alone(recipe) and not arguments.out.empty() and not arguments.weights.empty()) {
+    const std::string read = adapter_config_of(arguments.weights);  // of which alpha and rank are
+    if (file_exists(read)) check_is_no_input("--out", adapter_config_of(arguments.out), {&read, 1});
+  }
 
   GatherOptions gather = gather_for(job.replicas);
   if (processes != nullptr)
