@@ -49,10 +49,23 @@ struct DimNode {
   static const DimNode* node_of(const Dim& dim) { return dim.node_; }
 };
 
+namespace {
+
+constexpr std::size_t kMostText = 64 * 1024;
+
+[[noreturn]] void refuse_long() {
+  throw Error(Code::kTooLarge, fmt::format("a size computed from a model's shapes takes more than {} characters to write down", kMostText), {}, {"give the symbols that it is made of numbers with --dim NAME=N"});
+}
+
+}  // namespace
+
+
 /// Owns every expression ever made. A process-wide table, as equal sizes from different graphs and threads must compare equal.
 class DimInterner {
  public:
+  /// Throws kTooLarge for a text of more than kMostText: that also limits how long a walk through the expression takes, in which what it shares comes again and again.
   static Dim intern(DimNode node) {
+    if (node.text.size() > kMostText) refuse_long();
     static DimInterner& interner = *new DimInterner;  // never destroyed: Dims may outlive main
     const std::lock_guard lock(interner.mutex_);
     auto& slot = interner.nodes_[node.text];
@@ -392,6 +405,7 @@ Dim operator-(Dim a, Dim b) { return a + b * Dim(-1); }
 Dim operator*(Dim a, Dim b) {
   if (a.is_constant() and b.is_constant()) return checked_mul(a.value(), b.value());
   const Polynomial p = polynomial_of(a), q = polynomial_of(b);
+  if (p.terms.size() * q.terms.size() > kMostText) refuse_long();
   Polynomial product;
   product.constant = checked_mul(p.constant, q.constant);
   const auto add = [&product](std::int64_t coefficient, std::vector<const DimNode*> atoms) {
@@ -470,6 +484,11 @@ DimParts parts_of(const Dim& dim) {
     for (const DimNode* atom : term.atoms) part.atoms.push_back(DimNode::dim_of(atom));
   }
   return parts;
+}
+
+std::optional<std::pair<Dim, Dim>> at_most(Dim a, Dim b) {
+  if (a == b or not (b - a).may_be_negative()) return std::nullopt;
+  return a.is_constant() ? std::pair(max(b, a), b) : std::pair(min(a, b), a);
 }
 
 Dim element_count(const Shape& shape) {

@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hone {
@@ -68,11 +70,15 @@ inline Dim& operator-=(Dim& a, Dim b) { return a = a - b; }
 inline Dim& operator*=(Dim& a, Dim b) { return a = a * b; }
 /// Division rounded towards minus infinity; exact divisions ((8*N) floordiv 4, (N*784) floordiv N) are carried out.
 Dim floordiv(Dim a, Dim b);
+/// All throw kTooLarge for results that overflow, and for expressions that are too long to be written down.
 /// Division rounded up.
 Dim ceildiv(Dim a, Dim b);
 Dim mod(Dim a, Dim b);
 Dim max(Dim a, Dim b);
 Dim min(Dim a, Dim b);
+
+/// What must be equal where a is at most b: min(a, b) and a, or of a number max(b, a) and b. Nothing where it always is.
+std::optional<std::pair<Dim, Dim>> at_most(Dim a, Dim b);
 
 using Shape = std::vector<Dim>;
 

@@ -79,6 +79,13 @@ Dim Infer::unify(Dim a, Dim b, std::string_view what) {
   return b.is_constant() or (b.is_symbol() and not a.is_constant() and not a.is_symbol()) ? b : a;
 }
 
+void Infer::at_most(Dim a, Dim b, std::string_view what) {
+  const auto equation = hone::at_most(a, b);
+  if (not equation) return;
+  if (a.is_constant() and b.is_constant()) fail(Code::kShape, fmt::format("{}: {} are more than {}", what, a.text(), b.text()));
+  graph_.equations_.push_back(*equation);
+}
+
 Shape Infer::broadcast(const Shape& a, const Shape& b) {
   const std::size_t result_rank = std::max(a.size(), b.size());
   Shape shape;

@@ -35,6 +35,8 @@ class Infer {
   [[noreturn]] void fail(Code code, std::string_view message) const;
   /// Two sizes that must be equal: returns the simpler; throws when both are numbers and differ; else notes the equation.
   Dim unify(Dim a, Dim b, std::string_view what);
+  /// One of `a` at most `b`: throws when both are numbers and it is more; else what must be is noted as an equation, where it does not follow.
+  void at_most(Dim a, Dim b, std::string_view what);
   /// numpy broadcasting of two shapes.
   Shape broadcast(const Shape& a, const Shape& b);
   const std::vector<std::optional<std::vector<Dim>>>& known_results() const { return known_results_; }

@@ -165,6 +165,16 @@ void check_bounds(const plan::Feed& feed, const TensorView& tensor) {
   by_dtype(feed.dtype, [&]<typename T>() { check_elements<T>(feed, tensor); });
 }
 
+namespace {
+
+/// Is an expression FUNCTION(x, limit), or FUNCTION(limit, x)?
+bool limits(const char* function, const Dim& expression, const Dim& x) {
+  const std::string text = expression.text(), operand = x.text();
+  return text.starts_with(fmt::format("{}({}, ", function, operand)) or (text.starts_with(fmt::format("{}(", function)) and text.ends_with(fmt::format(", {})", operand)));
+}
+
+}  // namespace
+
 void check_equations(const plan::Entry& entry, const DimBindings& sizes) {
   const auto is_known = [&sizes](const Dim& dim) {
     const std::vector<std::string> symbols = dim.symbols();
@@ -174,8 +184,10 @@ void check_equations(const plan::Entry& entry, const DimBindings& sizes) {
     if (not is_known(left) or not is_known(right)) continue;  // of a number that is read later
     const std::int64_t a = left.evaluate(sizes), b = right.evaluate(sizes);
     if (a == b) continue;
-    throw Error(Code::kDataShape, fmt::format("{} must be equal to {}, but they are {} and {}", printable(left.text()), printable(right.text()), a, b), {},
-                {fmt::format("where {}", sizes_text(sizes))});
+    std::string what = limits("min", left, right)   ? fmt::format("{} is {}, and can be {} at most", printable(right.text()), b, a)
+                       : limits("max", left, right) ? fmt::format("{} is {}, and can be {} at least", printable(right.text()), b, a)
+                                                    : fmt::format("{} must be equal to {}, but they are {} and {}", printable(left.text()), printable(right.text()), a, b);
+    throw Error(Code::kDataShape, std::move(what), {}, {fmt::format("where {}", sizes_text(sizes))});
   }
 }
 

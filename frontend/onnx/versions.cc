@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "frontend/onnx/constant_value.h"
+#include "ir/kernel/scalar_math.h"
 
 namespace hone::onnx {
 
@@ -59,9 +61,12 @@ void number_the_type(ImportNode& node) {
   node.set_integer("to", type);
 }
 
-/// (x, tiles, axis): along one axis only.
+/// (x, tiles, axis): along one axis only. Both are of x's type, mostly a float.
 void tiles_of_all_axes(ImportNode& node) {
   const std::size_t rank = node.x(0).rank();
+  for (const std::size_t i : {1U, 2U})
+    if (const auto given = is_float(node.x(i).dtype()) ? constant_value(node.builder().graph(), node.x(i).id()) : std::nullopt; given and given->element_count() == 1)
+      node.set_operand(i, Ints{scalar_math::to_integer(DType::kI64, given->at(0))});
   const Ints tiles = node.numbers(1, "tiles"), axis = node.numbers(2, "axis");
   node.require(tiles.size() == 1 and axis.size() == 1, Code::kShape, "tiles and axis must have one element each");
   Ints repeats(rank, 1);

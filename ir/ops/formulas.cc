@@ -30,7 +30,7 @@ Moments moments(Val x, const Ints& axes, double epsilon) {
 std::vector<Val> batch_norm_results(std::span<const Val> operands, const Attrs& attributes, const BatchStatistics& statistics) {
   const Moments& m = statistics.moments;
   const std::size_t rank = operands[0].rank();
-  const Val observed = attributes[kKeras] ? statistics.variance : statistics.variance * statistics.count / statistics.count_less_one;
+  const Val observed = attributes[kKeras] ? statistics.variance : cast(cast(statistics.variance, statistics.count.dtype()) * statistics.count / statistics.count_less_one, statistics.variance.dtype());
   const double momentum = attributes[kMomentum];
   const auto moved = [&](Val old, Val batch) { return op::stop_gradient(old * momentum + reshape(batch, old.shape()) * (1 - momentum)); };
   const Val y = m.deviation * (m.inverse * per_channel(operands[1], rank)) + per_channel(operands[2], rank);

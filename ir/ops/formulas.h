@@ -29,7 +29,7 @@ Moments moments(Val x, const Ints& axes, double epsilon);
 struct BatchStatistics {
   Moments moments;
   Val variance;                ///< mean of the squared deviation; the axes stay with extent 1
-  Val count, count_less_one;   ///< of the elements of a channel; the latter at least 1
+  Val count, count_less_one;   ///< of the elements of a channel; the latter at least 1. Of a type that holds them
 };
 /// The results of batch_norm_train for its operands and attributes.
 std::vector<Val> batch_norm_results(std::span<const Val> operands, const Attrs& attributes, const BatchStatistics& statistics);

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "ir/kernel/scalar_math.h"
 #include "ir/ops/formulas.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
@@ -197,7 +198,7 @@ constinit const OpDef batch_norm_train = {
           const Moments m = moments(x, axes, l.attrs[kEpsilon]);  // as in the gradient, which then takes them from here
           Dim count = 1;
           for (const std::int64_t axis : axes) count *= x.shape()[static_cast<std::size_t>(axis)];
-          const auto size = [&](const Dim& dim) { return size_value(l.builder, dim, x.dtype()); };
+          const auto size = [&](const Dim& dim) { return size_value(l.builder, dim, arithmetic_type(x.dtype())); };
           return batch_norm_results(std::array{x, l.x(1), l.x(2), l.x(3), l.x(4)}, l.attrs, {m, mean_over(square(m.deviation), axes), size(count), size(max(count - 1, 1))});
         },
     .keep = true,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/kernel/scalar_math.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/ops.h"
 
@@ -140,8 +141,9 @@ constinit const OpDef reduce_mean = {
     .infer = infer_reduce,
     .lower =
         [](const Lower& l) {
-          const Val total = hone::sum(l.x(0), l.attrs[kAxes], l.attrs[kKeepDims]);
-          return std::vector<Val>{total / size_value(l.builder, reduced_count(l.x(0).shape(), l.attrs), total.dtype())};
+          const DType dtype = l.x(0).dtype(), wide = arithmetic_type(dtype);  // neither the sum nor the number of elements may fit the narrow one
+          const Val total = hone::sum(hone::cast(l.x(0), wide), l.attrs[kAxes], l.attrs[kKeepDims]);
+          return std::vector<Val>{hone::cast(total / size_value(l.builder, reduced_count(l.x(0).shape(), l.attrs), wide), dtype)};
         },
 };
 

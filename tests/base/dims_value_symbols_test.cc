@@ -20,6 +20,21 @@ TEST(Dims, AGuessTakesEverySymbolForTheSameNumber) {
   EXPECT_EQ((2 * kN + floordiv(Dim::symbol("M"), 3) * kStart).guess(6), 24);
 }
 
+TEST(Dims, WhatIsAtMostAnotherIsAnEquation) {
+  const Dim m = Dim::symbol("M");
+  EXPECT_EQ(at_most(kN, kN + m), std::nullopt);
+  EXPECT_EQ(at_most(2, 3), std::nullopt);
+  EXPECT_EQ(at_most(kN, m), std::pair(min(kN, m), kN));
+  EXPECT_EQ(at_most(0, kN - m), std::pair(max(kN - m, 0), kN - m));
+}
+
+/// They would take exponentially long to walk through.
+TEST(Dims, ExpressionsHaveAnEnd) {
+  Dim nested = kN, product = kN + Dim::symbol("M") + Dim::symbol("K") + Dim::symbol("L");
+  EXPECT_THROW(for (int i = 0; i < 40; ++i) nested = max(nested, nested * Dim::symbol("M") - 1), Error);
+  EXPECT_THROW(for (int i = 0; i < 8; ++i) product = product * product, Error);
+}
+
 TEST(ValueSymbols, AreOtherSymbolsThanSizesOfTheSameName) { EXPECT_NE(Dim::value_symbol("N"), kN); }
 
 TEST(ValueSymbols, MayBeNegativeAndSizesMayNot) {

@@ -109,7 +109,8 @@ std::vector<Val> import_celu(const ImportNode& node) {
 
 std::vector<Val> import_shrink(const ImportNode& node) {
   const double threshold = node.real("lambd", 0.5), bias = node.real("bias", 0);
-  return compose(node, [&](Val x) {
+  return compose(node, [&](Val given) {
+    const Val x = is_float(given.dtype()) ? given : cast(given, DType::kF64);  // of which lambd and bias are no integers
     const Val above = op::greater(x, x.builder().scalar(threshold, x.dtype())), below = op::less(x, x.builder().scalar(-threshold, x.dtype()));
     return op::where(above, x - bias, op::where(below, x + bias, zero_like(x)));
   });

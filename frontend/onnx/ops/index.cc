@@ -7,6 +7,7 @@
 #include "frontend/onnx/exported_program.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/ops/fed_axes.h"
+#include "ir/kernel/scalar_math.h"
 #include "ir/ops/ops.h"
 
 namespace hone::onnx {
@@ -97,7 +98,7 @@ std::vector<Val> import_reverse_sequence(const ImportNode& node) {
 Dim depth_of(const ImportNode& node) {
   if (is_float(node.x(1).dtype()))
     if (const auto constant = constant_value(node.builder().graph(), node.x(1).id()); constant and constant->element_count() == 1)
-      return static_cast<std::int64_t>(constant->at(0));
+      return scalar_math::to_integer(DType::kI64, constant->at(0));
   if (node.is_fed(1)) return read_sizes(node, node.x(1), "depth").at(0);
   return node.content(1, "depth");
 }

@@ -41,13 +41,15 @@ std::vector<Val> import_batch_norm(const ImportNode& node) {
   for (std::size_t i = 3; i < node.result_count(); ++i)
     if (node.wants(i)) node.fail(Code::kUnknownOp, fmt::format("its result {} (a batch statistic) cannot be used", i));
   const Shape shape = operands[0].shape();
+  const DType dtype = operands[0].dtype(), scale = operands[1].dtype(), statistics = operands[3].dtype();
+  if (dtype != scale or dtype != statistics)  // a half beside f32, as mixed precision has it: then all of it is f32
+    for (Val& operand : operands) operand = cast(operand, DType::kF32);
   if (shape.size() == 1) operands[0] = reshape(operands[0], {shape[0], 1});  // one channel
   Attrs attrs = {kEpsilon = node.real("epsilon", 1e-5), kMomentum = node.real("momentum", 0.9)};
-  if (not node.flag("training_mode", false)) return {reshape(op::batch_norm.build(operands, attrs), shape), operands[3], operands[4]};
+  if (not node.flag("training_mode", false)) return {cast(reshape(op::batch_norm.build(operands, attrs), shape), dtype), cast(operands[3], statistics), cast(operands[4], statistics)};
   attrs.set(kKeras = true);  // the biased variance is the one that runs
   std::vector<Val> results = op::batch_norm_train.build_all(operands, attrs);
-  results[0] = reshape(results[0], shape);
-  return results;
+  return {cast(reshape(results[0], shape), dtype), cast(results[1], statistics), cast(results[2], statistics)};
 }
 
 /// The type that the first stage of a normalization computes in.

@@ -17,10 +17,17 @@ Val positions(Builder& builder, Shape shape, std::int64_t axis, DType dtype) {
   return cast(builder.add(op::iota, {}, {kShape = std::move(shape), kAxis = axis})[0], dtype);
 }
 
+/// Whole numbers beyond 2^53 are none of a double's, their distance may be.
+double whole_steps(const ImportNode& node, std::int64_t start, std::int64_t limit, std::int64_t delta) {
+  node.require(delta != 0, Code::kBadAttribute, "delta is 0");
+  const __int128 way = static_cast<__int128>(limit) - start, by = delta;
+  return static_cast<double>(way / by + (way % by != 0 and (way < 0) == (by < 0) ? 1 : 0));
+}
+
 /// Numbers from start towards limit, all of them known; the element count is max(0, ceil((limit - start) / delta)).
 Tensor range_of(const ImportNode& node, const Tensor& start, const Tensor& limit, const Tensor& delta) {
   constexpr double kMostElements = 1 << 26;
-  const double steps = std::ceil((limit.at(0) - start.at(0)) / delta.at(0));
+  const double steps = is_float(start.dtype()) ? std::ceil((limit.at(0) - start.at(0)) / delta.at(0)) : whole_steps(node, start.int_at(0), limit.int_at(0), delta.int_at(0));
   node.require(std::isfinite(steps), Code::kBadAttribute, "start, limit and delta must be finite");
   node.require(steps <= kMostElements, Code::kTooLarge, fmt::format("{} elements", steps));
   const auto count = static_cast<std::int64_t>(std::max(0.0, steps));

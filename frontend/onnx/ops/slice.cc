@@ -14,16 +14,20 @@ namespace {
 
 Dim at_least_zero(const Dim& dim) { return dim.may_be_negative() ? max(dim, 0) : dim; }
 
-/// Does a start or end count from the back? Sizes of every size decide for an expression: -N does, N - 1 does not.
-bool counts_from_end(const Dim& position) {
-  if (position.is_constant()) return position.value() < 0;
-  if (not position.may_be_negative()) return false;
+/// From where a start or end counts.
+enum class From : std::uint8_t { kFront, kEnd, kEither };
+
+/// Small and large sizes decide for an expression: -N counts from the end, N - 1 and T - N from the front, which is checked when sizes are known; N - 10 does either.
+From counts_from(const Dim& position) {
+  if (not position.may_be_negative()) return From::kFront;
   DimBindings small, large;
   for (const std::string& symbol : position.symbols()) {
     small[symbol] = 1;
     large[symbol] = 1 << 20;
   }
-  return position.evaluate(small) < 0 and position.evaluate(large) < 0;
+  const bool is_negative = position.evaluate(small) < 0;
+  if (is_negative != (position.evaluate(large) < 0)) return From::kEither;
+  return is_negative ? From::kEnd : From::kFront;
 }
 
 /// One axis of a slice: `size` elements from `start` on.
@@ -49,20 +53,24 @@ SlicePart part_when_running(const Dim& start, const Dim& end, std::int64_t step,
 }
 
 /// Positions beyond an end are clamped, as in numpy. Nothing is read where the size is 0, so a start beyond the extent may stay.
-SlicePart part_of(const Dim& start, const Dim& end, std::int64_t step, const Dim& extent) {
-  if (is_read_when_running(start) or is_read_when_running(end)) return part_when_running(start, end, step, extent);
+SlicePart part_of(Builder& builder, const Dim& start, const Dim& end, std::int64_t step, const Dim& extent) {
+  const auto is_known = [](const Dim& position) { return not is_read_when_running(position) and counts_from(position) != From::kEither; };
+  if (not is_known(start) or not is_known(end)) return part_when_running(start, end, step, extent);
   constexpr std::int64_t kFar = INT32_MAX;  // exporters write INT32_MAX, INT64_MAX and their negatives for "to the end"
   const auto is_far = [](const Dim& at) { return at.is_constant() and (at.value() >= kFar or at.value() <= -kFar); };
   const Dim high = step > 0 ? extent : extent - 1, low = step > 0 ? 0 : -1;
   const auto limit = [&](const Dim& far) { return far.value() > 0 ? high : low; };
-  const bool starts_from_end = not is_far(start) and counts_from_end(start);
+  const bool starts_from_end = not is_far(start) and counts_from(start) == From::kEnd, ends_from_end = not is_far(end) and counts_from(end) == From::kEnd;
+  for (const Dim& position : {start, end})
+    if (not is_far(position) and counts_from(position) == From::kFront)
+      if (const auto equation = at_most(0, position)) builder.equate(equation->first, equation->second);
   if (step < 0) {
     const Dim first = is_far(start) ? limit(start) : starts_from_end ? start + extent : min(start, high);
-    const Dim last = is_far(end) ? limit(end) : counts_from_end(end) ? max(end + extent, low) : min(end, high);
+    const Dim last = is_far(end) ? limit(end) : ends_from_end ? max(end + extent, low) : min(end, high);
     return {first, at_least_zero(ceildiv(first - last, -step))};
   }
   const Dim first = is_far(start) ? limit(start) : starts_from_end ? at_least_zero(start + extent) : start;
-  const Dim last = is_far(end) ? limit(end) : counts_from_end(end) ? end + extent : min(end, high);
+  const Dim last = is_far(end) ? limit(end) : ends_from_end ? end + extent : min(end, high);
   const Dim room = starts_from_end and last == extent ? min(extent, Dim(0) - start) : last - first;
   return {first, at_least_zero(ceildiv(room, step))};
 }
@@ -113,7 +121,7 @@ std::vector<Val> import_slice(const ImportNode& node) {
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::size_t axis = node.axis(axes[i], x.rank());
     node.require(steps[i] != 0 and steps[i] > INT64_MIN, Code::kBadAttribute, fmt::format("a step of {}", steps[i]));
-    const SlicePart part = part_of(starts[i], ends[i], steps[i], x.shape()[axis]);
+    const SlicePart part = part_of(node.builder(), starts[i], ends[i], steps[i], x.shape()[axis]);
     from[axis] = part.start;
     sizes[axis] = part.size;
     strides[axis] = steps[i];
@@ -122,7 +130,7 @@ std::vector<Val> import_slice(const ImportNode& node) {
   return {op::slice(x, {kStarts = from, kSizes = sizes, kSteps = strides})};
 }
 
-/// Extents of the parts: given, or equal ones of which the last may be smaller. A symbolic extent must split evenly.
+/// Extents of the parts: given, or equal ones of which the last may be smaller; a symbolic extent splits evenly unless num_outputs says how many there are.
 std::vector<Dim> split_sizes(const ImportNode& node, const Dim& extent) {
   if (node.has(1)) return node.contents(1, "split");
   const std::int64_t count = node.integer("num_outputs", static_cast<std::int64_t>(node.result_count()));
@@ -130,10 +138,10 @@ std::vector<Dim> split_sizes(const ImportNode& node, const Dim& extent) {
                fmt::format("num_outputs is {}, and the node has {} outputs", count, node.result_count()));
   node.require(node.has_attribute("num_outputs") or not extent.is_constant() or extent.value() % count == 0, Code::kShape,
                fmt::format("an extent of {} cannot be split evenly into {}", extent.text(), count));
-  if (not extent.is_constant()) return std::vector<Dim>(static_cast<std::size_t>(count), floordiv(extent, count));
-  const std::int64_t size = ceildiv(extent, count).value();
+  if (not extent.is_constant() and not node.has_attribute("num_outputs")) return std::vector<Dim>(static_cast<std::size_t>(count), floordiv(extent, count));
+  const Dim size = ceildiv(extent, count);
   std::vector<Dim> sizes(static_cast<std::size_t>(count), size);
-  sizes.back() = extent - size * (count - 1);
+  sizes.back() = extent - size * Dim(count - 1);
   return sizes;
 }
 
