@@ -59,7 +59,6 @@ constexpr std::size_t kMostText = 64 * 1024;
 
 }  // namespace
 
-
 /// Owns every expression ever made. A process-wide table, as equal sizes from different graphs and threads must compare equal.
 class DimInterner {
  public:

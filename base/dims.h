@@ -62,6 +62,7 @@ class Dim {
   const DimNode* node_ = nullptr;
 };
 
+// All throw kTooLarge for results that overflow, and for expressions that are too long to be written down.
 Dim operator+(Dim a, Dim b);
 Dim operator-(Dim a, Dim b);
 Dim operator*(Dim a, Dim b);
@@ -70,7 +71,6 @@ inline Dim& operator-=(Dim& a, Dim b) { return a = a - b; }
 inline Dim& operator*=(Dim& a, Dim b) { return a = a * b; }
 /// Division rounded towards minus infinity; exact divisions ((8*N) floordiv 4, (N*784) floordiv N) are carried out.
 Dim floordiv(Dim a, Dim b);
-/// All throw kTooLarge for results that overflow, and for expressions that are too long to be written down.
 /// Division rounded up.
 Dim ceildiv(Dim a, Dim b);
 Dim mod(Dim a, Dim b);
