@@ -86,27 +86,41 @@ class KeptStream : public ElementStream<Element> {
   std::size_t at_ = 0;
 };
 
-template <typename Element>
+/// Goes through a pass and gives each element to `keeper`, too, which is told when there was the last one.
+template <typename Element, typename Keeper>
 class KeepingStream : public ElementStream<Element> {
  public:
-  /// `length`: of `from`, where it is known.
-  KeepingStream(std::unique_ptr<ElementStream<Element>> from, std::optional<std::int64_t> length, MemoryCache<Element>& cache) : from_(std::move(from)), length_(length), cache_(cache) {}
+  /// `length`: of `from`, where it is known. The rest is what the keeper is made of.
+  template <typename... Parts>
+  KeepingStream(std::unique_ptr<ElementStream<Element>> from, std::optional<std::int64_t> length, Parts&&... parts) : from_(std::move(from)), length_(length), keeper_(std::forward<Parts>(parts)...) {}
   bool next(Element* element) override {
     if (is_kept_) return false;
     const bool more = from_->next(element);
-    if (more) elements_.push_back(*element);
-    if (more and length_ != static_cast<std::int64_t>(elements_.size())) return true;  // who knows the length does not ask for one behind the last
+    if (more) keeper_.add(*element), ++count_;
+    if (more and length_ != count_) return true;  // who knows the length does not ask for one behind the last
     is_kept_ = true;
-    cache_.keep(std::move(elements_));
+    keeper_.commit();
     return more;
   }
 
  private:
   std::unique_ptr<ElementStream<Element>> from_;
   std::optional<std::int64_t> length_;
+  Keeper keeper_;
+  std::int64_t count_ = 0;
+  bool is_kept_ = false;
+};
+
+template <typename Element>
+class MemoryKeeper {
+ public:
+  explicit MemoryKeeper(MemoryCache<Element>& cache) : cache_(cache) {}
+  void add(const Element& element) { elements_.push_back(element); }
+  void commit() { cache_.keep(std::move(elements_)); }
+
+ private:
   MemoryCache<Element>& cache_;
   std::vector<Element> elements_;
-  bool is_kept_ = false;
 };
 
 /// Of rows that lie in memory their numbers are kept. Others are such rows themselves, once they are kept.
@@ -124,7 +138,7 @@ class MemoryCacheStage : public ChoosingStage<MemoryCacheStage> {
       if (from_->arrays() == nullptr) return every_row(*length());
     MemoryCache<Element>& cache = std::get<MemoryCache<Element>>(caches_);
     const auto kept = cache.kept();
-    if (not kept) return std::make_unique<KeepingStream<Element>>(open_as<Element>(*from_, kKeptPass), from_->length(), cache);
+    if (not kept) return std::make_unique<KeepingStream<Element, MemoryKeeper<Element>>>(open_as<Element>(*from_, kKeptPass), from_->length(), cache);
     if constexpr (std::is_same_v<Element, Example>)
       if (not kept->arrays.empty()) return examples_of(kept->arrays, every_row(kept->count));
     return std::make_unique<KeptStream<Element>>(kept);
@@ -152,34 +166,12 @@ class FileStream : public ExampleStream {
   ExampleFileReader reader_;
 };
 
-class WritingStream : public ExampleStream {
- public:
-  /// `length`: of `from`, where it is known.
-  WritingStream(std::unique_ptr<ExampleStream> from, std::optional<std::int64_t> length, const std::string& path, std::string_view of) : from_(std::move(from)), length_(length), writer_(path, of) {}
-  bool next(Example* example) override {
-    if (is_kept_) return false;
-    const bool more = from_->next(example);
-    if (more) writer_.add(*example), ++count_;
-    if (more and length_ != count_) return true;  // who knows the length does not ask for one behind the last
-    is_kept_ = true;
-    writer_.commit();
-    return more;
-  }
-
- private:
-  std::unique_ptr<ExampleStream> from_;
-  std::optional<std::int64_t> length_;
-  ExampleFileWriter writer_;
-  std::int64_t count_ = 0;
-  bool is_kept_ = false;
-};
-
 class FileCacheStage : public Stage {
  public:
   FileCacheStage(StagePointer from, std::string path, std::string of) : from_(std::move(from)), path_(std::move(path)), of_(std::move(of)) {}
   std::unique_ptr<ExampleStream> open(std::uint64_t) const override {
     if (file_exists(path_)) return std::make_unique<FileStream>(reader());
-    return std::make_unique<WritingStream>(from_->open(kKeptPass), from_->length(), path_, of_);
+    return std::make_unique<KeepingStream<Example, ExampleFileWriter>>(from_->open(kKeptPass), from_->length(), path_, of_);
   }
   std::optional<std::int64_t> length() const override { return file_exists(path_) ? static_cast<std::int64_t>(reader().count()) : from_->length(); }
   Endless endless() const override { return file_exists(path_) ? Endless::kNo : from_->endless(); }
