@@ -16,6 +16,66 @@ constexpr std::int64_t kMostElements = 64;
 /// Are sizes, and what is computed of them, numbers of this type? Of shorter ones they may be cut off; a number below 0 is a large one without a sign.
 bool holds_sizes(DType dtype) { return is_integer(dtype) and info(dtype).is_signed and info(dtype).bits >= 32; }
 
+bool is_negative(const Dim& dim) { return dim.is_constant() and dim.value() < 0; }
+
+/// Nothing for what is not computed when compiling: divisions by 0 among others.
+std::optional<Dim> of_numbers(ScalarOp op, DType dtype, std::int64_t a, std::int64_t b) {
+  switch (op) {
+    case ScalarOp::kDiv:
+    case ScalarOp::kFloorDiv:
+    case ScalarOp::kMod:
+      if (b == 0) return std::nullopt;
+      [[fallthrough]];
+    case ScalarOp::kAdd:
+    case ScalarOp::kSub:
+    case ScalarOp::kMul:
+    case ScalarOp::kMax:
+    case ScalarOp::kMin:
+    case ScalarOp::kEq:
+    case ScalarOp::kNe:
+    case ScalarOp::kLt:
+    case ScalarOp::kLe:
+    case ScalarOp::kGt:
+    case ScalarOp::kGe:
+    case ScalarOp::kAnd:
+    case ScalarOp::kOr: return Dim(scalar_math::integer_binary(op, dtype, a, b));
+    default: return std::nullopt;
+  }
+}
+
+/// `op` of two integers of that type, over sizes. nullopt: not known.
+std::optional<Dim> computed(ScalarOp op, DType dtype, const Dim& a, const Dim& b) {
+  if (a.is_constant() and b.is_constant()) return of_numbers(op, dtype, a.value(), b.value());
+  if (not holds_sizes(dtype)) return std::nullopt;
+  const auto compare = [&](auto test) {
+    const Dim difference = a - b;
+    return difference.is_constant() ? std::optional(Dim(test(difference.value()))) : std::nullopt;
+  };
+  switch (op) {
+    case ScalarOp::kAdd: return a + b;
+    case ScalarOp::kSub: return a - b;
+    case ScalarOp::kMul: return a * b;
+    case ScalarOp::kDiv:  // truncates; sizes are not negative, numbers may be
+      if (b.is_constant(0)) return std::nullopt;
+      return a.may_be_negative() or b.may_be_negative() ? std::nullopt : std::optional(floordiv(a, b));
+    case ScalarOp::kFloorDiv: return b.is_constant(0) ? std::nullopt : std::optional(floordiv(a, b));
+    case ScalarOp::kMod: return b.is_constant(0) ? std::nullopt : std::optional(mod(a, b));
+    case ScalarOp::kMax: return max(a, b);
+    case ScalarOp::kMin: return min(a, b);
+    case ScalarOp::kEq:
+      if ((is_negative(a) and not b.may_be_negative()) or (is_negative(b) and not a.may_be_negative())) return Dim(0);  // a size is never -1
+      return compare([](std::int64_t d) { return d == 0; });
+    case ScalarOp::kNe: return compare([](std::int64_t d) { return d != 0; });
+    case ScalarOp::kLt:
+      if (not a.is_constant() and not a.may_be_negative() and b.is_constant() and b.value() <= 0) return Dim(0);
+      return compare([](std::int64_t d) { return d < 0; });
+    case ScalarOp::kLe: return compare([](std::int64_t d) { return d <= 0; });
+    case ScalarOp::kGt: return compare([](std::int64_t d) { return d > 0; });
+    case ScalarOp::kGe: return compare([](std::int64_t d) { return d >= 0; });
+    default: return std::nullopt;
+  }
+}
+
 /// Evaluates expressions of one kernel at one outer index, over sizes. nullopt: not known.
 class DimEvaluator {
  public:
@@ -58,65 +118,10 @@ class DimEvaluator {
     if (is_float(dtype)) return std::nullopt;
     const auto a = (*this)(expr.operands[0]), b = (*this)(expr.operands[1]);
     if (not a or not b) return std::nullopt;
-    if (a->is_constant() and b->is_constant()) return of_numbers(expr.op, dtype, a->value(), b->value());
-    if (not holds_sizes(dtype)) return std::nullopt;
-    const auto compare = [&](auto test) {
-      const Dim difference = *a - *b;
-      return difference.is_constant() ? std::optional(Dim(test(difference.value()))) : std::nullopt;
-    };
-    switch (expr.op) {
-      case ScalarOp::kAdd: return *a + *b;
-      case ScalarOp::kSub: return *a - *b;
-      case ScalarOp::kMul: return *a * *b;
-      case ScalarOp::kDiv:  // truncates; sizes are not negative, numbers may be
-        if (b->is_constant(0)) return std::nullopt;
-        return a->may_be_negative() or b->may_be_negative() ? std::nullopt : std::optional(floordiv(*a, *b));
-      case ScalarOp::kFloorDiv: return b->is_constant(0) ? std::nullopt : std::optional(floordiv(*a, *b));
-      case ScalarOp::kMod: return b->is_constant(0) ? std::nullopt : std::optional(mod(*a, *b));
-      case ScalarOp::kMax: return max(*a, *b);
-      case ScalarOp::kMin: return min(*a, *b);
-      case ScalarOp::kEq:
-        if ((is_negative(*a) and not b->may_be_negative()) or (is_negative(*b) and not a->may_be_negative())) return Dim(0);  // a size is never -1
-        return compare([](std::int64_t d) { return d == 0; });
-      case ScalarOp::kNe: return compare([](std::int64_t d) { return d != 0; });
-      case ScalarOp::kLt:
-        if (not a->is_constant() and not a->may_be_negative() and b->is_constant() and b->value() <= 0) return Dim(0);
-        return compare([](std::int64_t d) { return d < 0; });
-      case ScalarOp::kLe: return compare([](std::int64_t d) { return d <= 0; });
-      case ScalarOp::kGt: return compare([](std::int64_t d) { return d > 0; });
-      case ScalarOp::kGe: return compare([](std::int64_t d) { return d >= 0; });
-      default: return std::nullopt;
-    }
+    return computed(expr.op, dtype, *a, *b);
   }
 
   DType dtype_of(ExprId id) const { return kernel_.exprs[id].dtype; }
-
-  /// Nothing for what is not computed when compiling: divisions by 0 among others.
-  static std::optional<Dim> of_numbers(ScalarOp op, DType dtype, std::int64_t a, std::int64_t b) {
-    switch (op) {
-      case ScalarOp::kDiv:
-      case ScalarOp::kFloorDiv:
-      case ScalarOp::kMod:
-        if (b == 0) return std::nullopt;
-        [[fallthrough]];
-      case ScalarOp::kAdd:
-      case ScalarOp::kSub:
-      case ScalarOp::kMul:
-      case ScalarOp::kMax:
-      case ScalarOp::kMin:
-      case ScalarOp::kEq:
-      case ScalarOp::kNe:
-      case ScalarOp::kLt:
-      case ScalarOp::kLe:
-      case ScalarOp::kGt:
-      case ScalarOp::kGe:
-      case ScalarOp::kAnd:
-      case ScalarOp::kOr: return Dim(scalar_math::integer_binary(op, dtype, a, b));
-      default: return std::nullopt;
-    }
-  }
-
-  static bool is_negative(const Dim& dim) { return dim.is_constant() and dim.value() < 0; }
 
   std::optional<Dim> load(const Expr& expr) const {
     if (expr.guard.valid()) {
@@ -175,22 +180,13 @@ std::optional<std::int64_t> points_of(const Kernel& kernel, std::span<const std:
   return count;
 }
 
+/// As the sum, or what else is reduced to, of two.
 std::optional<Dim> combined(ReduceKind kind, DType dtype, const Dim& a, const Dim& b) {
-  if (a.is_constant() and b.is_constant()) {
-    switch (kind) {
-      case ReduceKind::kSum: return Dim(scalar_math::integer_binary(ScalarOp::kAdd, dtype, a.value(), b.value()));
-      case ReduceKind::kProd: return Dim(scalar_math::integer_binary(ScalarOp::kMul, dtype, a.value(), b.value()));
-      case ReduceKind::kMax: return Dim(scalar_math::integer_binary(ScalarOp::kMax, dtype, a.value(), b.value()));
-      case ReduceKind::kMin: return Dim(scalar_math::integer_binary(ScalarOp::kMin, dtype, a.value(), b.value()));
-      default: return std::nullopt;
-    }
-  }
-  if (not holds_sizes(dtype)) return std::nullopt;
   switch (kind) {
-    case ReduceKind::kSum: return a + b;
-    case ReduceKind::kProd: return a * b;
-    case ReduceKind::kMax: return max(a, b);
-    case ReduceKind::kMin: return min(a, b);
+    case ReduceKind::kSum: return computed(ScalarOp::kAdd, dtype, a, b);
+    case ReduceKind::kProd: return computed(ScalarOp::kMul, dtype, a, b);
+    case ReduceKind::kMax: return computed(ScalarOp::kMax, dtype, a, b);
+    case ReduceKind::kMin: return computed(ScalarOp::kMin, dtype, a, b);
     default: return std::nullopt;  // positions of sizes are not known
   }
 }
