@@ -9,6 +9,7 @@
 #include "base/by_dtype.h"
 #include "base/check.h"
 #include "base/diag.h"
+#include "base/dim_parts.h"
 #include "base/tensor.h"
 #include "base/text.h"
 
@@ -167,10 +168,10 @@ void check_bounds(const plan::Feed& feed, const TensorView& tensor) {
 
 namespace {
 
-/// Is an expression FUNCTION(x, limit), or FUNCTION(limit, x)?
-bool limits(const char* function, const Dim& expression, const Dim& x) {
-  const std::string text = expression.text(), operand = x.text();
-  return text.starts_with(fmt::format("{}({}, ", function, operand)) or (text.starts_with(fmt::format("{}(", function)) and text.ends_with(fmt::format(", {})", operand)));
+/// Is an expression the min, or max, of x and a limit?
+bool limits(DimParts::Kind kind, const Dim& expression, const Dim& x) {
+  const DimParts parts = parts_of(expression);
+  return parts.kind == kind and (parts.a == x or parts.b == x);
 }
 
 }  // namespace
@@ -184,8 +185,8 @@ void check_equations(const plan::Entry& entry, const DimBindings& sizes) {
     if (not is_known(left) or not is_known(right)) continue;  // of a number that is read later
     const std::int64_t a = left.evaluate(sizes), b = right.evaluate(sizes);
     if (a == b) continue;
-    std::string what = limits("min", left, right)   ? fmt::format("{} is {}, and can be {} at most", printable(right.text()), b, a)
-                       : limits("max", left, right) ? fmt::format("{} is {}, and can be {} at least", printable(right.text()), b, a)
+    std::string what = limits(DimParts::Kind::kMin, left, right)   ? fmt::format("{} is {}, and can be {} at most", printable(right.text()), b, a)
+                       : limits(DimParts::Kind::kMax, left, right) ? fmt::format("{} is {}, and can be {} at least", printable(right.text()), b, a)
                                                     : fmt::format("{} must be equal to {}, but they are {} and {}", printable(left.text()), printable(right.text()), a, b);
     throw Error(Code::kDataShape, std::move(what), {}, {fmt::format("where {}", sizes_text(sizes))});
   }
