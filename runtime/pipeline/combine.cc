@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <iterator>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 

@@ -54,16 +54,16 @@ SlicePart part_when_running(const Dim& start, const Dim& end, std::int64_t step,
 
 /// Positions beyond an end are clamped, as in numpy. Nothing is read where the size is 0, so a start beyond the extent may stay.
 SlicePart part_of(Builder& builder, const Dim& start, const Dim& end, std::int64_t step, const Dim& extent) {
-  const auto is_known = [](const Dim& position) { return not is_read_when_running(position) and counts_from(position) != From::kEither; };
-  if (not is_known(start) or not is_known(end)) return part_when_running(start, end, step, extent);
+  if (is_read_when_running(start) or is_read_when_running(end)) return part_when_running(start, end, step, extent);
+  const From start_from = counts_from(start), end_from = counts_from(end);
+  if (start_from == From::kEither or end_from == From::kEither) return part_when_running(start, end, step, extent);
   constexpr std::int64_t kFar = INT32_MAX;  // exporters write INT32_MAX, INT64_MAX and their negatives for "to the end"
   const auto is_far = [](const Dim& at) { return at.is_constant() and (at.value() >= kFar or at.value() <= -kFar); };
   const Dim high = step > 0 ? extent : extent - 1, low = step > 0 ? 0 : -1;
   const auto limit = [&](const Dim& far) { return far.value() > 0 ? high : low; };
-  const bool starts_from_end = not is_far(start) and counts_from(start) == From::kEnd, ends_from_end = not is_far(end) and counts_from(end) == From::kEnd;
-  for (const Dim& position : {start, end})
-    if (not is_far(position) and counts_from(position) == From::kFront)
-      if (const auto equation = at_most(0, position)) builder.equate(equation->first, equation->second);
+  const bool starts_from_end = not is_far(start) and start_from == From::kEnd, ends_from_end = not is_far(end) and end_from == From::kEnd;
+  for (const auto& [position, from] : {std::pair(start, start_from), {end, end_from}})
+    if (const auto equation = from == From::kFront ? at_most(0, position) : std::nullopt) builder.equate(equation->first, equation->second);
   if (step < 0) {
     const Dim first = is_far(start) ? limit(start) : starts_from_end ? start + extent : min(start, high);
     const Dim last = is_far(end) ? limit(end) : ends_from_end ? max(end + extent, low) : min(end, high);
