@@ -16,6 +16,10 @@ namespace {
 
 constexpr std::size_t kMostMembers = 64;  // longer kernels run out of registers and gain nothing
 
+/// A member is written out once for each place that it is read at, and its operands for each of these: what a chain of concatenations or of overlapping slices doubles at every link.
+/// The recorded models' kernels have up to 1.8 times their members' expressions.
+constexpr std::size_t kMostCopies = 4, kManyExpressions = 128;
+
 /// Rows of at most so many elements need no second thread.
 constexpr std::int64_t kShortRow = 4096;
 
@@ -89,6 +93,13 @@ bool stores_transposed(const Kernel& kernel) {
   });
 }
 
+/// Expressions of the members' own kernels.
+std::size_t own_expressions(NodeKernels& kernels, std::span<const NodeId> members) {
+  std::size_t count = 0;
+  for (const NodeId member : members) count += std::max(kernels.of(member).kernel.exprs.size(), kernels.graph().node(member).operands.size() + 1);
+  return count;
+}
+
 /// Does the emitter compute it in register tiles?
 bool is_tiled(const Kernel& kernel) {
   const std::optional<Blocking> blocking = choose_blocking(kernel, make_nest(kernel), kAvx2);
@@ -101,6 +112,9 @@ std::int64_t expected_size(const Dim& size) { return size.guess(64); }
 
 std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> members, const FusedKernel& fused, const Parallelism& parallelism) {
   if (members.size() > kMostMembers) return fmt::format("more than {} nodes would be one kernel", kMostMembers);
+  const std::size_t expressions = fused.kernel.exprs.size();
+  if (expressions > kManyExpressions and expressions / kMostCopies > own_expressions(kernels, members))
+    return fmt::format("what is read at several places would be written out again for each: {} expressions in all", expressions);
   const Space space = space_of(fused.kernel);
   if (has_too_few_rows(space, parallelism)) return fmt::format("only {} rows, each read several times, would keep threads idle", space.outer.text());
   const bool reduces = space.reducing_phases > 0;

@@ -1,6 +1,7 @@
 // Fusion: what becomes one kernel, what may not, and that the schedule follows.
 #include "backends/fuse.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ir/op.h"
@@ -74,6 +75,16 @@ TEST(Fuse, MovesAreIndices) {
   EXPECT_EQ(groups_of("%1: f32[8,N] = transpose(%x) {perm=[1,0]}\n%2: f32[2,N] = slice(%1) {starts=[1,0], sizes=[2,N], steps=[1,1]}\n%3: f32[2,N] = "
                       "neg(%2)\noutput \"y\" %3\n"),
             "transpose+slice+neg");
+}
+
+/// Each is read at two places, so that one kernel would have 2^12 of the first.
+TEST(Fuse, ALongChainOfWhatIsReadAtTwoPlacesIsCut) {
+  std::string chain = "%0: f32[4] = exp(%x)\n";
+  for (int i = 1, size = 4; i <= 12; ++i) chain += fmt::format("%{}: f32[{}] = concat(%{}, %{}) {{axis=0}}\n", i, size *= 2, i - 1, i - 1);
+  KernelSet kernels;
+  const plan::Entry entry = scheduled(parse_graph("graph g(input %x: f32[4]) {\n" + chain + "output \"y\" %12\n}\n", "test"), kernels, {});
+  EXPECT_LT(entry.steps.size(), 8U) << "hardly anything is fused";
+  for (const Kernel& kernel : kernels.kernels()) EXPECT_LT(kernel.exprs.size(), 1000U) << print(kernel);
 }
 
 TEST(Fuse, WhatIsReadSeveralTimesIsTransposedOnce) {
