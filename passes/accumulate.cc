@@ -8,7 +8,7 @@ void accumulate_gradients(Graph& graph, Objective& objective, std::span<const Tr
   Builder builder(graph);
   const Builder::Scope scope(builder, Loc{.derived = "gradients since the last update"}, Part::kUpdate);
   const auto accumulate = [&](const std::string& name, ValueId value) {
-    const Val added = builder.val(value), state = builder.input(Role::kState, unused_name(graph, name), added.type(), Tensor::zeros(added.dtype(), constant_shape(added.shape())));
+    const Val added = builder.val(value), state = builder.input(Role::kState, known_name(graph, name, "a sum of gradients (train.gradient_accumulation_steps)"), added.type(), Tensor::zeros(added.dtype(), constant_shape(added.shape())));
     const Val total = state + added;
     builder.alias(state, what == Accumulated::kKept ? total : full(builder, 0, added.dtype(), added.shape()));
     return total.id();

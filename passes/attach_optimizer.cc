@@ -173,7 +173,7 @@ class Attacher {
   Val state_of(const OptimizerRow& row, const OptimizerState& state, const std::string& weight, const Type& type) {
     const Type own = state.type_for(type);
     const auto input = [&](std::string_view of) {
-      return builder_.input(Role::kState, fmt::format("{}/{}", of, state.name), own, filled(own, state.initial(recipe_.optimizer)));
+      return builder_.input(Role::kState, unused_name(graph_, fmt::format("{}/{}", of, state.name)), own, filled(own, state.initial(recipe_.optimizer)));
     };
     if (state.extent != OptimizerState::Extent::kShared) return input(weight);
     if (not shared_.contains(state.name)) shared_[state.name] = input(row.kind);
@@ -183,7 +183,7 @@ class Attacher {
   /// The weight's moving average, which begins with the weight after the first update.
   void follow(const TrainedWeight& trained, Val updated) {
     if (recipe_.train.ema_decay == 0) return;
-    const Val average = builder_.input(Role::kState, trained.name + "/ema", updated.type(), graph_.input_of(trained.value)->data);
+    const Val average = builder_.input(Role::kState, known_name(graph_, trained.name + "/ema", "the moving average of a weight (train.ema_decay)"), updated.type(), graph_.input_of(trained.value)->data);
     const Val share = op::where(op::equal(step_, builder_.scalar(1, DType::kF64)), builder_.scalar(1, DType::kF64), 1.0 - number("train.ema_decay"));
     builder_.alias(average, average + (updated - average) * cast(share, updated.dtype()));
   }

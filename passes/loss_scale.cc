@@ -2,6 +2,7 @@
 
 #include "ir/ops/formulas.h"
 #include "ir/ops/ops.h"
+#include "passes/names.h"
 
 namespace hone {
 
@@ -10,7 +11,7 @@ namespace {
 constexpr const char *kLossScale = "loss_scale", *kGoodSteps = "loss_scale_good_steps", *kSkipped = "skipped_steps";
 constexpr double kGrowth = 2.0, kBackoff = 0.5;  // torch.amp.GradScaler's growth_factor and backoff_factor
 
-Val state(Builder& builder, const char* name, Tensor begin) { return builder.input(Role::kState, name, {begin.dtype(), {}}, std::move(begin)); }
+Val state(Builder& builder, const char* name, Tensor begin) { return builder.input(Role::kState, known_name(builder.graph(), name, "a state of the scaled loss (train.precision = \"f16\")"), {begin.dtype(), {}}, std::move(begin)); }
 
 }  // namespace
 

@@ -108,7 +108,7 @@ class EntryChecker {
     for (const Result& result : entry_.results) {
       if (not names.insert(result.name).second) fail(fmt::format("two results are called {}", quoted(result.name)));
       if (result.buffer >= entry_.buffers.size()) fail(fmt::format("result {} is buffer {} of {}", quoted(result.name), result.buffer, entry_.buffers.size()));
-      if (depth_ == 1) check_known(result);
+      if (depth_ == 1 and entry_.name != kPredict) check_known(result);  // whose results the model names
       const Buffer& root = *roots_[result.buffer];
       if (root.opaque) fail(fmt::format("result {} is a buffer that only a library knows how to read", quoted(result.name)));
       if (root.storage == Buffer::Storage::kArena and root.last_step + 1 < entry_.steps.size())

@@ -45,6 +45,15 @@ TestModel unknown_operators() {
   return model;
 }
 
+/// Called as the moving average of its other weight would be.
+TestModel with_weights_called(const std::string& first, const std::string& second) {
+  TestModel model;
+  model.input("x", {"N", 4}).initializer(first, wavy({4, 4})).initializer(second, wavy({4})).output("y");
+  model.node("MatMul", {"x", first}, {"h"});
+  model.node("Add", {"h", second}, {"y"});
+  return model;
+}
+
 TestModel with_cycle() {
   TestModel model;
   model.input("x", {"N", 4}).output("y");
@@ -110,6 +119,8 @@ const ErrorCase kCases[] = {
      {"HN-0102", "operator RegexFullMatch is not supported (2 nodes)", "at node \"layer/first\" of layer \"layer\" in model.onnx", "also at \"other\"",
       "operator Frobnicate", "ONNX has no such operator", "operator Sotfmax", "did you mean \"Softmax\"?"},
      holding(unknown_operators)},
+    {"WeightCalledAsAnAverage", kCompile + " --set train.ema_decay=0.9", 5, {"HN-0204", "\"w/ema\"", "moving average", "another name"}, holding([] { return with_weights_called("w", "w/ema"); })},
+    {"WeightCalledAsASumOfGradients", kCompile + " --set train.gradient_accumulation_steps=2", 5, {"HN-0204", "\"w/accumulated\"", "sum of gradients", "another name"}, holding([] { return with_weights_called("w", "w/accumulated"); })},
     {"MissingValue", kCompile, 3, {"HN-0106", "input 0 is \"imgae\", which nothing produces", "in model.onnx", "did you mean \"image\"?"}, holding([] {
        TestModel model;
        model.input("image", {"N"}).output("y").node("Relu", {"imgae"}, {"y"});

@@ -395,5 +395,24 @@ TEST(ExportedForOneSample, LearnsFromBatchesAndStaysTheFileThatItWas) {
   EXPECT_EQ(load_model(folder / "trained.onnx").graph().input(0).type().tensor_type().shape().dim(0).dim_value(), 1);
 }
 
+/// A model's own names are its own, also where those of states and of what a step gives look like them.
+TEST(Names, OfAModelMayBeThoseOfATrainingStep) {
+  const TempFolder folder;
+  TestModel model;
+  model.input("target", {"N", 2}).initializer("w", wavy({2, 3})).initializer("w/m", wavy({3})).initializer("step", wavy({3})).output("loss_sum").output("target_count");
+  model.node("MatMul", {"target", "w"}, {"product"});
+  model.node("Mul", {"product", "w/m"}, {"scaled"});
+  model.node("Add", {"scaled", "step"}, {"loss_sum"});
+  model.node("Relu", {"loss_sum"}, {"target_count"});
+  folder.write("names.onnx", model.proto.SerializeAsString());
+  folder.write("train.toml", "[loss]\nkind = \"mse\"\n[model]\noutput = \"loss_sum\"\n[optimizer]\nkind = \"adam\"\n");
+  write_npy(folder / "x.npy", wavy({8, 2}));
+  write_npy(folder / "y.npy", wavy({8, 3}));
+  run_well(folder.path(), "hone-compile names.onnx -r train.toml -o names.hone");
+  run_well(folder.path(), "hone-run train names.hone --train target=x.npy,target_=y.npy --epochs 3 --batch 8 --out trained.onnx --run-dir run");
+  run_well(folder.path(), "hone-run predict names.hone --weights trained.onnx --data target=x.npy --out out.npz");
+  for (const char* name : {"loss_sum", "target_count"}) EXPECT_EQ(read_npz(folder / "out.npz", name).shape(), (std::vector<std::int64_t>{8, 3})) << name;
+}
+
 }  // namespace
 }  // namespace hone::test
