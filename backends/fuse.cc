@@ -23,14 +23,19 @@ namespace {
 class OrderedGroups {
  public:
   explicit OrderedGroups(const Graph& graph)
-      : graph_(graph), readers_(readers_of(graph)), group_of_(graph.node_count()), at_(graph.node_count()), behind_(graph.node_count()), transparent_(graph.node_count()) {
+      : graph_(graph), readers_(readers_of(graph)), group_of_(graph.node_count()), at_(graph.node_count()), behind_(graph.node_count()), transparent_(graph.node_count()), next_exchange_(graph.node_count()) {
     std::iota(group_of_.begin(), group_of_.end(), 0U);
     std::iota(at_.begin(), at_.end(), 0U);
     position_ = at_;
     std::uint32_t segment = 0;
+    NodeId last_exchange;
     for (std::size_t i = 0; i < graph.node_count(); ++i) {
       const Node& node = graph.node(NodeId(i));
       members_.push_back({NodeId(i)});
+      if (node.op->collective) {
+        if (last_exchange.valid()) next_exchange_[last_exchange.index] = NodeId(i);
+        last_exchange = NodeId(i);
+      }
       segment_.push_back(segment);
       segment += node.op->binds;
     }
@@ -93,17 +98,19 @@ class OrderedGroups {
     while (not open.empty()) {
       const std::uint32_t group = open.back();
       open.pop_back();
+      const auto needs_it = [&](NodeId reader) {
+        const std::uint32_t next = group_of_[reader.index];
+        if (next == b and transparent_[group] != search_) return true;
+        if (next == a or position_[next] >= position_[b] or is_behind(next)) return false;
+        behind_[next] = search_;
+        if (transparent_[group] == search_ and *graph_.node(reader).op == op::reshape) transparent_[next] = search_;
+        open.push_back(next);
+        return false;
+      };
       for (const NodeId node : members_[group]) {
-        for (const ValueId result : graph_.node(node).results) {
-          for (const NodeId reader : readers_[result.index]) {
-            const std::uint32_t next = group_of_[reader.index];
-            if (next == b and transparent_[group] != search_) return false;
-            if (next == a or position_[next] >= position_[b] or is_behind(next)) continue;
-            behind_[next] = search_;
-            if (transparent_[group] == search_ and *graph_.node(reader).op == op::reshape) transparent_[next] = search_;
-            open.push_back(next);
-          }
-        }
+        for (const ValueId result : graph_.node(node).results)
+          if (std::ranges::any_of(readers_[result.index], needs_it)) return false;
+        if (const NodeId exchange = next_exchange_[node.index]; exchange.valid() and needs_it(exchange)) return false;
       }
     }
     return true;
@@ -116,6 +123,7 @@ class OrderedGroups {
   std::vector<std::vector<NodeId>> members_;  // by group
   std::vector<std::uint32_t> segment_;        // by node: how many nodes before it bind sizes
   std::vector<std::uint32_t> behind_, transparent_;  // by group: the number of the search that marked it
+  std::vector<NodeId> next_exchange_;                // by node: all replicas exchange in one order, so each waits for the one before it
   std::uint32_t search_ = 0;
   std::pair<std::uint32_t, std::uint32_t> searched_;  // the groups of the last search
 };

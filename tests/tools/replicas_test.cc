@@ -86,6 +86,28 @@ TEST(Replicas, WithStatisticsOfAllAreTheShards) {
   EXPECT_THAT(refused.err, testing::AllOf(HasSubstr("model.sync_batch_norm"), HasSubstr("--shards 2")));
 }
 
+/// In each step replicas meet in the same exchanges, those of a batch whose gradients wait included; the last batch leaves the second one without samples.
+TEST(Replicas, WithStatisticsOfAllAddUpBatches) {
+  const TempFolder folder;
+  write_conv_net(folder);
+  run_well(folder.path(), "hone-compile conv.onnx -r train.toml --set model.sync_batch_norm=true --set train.gradient_accumulation_steps=2 -o conv.hone");
+  const std::string train = "hone-run train conv.hone --train x=x.npy,y=y.npy --epochs 2 --quiet --batch 7 --global-batch --threads 1 --virtual 2";
+  run_well(folder.path(), train + " --out plain.onnx");
+  run_well(folder.path(), train + " --shards 2 --out shards.onnx");
+  EXPECT_TRUE(folder.read("plain.onnx") == folder.read("shards.onnx"));
+}
+
+/// Muon's last product is one kernel with the update, and a kernel of a product is no work that replicas could share by elements.
+TEST(Replicas, ShareTheWorkOfAveragesButNoProducts) {
+  const TempFolder folder;
+  write_mlp(folder);
+  run_well(folder.path(), "hone-compile mlp.onnx -r train.toml --set optimizer.kind=muon --set train.ema_decay=0.8 -o muon.hone");
+  const std::string train = "hone-run train muon.hone --train x=x.npy,y=y.npy --epochs 2 --quiet --batch 4 --global-batch --virtual 2 ";
+  run_well(folder.path(), train + "--out own.safetensors");
+  run_well(folder.path(), train + "--shard-optimizer --out shared.safetensors");
+  EXPECT_TRUE(folder.read("own.safetensors") == folder.read("shared.safetensors"));
+}
+
 /// Gradients of two batches make an update, with dropout; batches of 5 and 2 leave shards without samples.
 TEST(Replicas, InShardsThatAddUpBatchesGiveTheSameBits) {
   const ResumedRun run;
