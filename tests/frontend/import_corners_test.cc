@@ -1,4 +1,5 @@
 // Sizes and numbers at which an operator's import could go wrong without a word: starts that are negative for some sizes, integers that wrap around, halves that do not hold a count.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -189,6 +190,27 @@ TEST(Corners, BatchNormalizationOfHalvesTakesWideStatistics) {
   model.node("BatchNormalization", {"x", "scale", "bias", "mean", "variance"}, {"y"}).set("epsilon", 0.0);
   EXPECT_EQ(model.type(), "f16[1,2,2]");
   EXPECT_THAT(values_of(model.y(f32({1, 2, 2}, {0, 2, 4, 8}).cast(DType::kF16))), ElementsAre(-1, 1, 3, 7));
+}
+
+/// A kernel would find nothing there and say nothing: embeddings of a table that was cut would be zeros.
+TEST(Corners, ConstantIndicesMustBeThere) {
+  const auto of = [](const char* op, const Tensor& index, bool scatters = false) {
+    TestModel model(17);
+    model.input("x", {3, "N"}).initializer("index", index).output("y");
+    if (scatters) model.input("updates", {2, "N"});
+    model.node(op, scatters ? std::vector<std::string>{"x", "index", "updates"} : std::vector<std::string>{"x", "index"}, {"y"});
+    return model;
+  };
+  for (const auto& [op, scatters] : {std::pair("Gather", false), {"GatherElements", false}, {"GatherND", false}, {"ScatterElements", true}, {"ScatterND", true}})
+    for (const std::int64_t beyond : {3, -4}) {
+      EXPECT_THAT(problem_of(of(op, i64({2, 1}, {0, beyond}), scatters), Code::kBadWeight), HasSubstr(fmt::format("its index has {}, and what it indexes has an extent of 3", beyond))) << op;
+      EXPECT_NO_THROW(of(op, i64({2, 1}, {2, -3}), scatters).import()) << op;
+    }
+  std::vector<std::int64_t> many(100, 0);
+  many.back() = 7;
+  EXPECT_THAT(problem_of(of("Gather", ints(many)), Code::kBadWeight), HasSubstr("its index has 7"));
+  // The second number of a position is of an axis whose size is not known.
+  EXPECT_NO_THROW(of("GatherND", i64({1, 2}, {2, 100})).import());
 }
 
 }  // namespace

@@ -26,10 +26,34 @@ void bound_input(Builder& builder, ValueId index, const Dim& extent) {
   if (graph.input_of(index)->role == Role::kInput and is_integer(graph.type(index).dtype)) builder.set_bounds(index, Dim(0) - extent, extent);
 }
 
+/// What operand 1 indexes must have what it names, where both are known: kernels read and write nothing there, and say nothing. Of a position's numbers each is of one of `axes`.
+void require_positions(const ImportNode& node, std::span<const Dim> axes) {
+  const Graph& graph = node.builder().graph();
+  const ValueId id = node.x(1).id();
+  const Tensor* const given = graph.constant_of(id);
+  const std::optional<Tensor> found = given != nullptr ? *given : constant_value(graph, id);
+  if (not found or not is_integer(found->dtype()) or axes.empty()) return;
+  for (std::int64_t i = 0; i < found->element_count(); ++i) {
+    const Dim& extent = axes[static_cast<std::size_t>(i) % axes.size()];
+    const std::int64_t at = found->int_at(i);
+    if (extent.is_constant() and (at < -extent.value() or at >= extent.value()))
+      node.require(false, Code::kBadWeight, fmt::format("its index has {}, and what it indexes has an extent of {}", at, extent.text()));
+  }
+}
+
+/// Those axes of x which the last axis of operand 1 indexes.
+void require_nd_positions(const ImportNode& node, std::size_t batch_dims) {
+  const Shape &x = node.x(0).shape(), &index = node.x(1).shape();
+  if (index.empty() or not index.back().is_constant()) return;
+  const auto count = static_cast<std::size_t>(index.back().value());
+  if (batch_dims <= x.size() and count <= x.size() - batch_dims) require_positions(node, std::span(x).subspan(batch_dims, count));
+}
+
 /// The attribute axis of x, which operand 1 indexes.
 std::int64_t indexed_axis(const ImportNode& node) {
   const Val x = node.x(0);
   const std::size_t axis = node.axis(node.integer("axis", 0), x.rank());
+  require_positions(node, std::span(x.shape()).subspan(axis, 1));
   bound_input(node.builder(), node.x(1).id(), x.shape()[axis]);
   return static_cast<std::int64_t>(axis);
 }
@@ -48,7 +72,11 @@ std::vector<Val> import_gather(const ImportNode& node) {
 }
 
 std::vector<Val> import_gather_elements(const ImportNode& node) { return {op::gather_elements(node.x(0), node.x(1), {kAxis = indexed_axis(node)})}; }
-std::vector<Val> import_gather_nd(const ImportNode& node) { return {op::gather_nd(node.x(0), node.x(1), {kBatchDims = node.integer("batch_dims", 0)})}; }
+std::vector<Val> import_gather_nd(const ImportNode& node) {
+  const std::int64_t batch_dims = node.integer("batch_dims", 0);
+  if (batch_dims >= 0) require_nd_positions(node, static_cast<std::size_t>(batch_dims));
+  return {op::gather_nd(node.x(0), node.x(1), {kBatchDims = batch_dims})};
+}
 
 std::string reduction_of(const ImportNode& node) {
   const std::string reduction = node.text("reduction", "none");
@@ -62,6 +90,7 @@ std::vector<Val> import_scatter_elements(const ImportNode& node) {
 
 std::vector<Val> import_scatter_nd(const ImportNode& node) {
   const Val x = node.x(0);
+  require_nd_positions(node, 0);
   return {op::scatter_nd(node.x(2), node.x(1), x, {kShape = x.shape(), kReduction = reduction_of(node)})};
 }
 
