@@ -33,7 +33,11 @@ std::string bodies_text(const Node& node) {
 std::string what_it_is(const Node& node) { return std::string(node.op->name) + node.attrs.text(); }
 
 std::string constant_text(const Graph& graph, const Input& input) {
-  if (const auto number = graph.scalar_constant(input.value)) return fmt::format("{:.9g}", *number);
+  if (const auto number = graph.scalar_constant(input.value)) {
+    const DType dtype = graph.type(input.value).dtype;
+    if (is_integer(dtype)) return std::to_string(input.data->int_at(0));
+    return dtype == DType::kF64 ? fmt::format("{:.17g}", *number) : fmt::format("{:.9g}", *number);  // as many digits as tell any two apart
+  }
   return fmt::format("{} {:016x}", to_string(graph.type(input.value)), input.data ? hash_of(input.data->bytes()) : 0);
 }
 
@@ -94,6 +98,8 @@ class GraphDifference {
 
   void run() {
     compare_interface();
+    compare_outputs();
+    compare_states();
     for (std::size_t i = 0; i < a_.node_count(); ++i) {
       const Node& before = a_.node(NodeId(i));
       if (matching_.in_b(i).valid()) compare_nodes(before, b_.node(matching_.in_b(i)));
@@ -118,6 +124,32 @@ class GraphDifference {
     };
     compare_names("input", inputs(a_), inputs(b_));
     compare_names("output", outputs(a_), outputs(b_));
+  }
+
+  /// Outputs of one name that are not the same value.
+  void compare_outputs() {
+    for (const Output& before : a_.outputs())
+      if (const Output* after = b_.find_output(before.name); after != nullptr) compare_values("output", before.name, before.value, after->value);
+  }
+
+  /// What states and weights become.
+  void compare_states() {
+    const auto becomes = [](const Graph& graph) {
+      std::map<std::string, ValueId> values;
+      for (const Alias& alias : graph.aliases()) values[graph.input_of(alias.state)->name] = alias.value;
+      return values;
+    };
+    const std::map<std::string, ValueId> before = becomes(a_), after = becomes(b_);
+    for (const auto& [name, value] : before) {
+      const auto found = after.find(name);
+      compare_values("update", name, value, found == after.end() ? ValueId() : found->second);
+    }
+    for (const auto& [name, value] : after)
+      if (not before.contains(name)) compare_values("update", name, ValueId(), value);
+  }
+
+  void compare_values(const char* kind, const std::string& name, ValueId before, ValueId after) {
+    if (not is_same_value(before, after)) out_.push_back({.kind = kind, .name = name, .before = value_text(a_, before), .after = value_text(b_, after)});
   }
 
   void compare_names(const char* kind, const std::map<std::string, std::string>& before, const std::map<std::string, std::string>& after) {

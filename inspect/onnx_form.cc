@@ -32,9 +32,9 @@ void say_what_is_lost(const Recipe& recipe, std::vector<std::string>& lost) {
 }
 
 onnx::ModelProto model_of(const plan::Plan& plan, const plan::Program& program, const std::string& folder, std::vector<std::string>& lost) {
-  onnx::ModelProto model = trained_model(plan.onnx_model, program, [&](const std::string& name) {
-    return std::find_if(program.persistents.begin(), program.persistents.end(), [&](const plan::Persistent& one) { return one.name == name; })->initial;
-  });
+  const auto named = [&](const std::string& name) -> const plan::Persistent& { return *std::ranges::find(program.persistents, name, &plan::Persistent::name); };
+  const auto initial = [&](const std::string& name) { return named(name).initial; };
+  onnx::ModelProto model = trained_model(plan.onnx_model, program, [&](const std::string& name) { return read_widened(initial, named(name)); });
   const Recipe recipe = plan.recipe_json.empty() ? Recipe{} : recipe_from_json(plan.recipe_json);
   if (not recipe.can_train()) return model;  // with the training that it came with, if any
   const onnx::Imported imported = onnx::import_model(model, plan.model_name, folder, {.output = recipe.model.output, .mend = onnx::mend_options(recipe), .own_training = false});

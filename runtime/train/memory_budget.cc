@@ -89,9 +89,11 @@ std::int64_t largest_batch(const plan::Program& program, const std::string& batc
   return batch;
 }
 
-void require_fits(const plan::Program& program, const std::string& batch_symbol, const MemoryBudget& budget, std::int64_t batch) {
+bool require_fits(const plan::Program& program, const std::string& batch_symbol, const MemoryBudget& budget, std::int64_t batch) {
   const Budgeted budgeted(program, batch_symbol, budget);
-  if (budgeted.need(batch) and not budgeted.fits(batch)) budgeted.refuse(batch);
+  if (not budgeted.need(batch)) return false;
+  if (not budgeted.fits(batch)) budgeted.refuse(batch);
+  return true;
 }
 
 }  // namespace hone

@@ -21,7 +21,7 @@ struct MemoryBudget {
 /// Throws Error kMemory where not even one sample fits, saying what that takes; kUsage where the batch is fixed or sizes are known only when running.
 std::int64_t largest_batch(const plan::Program& program, const std::string& batch_symbol, const MemoryBudget& budget, std::int64_t most);
 
-/// Throws Error kMemory if what the run calls does not fit with that batch: what is needed, what there is, and ways out. Says nothing where sizes are known only when running.
-void require_fits(const plan::Program& program, const std::string& batch_symbol, const MemoryBudget& budget, std::int64_t batch);
+/// Throws Error kMemory if what the run calls does not fit with that batch: what is needed, what there is, and ways out. False where sizes are known only when running, so that nothing can be said.
+bool require_fits(const plan::Program& program, const std::string& batch_symbol, const MemoryBudget& budget, std::int64_t batch);
 
 }  // namespace hone

@@ -44,13 +44,6 @@ StoredWeights weights_in(const std::string& path) {
 /// What others have a weight as.
 DType type_outside(const plan::Persistent& persistent) { return persistent.narrowed ? persistent.narrowed->outside : persistent.initial.dtype(); }
 
-Tensor read_widened(const ReadWeight& read, const plan::Persistent& persistent) {
-  const Tensor stored = read(persistent.name);
-  if (not persistent.narrowed) return stored;
-  const auto& [outside, scales, axis] = *persistent.narrowed;
-  return widened({stored, scales.empty() ? Tensor{} : read(scales)}, axis, outside);
-}
-
 /// The file's tensor as the session wants it; what does not fit goes to `problems`.
 std::optional<Tensor> weight_from(const StoredWeight& stored, const plan::Persistent& wanted, const std::string& name, std::vector<std::string>* problems) {
   const Tensor& initial = wanted.initial;
@@ -112,6 +105,13 @@ std::vector<std::pair<std::string, Tensor>> adapters_from(const StoredWeights& s
 ReadWeight read_by(const Session& session, const StateReader& reader) {
   if (reader.read) return reader.read;
   return [&session](const std::string& name) { return session.read(name); };
+}
+
+Tensor read_widened(const ReadWeight& read, const plan::Persistent& persistent) {
+  const Tensor stored = read(persistent.name);
+  if (not persistent.narrowed) return stored;
+  const auto& [outside, scales, axis] = *persistent.narrowed;
+  return widened({stored, scales.empty() ? Tensor{} : read(scales)}, axis, outside);
 }
 
 ReadWeight read_for_others(Session& session, ReadWeight read) {

@@ -34,6 +34,8 @@ using ReadWeight = std::function<Tensor(const std::string& name)>;
 
 /// As `reader` does; as the session has them, which it does not outlive, where that is empty.
 ReadWeight read_by(const Session& session, const StateReader& reader);
+/// The persistent as the model has it: in the type that it has outside, where the plan keeps it in fewer bytes (Persistent::narrowed).
+Tensor read_widened(const ReadWeight& read, const plan::Persistent& persistent);
 /// The session's weights as those want them who know nothing of adapters: with them added (plan::kMergedWeights, which is run here, where the plan has it: results of
 /// earlier runs are gone). Those that are no such sums are read by `read`. It lives no longer than the session.
 ReadWeight read_for_others(Session& session, ReadWeight read);
