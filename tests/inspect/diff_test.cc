@@ -74,6 +74,20 @@ TEST(DiffOfGraphs, SeesInputsAndOutputs) {
   EXPECT_THAT(after("output \"y\"", "output \"z\""), UnorderedElementsAre("output removed y", "output added z"));
 }
 
+TEST(DiffOfGraphs, SeesOutputsAndStatesThatAreOthers) {
+  const auto between = [](const std::string& a, const std::string& b) {
+    const auto whole = [](const std::string& rest) { return parse_graph("graph g(input %x: f32[4], state %s: f32[4], constant %k: i64[] = " + rest + "}\n", "test"); };
+    std::vector<Difference> out;
+    compare_graphs(whole(a), whole(b), out);
+    return lines_of(out);
+  };
+  const std::string nodes = "1) {\n%a: f32[4] = exp(%x)  // at \"a\"\n%b: f32[4] = neg(%x)  // at \"b\"\n%c: i64[] = add(%k, %k)  // at \"c\"\n";
+  const auto with = [&](const char* y, const char* z, const char* state) { return nodes + "output \"y\" " + y + "\noutput \"z\" " + z + "\nalias %s <- " + state + "\n"; };
+  EXPECT_THAT(between(with("%a", "%b", "%a"), with("%a", "%b", "%a")), ElementsAre());
+  EXPECT_THAT(between(with("%a", "%b", "%a"), with("%b", "%a", "%a")), UnorderedElementsAre("output changed y", "output changed z"));
+  EXPECT_THAT(between(with("%a", "%b", "%a"), with("%a", "%b", "%b")), ElementsAre("update changed s"));
+}
+
 // --- Files ---
 
 class DiffTool : public ::testing::Test {

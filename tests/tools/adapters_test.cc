@@ -292,6 +292,11 @@ TEST_F(TrainedAdapters, NarrowWeightsOfAPlanThatOnlyPredicts) {
   run("hone-compile mlp.onnx -o wide.hone");
   for (const char* name : {"narrow", "wide"}) run(fmt::format("hone-run predict {0}.hone --data x=x.npy --out {0}.npy", name));
   expect_near(read_npy(folder_ / "narrow.npy"), read_npy(folder_ / "wide.npy"), 0.05);
+  // As a model they are what the plan computes with, not the codes that it keeps.
+  run("hone-dump narrow.hone --as onnx > dumped.onnx");
+  run("hone-compile dumped.onnx -o dumped.hone");
+  run("hone-run predict dumped.hone --data x=x.npy --out dumped.npy");
+  expect_near(read_npy(folder_ / "dumped.npy"), read_npy(folder_ / "narrow.npy"), 1e-5);
 }
 
 }  // namespace

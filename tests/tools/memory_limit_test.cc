@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "formats/npy.h"
 #include "frontend/builder.h"
 #include "frontend/onnx/export.h"
 #include "runtime/library/arena.h"
+#include "tests/frontend/test_model.h"
 #include "tests/support/tools/run_tool.h"
 #include "tests/support/tools/small_files.h"
 #include "tests/tools/limited_plan.h"
@@ -103,6 +105,25 @@ TEST_P(MemoryLimit, IsAskedOfTheStepThatReplicasRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, MemoryLimit, testing::Values("conv", "deep"), [](const auto& info) { return info.param; });
+
+/// A limit that nobody holds is none.
+TEST(MemoryLimitOfARun, IsRefusedWhereSizesAreKnownOnlyWhenRunning) {
+  const TempFolder folder;
+  TestModel model(18);
+  model.input("x", {"N", "T", 4}).initializer("w", wavy({4, 2})).initializer("axes", ints({1})).output("y");
+  model.node("MatMul", {"x", "w"}, {"h"});
+  model.node("ReduceMean", {"h", "axes"}, {"y"}).set("keepdims", 0);
+  folder.write("m.onnx", model.proto.SerializeAsString());
+  write_npy(folder / "x.npy", wavy({8, 3, 4}));
+  write_npy(folder / "y.npy", wavy({8, 2}));
+  const std::string train = "hone-run train m.hone --train x=x.npy,target=y.npy --epochs 1 --quiet --out t.onnx --memory-limit 1GiB";
+  run_well(folder.path(), "hone-compile m.onnx --set loss.kind=mse --set optimizer.kind=sgd -o m.hone");
+  const ToolRun refused = run_tool(folder.path(), train);
+  EXPECT_EQ(refused.exit, 2);
+  EXPECT_THAT(refused.err, testing::AllOf(HasSubstr("--memory-limit 1GiB"), HasSubstr("known only when it runs"), HasSubstr("hone-compile --dim")));
+  run_well(folder.path(), "hone-compile m.onnx --dim T=3 --set loss.kind=mse --set optimizer.kind=sgd -o m.hone");
+  run_well(folder.path(), train);
+}
 
 }  // namespace
 }  // namespace hone::test
