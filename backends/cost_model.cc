@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kMostMembers = 64;  // longer kernels run out of registers and gain nothing
 
 /// A member is written out once for each place that it is read at, and its operands for each of these: what a chain of concatenations or of overlapping slices doubles at every link.
-/// The recorded models' kernels have up to 1.8 times their members' expressions.
+/// The recorded models' kernels have up to twice their members' expressions.
 constexpr std::size_t kMostCopies = 4, kManyExpressions = 128;
 
 /// Rows of at most so many elements need no second thread.
