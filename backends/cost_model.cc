@@ -143,11 +143,7 @@ std::string why_not_worth_fusing(NodeKernels& kernels, std::span<const NodeId> m
 
 bool is_product(NodeKernels& kernels, NodeId node) {
   const NodeKernel& made = kernels.of(node);
-  if (made.kind != NodeKernel::Kind::kReduction) return false;
-  const std::vector<std::uint64_t> axes_of = axes_of_expressions(made.kernel);
-  return std::ranges::any_of(made.kernel.phases, [&](const Phase& phase) {
-    return std::ranges::any_of(phase.reductions, [&](const Reduction& reduction) { return is_contraction(made.kernel, reduction, axes_of); });
-  });
+  return made.kind == NodeKernel::Kind::kReduction and has_contraction(made.kernel);
 }
 
 std::size_t axes_worth_leaving(const Shape& shape, const Ints& axes, const Parallelism& parallelism) {

@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 
-#include "backends/llvm/nest.h"
 #include "backends/llvm/reduction.h"
 #include "backends/parts.h"
 #include "base/check.h"
@@ -27,17 +26,10 @@ using plan::Step;
 
 constexpr std::int64_t kGatheredBytes = 25 << 20;  // as of a bucket of gradients: large enough that latency does not count, small enough to travel while updates go on
 
-/// Is there a sum of products, which is worked out in tiles: a share of the points is a share of the tiles then, which reach beyond it?
-bool is_tiled(const Kernel& kernel) {
-  const std::vector<std::uint64_t> axes_of = axes_of_expressions(kernel);
-  return std::ranges::any_of(kernel.phases, [&](const Phase& phase) {
-    return std::ranges::any_of(phase.reductions, [&](const Reduction& reduction) { return is_contraction(kernel, reduction, axes_of); });
-  });
-}
-
-/// Is each of the kernel's buffers touched at the kernel's own point alone, element i of it at point i?
+/// Is each of the kernel's buffers touched at the kernel's own point alone, element i of it at point i? None of a contraction's, which is worked out in tiles: a share of its points is a share
+/// of the tiles, which reach beyond them.
 std::vector<bool> touched_at_own_point(const Kernel& kernel) {
-  std::vector<bool> own(kernel.buffers.size(), not is_tiled(kernel));
+  std::vector<bool> own(kernel.buffers.size(), not has_contraction(kernel));
   const auto note = [&](std::uint32_t buffer, const std::vector<ExprId>& index) {
     const Shape& shape = kernel.buffers[buffer].shape;
     bool is_own = index.size() == kernel.outer_count and shape.size() == kernel.outer_count;

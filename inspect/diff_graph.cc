@@ -33,11 +33,7 @@ std::string bodies_text(const Node& node) {
 std::string what_it_is(const Node& node) { return std::string(node.op->name) + node.attrs.text(); }
 
 std::string constant_text(const Graph& graph, const Input& input) {
-  if (const auto number = graph.scalar_constant(input.value)) {
-    const DType dtype = graph.type(input.value).dtype;
-    if (is_integer(dtype)) return std::to_string(input.data->int_at(0));
-    return dtype == DType::kF64 ? fmt::format("{:.17g}", *number) : fmt::format("{:.9g}", *number);  // as many digits as tell any two apart
-  }
+  if (input.data and input.data->element_count() == 1) return element_text(*input.data, 0);
   return fmt::format("{} {:016x}", to_string(graph.type(input.value)), input.data ? hash_of(input.data->bytes()) : 0);
 }
 

@@ -14,15 +14,6 @@ namespace {
 
 constexpr std::int64_t kMostPrinted = 64;
 
-std::string element_text(const Tensor& tensor, std::int64_t i) {
-  if (tensor.dtype() == DType::kBool) return tensor.int_at(i) != 0 ? "true" : "false";
-  if (tensor.dtype() == DType::kU64) return fmt::format("{}", static_cast<std::uint64_t>(tensor.int_at(i)));
-  if (not is_float(tensor.dtype())) return fmt::format("{}", tensor.int_at(i));
-  const double value = tensor.at(i);
-  // fmt writes the shortest digits that read back to the same number of that type
-  return tensor.dtype() == DType::kF64 ? fmt::format("{}", value) : fmt::format("{}", static_cast<float>(value));
-}
-
 std::string data_text(const Input& input, const Type& type) {
   const bool shown = input.data and is_printed(*input.data) and is_constant(type.shape) and input.data->dtype() == type.dtype and
                      shape_of(input.data->shape()) == type.shape;
@@ -156,6 +147,15 @@ class GraphPrinter {
 };
 
 }  // namespace
+
+std::string element_text(const Tensor& tensor, std::int64_t i) {
+  if (tensor.dtype() == DType::kBool) return tensor.int_at(i) != 0 ? "true" : "false";
+  if (tensor.dtype() == DType::kU64) return fmt::format("{}", static_cast<std::uint64_t>(tensor.int_at(i)));
+  if (not is_float(tensor.dtype())) return fmt::format("{}", tensor.int_at(i));
+  const double value = tensor.at(i);
+  // fmt writes the shortest digits that read back to the same number of that type
+  return tensor.dtype() == DType::kF64 ? fmt::format("{}", value) : fmt::format("{}", static_cast<float>(value));
+}
 
 bool is_printed(const Tensor& data) { return data.element_count() <= kMostPrinted; }
 

@@ -37,6 +37,9 @@ std::string print(const Graph& graph, const NodeComments& comments = {});
 /// Are the data of an input written in full?
 bool is_printed(const Tensor& data);
 
+/// Element `i` as it is written then: in the fewest digits that read back to the same number.
+std::string element_text(const Tensor& tensor, std::int64_t i);
+
 /// The line of `node` with `lines` lines before and after it, marked by "> ".
 std::string print_around(const Graph& graph, NodeId node, std::size_t lines = 5);
 

@@ -16,7 +16,7 @@ inline std::string unused_name(const Graph& graph, std::string name) {
 }
 
 /// `name`, by which the trainer finds what `is_what` says. Throws where an input of the model is called so.
-inline const std::string& known_name(const Graph& graph, const std::string& name, std::string_view is_what) {
+inline std::string known_name(const Graph& graph, std::string name, std::string_view is_what) {
   if (graph.find_input(name) == nullptr) return name;
   throw Error(Code::kRecipeModel, "the model has an input or a weight " + quoted(name) + ", which is what " + std::string(is_what) + " would be called", {}, {"give it another name in the model"});
 }

@@ -43,13 +43,6 @@ std::optional<std::int64_t> most_inner_points(const Kernel& kernel) {
   return most;
 }
 
-bool has_contraction(const Kernel& kernel) {
-  const std::vector<std::uint64_t> axes_of = axes_of_expressions(kernel);
-  return std::ranges::any_of(kernel.phases, [&](const Phase& phase) {
-    return std::ranges::any_of(phase.reductions, [&](const Reduction& reduction) { return is_contraction(kernel, reduction, axes_of); });
-  });
-}
-
 /// Is it, whatever its arguments are?
 bool is_multiple(const Size& size, std::int64_t of) {
   return std::ranges::all_of(size.terms(), [of](const auto& term) { return term.second % of == 0; });

@@ -1,5 +1,7 @@
 #include "backends/llvm/reduction.h"
 
+#include <algorithm>
+
 #include "backends/llvm/nest.h"
 
 namespace hone {
@@ -19,6 +21,13 @@ bool is_contraction(const Kernel& kernel, const Reduction& reduction, const std:
     if (not kernel.axes[axis].extent.is_constant(1)) outer |= std::uint64_t{1} << axis;
   const std::uint64_t a = axes_of[product.operands[0].index] & outer, b = axes_of[product.operands[1].index] & outer;
   return (a & ~b) != 0 and (b & ~a) != 0;
+}
+
+bool has_contraction(const Kernel& kernel) {
+  const std::vector<std::uint64_t> axes_of = axes_of_expressions(kernel);
+  return std::ranges::any_of(kernel.phases, [&](const Phase& phase) {
+    return std::ranges::any_of(phase.reductions, [&](const Reduction& reduction) { return is_contraction(kernel, reduction, axes_of); });
+  });
 }
 
 Dim inner_points(const Kernel& kernel, const Phase& phase) {

@@ -12,6 +12,9 @@ namespace hone {
 /// `axes_of` is axes_of_expressions(kernel).
 bool is_contraction(const Kernel& kernel, const Reduction& reduction, const std::vector<std::uint64_t>& axes_of);
 
+/// Is one of the kernel's reductions a contraction?
+bool has_contraction(const Kernel& kernel);
+
 /// How many points the phase's inner space has.
 Dim inner_points(const Kernel& kernel, const Phase& phase);
 

@@ -59,6 +59,13 @@ TEST(Replicas, InShardsGiveTheSameBits) {
   for (const char* name : {"2.onnx", "3.onnx", "4.onnx"}) EXPECT_EQ(folder.read("1.onnx"), folder.read(name)) << name;
 }
 
+/// Training with either flags gives the same model.
+void expect_same_bytes(const TempFolder& folder, const std::string& train, const std::string& flags, const std::string& other_flags) {
+  run_well(folder.path(), train + flags + " --out one.onnx");
+  run_well(folder.path(), train + other_flags + " --out other.onnx");
+  EXPECT_TRUE(folder.read("one.onnx") == folder.read("other.onnx")) << other_flags;
+}
+
 /// Averages take the weights' places in all replicas.
 TEST(Replicas, KeepTheirAveragesAlike) {
   const TempFolder folder;
@@ -92,9 +99,7 @@ TEST(Replicas, WithStatisticsOfAllAddUpBatches) {
   write_conv_net(folder);
   run_well(folder.path(), "hone-compile conv.onnx -r train.toml --set model.sync_batch_norm=true --set train.gradient_accumulation_steps=2 -o conv.hone");
   const std::string train = "hone-run train conv.hone --train x=x.npy,y=y.npy --epochs 2 --quiet --batch 7 --global-batch --threads 1 --virtual 2";
-  run_well(folder.path(), train + " --out plain.onnx");
-  run_well(folder.path(), train + " --shards 2 --out shards.onnx");
-  EXPECT_TRUE(folder.read("plain.onnx") == folder.read("shards.onnx"));
+  expect_same_bytes(folder, train, "", " --shards 2");
 }
 
 /// Muon's last product is one kernel with the update, and a kernel of a product is no work that replicas could share by elements.
@@ -103,9 +108,7 @@ TEST(Replicas, ShareTheWorkOfAveragesButNoProducts) {
   write_mlp(folder);
   run_well(folder.path(), "hone-compile mlp.onnx -r train.toml --set optimizer.kind=muon --set train.ema_decay=0.8 -o muon.hone");
   const std::string train = "hone-run train muon.hone --train x=x.npy,y=y.npy --epochs 2 --quiet --batch 4 --global-batch --virtual 2 ";
-  run_well(folder.path(), train + "--out own.safetensors");
-  run_well(folder.path(), train + "--shard-optimizer --out shared.safetensors");
-  EXPECT_TRUE(folder.read("own.safetensors") == folder.read("shared.safetensors"));
+  expect_same_bytes(folder, train, "", "--shard-optimizer");
 }
 
 /// Gradients of two batches make an update, with dropout; batches of 5 and 2 leave shards without samples.

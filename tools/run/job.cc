@@ -188,7 +188,7 @@ void settle_batch(Recipe& recipe, const Job& job, const Arguments& arguments, st
   const std::int64_t replicas = job.replicas.total(), of_each = arguments.global_batch ? (recipe.data.batch_size + replicas - 1) / replicas : recipe.data.batch_size;
   if (not choose) {
     if (not require_fits(program, job.plan.batch_symbol, budget, of_each) and not arguments.memory_limit.empty())
-      throw Error(Code::kUsage, fmt::format("--memory-limit {}: what a step takes depends on sizes that are known only when it runs", arguments.memory_limit), {}, {"give the model fixed sizes: hone-compile --dim NAME=SIZE", "or leave --memory-limit out"});
+      throw Error(Code::kUsage, fmt::format("{}: what a step takes depends on sizes that are known only when it runs", budget.source), {}, {"give the model fixed sizes: hone-compile --dim NAME=SIZE", "or leave --memory-limit out"});
     return;
   }
   if (arguments.pre_batched or arguments.global_batch)

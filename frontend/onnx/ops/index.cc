@@ -37,7 +37,7 @@ void require_positions(const ImportNode& node, std::span<const Dim> axes) {
     const Dim& extent = axes[static_cast<std::size_t>(i) % axes.size()];
     const std::int64_t at = found->int_at(i);
     if (extent.is_constant() and (at < -extent.value() or at >= extent.value()))
-      node.require(false, Code::kBadWeight, fmt::format("its index has {}, and what it indexes has an extent of {}", at, extent.text()));
+      node.fail(Code::kBadWeight, fmt::format("its index has {}, and what it indexes has an extent of {}", at, extent.text()));
   }
 }
 
