@@ -40,19 +40,51 @@ std::vector<bool> inner_ones(const Kernel& kernel, const Phase& phase) {
   return inner;
 }
 
+constexpr std::int64_t kSparsest = 1 << 30;  // so that the product of two is a number
+
+/// Of how many neighbouring points a condition holds at one: of `floordiv(i, s) * s == i`, which strides ask, at one of s; 1 where that is not known.
+std::int64_t holds_at_one_of(const Kernel& kernel, const Expr& condition) {
+  const auto operand = [&](const Expr& expr, int i) -> const Expr& { return kernel.exprs[expr.operands[i]]; };
+  if (condition.op != ScalarOp::kEq) return 1;
+  for (int side = 0; side < 2; ++side) {
+    const Expr& multiple = operand(condition, side);
+    if (multiple.op != ScalarOp::kMul) continue;
+    const Expr &quotient = operand(multiple, 0), &stride = operand(multiple, 1);
+    if (quotient.op != ScalarOp::kFloorDiv or stride.op != ScalarOp::kConstInt or quotient.operands[0] != condition.operands[1 - side]) continue;
+    if (quotient.operands[1] == multiple.operands[1] and stride.int_value > 1) return std::min(stride.int_value, kSparsest);
+  }
+  return 1;
+}
+
+/// By expression: at one of how many points it has to be computed. What is read where a guard holds is 0 elsewhere, and so is its product with anything.
+std::vector<std::int64_t> computed_at_one_of(const Kernel& kernel) {
+  std::vector<std::int64_t> one_of(kernel.exprs.size(), 1);
+  for (std::size_t i = 0; i < one_of.size(); ++i) {
+    const Expr& expr = kernel.exprs[ExprId(i)];
+    const auto of = [&](ExprId id) { return one_of[id.index]; };
+    if (expr.op == ScalarOp::kAnd) one_of[i] = std::min(of(expr.operands[0]) * of(expr.operands[1]), kSparsest);
+    else if (expr.op == ScalarOp::kLoad) one_of[i] = expr.guard.valid() ? of(expr.guard) : 1;
+    else if (expr.op == ScalarOp::kMul) one_of[i] = std::max(of(expr.operands[0]), of(expr.operands[1]));
+    else if (expr.op == ScalarOp::kCast or expr.op == ScalarOp::kRoundTo) one_of[i] = of(expr.operands[0]);
+    else one_of[i] = holds_at_one_of(kernel, expr);
+  }
+  return one_of;
+}
+
 void add_phase(const Kernel& kernel, const Phase& phase, Arithmetic& sum) {
   Dim inner_points = 1;
   for (const std::uint32_t axis : phase.inner) inner_points *= kernel.axes[axis].extent;
   const Dim outer_points = phase.scatter ? Dim(1) : kernel.outer_size();
   const std::vector<bool> values = values_of(kernel, phase), inner = inner_ones(kernel, phase);
-  const auto add = [&](bool is_inner, int cost) {
-    const Dim points = is_inner ? outer_points * inner_points : outer_points;
+  const std::vector<std::int64_t> one_of = computed_at_one_of(kernel);
+  const auto add = [&](bool is_inner, int cost, std::int64_t at_one_of = 1) {
+    const Dim points = floordiv(is_inner ? outer_points * inner_points : outer_points, at_one_of);
     sum.flops += points;
     sum.operations += points * cost;
   };
   for (std::size_t i = 0; i < values.size(); ++i)
-    if (const ScalarOp op = kernel.exprs[ExprId(i)].op; values[i] and is_arithmetic(op)) add(inner[i], cost_of(op));
-  for (std::size_t i = 0; i < phase.reductions.size(); ++i) add(true, 1);
+    if (const ScalarOp op = kernel.exprs[ExprId(i)].op; values[i] and is_arithmetic(op)) add(inner[i], cost_of(op), one_of[i]);
+  for (const Reduction& reduction : phase.reductions) add(true, 1, one_of[reduction.value.index]);
   for (const Store& store : phase.stores)
     if (store.combine != Combine::kReplace) add(true, 1);
 }

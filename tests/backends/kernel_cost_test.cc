@@ -1,6 +1,7 @@
 // What kernels are said to compute and to move.
 #include "backends/kernel_cost.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ir/kernel/compute.h"
@@ -24,6 +25,15 @@ TEST(KernelCost, OfAnElementwiseOpIsOneForEachElement) {
   const KernelCost cost = cost_of_node("input %x: f32[N,8], input %z: f32[8]", "%y: f32[N,8] = add(%x, %z)");
   EXPECT_EQ(cost.flops.text(), "8*N");
   EXPECT_EQ(cost.bytes.text(), Dim::parse("64*N + 32").text());
+}
+
+/// A window's position meets one output in four where strides are two, so the gradient is as much work as the convolution.
+TEST(KernelCost, OfAnInputsGradientIsWhatStridesLetMeet) {
+  const std::string attributes = "{strides=[2,2], pads_begin=[1,1], pads_end=[1,1], dilations=[1,1], groups=1";
+  const KernelCost forward = cost_of_node("input %x: f32[N,4,8,8], input %w: f32[6,4,3,3]", "%y: f32[N,6,4,4] = conv(%x, %w) " + attributes + "}");
+  const KernelCost backward = cost_of_node("input %dy: f32[N,6,4,4], input %w: f32[6,4,3,3]", "%y: f32[N,4,8,8] = conv_input_grad(%dy, %w) " + attributes + ", spatial=[8,8]}");
+  EXPECT_EQ(forward.flops.text(), fmt::format("{}*N", 2 * 6 * 16 * 4 * 9));
+  EXPECT_EQ(backward.flops.text(), forward.flops.text());
 }
 
 TEST(KernelCost, OfALookUpIsTheRowsThatAreRead) {
