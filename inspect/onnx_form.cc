@@ -7,6 +7,7 @@
 
 #include "backends/step_nodes.h"
 #include "base/files.h"
+#include "base/objectives.h"
 #include "base/text.h"
 #include "base/untrusted_json.h"
 #include "frontend/onnx/export_step.h"
@@ -28,7 +29,11 @@ void say_what_is_lost(const Recipe& recipe, std::vector<std::string>& lost) {
   std::vector<std::string> parts;
   if (recipe.schedule.kind != "constant" or recipe.schedule.warmup_steps > 0) parts.push_back("the learning rate's schedule");
   if (not recipe.data.scale.empty()) parts.emplace_back("data.scale");
-  if (not parts.empty()) lost.push_back("ONNX has no place for " + join(parts, " and ") + ": it is left out");
+  if (recipe.train.gradient_accumulation_steps > 1) parts.emplace_back("train.gradient_accumulation_steps");
+  if (recipe.train.ema_decay > 0) parts.emplace_back("train.ema_decay");
+  if (recipe.train.precision != "f32") parts.emplace_back("train.precision");
+  if (std::ranges::any_of(recipe.metrics.list, [](const std::string& name) { return not find_metric(name)->is_mean; })) parts.emplace_back("metrics that are no means");
+  if (not parts.empty()) lost.push_back("ONNX has no place for " + join(parts, ", ") + ": left out");
 }
 
 onnx::ModelProto model_of(const plan::Plan& plan, const plan::Program& program, const std::string& folder, std::vector<std::string>& lost) {

@@ -140,7 +140,13 @@ const Column kColumns[] = {
     {"Kernel", 30, [](const Layer&, const Work& work) { return work.kernels.empty() ? "" : work.kernels[0] + (work.kernels.size() > 1 ? fmt::format(" and {} more", work.kernels.size() - 1) : ""); }, false, true},
 };
 
-std::string table_text(const std::string& name, const Layers& layers, const WorkTable& table) {
+/// What the model has and a plan trains of it; of a model alone, what could be trained.
+ParameterCounts counts_of(const Layers& layers, const plan::Program* program) {
+  if (program != nullptr and program->find(plan::kTrainStep) != nullptr) return count_parameters(*program);
+  return {.trained = layers.trainable, .others = layers.fixed};
+}
+
+std::string table_text(const std::string& name, const Layers& layers, ParameterCounts counts, const WorkTable& table) {
   std::vector<const Column*> columns;
   std::size_t width = 1;
   for (const Column& column : kColumns) {
@@ -162,14 +168,14 @@ std::string table_text(const std::string& name, const Layers& layers, const Work
     row([&](const Column& column) { return column.text(layer, work); });
   }
   text += std::string(width, '=') + "\n";
-  text += fmt::format("Total params: {}\nTrainable params: {}\nNon-trainable params: {}\n", grouped(layers.trainable + layers.fixed), grouped(layers.trainable), grouped(layers.fixed));
+  text += fmt::format("Total params: {}\nTrainable params: {}\nNon-trainable params: {}\n", grouped(counts.trained + counts.others), grouped(counts.trained), grouped(counts.others));
   return text;
 }
 
 /// What a training step takes, and which batch fits.
 std::string memory_text(const plan::Plan& plan, const plan::Program& program, std::int64_t batch, std::optional<std::int64_t> limit) {
   const auto planned = planned_memory(program, plan.batch_symbol, batch);
-  if (not planned) return "";
+  if (not planned) return "Peak memory: depends on sizes that are known only when it runs (hone-compile --dim NAME=SIZE makes them fixed)\n";
   const std::int64_t scratch = library_scratch(*program.find(plan::kTrainStep), sizes_for(plan.batch_symbol, batch));
   std::string text = fmt::format("Peak memory at batch {}: {} ({} of weights and states, {} of activations and gradients, {} of library scratch)\n", batch,
                                  bytes_text(planned->persistent + planned->arena + scratch), bytes_text(planned->persistent), bytes_text(planned->arena), bytes_text(scratch));
@@ -210,7 +216,8 @@ std::string summary_text(const Contents& contents, const DescribeOptions& option
     add_arithmetic(expanded, known.sizes, table);
   }
   const std::int64_t batch = batch_of(contents, options);
-  std::string text = table_text(model.name, layers_of(model), table) + totals_text(table, batch);
+  const Layers layers = layers_of(model);
+  std::string text = table_text(model.name, layers, counts_of(layers, program), table) + totals_text(table, batch);
   if (program != nullptr and table.trains) text += memory_text(*contents.plan, *program, batch, memory_limit);
   return text;
 }

@@ -158,6 +158,11 @@ std::string planned_text(const PlannedMemory& memory) {
                      bytes_text(memory.arena));
 }
 
+ParameterCounts count_parameters(const plan::Program& program) {
+  const Totals totals = totals_of(program);
+  return {.trained = totals.trained.elements, .others = totals.others.elements};
+}
+
 std::string model_summary(const plan::Program& program, const SummaryOptions& options) {
   std::vector<Row> rows;
   for (const plan::Persistent& persistent : program.persistents)

@@ -39,6 +39,12 @@ struct SummaryOptions {
   int columns = 80;             ///< that the table may take; long names give way
 };
 
+/// Elements of the weights and running statistics of a model, adapters included.
+struct ParameterCounts {
+  std::int64_t trained = 0, others = 0;
+};
+ParameterCounts count_parameters(const plan::Program& program);
+
 /// A table of the weights and running statistics with shape, number of elements, and whether they are trained; then totals: elements and bytes of all, trained
 /// and others, bytes of what the optimizer keeps, what of that a replica holds that shares it and why not less, and the memory that is planned. No line end at the end.
 std::string model_summary(const plan::Program& program, const SummaryOptions& options);

@@ -42,6 +42,14 @@ TEST_F(SummaryTool, OfAPlanSaysWhatTrainingMakesOfALayer) {
 /// dense_1's gradients: its weight's and its input's are a product as large as its own each.
 TEST_F(SummaryTool, CountsTheBackwardPass) { EXPECT_THAT(summary("mlp.hone --batch 8"), ContainsRegex("dense_1 \\(matmul\\) +\\(None, 3\\) +15 +240 +yes +480 ")); }
 
+/// Of 4*5 + 5 + 5*3 + 3 elements the first product's, or the two factors of its adapter with rank 2, which the model does not have.
+TEST_F(SummaryTool, CountsWhatAPlanTrainsAsTrainable) {
+  run_well(folder_.path(), "hone-compile mlp.onnx -r train.toml --set model.freeze=[\"dense_1/*\"] -o frozen.hone");
+  EXPECT_THAT(summary("frozen.hone"), HasSubstr("Total params: 43\nTrainable params: 25\nNon-trainable params: 18\n"));
+  run_well(folder_.path(), "hone-compile mlp.onnx -r train.toml --set lora.targets=[\"dense/kernel\"] --set lora.rank=2 -o adapted.hone");
+  EXPECT_THAT(summary("adapted.hone"), HasSubstr("Total params: 61\nTrainable params: 18\nNon-trainable params: 43\n"));
+}
+
 /// Its gradient is the sum's: there is no node for it.
 TEST_F(SummaryTool, KnowsThatAGradientFlowsThroughASum) {
   EXPECT_THAT(summary("mlp.hone"), ContainsRegex("dense/Add[^\n]* +yes "));

@@ -219,6 +219,9 @@ TEST_F(OwnTraining, DumpSaysWhatOnnxHasNoPlaceFor) {
   write_mlp(folder_);
   run("hone-compile mlp.onnx -r train.toml --set schedule.kind=cosine -o mlp.hone");
   EXPECT_THAT(run("hone-dump mlp.hone --as onnx > own.onnx").err, HasSubstr("the learning rate's schedule"));
+  run("hone-compile mlp.onnx -r train.toml --set metrics.list=[\"accuracy\",\"recall\"] --set train.gradient_accumulation_steps=2 --set train.ema_decay=0.9 --set train.precision=bf16 -o mlp.hone");
+  EXPECT_THAT(run("hone-dump mlp.hone --as onnx > own.onnx").err,
+              HasSubstr("ONNX has no place for train.gradient_accumulation_steps, train.ema_decay, train.precision, metrics that are no means: left out\n"));
   const ToolRun refused = run_tool(folder_.path(), "hone-dump mlp.onnx --as onnx");
   EXPECT_EQ(refused.exit, 2);
 }
