@@ -110,6 +110,36 @@ TEST(Contrib, AttentionIsOneOfPackedHeads) {
   expect_same(apart, plain, x);
 }
 
+/// Where each sample's keys end, and where they end and begin.
+TEST(Contrib, AttentionTakesLengthsForAMask) {
+  const Tensor x = f32({2, 3, 2}, {0.1F, -0.2F, 0.3F, 0.05F, 0.2F, 0.1F, -0.1F, 0, -0.3F, 0.2F, 0.1F, 0.15F});
+  for (const auto& [bounds, mask] : {std::pair{std::vector<std::int64_t>{1, 2}, std::vector<std::int64_t>{1, 0, 0, 1, 1, 0}}, {{3, 2, 1, 0}, {0, 1, 1, 1, 1, 0}}}) {
+    const std::vector<std::pair<std::string, Tensor>> weights = {{"w", wavy({2, 6})}, {"bounds", i64({static_cast<std::int64_t>(bounds.size())}, bounds)}, {"mask", i64({2, 3}, mask)}};
+    TestModel lengths = with_input({2, 3, 2}, weights), raw = lengths;
+    fused(lengths, "Attention", {"x", "w", "", "bounds"}).set("num_heads", 1);
+    fused(raw, "Attention", {"x", "w", "", "mask"}).set("num_heads", 1);
+    expect_same(lengths, raw, x);
+  }
+  TestModel packed = with_input({2, 3, 2}, {{"w", wavy({2, 6})}, {"bounds", i64({8}, {1, 2, 0, 3, 6, 0, 3, 6})}});
+  fused(packed, "Attention", {"x", "w", "", "bounds"}).set("num_heads", 1);
+  EXPECT_THAT(problem_of(packed, Code::kUnknownOp), HasSubstr("one length a sample, or ends and begins, and not 8 numbers for 2 samples"));
+}
+
+/// The standard's operator has its caches in front of the positions.
+TEST(Contrib, RotaryEmbeddingIsTheStandardsWithOtherOperands) {
+  const std::vector<std::pair<std::string, Tensor>> weights = {{"cos", wavy({5, 2})}, {"sin", f32({5, 2}, {0, 0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F, 0.7F, 0.8F, 0.9F})},
+                                                               {"from", i64({1}, {2})}, {"places", i64({1, 3}, {2, 3, 4})}};
+  const Tensor x = wavy({1, 3, 8});
+  for (const int interleaved : {0, 1}) {
+    TestModel ours = with_input({1, 3, 8}, weights, 23), from = ours, plain = ours;
+    fused(ours, "RotaryEmbedding", {"x", "places", "cos", "sin"}).set("interleaved", interleaved);
+    fused(from, "RotaryEmbedding", {"x", "from", "cos", "sin"}).set("interleaved", interleaved).set("num_heads", 2);
+    plain.node("RotaryEmbedding", {"x", "cos", "sin", "places"}, {"y"}).set("num_heads", 2).set("interleaved", interleaved);
+    expect_same(ours, plain, x);
+    expect_same(from, plain, x);
+  }
+}
+
 TEST(Contrib, AttentionMayHaveNarrowerValues) {
   const std::vector<std::pair<std::string, Tensor>> weights = {{"w", wavy({4, 10})}, {"widths", ints({4, 4, 2})}};
   TestModel packed = with_input({1, 2, 4}, weights, 23), plain = packed;

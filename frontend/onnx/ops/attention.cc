@@ -112,36 +112,18 @@ std::vector<Val> import_attention(const ImportNode& node) {
 }
 
 /// The angles' cosines or sines: [B,1,S,R/2].
-Val angles_of(const ImportNode& node, std::size_t i, std::int64_t half) {
+Val angles_of(const ImportNode& node, std::size_t i) {
   Val cache = node.x(i);
   if (node.has(3)) cache = op::gather(cache, node.x(3), {kAxis = 0});
   node.require(cache.rank() == 3, Code::kShape, "the caches are [positions, features] with position_ids, else [batch, positions, features]");
   const Shape shape = cache.shape();
-  node.require(not shape[2].is_constant() or shape[2].value() == half, Code::kShape, fmt::format("the caches hold {} angles a position, and {} are turned", shape[2].text(), half));
   return reshape(cache, {shape[0], 1, shape[1], shape[2]});
 }
 
-/// Turns pairs of features by an angle for each position; what lies beyond rotary_embedding_dim stays.
 std::vector<Val> import_rotary_embedding(const ImportNode& node) {
-  const bool packed = node.x(0).rank() == 3, interleaved = node.flag("interleaved", false);
+  const bool packed = node.x(0).rank() == 3;
   const Val x = packed ? split_heads(node, node.x(0), heads_of(node, "num_heads")) : node.x(0);
-  node.require(x.rank() == 4, Code::kShape, "needs three or four axes");
-  const Dim features_of_head = x.shape()[3];
-  if (not features_of_head.is_constant())
-    node.fail(Code::kDynamic, fmt::format("the features of a head must be known when compiling, and are {}", features_of_head.text()));
-  const std::int64_t all = features_of_head.value(), stated = node.integer("rotary_embedding_dim", 0), turned = stated == 0 ? all : stated, half = turned / 2;
-  node.require(turned >= 0 and turned <= all and turned % 2 == 0, Code::kBadAttribute, fmt::format("{} of {} features cannot be turned in pairs", turned, all));
-  const Val cosine = angles_of(node, 1, half), sine = angles_of(node, 2, half);
-  const Val first = features(x, 0, half, interleaved ? 2 : 1), second = features(x, interleaved ? 1 : half, half, interleaved ? 2 : 1);
-  std::vector<Val> parts = {cosine * first - sine * second, sine * first + cosine * second};
-  if (interleaved) {
-    Shape single = parts[0].shape(), pairs = x.shape();
-    single.push_back(1);
-    pairs[3] = turned;
-    parts = {reshape(op::concat(reshape(parts[0], single), reshape(parts[1], single), {kAxis = 4}), pairs)};
-  }
-  if (turned < all) parts.push_back(features(x, turned, all - turned, 1));
-  const Val y = op::concat.build(parts, {kAxis = 3});
+  const Val y = turn_pairs(node, x, angles_of(node, 1), angles_of(node, 2));
   return {packed ? join_heads(y) : y};
 }
 

@@ -117,16 +117,33 @@ double scale_of_heads(const ImportNode& node, Val query) {
   return 1 / std::sqrt(static_cast<double>(features.value()));
 }
 
-/// What is added to the scores [B,H,S,T] where a mask of integers, [B,T], [B,S,T] or [B,1,S,T], is 0; invalid if it is left out.
-Val mask_bias(const ImportNode& node, std::size_t i, DType dtype) {
+/// Of a mask that says where each sample's keys end, [B], and begin, [2B] with the ends first: which of the keys of [B,H,T,D] count, [B,1,1,T].
+Val keys_within(const ImportNode& node, Val mask, Val key) {
+  Builder& builder = node.builder();
+  const Dim batch = key.shape()[0];
+  const Val position = cast(sequence_positions(builder, key.shape()[2], 3), mask.dtype());
+  const auto bound = [&](Dim first) { return reshape(part_of(mask, 0, first, batch), {batch, 1, 1, 1}); };
+  const Val before_end = op::less(position, bound(0));
+  if (mask.shape()[0] == batch) return before_end;
+  if (not(mask.shape()[0] == batch * 2))
+    node.fail(Code::kUnknownOp, fmt::format("a mask of one axis has one length a sample, or ends and begins, and not {} numbers for {} samples", mask.shape()[0].text(), batch.text()),
+              {"fuse with a raw mask of two axes: [batch, positions]"});
+  return op::logical_and(before_end, op::greater_equal(position, bound(batch)));
+}
+
+/// What is added to the scores [B,H,S,T] where a mask of integers, [B,T], [B,S,T] or [B,1,S,T], is 0, or behind the lengths that it has, [B]; invalid if it is left out.
+Val mask_bias(const ImportNode& node, std::size_t i, Val key) {
   if (not node.has(i)) return {};
+  const DType dtype = key.dtype();
   Val mask = node.x(i);
   const Shape shape = mask.shape();
-  if (mask.rank() == 2) mask = reshape(mask, {shape[0], 1, 1, shape[1]});
+  if (mask.rank() == 1) mask = keys_within(node, mask, key);
+  else if (mask.rank() == 2) mask = reshape(mask, {shape[0], 1, 1, shape[1]});
   else if (mask.rank() == 3) mask = reshape(mask, {shape[0], 1, shape[1], shape[2]});
-  else if (mask.rank() != 4) node.fail(Code::kUnknownOp, fmt::format("a mask of {} axes (lengths, not a mask) is not supported", mask.rank()), {"fuse with a raw mask of two axes: [batch, positions]"});
+  else if (mask.rank() != 4) node.fail(Code::kUnknownOp, fmt::format("a mask of {} axes is not supported", mask.rank()), {"fuse with a raw mask of two axes: [batch, positions]"});
   Builder& builder = node.builder();
-  return op::where(op::equal(mask, builder.scalar(0, mask.dtype())), builder.scalar(node.real("mask_filter_value", -10000.0), dtype), builder.scalar(0, dtype));
+  const Val hidden = mask.dtype() == DType::kBool ? op::logical_not(mask) : op::equal(mask, builder.scalar(0, mask.dtype()));
+  return op::where(hidden, builder.scalar(node.real("mask_filter_value", -10000.0), dtype), builder.scalar(0, dtype));
 }
 
 /// -10000 or less for keys in the future, if the attribute says so.
@@ -172,8 +189,8 @@ std::vector<Val> import_contrib_attention(const ImportNode& node) {
   node.require(widths[0] == widths[1] and widths[0] + widths[1] + widths[2] == packed.shape()[2], Code::kShape, "the weights' columns must be those of query, key and value, the first two equally many");
   const std::int64_t heads = heads_of(node, "num_heads");
   const auto part = [&](std::int64_t i) { return split_heads(node, features(packed, widths[0] * i, widths[static_cast<std::size_t>(i)]), heads); };
-  const Val query = part(0);
-  return attended(node, query, part(1), part(2), sum_of(mask_bias(node, 3, query.dtype()), node.has(5) ? node.x(5) : Val{}));
+  const Val query = part(0), key = part(1);
+  return attended(node, query, key, part(2), sum_of(mask_bias(node, 3, key), node.has(5) ? node.x(5) : Val{}));
 }
 
 /// query, key, value [B,S,H*D], a bias for the three of them, a mask of keys, and what is added to the scores.
@@ -192,7 +209,34 @@ std::vector<Val> import_multi_head_attention(const ImportNode& node) {
     parts.push_back(split_heads(node, x, heads));
     first = first + width;
   }
-  return attended(node, parts[0], parts[1], parts[2], sum_of(mask_bias(node, 4, parts[0].dtype()), node.has(5) ? node.x(5) : Val{}));
+  return attended(node, parts[0], parts[1], parts[2], sum_of(mask_bias(node, 4, parts[1]), node.has(5) ? node.x(5) : Val{}));
+}
+
+/// The cosines or sines at the positions of each sample, [B,S], or from one position on, [1]: [B,1,S,R/2], where B may be 1.
+Val angles_at(const ImportNode& node, std::size_t i, Val x) {
+  Val positions = node.x(1);
+  node.require(x.rank() == 4 and node.x(i).rank() == 2 and (positions.rank() == 2 or (positions.rank() == 1 and positions.shape()[0].is_constant(1))), Code::kShape,
+               "needs an input of three or four axes, caches [positions, angles] and position_ids [batch, sequence] or [1]");
+  const Dim count = x.shape()[2];
+  if (positions.rank() == 1) positions = reshape(cast(sequence_positions(node.builder(), count, 3), positions.dtype()) + reshape(positions, {1, 1, 1, 1}), {1, count});
+  const Val angles = op::gather(node.x(i), positions, {kAxis = 0});
+  const Shape shape = angles.shape();
+  return reshape(angles, {shape[0], 1, shape[1], shape[2]});
+}
+
+std::vector<Val> import_contrib_rotary_embedding(const ImportNode& node) {
+  node.require(not node.flag("is_packed_batching", false) and node.real("scale", 1) == 1, Code::kUnknownOp, "is_packed_batching and a scale other than 1 are not supported");
+  const bool packed = node.x(0).rank() == 3;
+  node.require(node.x(2).rank() == 2, Code::kShape, "needs caches of two axes: [positions, angles]");
+  const Dim angles = node.x(2).shape()[1];
+  const auto heads = [&] {  // without num_heads all features of a head are turned
+    if (node.integer("num_heads", 0) > 0 or not angles.is_constant() or angles.is_constant(0)) return heads_of(node, "num_heads");
+    const Dim count = floordiv(node.x(0).shape()[2], angles * 2);
+    return count.is_constant() ? count.value() : heads_of(node, "num_heads");
+  };
+  const Val x = packed ? split_heads(node, node.x(0), heads()) : node.x(0);
+  const Val y = turn_pairs(node, x, angles_at(node, 2, x), angles_at(node, 3, x));
+  return {packed ? join_heads(y) : y};
 }
 
 constinit const Importer kContribOps[] = {
@@ -209,6 +253,7 @@ constinit const Importer kContribOps[] = {
     {"SimplifiedLayerNormalization", import_simplified_layer_norm},
     {"Attention", import_contrib_attention, {}, kMicrosoft},
     {"MultiHeadAttention", import_multi_head_attention, {}, kMicrosoft},
+    {"RotaryEmbedding", import_contrib_rotary_embedding, {}, kMicrosoft},
 };
 
 }  // namespace

@@ -33,4 +33,25 @@ Val sequence_positions(Builder& builder, Dim count, std::size_t axis) {
   return builder.add(op::iota, {}, {kShape = shape, kAxis = static_cast<std::int64_t>(axis)})[0];
 }
 
+Val turn_pairs(const ImportNode& node, Val x, Val cosine, Val sine) {
+  node.require(x.rank() == 4, Code::kShape, "needs three or four axes");
+  const Dim features_of_head = x.shape()[3], angles = cosine.shape()[3];
+  if (not features_of_head.is_constant())
+    node.fail(Code::kDynamic, fmt::format("the features of a head must be known when compiling, and are {}", features_of_head.text()));
+  const bool interleaved = node.flag("interleaved", false);
+  const std::int64_t all = features_of_head.value(), stated = node.integer("rotary_embedding_dim", 0), turned = stated == 0 ? all : stated, half = turned / 2;
+  node.require(turned >= 0 and turned <= all and turned % 2 == 0, Code::kBadAttribute, fmt::format("{} of {} features cannot be turned in pairs", turned, all));
+  node.require(not angles.is_constant() or angles.value() == half, Code::kShape, fmt::format("the caches hold {} angles a position, and {} are turned", angles.text(), half));
+  const Val first = features(x, 0, half, interleaved ? 2 : 1), second = features(x, interleaved ? 1 : half, half, interleaved ? 2 : 1);
+  std::vector<Val> parts = {cosine * first - sine * second, sine * first + cosine * second};
+  if (interleaved) {
+    Shape single = parts[0].shape(), pairs = x.shape();
+    single.push_back(1);
+    pairs[3] = turned;
+    parts = {reshape(op::concat(reshape(parts[0], single), reshape(parts[1], single), {kAxis = 4}), pairs)};
+  }
+  if (turned < all) parts.push_back(features(x, turned, all - turned, 1));
+  return op::concat.build(parts, {kAxis = 3});
+}
+
 }  // namespace hone::onnx
