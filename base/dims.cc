@@ -170,7 +170,8 @@ std::optional<Dim> divide_exactly(const Dim& a, const Dim& b) {
 }
 
 Dim make_atom(DimKind kind, const Dim& a, const Dim& b) {
-  const auto operand = [](const Dim& dim) { return dim.is_constant() or dim.is_symbol() ? dim.text() : "(" + dim.text() + ")"; };
+  const auto stands_alone = [](const Dim& dim) { return dim.is_symbol() or (dim.is_constant() and dim.value() >= 0); };  // -1 mod N would be read as -(1 mod N)
+  const auto operand = [&](const Dim& dim) { return stands_alone(dim) ? dim.text() : "(" + dim.text() + ")"; };
   std::string text;
   switch (kind) {
     case DimKind::kFloorDiv: text = operand(a) + " floordiv " + operand(b); break;

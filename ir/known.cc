@@ -187,8 +187,10 @@ std::optional<Dim> combined(ReduceKind kind, DType dtype, const Dim& a, const Di
     case ReduceKind::kProd: return computed(ScalarOp::kMul, dtype, a, b);
     case ReduceKind::kMax: return computed(ScalarOp::kMax, dtype, a, b);
     case ReduceKind::kMin: return computed(ScalarOp::kMin, dtype, a, b);
-    default: return std::nullopt;  // positions of sizes are not known
+    case ReduceKind::kArgMax:
+    case ReduceKind::kArgMin: break;
   }
+  return std::nullopt;
 }
 
 /// What the phase's reductions give at the outer point where `evaluate` is. False: not known.
@@ -196,6 +198,7 @@ bool reduce_phase(const Kernel& kernel, const Phase& phase, DimEvaluator& evalua
   const auto points = points_of(kernel, phase.inner);
   if (not points or not phase.stores.empty()) return false;
   for (const Reduction& reduction : phase.reductions) {
+    if (reduction.kind == ReduceKind::kArgMax or reduction.kind == ReduceKind::kArgMin) return false;  // positions of sizes are not known
     std::optional<Dim> total;
     if (reduction.kind == ReduceKind::kSum) total = 0;
     if (reduction.kind == ReduceKind::kProd) total = 1;
@@ -204,8 +207,9 @@ bool reduce_phase(const Kernel& kernel, const Phase& phase, DimEvaluator& evalua
       const auto value = evaluate(reduction.value);
       if (not value) return false;
       total = total ? combined(reduction.kind, kernel.exprs[reduction.value].dtype, *total, *value) : value;
+      if (not total) return false;
     }
-    if (not total) return false;
+    if (not total) return false;  // the largest of nothing
     evaluate.temps.resize(std::max<std::size_t>(evaluate.temps.size(), reduction.temp + 1));
     evaluate.temps[reduction.temp] = *total;
   }

@@ -20,6 +20,13 @@ TEST(Dims, AGuessTakesEverySymbolForTheSameNumber) {
   EXPECT_EQ((2 * kN + floordiv(Dim::symbol("M"), 3) * kStart).guess(6), 24);
 }
 
+TEST(Dims, NegativeOperandsAreReadBackAsTheyAre) {
+  for (const Dim& dim : {mod(-1, kN), floordiv(-3, kN), mod(kN, kStart) - floordiv(-3, kN), mod(0 - kN, 3)}) {
+    EXPECT_EQ(Dim::parse(dim.text()), dim) << dim.text();
+    EXPECT_EQ(Dim::parse(dim.text()).evaluate({{"N", 5}, {"$start", 2}}), dim.evaluate({{"N", 5}, {"$start", 2}})) << dim.text();
+  }
+}
+
 TEST(Dims, WhatIsAtMostAnotherIsAnEquation) {
   const Dim m = Dim::symbol("M");
   EXPECT_EQ(at_most(kN, kN + m), std::nullopt);

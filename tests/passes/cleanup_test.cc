@@ -42,6 +42,8 @@ TEST(Fold, FoldsConstantsAndKnownIntegersOnly) {
       {"weights are no constants", "weight %w: f32[] = 2", "%y = mul(%w, %w)"},
       {"a symbolic shape", "constant %a: f32[] = 2", "%y = broadcast_to(%a) {shape=[N]}"},
       {"symbolic sizes", "input %x: f32[N]", "%y = sizes() {sizes=[N]}"},
+      {"where the largest is", "constant %a: i64[3] = [3, 0, 2]", "%y = argmax(%a) {axis=0}", "0"},
+      {"where one element is", "constant %a: i64[1] = [7]", "%y = argmax(%a) {axis=0}", "0"},
       {"what is too large", "constant %a: f32[] = 2", "%y = broadcast_to(%a) {shape=[1048577]}"},
   };
   for (const PassCase& c : cases) expect_pass(fold_constants, c);
