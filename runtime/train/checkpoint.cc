@@ -203,8 +203,10 @@ std::vector<std::int64_t> Checkpoints::steps() const {
 
 std::string Checkpoints::path(std::int64_t step) const { return fmt::format("{}/{}{:06}", run_dir_, kPrefix, step); }
 
+Checkpoints::Position Checkpoints::position_of(const TrainState& state) { return {state.step, state.epoch, state.batch, state.reported ? 1 : 0}; }
+
 std::string Checkpoints::save(const TrainState& state, Older older, const StateReader& reader) {
-  const Position position = {state.step, state.epoch, state.batch};
+  const Position position = position_of(state);
   if (on_disk_ == position) return "";  // nothing has happened since
   if (std::string weight = weight_gone(session_); not weight.empty()) return weight;
   write_checkpoint(path(state.step), session_, state, reader);
@@ -241,7 +243,7 @@ std::optional<TrainState> Checkpoints::restore(std::vector<std::string>* notes) 
     if (state.step != step)
       throw Error(Code::kCheckpoint, fmt::format("{} is the checkpoint of step {}", quoted(path(step)), state.step), {},
                   {fmt::format("rename it to {}, or remove it: the run would go on as if it were another step's", quoted(path(state.step)))});
-    on_disk_ = {state.step, state.epoch, state.batch};
+    on_disk_ = position_of(state);
     return state;
   }
   if (reasons.empty()) return std::nullopt;

@@ -76,12 +76,14 @@ class Checkpoints {
  private:
   /// Has the folder to itself from now on.
   void enter();
+  /// Step, epoch, batch, and whether the epoch was reported.
+  using Position = std::array<std::int64_t, 4>;
+  static Position position_of(const TrainState& state);
 
   std::string run_dir_;
   Session& session_;
   CheckpointOptions options_;
-  using Position = std::array<std::int64_t, 3>;  // step, epoch, batch
-  std::optional<Position> on_disk_;              // of what was saved or restored last
+  std::optional<Position> on_disk_;  // of what was saved or restored last
   std::optional<FolderLock> lock_;
 };
 

@@ -63,7 +63,7 @@ JsonLine& JsonLine::boolean(std::string_view name, bool value) {
 
 JsonLine& JsonLine::number(std::string_view name, double value) {
   key(name);
-  body_ += std::isfinite(value) ? fmt::format("{:.9g}", value) : "null";
+  body_ += std::isfinite(value) ? fmt::format("{}", value) : "null";
   return *this;
 }
 

@@ -13,7 +13,7 @@ class JsonLine {
   JsonLine& text(std::string_view key, std::string_view value);
   JsonLine& integer(std::string_view key, std::int64_t value);
   JsonLine& boolean(std::string_view key, bool value);
-  /// Nine digits, enough for any float; null for what is not finite, which JSON cannot hold.
+  /// As few digits as are read back as this number; null for what is not finite, which JSON cannot hold.
   JsonLine& number(std::string_view key, double value);
   JsonLine& object(std::string_view key, const JsonLine& value);
   std::string str() const { return "{" + body_ + "}"; }

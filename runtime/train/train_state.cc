@@ -66,6 +66,7 @@ TrainState state_of(const Json& json) {
   state.epoch = count_of(json, "epoch");
   state.batch = count_of(json, "batch");
   if (json.contains("batches")) state.batches = count_of(json, "batches");  // not kept by earlier versions
+  state.reported = json.value("reported", false);  // not kept by earlier versions
   state.order = json.at("order").get<std::string>();
   state.data_hash = json.value("data_hash", "");  // not kept by earlier versions
   state.seconds = exact_number_of(json.at("seconds"));
@@ -106,7 +107,7 @@ std::vector<std::string> changes_since(const TrainState& state, const Recipe& re
 }
 
 std::string to_json(const TrainState& state) {
-  Json json = {{"version", kStateVersion}, {"step", state.step}, {"epoch", state.epoch}, {"batch", state.batch}, {"batches", state.batches}, {"order", state.order}, {"data_hash", state.data_hash}, {"seconds", json_of(state.seconds)}};
+  Json json = {{"version", kStateVersion}, {"step", state.step}, {"epoch", state.epoch}, {"batch", state.batch}, {"batches", state.batches}, {"reported", state.reported}, {"order", state.order}, {"data_hash", state.data_hash}, {"seconds", json_of(state.seconds)}};
   json["means"] = json_of(state.means);
   json["values"] = Json::object();
   for (const auto& [name, value] : state.values) json["values"][name] = json_of(value);

@@ -23,7 +23,8 @@ struct TrainState {
   std::string data_hash;      ///< BatchSource::data_hash()
   double seconds = 0;         ///< of training so far
   std::vector<double> means;  ///< Means::state() of the epoch that has begun
-  NamedNumbers values;        ///< of the last epoch that is over
+  bool reported = false;      ///< the run ended within that epoch, which was validated and recorded as far as it went
+  NamedNumbers values;        ///< of the last epoch that is over, or was reported
   std::optional<BestEpoch> best;
   std::int64_t best_step = 0;  ///< at its end
   std::vector<double> plateau, early_stopping;  ///< Plateau::state(), EarlyStopping::state(); empty where there is none

@@ -61,6 +61,7 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
   if (limit_ > 0) run_.more_before = static_cast<double>(state_.epoch) * static_cast<double>(run_.steps_per_epoch) + static_cast<double>(steps_in(state_.batch)) - static_cast<double>(state_.step);
   run_.steps = limit_ > 0 ? steps_with(recipe.train.epochs) : kNoEnd;
   if (options_.steps > 0) run_.steps = std::min(run_.steps, options_.steps);
+  if (state_.step < run_.steps) state_.reported = false;  // the epoch goes on
   check_length();
   if (recipe.schedule.warmup_steps >= run_.steps and run_.steps > 1)
     progress_.say(fmt::format("note: schedule.warmup_steps is {}, and the run has {} steps: it ends before the learning rate is what it was to become", recipe.schedule.warmup_steps, run_.steps));
@@ -94,7 +95,7 @@ TrainingLoop::TrainingLoop(StepRunner& runner, TrainEntries entries, const Recip
   state_.data_hash = train.data_hash();
   if (from and state_.batch > 0) means_.restore(from->means);
   seconds_before_ = state_.seconds;
-  result_ = {.steps = state_.step, .earlier_steps = state_.step, .epochs = state_.epoch, .end = result_.end, .values = state_.values};
+  result_ = {.steps = state_.step, .earlier_steps = state_.step, .epochs = state_.epoch + (state_.batch > 0 ? 1 : 0), .end = result_.end, .values = state_.values};
   log_.emplace(options_.run_dir, recipe, resume_point(from, is_done()));
 }
 
@@ -158,6 +159,7 @@ TrainResult TrainingLoop::run() {
   if (state_.step > 0 and scaling_.skipped_steps == state_.step)
     progress_.say(fmt::format("note: gradients overflowed f16 in all {} steps, which were left out, and nothing was learned: each halves the scale of the loss ({:.3g} in the last one), so more steps may do, or a smaller train.loss_scale", state_.step, scaling_.scale));
   save();
+  if (state_.reported) choose_best({.epoch = state_.epoch + 1, .learning_rate = rate_, .seconds = 0, .values = state_.values});  // for this end alone: a run that goes on finishes the epoch first
   if (early_stopping_ and recipe_.train.early_stopping_restore_best and result_.end != TrainResult::End::kStopRequested) restore_best();
   result_.steps = state_.step;
   result_.seconds = seconds_since(begin_);
@@ -179,6 +181,8 @@ void TrainingLoop::run_epoch() {
     run_step();
     after_step();
   }
+  const bool may_have_ended = more and limit_ == 0 and not train_.is_endless() and result_.end != TrainResult::End::kStopRequested;
+  if (may_have_ended) more = next_batch();  // with the run: only the data tell
   if (not more and state_.batch == 0) refuse_no_batch("train on");
   end_epoch(is_epoch_over() or not more, begin);
 }
@@ -328,34 +332,40 @@ void TrainingLoop::record_epoch(bool whole, Clock::time_point begin) {
   log_->epoch(record);
   if (options_.on_epoch) options_.on_epoch(record);
   end_if_asked();
+  state_.values = result_.values;
+  state_.reported = not whole;
   if (not whole) return;  // a run that goes on does so with the next batch
   if (options_.log_histograms)
     for (const auto& [name, value] : runner_.weights()) log_->histogram(state_.step, "weights/" + name, value);
   state_.epoch = result_.epochs;
   state_.batch = 0;
-  state_.values = result_.values;
   judge_epoch({.epoch = state_.epoch, .learning_rate = rate_, .seconds = record.seconds, .values = result_.values});
   save();
 }
 
-/// Is it the best one so far, and does anything follow from how it was?
+/// What follows from how an epoch was that is over.
 void TrainingLoop::judge_epoch(const EpochPoint& epoch) {
   if (plateau_ and plateau_->observe(value_of(epoch, recipe_.schedule.monitor)))
     progress_.say(fmt::format("Epoch {}: {} is no longer getting better; the learning rate is multiplied by {:.6g} now", epoch.epoch, recipe_.schedule.monitor, plateau_->factor()));
-  bool is_best = false;
+  if (choose_best(epoch) and result_.end == TrainResult::End::kDone) result_.end = TrainResult::End::kNoProgress;
+}
+
+/// Is it the best one so far? Returns whether early stopping has waited long enough for a better one.
+bool TrainingLoop::choose_best(const EpochPoint& epoch) {
+  EarlyStopping::Verdict verdict;
   if (early_stopping_) {
     const std::string& monitor = recipe_.train.early_stopping_monitor;
-    const EarlyStopping::Verdict verdict = early_stopping_->observe(value_of(epoch, monitor));
-    is_best = verdict.is_best;
+    verdict = early_stopping_->observe(value_of(epoch, monitor));
     if (verdict.is_best) state_.best = BestEpoch{.epoch = epoch.epoch, .name = monitor, .value = value_of(epoch, monitor)};
-    if (verdict.stop and result_.end == TrainResult::End::kDone) result_.end = TrainResult::End::kNoProgress;
   } else {
     state_.best = best_epoch(log_->history());
-    is_best = state_.best and state_.best->epoch == epoch.epoch;
+    verdict.is_best = state_.best and state_.best->epoch == epoch.epoch;
   }
-  if (not is_best) return;
-  state_.best_step = state_.step;
-  if (early_stopping_ and recipe_.train.early_stopping_restore_best and options_.checkpoints == nullptr) best_weights_ = runner_.weights();
+  if (verdict.is_best) {
+    state_.best_step = state_.step;
+    if (early_stopping_ and recipe_.train.early_stopping_restore_best and options_.checkpoints == nullptr) best_weights_ = runner_.weights();
+  }
+  return verdict.stop;
 }
 
 void TrainingLoop::restore_best() {

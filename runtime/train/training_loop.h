@@ -35,8 +35,8 @@ struct TrainOptions {
   std::string run_dir;           ///< "": no files
   Checkpoints* checkpoints = nullptr;                           ///< where to save after every epoch, and when the run stops; null: nowhere
   std::int64_t save_steps = 0;                                  ///< and every so many steps; in all processes that train together, though only one has checkpoints
-  std::function<bool()> stop_requested = [] { return false; };  ///< asked after every step
-  std::function<bool()> out_of_time;                            ///< the same; without it this process's clock and train.max_seconds say so
+  std::function<bool()> stop_requested = [] { return false; };  ///< asked after every step, and before every batch of a validation
+  std::function<bool()> out_of_time;                            ///< asked after every step; without it this process's clock and train.max_seconds say so
   std::function<bool()> end_requested = [] { return false; };   ///< asked after every step and every epoch, when on_step and on_epoch were called: the run then ends as if no more had been asked for
   std::function<double(const ScheduledStep&)> learning_rate;    ///< the rate of a step in the place of the schedule's, if given. A run that goes on asks it again for the last step that was made
   std::function<void(const StepRecord&)> on_step;               ///< called after every step, if given
@@ -112,12 +112,13 @@ class TrainingLoop {
   void record_epoch(bool whole, Clock::time_point begin);
   void end_if_asked();
   void judge_epoch(const EpochPoint& epoch);
+  bool choose_best(const EpochPoint& epoch);
   void restore_best();
   void check_best() const;
   std::string save(Checkpoints::Older older = Checkpoints::Older::kPruned);
   bool is_epoch_over() const { return limit_ > 0 and state_.batch >= limit_; }
-  /// An earlier run made the epoch's steps, and was stopped before it was validated.
-  bool is_to_be_validated() const { return result_.end == TrainResult::End::kDone and is_epoch_over(); }
+  /// An earlier run made the epoch's steps, or all of the run's, and was stopped before they were validated.
+  bool is_to_be_validated() const { return result_.end == TrainResult::End::kDone and (is_epoch_over() or (state_.batch > 0 and not state_.reported)); }
   bool is_done() const { return state_.epoch >= recipe_.train.epochs or (is_over() and not is_to_be_validated()); }
   bool is_over() const { return result_.end != TrainResult::End::kDone or state_.step >= run_.steps; }
   std::int64_t steps_in(std::int64_t batches) const { return (batches + group_ - 1) / group_; }

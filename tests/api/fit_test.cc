@@ -171,7 +171,7 @@ TEST(Fit, ACallbackEndsTheRunAfterAnEpoch) {
   EXPECT_EQ(ended.fit(shuffled(), {.epochs = 1, .quiet = true}).end, TrainResult::End::kDone);
 }
 
-/// What was trained of the epoch is validated, the best weights come back, and a run that is gone on with trains what is left.
+/// What was trained of the epoch is validated and judged, and a run that is gone on with trains what is left.
 TEST(Fit, ACallbackEndsTheRunInTheMiddleOfAnEpoch) {
   const test::TempFolder folder;
   Trainer trainer(plan_with_dropout(), one_thread());
@@ -188,12 +188,55 @@ TEST(Fit, ACallbackEndsTheRunInTheMiddleOfAnEpoch) {
   EXPECT_EQ(result.end, TrainResult::End::kEnded);
   EXPECT_EQ(result.steps, 7);
   EXPECT_EQ(epochs, 2);
-  EXPECT_EQ(result.restored_epoch, 1);
+  EXPECT_EQ(result.restored_epoch, 2) << "its loss so far is lower";
+  EXPECT_EQ(result.best->epoch, 2);
   EXPECT_EQ(result.values.back().first, "val_accuracy");
   Trainer rest(plan_with_dropout(), one_thread()), whole(plan_with_dropout(), one_thread());
   EXPECT_EQ(rest.fit(shuffled(), {.run_dir = folder / "run", .resume = true, .quiet = true}).earlier_steps, 7);
   whole.fit(shuffled(), {.quiet = true});
   EXPECT_EQ(weights(rest), weights(whole));
+}
+
+/// Five batches, of which nobody knows before.
+Dataset filtered() {
+  return samples().filter([](const Example&) { return true; }).batch(8);
+}
+
+/// A run that ends with an epoch of unknown length has had all of that epoch.
+TEST(Fit, TheDataTellWhetherALastEpochWasWhole) {
+  const test::TempFolder folder;
+  const auto fit = [&](const Dataset& data, const std::string& run, std::int64_t steps) {
+    Trainer trainer(plan_with_dropout(), one_thread());
+    trainer.recipe().train.early_stopping_monitor = "val_loss";
+    trainer.recipe().train.early_stopping_restore_best = true;
+    std::vector<std::int64_t> epochs;
+    const TrainResult result = trainer.fit(data, {.valid = samples().batch(8), .steps = steps, .run_dir = folder / run, .resume = steps > 10, .quiet = true, .on_epoch = [&](const EpochRecord& epoch) { epochs.push_back(epoch.epoch); }});
+    return std::tuple(result.best->epoch, result.best->value, result.restored_epoch, epochs, weights(trainer));
+  };
+  for (const std::int64_t steps : {10, 15}) EXPECT_EQ(fit(filtered(), "filtered", steps), fit(samples().batch(8), "known", steps)) << steps;
+}
+
+/// The run has made all of its steps when it is stopped, within an epoch, and has not validated them. Gone on with, it does so; ended, it does nothing more.
+TEST(Fit, WhatWasNotValidatedIsWhenTheRunGoesOn) {
+  const test::TempFolder folder;
+  const auto fit = [&](bool stopped) {
+    Trainer trainer(plan_with_dropout(), one_thread());
+    std::int64_t made = 0, epochs = 0;
+    const TrainResult result = trainer.fit(shuffled(), {.valid = samples().batch(8),
+                                                        .steps = 7,
+                                                        .run_dir = folder / "run",
+                                                        .resume = not stopped,
+                                                        .quiet = true,
+                                                        .stop_requested = [&] { return stopped and made == 7; },
+                                                        .on_step = [&](const StepRecord& step) { made = step.step; },
+                                                        .on_epoch = [&](const EpochRecord&) { ++epochs; }});
+    EXPECT_EQ(result.end, stopped ? TrainResult::End::kStopRequested : TrainResult::End::kDone);
+    EXPECT_EQ(result.epochs, 2);
+    return std::pair(epochs, result.history.size());
+  };
+  EXPECT_EQ(fit(true), std::pair(std::int64_t{1}, std::size_t{1}));
+  EXPECT_EQ(fit(false), std::pair(std::int64_t{1}, std::size_t{2}));
+  EXPECT_EQ(fit(false), std::pair(std::int64_t{0}, std::size_t{2})) << "it is all done";
 }
 
 /// As Keras's LearningRateScheduler and PyTorch's LambdaLR do it: what a schedule of the recipe's would have given gives the same weights, also where a run goes on.

@@ -244,7 +244,7 @@ TEST(Trainer, SavedWeightsComeBack) {
 TEST(Trainer, GoesOnInTheMiddleOfAnEpoch) {
   const test::TempFolder folder;
   Trainer whole(plan_with_dropout(), one_thread());
-  whole.fit(shuffled(), {.quiet = true});
+  const TrainResult at_once = whole.fit(shuffled(), {.quiet = true});
   {
     Trainer first(plan_with_dropout(), one_thread());
     std::int64_t steps = 0;
@@ -257,6 +257,7 @@ TEST(Trainer, GoesOnInTheMiddleOfAnEpoch) {
   EXPECT_EQ(rest.earlier_steps, 7);
   ASSERT_EQ(rest.history.size(), 4u) << "the epoch before it went on is one of them";
   EXPECT_EQ(rest.history.front().epoch, 1);
+  EXPECT_EQ(rest.history.front().values, at_once.history.front().values) << "to the last digit";
   EXPECT_EQ(weights(second), weights(whole));
 }
 TEST(Trainer, ARunThatStoppedEarlyStaysStopped) {

@@ -194,9 +194,9 @@ TEST(SaveTrained, LeavesNoFileWhereAReplicaHasOtherWeights) {
     }
 }
 
-TEST(JsonLine, EscapesAndKeepsNineDigits) {
+TEST(JsonLine, EscapesAndKeepsAllDigits) {
   EXPECT_EQ(JsonLine().text("a\"b", "x\n\\\xff\xc3\xa9").integer("i", -3).number("loss", 0.1f).number("nan", 0.0 / 0.0).str(),
-            "{\"a\\\"b\":\"x\\u000a\\\\\\ufffd\xc3\xa9\",\"i\":-3,\"loss\":0.100000001,\"nan\":null}");
+            "{\"a\\\"b\":\"x\\u000a\\\\\\ufffd\xc3\xa9\",\"i\":-3,\"loss\":0.10000000149011612,\"nan\":null}");
 }
 
 }  // namespace
