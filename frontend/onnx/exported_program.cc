@@ -60,7 +60,10 @@ void ExportedProgram::read_signature(std::string_view signature) {
     const std::size_t colon = line.find(": "), target = line.find(" target='"), first = target + std::string_view(" target='").size(), end = line.rfind('\'');
     if (colon == std::string::npos or target == std::string::npos or colon >= target or end <= first) continue;
     const std::string kind = line.substr(colon + 2, target - colon - 2), name = line.substr(first, end - first);
-    if (is_constant_kind(kind)) constants_.insert(name);
+    if (is_constant_kind(kind)) {
+      constants_.insert(name);
+      buffers_.emplace(line.substr(0, colon), name);
+    }
     if (kind != kParameterKind) continue;
     parameters_.emplace(line.substr(0, colon), name);
     names_.insert(name);
@@ -122,6 +125,14 @@ std::set<std::string> ExportedProgram::parameters_of(const NodeProto& node) cons
   for (const std::string& name : value_names(metadata_of(node, kProgramCall)))
     if (const auto found = parameters_.find(name); found != parameters_.end()) parameters.insert(found->second);
   return parameters;
+}
+
+std::vector<std::string> ExportedProgram::buffers_of(const NodeProto& node) const {
+  std::vector<std::string> buffers;
+  if (buffers_.empty()) return buffers;
+  for (const std::string& name : value_names(metadata_of(node, kProgramCall)))
+    if (const auto found = buffers_.find(name); found != buffers_.end()) buffers.push_back(found->second);
+  return buffers;
 }
 
 /// "['', 'layers.0', 'layers.0.self_attn', 'linear']": modules from the outermost on, then the call.

@@ -33,6 +33,8 @@ class ExportedProgram {
   const std::set<std::string>& parameters_in(const std::string& initializer) const;
   /// Names of the parameters that the call that became the node took.
   std::set<std::string> parameters_of(const NodeProto& node) const;
+  /// Names of the buffers that it took, in their order.
+  std::vector<std::string> buffers_of(const NodeProto& node) const;
   /// The module whose code made the call that became the node, "" where that is not told.
   static std::string module_of(const NodeProto& node);
   /// Is there a parameter of that name?
@@ -53,7 +55,7 @@ class ExportedProgram {
   Account account_of(const ValueInfoProto& info) const;
   bool may_hide_parameters(const std::string& name) const;
 
-  std::unordered_map<std::string, std::string> parameters_;  ///< by the name of the program's input
+  std::unordered_map<std::string, std::string> parameters_, buffers_;  ///< by the name of the program's input
   std::set<std::string> names_;                              ///< of parameters, as the module calls them
   std::set<std::string> constants_;                          ///< names of buffers and constants
   std::set<std::string> found_;                              ///< those that are in some initializer

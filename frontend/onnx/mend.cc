@@ -332,6 +332,8 @@ Roles mend_weights(ModelProto& model, const std::string& file, const std::string
   m.finish();
   if (not tells_merged) keep_layers_apart(m);
   m.finish();
+  keep_statistics_apart(m);
+  m.finish();
   tie_equal(m);
   m.finish();
   m.warn_of_idle_ties(names_to_tie);

@@ -134,6 +134,8 @@ bool keep_aliases_apart(MendModel& m);
 void tie_calls(MendModel& m);
 /// Weights that nodes read as different parameters become one for each of them, where the exporter left a record of what was what.
 void keep_parameters_apart(MendModel& m);
+/// Running statistics that are one initializer with a scale, a shift or another layer's statistics get one of their own: they are equal in a model that was never trained, and tools merge what is equal.
+void keep_statistics_apart(MendModel& m);
 /// Makes equal weights one where the recipe says so, and warns of transposes that look like a tied pair.
 void tie_equal(MendModel& m);
 /// Does every reader take the initializer for something that a gradient would reach and nobody learns: the scales of quantized tensors, the two numbers of a OneHot?

@@ -121,6 +121,29 @@ RecordedModel merged(const std::string& second, const std::string& name = "a.wei
   return model;
 }
 
+/// What the two nodes of batch normalizations in a model that was never trained read, which one initializer of ones and one of zeros are; with the calls' buffers.
+std::vector<std::string> operands_of_norms(const std::string& first, const std::string& second) {
+  RecordedModel model({"a.weight", "a.bias"}, {"a_mean", "a_var", "b_mean", "b_var"});
+  model.input("x", {"N", 2}).output("y");
+  model.parameter("a.weight", f32({2}, {1, 1})).parameter("a.bias", f32({2}, {0, 0}));
+  model.node("BatchNormalization", {"x", "a.weight", "a.bias", "a.bias", "a.weight"}, {"h"});
+  model.call("%x, %p_a_weight, %p_a_bias, " + first);
+  model.node("BatchNormalization", {"h", "a.weight", "a.bias", "a.bias", "a.weight"}, {"y"});
+  model.call("%h, %p_a_weight, %p_a_bias, " + second);
+  const onnx::Imported imported = model.import();
+  std::vector<std::string> names;
+  for (const Node& node : imported.graph.nodes())
+    for (std::size_t i = 1; i < node.operands.size(); ++i) names.push_back(imported.graph.input_of(node.operands[i])->name);
+  EXPECT_THAT(warnings(imported), HasSubstr("running statistics were one with what equals them, \"a.weight\", \"a.bias\": they are kept apart"));
+  return names;
+}
+
+/// Else gammas and betas would count as statistics, and not be trained. A layer that is called twice keeps its statistics.
+TEST(ExportedProgram, StatisticsThatWereMergedAreApart) {
+  EXPECT_THAT(operands_of_norms("%b_a_mean, %b_a_var", "%b_b_mean, %b_b_var"), ElementsAre("a.weight", "a.bias", "a_mean", "a_var", "a.weight", "a.bias", "b_mean", "b_var"));
+  EXPECT_THAT(operands_of_norms("%b_a_mean, %b_a_var", "%b_a_mean, %b_a_var"), ElementsAre("a.weight", "a.bias", "a_mean", "a_var", "a.weight", "a.bias", "a_mean", "a_var"));
+}
+
 TEST(ExportedProgram, EqualParametersThatWereMergedAreApart) {
   const onnx::Imported imported = merged("%h, %p_b_weight, %p_b_bias").import();
   EXPECT_THAT(trained(imported), UnorderedElementsAre("a.weight", "a.bias", "b.weight", "b.bias")) << "under the names that they had";
