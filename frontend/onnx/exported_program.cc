@@ -103,20 +103,53 @@ const std::set<std::string>& ExportedProgram::parameters_in(const std::string& i
   return found == accounts_.end() ? kNone : found->second.parameters;
 }
 
-/// "%embedding : [num_users=1] = call_function[target=torch.ops.aten.embedding.default](args = (%p_weight, %tokens, 3), kwargs = {})"; -1 stands for none.
-std::optional<std::int64_t> padding_row_of(std::string_view call) {
-  constexpr std::string_view kLookup = "torch.ops.aten.embedding.default](args = (";
+namespace {
+
+/// An operator of PyTorch, without its overload, and its arguments by position as they are printed, up to the first tuple among them.
+struct Call {
+  std::string_view op;
+  std::vector<std::string> arguments;
+};
+
+/// "%embedding : [num_users=1] = call_function[target=torch.ops.aten.embedding.default](args = (%p_weight, %tokens, 3), kwargs = {})"
+Call call_of(std::string_view text) {
+  constexpr std::string_view kOperators = "aten.", kArguments = "](args = (";
+  const std::size_t op = text.find(kOperators), begin = text.find(kArguments);
+  if (op == std::string_view::npos or begin == std::string_view::npos or op > begin) return {};
+  Call call;
+  call.op = text.substr(op + kOperators.size(), begin - op - kOperators.size());
+  call.op = call.op.substr(0, call.op.find('.'));
+  text.remove_prefix(begin + kArguments.size());
+  for (const std::string& argument : split(text.substr(0, text.find(')')), ',')) call.arguments.push_back(argument.substr(std::min(argument.find_first_not_of(' '), argument.size())));
+  return call;
+}
+
+/// Where the operator takes a bias: linear(x, weight, bias), as convolutions do, and addmm(bias, x, weight).
+std::optional<std::size_t> place_of_bias(std::string_view op) {
+  if (op == "linear" or op.starts_with("conv")) return 2;
+  return op == "addmm" ? std::optional<std::size_t>(0) : std::nullopt;
+}
+
+}  // namespace
+
+/// -1 stands for none.
+std::optional<std::int64_t> padding_row_of(std::string_view text) {
   constexpr std::size_t kPlace = 2;  // behind the table and the index
-  const std::size_t begin = call.find(kLookup);
-  if (begin == std::string_view::npos) return std::nullopt;
-  call.remove_prefix(begin + kLookup.size());
-  const std::vector<std::string> arguments = split(call.substr(0, call.find(')')), ',');
-  if (arguments.size() <= kPlace) return std::nullopt;
-  std::string_view text = arguments[kPlace];
-  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  const Call call = call_of(text);
+  if (call.op != "embedding" or call.arguments.size() <= kPlace) return std::nullopt;
+  const std::string& number = call.arguments[kPlace];
   std::int64_t row = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), row);
-  return error == std::errc{} and end == text.data() + text.size() and row >= 0 ? std::optional(row) : std::nullopt;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), row);
+  return error == std::errc{} and end == number.data() + number.size() and row >= 0 ? std::optional(row) : std::nullopt;
+}
+
+std::string ExportedProgram::bias_of(const NodeProto& node) const {
+  const std::string text = parameters_.empty() ? "" : metadata_of(node, kProgramCall);
+  const Call call = call_of(text);
+  const auto place = place_of_bias(call.op);
+  if (not place or *place >= call.arguments.size() or not call.arguments[*place].starts_with('%')) return "";
+  const auto found = parameters_.find(call.arguments[*place].substr(1));
+  return found == parameters_.end() ? "" : found->second;
 }
 
 std::set<std::string> ExportedProgram::parameters_of(const NodeProto& node) const {

@@ -33,6 +33,8 @@ class ExportedProgram {
   const std::set<std::string>& parameters_in(const std::string& initializer) const;
   /// Names of the parameters that the call that became the node took.
   std::set<std::string> parameters_of(const NodeProto& node) const;
+  /// The parameter that it took for a bias; "" if there is none, or the operator is not one that has a bias.
+  std::string bias_of(const NodeProto& node) const;
   /// Names of the buffers that it took, in their order.
   std::vector<std::string> buffers_of(const NodeProto& node) const;
   /// The module whose code made the call that became the node, "" where that is not told.

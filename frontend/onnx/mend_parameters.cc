@@ -130,11 +130,20 @@ using Biases = std::map<std::string, std::int64_t>;
 
 /// The bias that the node's call took and the file has nowhere, or one that another call of the layer got back; "" if there is none.
 std::string lost_bias(const MendModel& m, const NodeProto& node, const Biases& restored) {
-  for (const std::string& parameter : m.program().parameters_of(node)) {
-    if (restored.contains(parameter)) return parameter;
-    if (last_part(parameter).ends_with("bias") and not m.program().is_in_file(parameter) and m.is_free(parameter)) return parameter;
-  }
+  const auto is_lost = [&](const std::string& parameter) { return restored.contains(parameter) or (not m.program().is_in_file(parameter) and m.is_free(parameter)); };
+  if (const std::string bias = m.program().bias_of(node); not bias.empty()) return is_lost(bias) ? bias : "";
+  for (const std::string& parameter : m.program().parameters_of(node))
+    if ((restored.contains(parameter) or last_part(parameter).ends_with("bias")) and is_lost(parameter)) return parameter;
   return "";
+}
+
+/// The initializer of zeros that is the node's bias, which others read, too; "" if there is none.
+std::string bias_in_file(const MendModel& m, const NodeProto& node, std::int64_t extent) {
+  std::string bias = m.program().bias_of(node);
+  if (bias.empty() or m.program().parameters_in(bias) != std::set<std::string>{bias}) return "";
+  const auto values = m.values(bias);
+  const bool is_bias = values and values->dtype() == DType::kF32 and values->shape() == std::vector<std::int64_t>{extent} and all_elements_equal(*values) and values->at(0) == 0;
+  return is_bias ? bias : "";
 }
 
 }  // namespace
@@ -146,9 +155,14 @@ void restore_biases(MendModel& m) {
     if (not may_lack_bias(node) or not m.is_weight(node.input(1))) continue;
     const TensorProto& weight = *m.initializer(node.input(1));
     const std::int64_t extent = bias_extent(node, weight);
-    const std::string name = lost_bias(m, node, restored);
     constexpr std::int64_t kMost = std::int64_t{1} << 24;
-    if (name.empty() or extent <= 0 or extent > kMost or weight.data_type() != TensorProto::FLOAT) continue;
+    if (extent <= 0 or extent > kMost or weight.data_type() != TensorProto::FLOAT) continue;
+    if (const std::string name = bias_in_file(m, node, extent); not name.empty()) {
+      m.set_bias(i, name);
+      continue;
+    }
+    const std::string name = lost_bias(m, node, restored);
+    if (name.empty()) continue;
     const auto [known, is_new] = restored.emplace(name, extent);
     if (is_new) {
       TensorProto bias;

@@ -188,6 +188,25 @@ TEST(ExportedProgram, ZeroBiasesThatWereLeftOutComeBack) {
   }
 }
 
+/// By its place in the call, whatever it is called; one that another node reads, too, is in the file.
+TEST(ExportedProgram, ZeroBiasesOfAnyNameComeBack) {
+  for (const bool is_read : {false, true}) {
+    RecordedModel model({"w", "b", "shift"});
+    model.input("x", {"N", 2}).output("y");
+    model.parameter("w", wavy({2, 3}));
+    if (is_read) model.parameter("b", f32({3}, {0, 0, 0}));
+    model.node("Gemm", {"x", "w"}, {is_read ? "h" : "y"});
+    model.call("%x, %p_w, %p_b");
+    if (is_read) {
+      model.node("Add", {"h", "b"}, {"y"});
+      model.call("%h, %p_b");
+    }
+    const onnx::Imported imported = model.import();
+    EXPECT_THAT(trained(imported), ElementsAre("w", "b"));
+    EXPECT_EQ(imported.model.graph().node(0).input(2), "b");
+  }
+}
+
 TEST(ExportedProgram, EqualParametersOfOneNumberAreApart) {
   RecordedModel model({"gates.0", "gates.1"});
   model.input("x", {"N", 2}).output("y");
