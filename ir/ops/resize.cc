@@ -51,17 +51,24 @@ Axis axis_of(Compute& c) {
   return {in, out, in * scale, scale};
 }
 
+/// x / scale. Exactly as the sizes have it where no scale is given; of nearest elements in f32, as runtimes do: 8 / 1.6f is 5, and in f64 it is less, since 1.6f is more than 1.6.
+Scalar unscaled(Compute& c, const Axis& axis, Scalar x) {
+  if (not c.has(0)) return x * axis.in / axis.out;
+  const Scalar quotient = x / axis.scale;
+  return c.attrs[kMode] == "nearest" ? expr::cast(expr::cast(quotient, DType::kF32), DType::kF64) : quotient;
+}
+
 /// The position in the original axis of position `o` in the resized one.
 Scalar original_position(Compute& c, const Axis& axis, Scalar o) {
   const std::string& mode = c.attrs[kCoordinates];
-  const Scalar x = expr::cast(o, DType::kF64), half_pixel = (x + 0.5) / axis.scale - 0.5;
+  const Scalar x = expr::cast(o, DType::kF64), half_pixel = unscaled(c, axis, x + 0.5) - 0.5;
   const Scalar is_one = expr::equal(axis.length, expr::like(x, 1));
   if (mode == "half_pixel") return half_pixel;
   if (mode == "half_pixel_symmetric") return axis.in / 2.0 * (1.0 - axis.out / axis.length) + half_pixel;
   if (mode == "pytorch_half_pixel") return expr::select(is_one, expr::like(x, 0), half_pixel);
   if (mode == "align_corners") return expr::select(is_one, expr::like(x, 0), x * (axis.in - 1.0) / (axis.length - 1.0));
-  if (mode == "asymmetric") return x / axis.scale;
-  if (mode == "tf_half_pixel_for_nn") return (x + 0.5) / axis.scale;
+  if (mode == "asymmetric") return unscaled(c, axis, x);
+  if (mode == "tf_half_pixel_for_nn") return unscaled(c, axis, x + 0.5);
   const Scalar start = c.load(1, {}), end = c.load(2, {});
   return expr::select(is_one, (start + end) * (axis.in - 1.0) * 0.5, start * (axis.in - 1.0) + x * (end - start) * (axis.in - 1.0) / (axis.length - 1.0));
 }
