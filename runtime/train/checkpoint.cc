@@ -15,7 +15,6 @@
 #include "base/text.h"
 #include "base/untrusted_json.h"
 #include "formats/safetensors.h"
-#include "runtime/not_finite.h"
 #include "runtime/plan/adapters.h"
 #include "runtime/train/weights.h"
 
@@ -71,19 +70,6 @@ void read_persistents(const std::string& path, const Session& session, bool of_m
     if (value != found.end()) found.erase(value);
   }
   for (const auto& [name, tensor] : found) problems->push_back(fmt::format("the plan has no {}", quoted(name)));
-}
-
-bool all_finite(const std::string& name, const Tensor& tensor) {
-  const auto range = range_of(name, TensorView(tensor));
-  return not range or range->is_finite();
-}
-
-/// The first weight or running statistic that training made infinite or NaN; "" if there is none. What began so (a mask in the file) may stay so.
-std::string weight_gone(const Session& session) {
-  for (const plan::Persistent& persistent : session.program().persistents)
-    if (is_kept(persistent, true) and not session.holds_part(persistent.name) and not all_finite(persistent.name, session.read(persistent.name)) and all_finite(persistent.name, persistent.initial))
-      return persistent.name;
-  return "";
 }
 
 /// "checkpoint-000500" -> 500

@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/text.h"
 #include "runtime/plan/adapters.h"
+#include "runtime/train/weights.h"
 
 namespace hone {
 
@@ -27,6 +28,8 @@ NamedTensors SessionRunner::weights() {
 void SessionRunner::set_weights(const NamedTensors& weights) {
   for (const auto& [name, value] : weights) session_.write(name, value);
 }
+
+std::string SessionRunner::weight_gone() { return hone::weight_gone(session_); }
 
 namespace {
 

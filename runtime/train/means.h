@@ -32,6 +32,8 @@ class StepRunner {
   /// Weights and running statistics, by their names in the model.
   virtual NamedTensors weights() { return {}; }
   virtual void set_weights(const NamedTensors&) {}
+  /// weight_gone() of runtime/train/weights.h.
+  virtual std::string weight_gone() { return ""; }
   /// What keeps the state after the last run. Empty: another process keeps it, or nobody.
   using KeepState = std::function<void(const StateReader&)>;
   /// What is kept: everything, or what other programs can use, of which replicas hold no parts.
@@ -52,6 +54,7 @@ class SessionRunner : public StepRunner {
   std::vector<std::string> find_not_finite(std::string_view entry, const NamedViews& feeds) override { return sentences(session_.find_not_finite(entry, feeds)); }
   NamedTensors weights() override;
   void set_weights(const NamedTensors& weights) override;
+  std::string weight_gone() override;
 
  private:
   Session& session_;

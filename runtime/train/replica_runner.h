@@ -46,6 +46,7 @@ class ReplicaRunner : public StepRunner {
   std::vector<std::string> find_not_finite(std::string_view entry, const NamedViews& feeds) override;
   NamedTensors weights() override { return first_.weights(); }
   void set_weights(const NamedTensors& weights) override;
+  std::string weight_gone() override { return first_.weight_gone(); }
   /// Where replicas hold parts of states, who keeps them gets them whole, one after the other.
   void save(const KeepState& keep, Kept what = Kept::kAll) override;
 

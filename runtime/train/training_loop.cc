@@ -161,6 +161,7 @@ TrainResult TrainingLoop::run() {
   save();
   if (state_.reported) choose_best({.epoch = state_.epoch + 1, .learning_rate = rate_, .seconds = 0, .values = state_.values});  // for this end alone: a run that goes on finishes the epoch first
   if (early_stopping_ and recipe_.train.early_stopping_restore_best and result_.end != TrainResult::End::kStopRequested) restore_best();
+  if (state_.step > result_.earlier_steps) refuse_weights_gone();
   result_.steps = state_.step;
   result_.seconds = seconds_since(begin_);
   result_.history = log_->history().epochs();
@@ -403,26 +404,42 @@ std::string TrainingLoop::save(Checkpoints::Older older) {
   state_.plateau = plateau_ ? numbers_of(plateau_->state()) : std::vector<double>();
   state_.early_stopping = early_stopping_ ? numbers_of(early_stopping_->state()) : std::vector<double>();
   runner_.save([&](const StateReader& reader) { gone = options_.checkpoints->save(state_, older, reader); });
-  if (not gone.empty() and older == Checkpoints::Older::kPruned) progress_.say(fmt::format("note: there is no checkpoint of step {}, because the weight {} is not finite any more", state_.step, quoted(gone)));
+  if (not gone.empty() and older == Checkpoints::Older::kPruned and std::exchange(told_of_, state_.step) != state_.step) progress_.say(fmt::format("note: there is no checkpoint of step {}, because the weight {} is not finite any more", state_.step, quoted(gone)));
   return gone;
+}
+
+/// Of a run whose last weights are of no use: --resume, which takes older ones.
+std::string TrainingLoop::where_to_go_on() const {
+  const std::vector<std::int64_t> older = options_.checkpoints == nullptr ? std::vector<std::int64_t>() : options_.checkpoints->steps();
+  return older.empty() ? "the run has no checkpoint to go on from: begin it again" : fmt::format("--resume goes on from {}, with another optimizer.learning_rate", options_.checkpoints->path(older.front()));
 }
 
 void TrainingLoop::refuse_loss(double loss) {
   progress_.interrupt();
   std::vector<std::string> notes = why_not_finite(runner_, *entries_.step, train_);
-  notes.emplace_back("the weights are still those before this step, because only a finite loss updates them; no trained model was written");
-  const bool is_resumable = in_group_ == 0;  // of half a group of batches nothing could go on
-  const std::string gone = is_resumable ? save(Checkpoints::Older::kAllStay) : "";  // older ones may be needed, if these weights have grown too large already
-  if (not gone.empty()) {
-    const std::vector<std::int64_t> older = options_.checkpoints->steps();
-    notes.push_back(fmt::format("the step before made {} infinite or nan, so there is no checkpoint of these weights; {}", quoted(gone),
-                                older.empty() ? "the run has none to go on from: begin it again" : fmt::format("--resume goes on from {}, with another optimizer.learning_rate", options_.checkpoints->path(older.front()))));
-  } else if (is_resumable and options_.checkpoints != nullptr) {
-    notes.push_back(fmt::format("they are in {}; --resume goes on there, with another optimizer.learning_rate or without the bad data; where these weights are too large already, remove it, and --resume goes on from an older one",
-                                options_.checkpoints->path(state_.step)));
+  const std::string gone = runner_.weight_gone();
+  if (gone.empty()) {
+    notes.emplace_back("the weights are still those before this step, because only a finite loss updates them; no trained model was written");
+    const bool is_resumable = in_group_ == 0;  // of half a group of batches nothing could go on
+    if (is_resumable) save(Checkpoints::Older::kAllStay);  // older ones may be needed, if these weights have grown too large already
+    if (is_resumable and options_.checkpoints != nullptr)
+      notes.push_back(fmt::format("they are in {}; --resume goes on there, with another optimizer.learning_rate or without the bad data; where these weights are too large already, remove it, and --resume goes on from an older one",
+                                  options_.checkpoints->path(state_.step)));
+  } else {
+    notes.push_back(fmt::format("the step before made {} infinite or nan, so there is no trained model and no checkpoint of these weights; {}", quoted(gone), where_to_go_on()));
   }
   notes.push_back(fmt::format("try a smaller optimizer.learning_rate (it was {:.6g}), or look for nan and very large numbers in the data", rate_));
   throw Error(Code::kNotFinite, fmt::format("the loss is {} at epoch {}, step {}", std::isnan(loss) ? std::abs(loss) : loss, result_.epochs, state_.step + 1), {}, std::move(notes));
+}
+
+/// A run that would go on sees it in its next loss.
+void TrainingLoop::refuse_weights_gone() {
+  const std::string gone = runner_.weight_gone();
+  if (gone.empty()) return;
+  progress_.interrupt();
+  throw Error(Code::kNotFinite, fmt::format("the last update, of step {}, made the weight {} infinite or nan, though the loss that it followed from was finite", state_.step, quoted(gone)), {},
+              {"no trained model was written; " + where_to_go_on(),
+               fmt::format("try a smaller optimizer.learning_rate (it was {:.6g}), or look for what has a loss and no gradient, such as a square root or a norm of 0", rate_)});
 }
 
 }  // namespace hone

@@ -86,7 +86,7 @@ class TrainingLoop {
 
   /// Trains. Data order and learning rates are functions of (seed, epoch) and (step); so two runs do the same, and one that went on ends as one that never stopped.
   /// Throws kUsage for a learning rate of the caller's that is none, kNotFinite when a step's loss is NaN or infinite: the weights are then those before that step, because the plan's update is predicated on it; a checkpoint
-  /// is made of them.
+  /// is made of them. kNotFinite, too, when the run ends with weights that its last update made so.
   TrainResult run();
 
  private:
@@ -124,6 +124,8 @@ class TrainingLoop {
   std::int64_t steps_in(std::int64_t batches) const { return (batches + group_ - 1) / group_; }
   bool next_batch();
   [[noreturn]] void refuse_loss(double loss);
+  void refuse_weights_gone();
+  std::string where_to_go_on() const;
 
   StepRunner& runner_;
   TrainEntries entries_;
@@ -143,6 +145,7 @@ class TrainingLoop {
   NamedTensors best_weights_;  // where there are no checkpoints to keep them
   TrainResult result_;
   bool has_begun_ = false;  // to go through data without an end
+  std::int64_t told_of_ = -1;  // a step whose weights were said to be gone
   double rate_ = 0;  // the learning rate of the last step, and as it is fed
   bool feeds_rate_ = false;
   NamedViews feeds_without_rate_;  // of an entry that makes no update

@@ -14,6 +14,7 @@
 #include "base/recipe_tables.h"
 #include "base/text.h"
 #include "formats/safetensors.h"
+#include "runtime/not_finite.h"
 #include "runtime/plan/adapters.h"
 #include "runtime/train/adapter_files.h"
 #include "runtime/train/checkpoint.h"
@@ -196,6 +197,18 @@ void forget_accumulated(Session& session) {
     const bool is_sum = persistent.name.ends_with(plan::kAccumulatedSuffix) or persistent.name == plan::kAccumulatedTargets;
     if (is_sum and persistent.role == plan::Persistent::Role::kState) session.write(persistent.name, Tensor::zeros(persistent.initial.dtype(), persistent.initial.shape()));
   }
+}
+
+std::string weight_gone(const Session& session) {
+  const auto is_finite = [](const std::string& name, const Tensor& tensor) {
+    const auto range = range_of(name, TensorView(tensor));
+    return not range or range->is_finite();
+  };
+  for (const plan::Persistent& persistent : session.program().persistents) {
+    const bool is_read = persistent.role != plan::Persistent::Role::kConstant and plan::is_of_model(persistent) and not session.holds_part(persistent.name);
+    if (is_read and not is_finite(persistent.name, session.read(persistent.name)) and is_finite(persistent.name, persistent.initial)) return persistent.name;
+  }
+  return "";
 }
 
 bool take_averages(const Session& session, StepRunner& runner) {

@@ -56,6 +56,9 @@ void check_trained_file(std::string_view flag, const Recipe& recipe, const std::
 /// What a training run leaves: save_weights(), or with lora.export = "separate" the adapters alone (runtime/train/adapter_files.h). Throws what check_trained_file() throws, too.
 void save_trained(const Recipe& recipe, std::span<const std::byte> onnx_model, Session& session, const std::string& path, const StateReader& reader = {});
 
+/// The first weight or running statistic that training made infinite or NaN; "" if there is none. What began so (a mask in the file) may stay so.
+std::string weight_gone(const Session& session);
+
 /// Who reads a file: this plan again, which keeps frozen weights in less (plan::Persistent::narrowed), or others.
 enum class For : std::uint8_t { kThisPlan, kOthers };
 /// Writes those of the session's weights and states that `is_wanted` names, as `read` gives them, as .safetensors, atomically, if `confirm` agrees. Throws what write_safetensors() throws.

@@ -39,6 +39,9 @@ const ErrorCase kCases[] = {
     {"NanInTheData", kHoles, 8, {"HN-0601", "the loss is nan at epoch 1, step 3", "no trained model was written", "look for nan"}, with_nan},
     {"WithARunFolder", kHoles + " --run-dir run --resume --log-every 1", 8, {"HN-0601", "epoch 1, step 3", "the data are not finite: \"x\"", "checkpoint-000002; --resume goes on there"}, with_nan, {"run"}},
     {"UpdateThatLeavesNoWeights", kBreaks + " --run-dir run", 8, {"HN-0601", "epoch 1, step 3", "was not finite before the step", "no checkpoint of these weights; --resume goes on from run/checkpoint-000001"}, write_mlp_plan, {"run"}},
+    {"LastUpdateThatLeavesNoWeights", kBreaks + " --steps 2 --run-dir last", 8, {"HN-0601", "the last update, of step 2, made the weight \"dense/kernel\" infinite or nan", "no trained model was written; --resume goes on from last/checkpoint-000001"}, write_mlp_plan, {"last"}},
+    {"LastUpdateWithoutARunFolder", "hone-run train mlp.hone --train x=x.npy,y=y.npy --steps 1 --set optimizer.learning_rate=1e39 --out trained.onnx", 8, {"HN-0601", "the last update, of step 1", "the run has no checkpoint to go on from"}, write_mlp_plan},
+    {"LastUpdateOfReplicas", "hone-run train mlp.hone --virtual 2 --train x=x.npy,y=y.npy --steps 1 --set optimizer.learning_rate=1e39 --out trained.onnx", 8, {"HN-0601", "the last update, of step 1"}, write_mlp_plan},
 };
 
 HONE_ERROR_CASES(NumericErrors, kCases);
