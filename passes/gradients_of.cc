@@ -30,8 +30,10 @@ void check_input(const Graph& graph, const std::string& name) {
   const Input* input = graph.find_input(name);
   std::vector<std::string> notes = {"there are " + quoted_list(names)};
   if (std::string hint = did_you_mean(name, names); not hint.empty()) notes.insert(notes.begin(), std::move(hint));
-  throw Error(Code::kUsage, input == nullptr ? fmt::format("--wrt {}: the model has no such input or weight", quoted(name))
-                                             : fmt::format("--wrt {}: it is {}, and only floats have gradients", quoted(name), to_string(graph.type(input->value))), {}, std::move(notes));
+  const std::string why = input == nullptr                                   ? "the model has no such input or weight"
+                          : not is_float(graph.type(input->value).dtype)     ? fmt::format("it is {}, and only floats have gradients", to_string(graph.type(input->value)))
+                                                                             : "it is a constant of the model, as initializers of one number are, and no weight";
+  throw Error(Code::kUsage, fmt::format("--wrt {}: {}", quoted(name), why), {}, std::move(notes));
 }
 
 /// The output that is differentiated, when it is not the recipe's loss, becomes the only one.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/philox.h"
 #include "base/text.h"
@@ -91,7 +92,7 @@ bool take(GraphProto& graph, const NodeProto& node, Head* head, std::string* val
   if (op == "Add" and node.input_size() == 2 and head->bias == nullptr) {
     const int added = initializer(graph, node.input(1)) != nullptr ? 1 : 0;
     head->bias = initializer(graph, node.input(added));
-    *value = node.input(1 - added);
+    *value = head->bias == nullptr ? "" : node.input(1 - added);  // a sum of two layers is none
     return false;
   }
   if ((op == "Gemm" or op == "MatMul") and node.input_size() >= 2) {
@@ -147,16 +148,43 @@ void set_elements(TensorProto* tensor, const Tensor& elements, const std::string
   *tensor = std::move(changed);
 }
 
+/// What follows from the head's values, in or behind the way to the output.
+std::set<std::string> computed_from(const GraphProto& graph, const Head& head) {
+  std::set<std::string> names(head.values.begin(), head.values.end());
+  for (const NodeProto& node : graph.node())
+    if (std::any_of(node.input().begin(), node.input().end(), [&](const std::string& input) { return names.contains(input); })) names.insert(node.output().begin(), node.output().end());
+  return names;
+}
+
 /// Of a declared shape: the only extent that is the number of classes, else the channels of a convolution or what comes last.
-void set_classes(ValueInfoProto* value, const Head& head, std::int64_t classes) {
-  if (not value->type().has_tensor_type() or not value->type().tensor_type().has_shape()) return;
-  TensorShapeProto* shape = value->mutable_type()->mutable_tensor_type()->mutable_shape();
+void set_classes(TensorShapeProto* shape, const Head& head, std::int64_t classes) {
   if (shape->dim_size() == 0) return;
   int axis = head.is_convolution and shape->dim_size() > 1 ? 1 : shape->dim_size() - 1;
   if (shape->dim(axis).dim_value() != head.classes())
     for (int other = 0; other < shape->dim_size(); ++other)
       if (shape->dim(other).dim_value() == head.classes()) axis = other;
   shape->mutable_dim(axis)->set_dim_value(classes);
+}
+
+void set_extents(TensorShapeProto* shape, const std::vector<std::int64_t>& extents) {
+  shape->clear_dim();
+  for (const std::int64_t extent : extents) shape->add_dim()->set_dim_value(extent);
+}
+
+/// Declares what has another shape with so many classes: the head's weight and bias, and the values up to the output. Of what else is computed from these only symbols stay.
+void declare_shapes(GraphProto& graph, const Head& head, std::int64_t classes) {
+  const std::set<std::string> followers = computed_from(graph, head);
+  for (auto* declared : {graph.mutable_input(), graph.mutable_output(), graph.mutable_value_info()})
+    for (ValueInfoProto& value : *declared) {
+      if (not value.type().has_tensor_type() or not value.type().tensor_type().has_shape()) continue;
+      TensorShapeProto* shape = value.mutable_type()->mutable_tensor_type()->mutable_shape();
+      if (std::ranges::find(head.values, value.name()) != head.values.end()) set_classes(shape, head, classes);
+      else if (value.name() == head.weight->name()) set_extents(shape, head.weight_shape(classes));
+      else if (head.bias != nullptr and value.name() == head.bias->name()) set_extents(shape, head.bias_shape(classes));
+      else if (followers.contains(value.name()))
+        for (auto& extent : *shape->mutable_dim())
+          if (extent.has_dim_value()) extent.Clear();
+    }
 }
 
 /// Sizes that are written out, as in a Reshape to [-1, 1000]. Others follow from what comes in.
@@ -193,9 +221,7 @@ void replace_head(ModelProto& model, const NewHead& wanted, Diags& diags) {
   const auto is_behind_head = [&](const std::string& value) { return std::find(head.values.begin(), head.values.end(), value) != head.values.end(); };
   for (NodeProto& node : *graph.mutable_node())
     if (node.output_size() > 0 and is_behind_head(node.output(0))) set_sizes(graph, node, head, wanted.classes, output);
-  for (auto* declared : {graph.mutable_output(), graph.mutable_value_info()})
-    for (ValueInfoProto& value : *declared)
-      if (is_behind_head(value.name())) set_classes(&value, head, wanted.classes);
+  declare_shapes(graph, head, wanted.classes);
   if (head.bias != nullptr) set_elements(head.bias, Tensor::zeros(DType::kF32, head.bias_shape(wanted.classes)), output);
   set_elements(head.weight, drawn(head.weight_shape(wanted.classes), wanted.seed), output);
   diags.warn(Code::kModelWarning, fmt::format("the head {} of {} classes is replaced by a fresh one of {}", quoted(head.weight->name()), before, wanted.classes), {},

@@ -44,7 +44,7 @@ class NpyRows : public MemberRows {
       throw Error(
           Code::kDataFormat,
           fmt::format("{}: {} elements, which are not read out of an archive", printable(name, 1000), info.byte_swapped ? "big-endian" : "column-major"), {},
-          {"write it again with numpy.save(file, numpy.ascontiguousarray(array))"});
+          {"write it again with numpy.save(file, numpy.ascontiguousarray(array, array.dtype.newbyteorder(\"=\")))"});
     if (offsets_.empty()) first_ = info;
     if (info.dtype != first_.dtype or info.shape != first_.shape)
       throw Error(Code::kDataShape,

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <map>
 #include <set>
 #include <stdexcept>
 
@@ -115,6 +116,40 @@ TEST(NewHead, SizesBehindItFollow) {
   ambiguous.initializer("shape", ints({3, 3, -1}));
   ambiguous.node("Reshape", {"c", "shape"}, {"y"});
   expect_refused(ambiguous, "is made by a Reshape to [3,3,-1], of which one extent is the number of classes");
+}
+
+/// By PyTorch's newer exporter weights are declared, too. Another output that follows from the head keeps its rank.
+TEST(NewHead, IsDeclaredWithItsShapes) {
+  TestModel model = with_head("Gemm");
+  model.node("Sigmoid", {"z"}, {"scores"});
+  const auto declare = [](auto* values, const std::string& name, std::vector<std::int64_t> extents) {
+    auto& value = *values->Add();
+    value.set_name(name);
+    value.mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT);
+    for (const std::int64_t extent : extents) value.mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim()->set_dim_value(extent);
+  };
+  auto* infos = model.proto.mutable_graph()->mutable_value_info();
+  declare(infos, "fc.weight", {6, 3});
+  declare(infos, "fc.bias", {3});
+  declare(infos, "scores", {1, 3});
+  onnx::ImportOptions options = five();
+  options.mend.new_head.output = "y";
+  const onnx::Imported imported = model.import(options);
+  std::map<std::string, std::string> shapes;
+  for (const auto& value : imported.model.graph().value_info())
+    for (const auto& extent : value.type().tensor_type().shape().dim()) shapes[value.name()] += extent.has_dim_value() ? std::to_string(extent.dim_value()) + " " : "? ";
+  EXPECT_THAT(shapes, testing::UnorderedElementsAre(testing::Pair("fc.weight", "6 5 "), testing::Pair("fc.bias", "5 "), testing::Pair("scores", "? ? ")));
+}
+
+TEST(NewHead, IsNoSumOfTwoLayers) {
+  for (const bool turned : {false, true}) {
+    TestModel model;
+    model.input("x", {"N", 4}).initializer("a", wavy({4, 3})).initializer("b", wavy({4, 1})).output("y");
+    model.node("MatMul", {"x", "a"}, {"advantage"});
+    model.node("MatMul", {"x", "b"}, {"value"});
+    model.node("Add", turned ? std::vector<std::string>{"value", "advantage"} : std::vector<std::string>{"advantage", "value"}, {"y"});
+    expect_refused(model, "comes from \"Add\", which is no layer with a weight of its own");
+  }
 }
 
 TEST(NewHead, NeedsALayerWithAWeight) {
