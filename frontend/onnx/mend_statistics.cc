@@ -67,7 +67,7 @@ void keep_statistics_apart(MendModel& m) {
     }
   }
   if (not merged.empty())
-    m.warn(fmt::format("running statistics were one with what equals them, {}: they are kept apart", list_of(merged)), {"the exporter, or a tool behind it, merges initializers of equal values"});
+    m.warn(fmt::format("running statistics were merged with scales, shifts or other statistics of equal values, in {}: they are kept apart", list_of(merged)), {"the exporter, or a tool behind it, merges initializers of equal values"});
 }
 
 }  // namespace hone::onnx

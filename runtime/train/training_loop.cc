@@ -182,8 +182,8 @@ void TrainingLoop::run_epoch() {
     run_step();
     after_step();
   }
-  const bool may_have_ended = more and limit_ == 0 and not train_.is_endless() and result_.end != TrainResult::End::kStopRequested;
-  if (may_have_ended) more = next_batch();  // with the run: only the data tell
+  const bool is_waited_for = result_.end != TrainResult::End::kStopRequested and result_.end != TrainResult::End::kOutOfTime;
+  if (more and limit_ == 0 and not train_.is_endless() and is_waited_for) more = next_batch();  // did the epoch end with the run? Only the data tell
   if (not more and state_.batch == 0) refuse_no_batch("train on");
   end_epoch(is_epoch_over() or not more, begin);
 }
@@ -394,18 +394,17 @@ void TrainingLoop::check_best() const {
   }
 }
 
-/// Returns the weight that is not finite any more, if that is why there is no checkpoint (of this process).
-std::string TrainingLoop::save(Checkpoints::Older older) {
+void TrainingLoop::save(Checkpoints::Older older) {
   const TraceScope scope(options_.trace, "save");
-  std::string gone;
-  if (options_.checkpoints == nullptr) return runner_.save({}), gone;
+  if (options_.checkpoints == nullptr) return runner_.save({});
   state_.means = state_.batch > 0 ? means_.state() : std::vector<double>{};
   state_.seconds = seconds_before_ + seconds_since(begin_);
   state_.plateau = plateau_ ? numbers_of(plateau_->state()) : std::vector<double>();
   state_.early_stopping = early_stopping_ ? numbers_of(early_stopping_->state()) : std::vector<double>();
+  std::string gone;
   runner_.save([&](const StateReader& reader) { gone = options_.checkpoints->save(state_, older, reader); });
-  if (not gone.empty() and older == Checkpoints::Older::kPruned and std::exchange(told_of_, state_.step) != state_.step) progress_.say(fmt::format("note: there is no checkpoint of step {}, because the weight {} is not finite any more", state_.step, quoted(gone)));
-  return gone;
+  if (not gone.empty() and older == Checkpoints::Older::kPruned and std::exchange(told_of_, state_.step) != state_.step)
+    progress_.say(fmt::format("note: there is no checkpoint of step {}, because the weight {} is not finite any more", state_.step, quoted(gone)));
 }
 
 /// Of a run whose last weights are of no use: --resume, which takes older ones.

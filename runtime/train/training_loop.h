@@ -115,7 +115,7 @@ class TrainingLoop {
   bool choose_best(const EpochPoint& epoch);
   void restore_best();
   void check_best() const;
-  std::string save(Checkpoints::Older older = Checkpoints::Older::kPruned);
+  void save(Checkpoints::Older older = Checkpoints::Older::kPruned);
   bool is_epoch_over() const { return limit_ > 0 and state_.batch >= limit_; }
   /// An earlier run made the epoch's steps, or all of the run's, and was stopped before they were validated.
   bool is_to_be_validated() const { return result_.end == TrainResult::End::kDone and (is_epoch_over() or (state_.batch > 0 and not state_.reported)); }

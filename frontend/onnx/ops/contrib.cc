@@ -232,7 +232,7 @@ std::vector<Val> import_contrib_rotary_embedding(const ImportNode& node) {
   const auto heads = [&] {  // without num_heads all features of a head are turned
     if (node.integer("num_heads", 0) > 0 or not angles.is_constant() or angles.is_constant(0)) return heads_of(node, "num_heads");
     const Dim count = floordiv(node.x(0).shape()[2], angles * 2);
-    return count.is_constant() ? count.value() : heads_of(node, "num_heads");
+    return count.is_constant() and count.value() >= 1 ? count.value() : heads_of(node, "num_heads");
   };
   const Val x = packed ? split_heads(node, node.x(0), heads()) : node.x(0);
   const Val y = turn_pairs(node, x, angles_at(node, 2, x), angles_at(node, 3, x));
