@@ -151,16 +151,18 @@ std::optional<Term> divide(const Term& term, const Term& divisor) {
   return quotient;
 }
 
-/// a / b if b divides a exactly: long division by b's first term.
+/// Of the most factors; of several the first by text. (An order of monomials: the leading term of a product is that of the leading terms.)
+const Term& leading_term(const Polynomial& p) {
+  return *std::ranges::max_element(p.terms, {}, [](const Term& term) { return term.atoms.size(); });
+}
+
+/// a / b if b divides a exactly: long division by leading terms. By another one of b's a step could put a larger term into the rest, and the next one another.
 std::optional<Dim> divide_exactly(const Dim& a, const Dim& b) {
   const Polynomial divisor = polynomial_of(b);
   if (divisor.terms.empty()) return std::nullopt;
   Dim quotient = 0, rest = a;
   for (int i = 0; i < 64 and not rest.is_constant(); ++i) {
-    const Polynomial p = polynomial_of(rest);
-    std::optional<Term> step;
-    for (const Term& term : p.terms)
-      if (step = divide(term, divisor.terms[0]); step) break;
+    const std::optional<Term> step = divide(leading_term(polynomial_of(rest)), leading_term(divisor));
     if (not step) return std::nullopt;
     const Dim part = dim_of(step->atoms.empty() ? Polynomial{step->coefficient, {}} : Polynomial{0, {*step}});
     quotient += part;

@@ -86,7 +86,7 @@ std::string why_kept(const Graph& graph, const Node& node, const Recipe& recipe)
 /// What of a graph becomes narrow, before anything is built.
 class Plan {
  public:
-  Plan(const Graph& graph, const Recipe& recipe, const Target* target) : graph_(graph), target_(target), uses_(count_uses(graph)), chosen_(graph.node_count()), read_narrow_(graph.value_count()), wide_(graph.value_count()) {
+  Plan(const Graph& graph, const Recipe& recipe, const Target* target) : graph_(graph), target_(target), uses_(count_uses(graph)), chosen_(graph.node_count()), read_narrow_(graph.value_count()), wide_(graph.value_count()), compared_(graph.value_count()) {
     for (std::size_t i = 0; i < graph.node_count(); ++i) {
       const Node& node = graph.node(NodeId(i));
       const NarrowOp* const row = narrow_op(*node.op);
@@ -106,9 +106,9 @@ class Plan {
   bool gives_wide(const Node& product) const { return narrow_op(*product.op)->may_be_wide and (target_ == nullptr or target_->gives_wide_sums(*product.op)); }
   /// Is it a product and its bias? They are rounded as one, as PyTorch's autocast has them: rounded before, an activation's argument may change its sign where the two nearly cancel, and the gradient with it.
   bool is_rounded_sum(const Node& node) const { return product_of_biased(node).valid() and not wide_[node.results[0].index]; }
-  /// Does the backward pass read what is kept for a product? Then once: as that product does. Equality is asked of what the forward pass saw: rounded, no element may be equal to the largest of them, and a gradient shared among none is NaN.
+  /// Does the backward pass read what is kept for a product? Then once: as that product does. Equality is asked of what the forward pass saw, also behind moves: rounded, no element may be equal to the largest of them, and a gradient shared among none is NaN.
   bool reads_kept(const Node& node, ValueId operand) const {
-    if (*node.op == op::equal) return false;
+    if (compares(node)) return false;
     if (node.part != Part::kBackward or not operand.valid() or not read_narrow_[operand.index] or not graph_.value(operand).producer.valid()) return false;
     return graph_.producer(operand).part == Part::kForward;
   }
@@ -120,15 +120,20 @@ class Plan {
     const bool moves = is_among(*node.op, kMoves);
     const bool adds = moves or is_among(*node.op, kPartMoves) or is_one_of(node, {&op::add, &op::reduce_sum, &op::cast});
     const bool wide = leaves or (adds and std::ranges::any_of(node.results, [this](ValueId result) { return wide_[result.index]; }));
+    const bool compared = compares(node);
     const std::size_t factors = chosen ? narrow_op(*node.op)->factors : 0;
     for (std::size_t i = 0; i < node.operands.size(); ++i) {
       const ValueId operand = node.operands[i];
       if (not operand.valid()) continue;
       if (wide) wide_[operand.index] = true;
+      if (compared) compared_[operand.index] = true;
       if (i < factors or (moves and read_narrow_[node.results[0].index])) read_narrow_[operand.index] = true;
     }
     if (const ValueId product = product_of_biased(node); product.valid()) wide_[product.index] = true;
   }
+
+  /// Is it an equality, or does it move what one asks about?
+  bool compares(const Node& node) const { return *node.op == op::equal or (is_among(*node.op, kMoves) and compared_[node.results[0].index]); }
 
   /// The product to which the node adds a bias, where nobody else reads it.
   ValueId product_of_biased(const Node& node) const {
@@ -158,6 +163,7 @@ class Plan {
   std::vector<bool> chosen_;         // by node: its operands are rounded
   std::vector<bool> read_narrow_;    // by value: a product reads it, perhaps moved
   std::vector<bool> wide_;           // by value: it is added up, or leaves the step
+  std::vector<bool> compared_;       // by value: an equality asks about it, perhaps moved
   bool any_ = false;                 // is any node chosen?
 };
 

@@ -35,6 +35,13 @@ TEST(Dims, WhatIsAtMostAnotherIsAnEquation) {
   EXPECT_EQ(at_most(0, kN - m), std::pair(max(kN - m, 0), kN - m));
 }
 
+TEST(Dims, DivisionIsExactOrLeftAsItIs) {
+  const Dim m = Dim::symbol("M"), divisor = kN + 2 * kN * kN;
+  EXPECT_EQ(floordiv(divisor * (kN + 3 * m), divisor), kN + 3 * m);
+  EXPECT_EQ(floordiv((kN - m) * (kN + m), kN + m), kN - m);
+  EXPECT_EQ(floordiv(kN * kN, divisor).evaluate({{"N", 4}}), 0) << "no step of a division may make the rest larger";
+}
+
 /// They would take exponentially long to walk through.
 TEST(Dims, ExpressionsHaveAnEnd) {
   Dim nested = kN, product = kN + Dim::symbol("M") + Dim::symbol("K") + Dim::symbol("L");

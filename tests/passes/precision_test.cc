@@ -147,6 +147,18 @@ TEST(LowerPrecision, TheLargestElementIsSoughtAmongThoseThatTheForwardPassSaw) {
   EXPECT_THAT(expression(graph, graph.find_output("dz")->value), AllOf(HasSubstr("equal(tanh(x), reshape(reduce_max(tanh(x))"), Not(HasSubstr("bf16"))));
 }
 
+/// The largest is a product's factor, too, and is reshaped before it is compared.
+TEST(LowerPrecision, TheLargestElementIsSoughtUnroundedBehindMoves) {
+  Graph graph = small_graph("input %x: f32[N,4,8], weight %w: f32[8,3]", "%1 = tanh(%x); %2 = reduce_max(%1) {axes=[1]}; %3 = matmul(%2, %w); %y = reduce_sum(%3) {axes=[0,1]}");
+  Builder builder(graph);
+  const auto tanh = std::ranges::find_if(graph.nodes(), [](const Node& node) { return *node.op == op::tanh; });
+  const ValueId wrt[] = {tanh->results[0]};
+  builder.output("d", builder.val(differentiate(graph, graph.find_output("y")->value, wrt)[0]));
+  (void)expand(graph);
+  EXPECT_EQ(lowered(graph), Changed::kYes);
+  EXPECT_THAT(expression(graph, graph.find_output("d")->value), HasSubstr("equal(tanh(x), reshape(reduce_max(tanh(x))"));
+}
+
 TEST(LowerPrecision, TheBackwardPassReadsWhatIsKept) {
   Graph graph = forward_and_backward();
   EXPECT_EQ(lowered(graph), Changed::kYes);
