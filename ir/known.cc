@@ -56,8 +56,8 @@ std::optional<Dim> computed(ScalarOp op, DType dtype, const Dim& a, const Dim& b
     case ScalarOp::kSub: return a - b;
     case ScalarOp::kMul: return a * b;
     case ScalarOp::kDiv:  // truncates; sizes are not negative, numbers may be
-      if (b.is_constant(0)) return std::nullopt;
-      return a.may_be_negative() or b.may_be_negative() ? std::nullopt : std::optional(floordiv(a, b));
+      if (b.is_constant(0) or b.may_be_negative()) return std::nullopt;
+      return a.may_be_negative() ? max(floordiv(a, b), 0) - max(floordiv(0 - a, b), 0) : floordiv(a, b);
     case ScalarOp::kFloorDiv: return b.is_constant(0) ? std::nullopt : std::optional(floordiv(a, b));
     case ScalarOp::kMod: return b.is_constant(0) ? std::nullopt : std::optional(mod(a, b));
     case ScalarOp::kMax: return max(a, b);
