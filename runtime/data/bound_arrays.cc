@@ -379,9 +379,23 @@ void BoundArrays::check_lengths() {
   }
   if (first == nullptr)
     throw Error(Code::kDataLength, fmt::format("{}: no input has a sample axis, so there is nothing to go through", options_.flag), {}, {options_.files ? "use hone-run call" : "run the entry on the session"});
+  for (const Column& column : columns_) check_whole(column);
   if (fixed_batch_ > length_)
     throw Error(Code::kDataLength, fmt::format("{}: {} samples, and the model takes exactly {} at a time", options_.flag, length_, fixed_batch_), {},
                 {options_.files ? "export the model with a dynamic batch axis" : "batch(n, true) leaves out a smaller batch at the end; a model whose first axis is open, not fixed by `dims` or its file, takes any"});
+}
+
+/// An input whose first axis has a size of its own is not cut into batches: an exporter that was not told better gives every input such a size.
+void BoundArrays::check_whole(const Column& column) {
+  const bool has_own_size = not column.by_sample and plan::is_data(column.feed) and not column.feed.shape.empty() and column.feed.shape[0].is_symbol();
+  if (not has_own_size) return;
+  const std::int64_t rows = column.array.shape()[0];
+  if (rows == length_ and rows > 1)
+    throw Error(Code::kDataShape, fmt::format("{} has a row for each of the {} samples, and the model's first axis of {} is another one, {}, than that of its samples, {}: all rows would go to every batch",
+                                              printable(column.array.label()), rows, quoted(column.feed.name), column.feed.shape[0].text(), options_.batch_symbol), {},
+                {"export the model with one name for the samples of all inputs: dynamic_axes={..., 0: \"N\"}, or one torch.export.Dim in dynamic_shapes",
+                 options_.files ? "or give batches that are made already: --pre-batched" : "or give a data set whose examples are batches"});
+  notes_.push_back(fmt::format("{} is {}, and goes to every batch as it is: its first axis, {}, is not that of the samples", printable(column.array.label()), type_text(column.array), column.feed.shape[0].text()));
 }
 
 /// A size that several inputs have must be the same in all of them.

@@ -64,6 +64,16 @@ std::vector<T> values_of(const TensorView& view) {
   return {data, data + checked_element_count(view.shape)};
 }
 
+/// As exporters make it that were not told that the samples of all inputs are the same; or the memory that an attention looks at, which all samples share.
+TEST(BoundArrays, AnAxisOfItsOwnIsNotThatOfTheSamples) {
+  const plan::Entry entry = entry_with({input("x", DType::kF32, {Dim::symbol("N"), 2}), input("y", DType::kF32, {Dim::symbol("M"), 2})});
+  expect_error(Code::kDataShape, "has a row for each of the 4 samples, and the model's first axis of \"y\" is another one, M, than that of its samples, N",
+               [&] { BoundArrays(entry, pair_of(counted("x.npy", {4, 2}), counted("y.npy", {4, 2})), options()); });
+  const BoundArrays shared(entry, pair_of(counted("x.npy", {4, 2}), counted("y.npy", {3, 2})), options());
+  EXPECT_EQ(shared.length(), 4);
+  EXPECT_THAT(shared.notes(), ElementsAre(HasSubstr("y.npy is f32[3,2], and goes to every batch as it is: its first axis, M, is not that of the samples")));
+}
+
 TEST(BoundArrays, ReadsEachKindOfFile) {
   const TempFolder folder;
   const Tensor rows = Tensor::of<std::uint8_t>({3, 2}, std::vector<std::uint8_t>{0, 1, 2, 3, 254, 255});
