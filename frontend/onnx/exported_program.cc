@@ -152,21 +152,25 @@ std::string ExportedProgram::bias_of(const NodeProto& node) const {
   return found == parameters_.end() ? "" : found->second;
 }
 
-std::set<std::string> ExportedProgram::parameters_of(const NodeProto& node) const {
-  std::set<std::string> parameters;
-  if (parameters_.empty()) return parameters;
+namespace {
+
+/// What the names in the node's call stand for, in their order.
+std::vector<std::string> taken_by_call(const NodeProto& node, const std::unordered_map<std::string, std::string>& program_inputs) {
+  std::vector<std::string> taken;
+  if (program_inputs.empty()) return taken;
   for (const std::string& name : value_names(metadata_of(node, kProgramCall)))
-    if (const auto found = parameters_.find(name); found != parameters_.end()) parameters.insert(found->second);
-  return parameters;
+    if (const auto found = program_inputs.find(name); found != program_inputs.end()) taken.push_back(found->second);
+  return taken;
 }
 
-std::vector<std::string> ExportedProgram::buffers_of(const NodeProto& node) const {
-  std::vector<std::string> buffers;
-  if (buffers_.empty()) return buffers;
-  for (const std::string& name : value_names(metadata_of(node, kProgramCall)))
-    if (const auto found = buffers_.find(name); found != buffers_.end()) buffers.push_back(found->second);
-  return buffers;
+}  // namespace
+
+std::set<std::string> ExportedProgram::parameters_of(const NodeProto& node) const {
+  const std::vector<std::string> taken = taken_by_call(node, parameters_);
+  return {taken.begin(), taken.end()};
 }
+
+std::vector<std::string> ExportedProgram::buffers_of(const NodeProto& node) const { return taken_by_call(node, buffers_); }
 
 /// "['', 'layers.0', 'layers.0.self_attn', 'linear']": modules from the outermost on, then the call.
 std::string ExportedProgram::module_of(const NodeProto& node) {
