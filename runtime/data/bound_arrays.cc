@@ -388,13 +388,13 @@ void BoundArrays::check_lengths() {
 /// An input whose first axis has a size of its own is not cut into batches: an exporter that was not told better gives every input such a size.
 void BoundArrays::check_whole(const Column& column) {
   const bool has_own_size = not column.by_sample and plan::is_data(column.feed) and not column.feed.shape.empty() and column.feed.shape[0].is_symbol();
-  if (not has_own_size) return;
+  if (not has_own_size or options_.one_batch) return;
   const std::int64_t rows = column.array.shape()[0];
   if (rows == length_ and rows > 1)
     throw Error(Code::kDataShape, fmt::format("{} has a row for each of the {} samples, and the model's first axis of {} is another one, {}, than that of its samples, {}: all rows would go to every batch",
                                               printable(column.array.label()), rows, quoted(column.feed.name), column.feed.shape[0].text(), options_.batch_symbol), {},
                 {"export the model with one name for the samples of all inputs: dynamic_axes={..., 0: \"N\"}, or one torch.export.Dim in dynamic_shapes",
-                 options_.files ? "or give batches that are made already: --pre-batched" : "or give a data set whose examples are batches"});
+                 "or give batches that are made already: --pre-batched"});
   notes_.push_back(fmt::format("{} is {}, and goes to every batch as it is: its first axis, {}, is not that of the samples", printable(column.array.label()), type_text(column.array), column.feed.shape[0].text()));
 }
 

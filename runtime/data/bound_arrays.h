@@ -21,6 +21,7 @@ struct BindOptions {
   std::string batch_symbol;             ///< Plan::batch_symbol; "": the model's sizes are fixed
   bool pre_batched = false;             ///< the first axis is the batch's number, and each slice is fed as it is
   FileReading reading = FileReading::kMappedIfSmall;
+  bool one_batch = false;               ///< the arrays are a batch already, and none is cut
   bool files = true;                    ///< messages speak of hone-run's files and flags, not of a program's tensors
   std::map<std::string, double> scale;  ///< factors by input name, for inputs that are floats
   std::string loss;                     ///< the recipe's kind: targets that it is not made for are noted; "": nothing is

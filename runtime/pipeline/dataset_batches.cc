@@ -73,6 +73,7 @@ DatasetBatches::Gathered::Gathered(BoundArrays bound, const RowBatches& batches,
 
 DatasetBatches::DatasetBatches(const plan::Entry& entry, Dataset batches, BindOptions options, GatherOptions gather, Passes passes)
     : entry_(entry), batches_(std::move(batches)), options_(std::move(options)), gather_(std::move(gather)), passes_(passes) {
+  options_.one_batch = true;
   options_.files = false;
   if (options_.pre_batched)
     throw Error(Code::kUsage, "a data set of batches cannot be fed as pre-batched arrays", {}, {"its examples are batches already: leave pre_batched out"});

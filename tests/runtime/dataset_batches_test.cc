@@ -43,6 +43,22 @@ void run(BatchSource& source) {
   while (source.next()) continue;
 }
 
+/// Each batch is made by then, so it does not matter that an exporter gave the samples of both inputs axes of their own.
+TEST(DatasetBatches, InputsMayHaveAxesOfTheirOwn) {
+  plan::Entry entry;
+  entry.feeds = {{"a", plan::Feed::Kind::kModelInput, DType::kI32, {Dim::symbol("N")}, std::nullopt, std::nullopt},
+                 {"b", plan::Feed::Kind::kModelInput, DType::kI32, {Dim::symbol("M")}, std::nullopt, std::nullopt}};
+  const std::vector<std::int32_t> numbers = {1, 2, 3, 4};
+  const Tensor tensor = Tensor::of<std::int32_t>({4}, std::span<const std::int32_t>(numbers));
+  DatasetBatches batches(entry, Dataset::from_tensor_slices({{"a", tensor}, {"b", tensor}}).batch(2), batched_options());
+  batches.start_epoch(0);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(batches.next());
+    for (const auto& [name, view] : batches.feeds()) EXPECT_EQ(bytes_of(view), bytes_of({DType::kI32, {2}, numbers.data() + 2 * i})) << name;
+  }
+  EXPECT_FALSE(batches.next());
+}
+
 TEST(DatasetBatches, FeedsWhatArraysFeed) {
   const plan::Entry entry = batched_classifier();
   NamedTensors tensors = samples(7);
