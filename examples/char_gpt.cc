@@ -128,7 +128,7 @@ int train(const std::string& path, std::int64_t steps, const std::string& run_di
                                                                                            .epochs = (steps + kStepsOfEpoch - 1) / kStepsOfEpoch,
                                                                                            .steps = steps,
                                                                                            .run_dir = run_dir,
-                                                                                           .resume = true,
+                                                                                           .resume = not run_dir.empty(),
                                                                                            .stop_requested = [&] { return signals.came(); }});
   if (result.end == TrainResult::End::kStopRequested) {
     fmt::print(stderr, "Stopped after step {}{}\n", result.steps, run_dir.empty() ? "" : "; the same command goes on");

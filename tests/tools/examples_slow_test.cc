@@ -112,5 +112,8 @@ TEST_F(Examples, AGptThatWrites) {
   EXPECT_GT(rest.out.size(), 500u);
 }
 
+/// Without a folder there is nothing to go on from.
+TEST_F(Examples, AGptThatKeepsNothing) { EXPECT_GT(run("char_gpt " + kText + " 20").out.size(), 500u); }
+
 }  // namespace
 }  // namespace hone::test
