@@ -57,7 +57,7 @@ void require_resolved(const Recipe& recipe) {
 
 onnx::ImportOptions import_options(const Recipe& recipe, const CompileModelOptions& options) {
   const std::int64_t batch = recipe.data.batch_size == Recipe{}.data.batch_size ? 0 : recipe.data.batch_size;
-  return {.dims = {options.dims.begin(), options.dims.end()}, .output = recipe.model.output, .batch = batch, .mend = onnx::mend_options(recipe), .own_training = not recipe.can_train()};
+  return {.dims = {options.dims.begin(), options.dims.end()}, .equal_dims = options.equal_dims, .output = recipe.model.output, .batch = batch, .mend = onnx::mend_options(recipe), .own_training = not recipe.can_train()};
 }
 
 plan::Plan compile_imported(onnx::Imported model, const std::string& name, const Recipe& recipe, const CompileModelOptions& options) {

@@ -50,6 +50,7 @@ Recipe read_recipe_text(const std::string& text);
 
 struct CompileModelOptions {
   std::map<std::string, std::int64_t> dims = {};  ///< fixes symbolic sizes by name
+  std::map<std::string, std::string> equal_dims = {};  ///< sizes that are another one: {"M", "N"} where an exporter gave two inputs' samples names of their own
   std::function<void(const Diag&)> warn = {};     ///< gets what is worth a look; without one it is printed on standard error
   std::vector<std::string> targets = {"cpu"};     ///< a program for each comes into the plan; those of hone-compile
   std::vector<std::string> levels = {};           ///< processors and GPUs that its code is for, as --levels of hone-compile names them; {}: the usual ones, {"native"}: this machine's processor alone, in less than half of the time

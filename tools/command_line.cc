@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cerrno>
 #include <csignal>
@@ -333,6 +334,19 @@ void print_message(std::string_view line) {
 
 void check_batch_flag(std::int64_t batch) {
   if (batch < 0) throw Error(Code::kUsage, fmt::format("--batch {}: expected a number of samples", batch), {}, {"leave it out for the recipe's"});
+}
+
+std::map<std::string, std::string> take_equal_sizes(std::vector<std::string>& items) {
+  std::map<std::string, std::string> equal;
+  std::erase_if(items, [&](const std::string& item) {
+    const std::size_t equals = item.find('=');
+    if (equals == std::string::npos or equals == 0 or equals + 1 == item.size() or not(std::isalpha(static_cast<unsigned char>(item[equals + 1])) or item[equals + 1] == '_')) return false;
+    const std::string other = item.substr(equals + 1);
+    const auto [before, is_new] = equal.emplace(item.substr(0, equals), other);
+    if (before->second != other) throw Error(Code::kUsage, fmt::format("--dim {}: it is given as {}, too", quoted(item), before->second), {}, {"leave one of them out"});
+    return true;
+  });
+  return equal;
 }
 
 DimBindings sizes_of_flag(const std::vector<std::string>& items, std::uint64_t least) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,6 +49,9 @@ void print_message(std::string_view line);
 
 /// What a flag says in bytes: "2GiB". Throws Error kUsage, with that example, for what is no number of bytes, or 0.
 std::int64_t bytes_of_flag(std::string_view flag, std::string_view text, std::string_view example);
+
+/// Takes --dim NAME=OTHER, a size that is another one of the model's, out of `items`. Throws Error kUsage for one that is said to be two others.
+std::map<std::string, std::string> take_equal_sizes(std::vector<std::string>& items);
 
 /// What --dim NAME=NUMBER says, each time that it is given. Throws Error kUsage for what is no such thing, and for less than `least`.
 DimBindings sizes_of_flag(const std::vector<std::string>& items, std::uint64_t least = 0);

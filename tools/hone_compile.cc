@@ -59,8 +59,11 @@ Settings read_settings(const Arguments& arguments) {
 }
 
 onnx::ImportOptions import_options(const Arguments& arguments, const Settings& settings) {
-  const DimBindings dims = sizes_of_flag(arguments.dim);
+  std::vector<std::string> sizes = arguments.dim;
+  std::map<std::string, std::string> equal = take_equal_sizes(sizes);
+  const DimBindings dims = sizes_of_flag(sizes);
   onnx::ImportOptions options{.dims = {dims.begin(), dims.end()},
+                              .equal_dims = std::move(equal),
                               .output = settings.recipe.model.output,
                               .batch = settings.batch,
                               .mend = onnx::mend_options(settings.recipe),
@@ -245,7 +248,7 @@ Tool make_tool(Arguments& a) {
       {"--memory-limit", "BYTES", "what training may take, 2GiB for example: activations that do not fit are made again in the backward pass", &a.memory_limit},
       {"--kernel-cache", "FOLDER", "keeps machine code there, for the next time that the same kernels are compiled: of a model whose recipe changed a little most are", &a.kernel_cache},
       {"--batch", "N", "batch size to report for, to fit into --memory-limit and to check gradients with", &a.batch},
-      {"--dim", "NAME=N", "fix a symbolic size; may be given several times", &a.dim},
+      {"--dim", "NAME=N", "fix a symbolic size, or say which other one it is: --dim M=N; may be given several times", &a.dim},
       {"--bind", "NAME=FILE.npy", "make an input a constant, for what must be known when compiling; may be given several times", &a.bind},
   };
   return {.name = "hone-compile",

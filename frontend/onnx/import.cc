@@ -298,7 +298,7 @@ Imported import_parts(ModelProto given, const std::string& file_name, const std:
     Diags common;
     for (const auto& [name, size] : options.dims)
       if (size < 0) throw Error(Code::kUsage, fmt::format("the size {} cannot be {}", quoted(name), size), {}, {"it is a number of elements"});
-    Symbols symbols(options.dims);
+    Symbols symbols(options.dims, options.equal_dims);
     learn_batch_of_keras(model, symbols);
     if (model.graph().output_size() == 0)
       common.error(Code::kBadGraph, "the model has no outputs", file, {"name what it computes in graph.output, or export it again"});
@@ -310,7 +310,7 @@ Imported import_parts(ModelProto given, const std::string& file_name, const std:
     FileImport import(model, folder, file_name, opset, symbols);
     imported.graph = import.run_for(options.output, model.graph(), initializers, roles, common, diags);
     if (const auto wanted = diags.has_errors() or own_training ? std::nullopt : wanted_batch(model.graph(), options.batch)) {
-      Symbols free_symbols(options.dims);
+      Symbols free_symbols(options.dims, options.equal_dims);
       Diags problems;
       const FreedInputs freed(*model.mutable_graph(), wanted->exported, "batch");
       const FreeBatch batch{Dim::symbol("batch"), wanted->exported};
@@ -338,7 +338,7 @@ Imported import_parts(ModelProto given, const std::string& file_name, const std:
     // PyTorch's exporters keep batch normalization whole: what is written out there is frozen on purpose.
     if (not diags.has_errors() and not own_training and given.producer_name() != "pytorch") restore_batch_norm(imported.graph, file, diags);
     if (not diags.has_errors()) embed_constants(given, imported.graph, folder, file);
-    symbols.check_fixed(diags);
+    symbols.check_asked(diags);
     for (const auto& [symbol, value] : symbols.determined())
       diags.warn(Code::kModelWarning, fmt::format("the size {} can only be {}: the model's nodes take nothing else", symbol, value), file);
     if (model.training_info_size() > 0 and not own_training)

@@ -14,6 +14,7 @@ namespace hone::onnx {
 
 struct ImportOptions {
   std::map<std::string, std::int64_t> dims = {};  ///< symbolic sizes to fix, by name (--dim T=128)
+  std::map<std::string, std::string> equal_dims = {};  ///< symbolic sizes that are another one, by the names of both (--dim M=N)
   std::map<std::string, Tensor> bind = {};        ///< inputs that become constants, by name (--bind axes=axes.npy)
   std::string output = {};                        ///< the output that is asked for; others are left out, with a warning, where they cannot be imported. "": all are
   /// Samples of a batch that the model is wanted for. Where the file is fixed to another number, and its nodes take any, it gets a free batch. 0: whatever it may be, if the file is

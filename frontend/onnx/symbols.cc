@@ -12,7 +12,15 @@ namespace {
 constexpr std::size_t kUnnamed = std::size_t{1} << 32;  // behind all that have a name in the file
 }
 
-Dim Symbols::named(const std::string& file_name) {
+std::string Symbols::last_name(std::string name) const {
+  std::size_t names = 0;
+  for (auto next = equal_.find(name); next != equal_.end() and names <= equal_.size(); next = equal_.find(name)) name = next->second, ++names;
+  return name;
+}
+
+Dim Symbols::named(const std::string& name) {
+  in_file_.insert(name);
+  const std::string file_name = last_name(name);
   if (const auto found = by_file_name_.find(file_name); found != by_file_name_.end()) return resolved(found->second);
   Dim symbol = Dim::symbol(file_name);
   for (int i = 2; order_.contains(symbol.text()); ++i)
@@ -87,15 +95,29 @@ std::optional<std::int64_t> Symbols::count_of(const std::string& name) {
   return fixed == fixed_.end() or fixed->second < 0 ? std::nullopt : std::optional(fixed->second);
 }
 
-void Symbols::check_fixed(Diags& diags) const {
+void Symbols::check_name(const std::string& name, std::string_view what_for, Diags& diags) const {
+  const auto is_symbol_of = [&](const std::string& file_name) {
+    const auto found = by_file_name_.find(file_name);
+    return found != by_file_name_.end() and found->second.text() == name;
+  };
+  if (in_file_.contains(name) or counted_.contains(name) or std::ranges::any_of(in_file_, is_symbol_of)) return;
+  std::vector<std::string> names(counted_.begin(), counted_.end());
+  names.insert(names.end(), in_file_.begin(), in_file_.end());
+  std::vector<std::string> notes = {names.empty() ? "all its sizes are numbers" : "its sizes are " + join(names, ", ")};
+  if (const std::string hint = did_you_mean(name, names); not hint.empty()) notes.push_back(hint);
+  diags.error(Code::kUsage, fmt::format("the model has no size {} {}", quoted(name), what_for), {}, std::move(notes));
+}
+
+void Symbols::check_asked(Diags& diags) const {
   for (const auto& [name, value] : fixed_) {
     if (value < 0) diags.error(Code::kUsage, fmt::format("the size {} cannot be {}", quoted(name), value));
-    if (by_file_name_.contains(name) or order_.contains(name) or counted_.contains(name)) continue;
-    std::vector<std::string> names(counted_.begin(), counted_.end());
-    for (const auto& [file_name, symbol] : by_file_name_) names.push_back(file_name);
-    std::vector<std::string> notes = {names.empty() ? "all its sizes are numbers" : "its sizes are " + join(names, ", ")};
-    if (const std::string hint = did_you_mean(name, names); not hint.empty()) notes.push_back(hint);
-    diags.error(Code::kUsage, fmt::format("the model has no size {} to fix", quoted(name)), {}, std::move(notes));
+    check_name(name, "to fix", diags);
+  }
+  for (const auto& [name, other] : equal_) {
+    check_name(name, "to be another one", diags);
+    check_name(other, fmt::format("that {} could be", quoted(name)), diags);
+    if (fixed_.contains(name)) diags.error(Code::kUsage, fmt::format("the size {} is to be {} and {}", quoted(name), fixed_.at(name), quoted(other)), {}, {fmt::format("leave one of them out, or fix {}", quoted(other))});
+    if (equal_.contains(last_name(name))) diags.error(Code::kUsage, fmt::format("the size {} is to be {}, and the other way round", quoted(name), quoted(other)), {}, {"leave one of them out"});
   }
 }
 

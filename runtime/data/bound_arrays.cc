@@ -390,12 +390,14 @@ void BoundArrays::check_whole(const Column& column) {
   const bool has_own_size = not column.by_sample and plan::is_data(column.feed) and not column.feed.shape.empty() and column.feed.shape[0].is_symbol();
   if (not has_own_size or options_.one_batch) return;
   const std::int64_t rows = column.array.shape()[0];
+  const std::string axis = column.feed.shape[0].text();
   if (rows == length_ and rows > 1)
     throw Error(Code::kDataShape, fmt::format("{} has a row for each of the {} samples, and the model's first axis of {} is another one, {}, than that of its samples, {}: all rows would go to every batch",
-                                              printable(column.array.label()), rows, quoted(column.feed.name), column.feed.shape[0].text(), options_.batch_symbol), {},
+                                              printable(column.array.label()), rows, quoted(column.feed.name), axis, options_.batch_symbol), {},
                 {"export the model with one name for the samples of all inputs: dynamic_axes={..., 0: \"N\"}, or one torch.export.Dim in dynamic_shapes",
+                 fmt::format("or say when compiling that they are one: {}", options_.files ? fmt::format("--dim {}={}", axis, options_.batch_symbol) : fmt::format(R"(.equal_dims = {{{{"{}", "{}"}}}})", axis, options_.batch_symbol)),
                  "or give batches that are made already: --pre-batched"});
-  notes_.push_back(fmt::format("{} is {}, and goes to every batch as it is: its first axis, {}, is not that of the samples", printable(column.array.label()), type_text(column.array), column.feed.shape[0].text()));
+  notes_.push_back(fmt::format("{} is {}, and goes to every batch as it is: its first axis, {}, is not that of the samples", printable(column.array.label()), type_text(column.array), axis));
 }
 
 /// A size that several inputs have must be the same in all of them.

@@ -172,6 +172,17 @@ TEST(ImportErrors, SizesToFixThatAreNotThere) {
   EXPECT_THAT(problem_of(model, Code::kUsage, {.dims = {{"batch", -3}}}), HasSubstr("cannot be -3"));
 }
 
+TEST(ImportErrors, SizesThatAreAnotherOne) {
+  TestModel model;
+  model.input("x", {"N"}).input("y", {"M"}).input("z", {"K"}).output("both");
+  model.node("Concat", {"x", "y", "z"}, {"both"}).set("axis", 0);
+  const auto shown = [&](const onnx::ImportOptions& options) { const Graph graph = model.import(options).graph; return to_string(graph.type(graph.outputs()[0].value)); };
+  EXPECT_EQ(shown({.equal_dims = {{"M", "N"}, {"K", "M"}}}), "f32[3*N]");
+  EXPECT_EQ(shown({.dims = {{"N", 2}}, .equal_dims = {{"M", "N"}}}), "f32[K + 4]");
+  EXPECT_THAT(problem_of(model, Code::kUsage, {.equal_dims = {{"N", "N"}}}), HasSubstr("the size \"N\" is to be \"N\", and the other way round"));
+  EXPECT_THAT(problem_of(model, Code::kUsage, {.equal_dims = {{"L", "N"}}}), HasSubstr("the model has no size \"L\" to be another one"));
+}
+
 TEST(ImportErrors, InputsThatAreNoTensors) {
   TestModel sequence = TestModel::of_node("Relu", {"N"});
   sequence.proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_sequence_type();

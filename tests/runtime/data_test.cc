@@ -69,6 +69,10 @@ TEST(BoundArrays, AnAxisOfItsOwnIsNotThatOfTheSamples) {
   const plan::Entry entry = entry_with({input("x", DType::kF32, {Dim::symbol("N"), 2}), input("y", DType::kF32, {Dim::symbol("M"), 2})});
   expect_error(Code::kDataShape, "has a row for each of the 4 samples, and the model's first axis of \"y\" is another one, M, than that of its samples, N",
                [&] { BoundArrays(entry, pair_of(counted("x.npy", {4, 2}), counted("y.npy", {4, 2})), options()); });
+  BindOptions of_program = options();
+  expect_error(Code::kDataShape, "say when compiling that they are one: --dim M=N", [&] { BoundArrays(entry, pair_of(counted("x.npy", {4, 2}), counted("y.npy", {4, 2})), of_program); });
+  of_program.files = false;
+  expect_error(Code::kDataShape, R"(say when compiling that they are one: .equal_dims = {{"M", "N"}})", [&] { BoundArrays(entry, pair_of(counted("x.npy", {4, 2}), counted("y.npy", {4, 2})), of_program); });
   const BoundArrays shared(entry, pair_of(counted("x.npy", {4, 2}), counted("y.npy", {3, 2})), options());
   EXPECT_EQ(shared.length(), 4);
   EXPECT_THAT(shared.notes(), ElementsAre(HasSubstr("y.npy is f32[3,2], and goes to every batch as it is: its first axis, M, is not that of the samples")));
