@@ -419,6 +419,9 @@ TEST(ImportOps, SliceKeepsSizesReadable) {
   EXPECT_EQ(type(0, -1), "f32[max(0, N - 1),8]");
   EXPECT_EQ(type(-1, INT64_MAX), "f32[min(1, N),8]");
   EXPECT_EQ(TestModel::of_node("Slice", {"N", 8}, {ints({2}), ints({-1}), ints({1})}).type(), "f32[N,5]");
+  for (const std::int64_t far : {1'000'000'000L, std::int64_t{INT32_MAX}, INT64_MAX}) EXPECT_EQ(type(0, far), "f32[N,8]") << "the whole of it, as exporters write that";
+  const auto backwards = [](std::int64_t end) { return TestModel::of_node("Slice", {"N", 8}, {ints({-1}), ints({end}), ints({0}), ints({-1})}).type(); };
+  for (const std::int64_t far : {-1'000'000'000L, std::int64_t{-INT32_MAX}, INT64_MIN}) EXPECT_EQ(backwards(far), "f32[N,8]");
 }
 
 TEST(ImportOps, ASlicedRowBroadcasts) {

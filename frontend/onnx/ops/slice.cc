@@ -40,9 +40,12 @@ bool is_read_when_running(const Dim& dim) {
   return std::any_of(symbols.begin(), symbols.end(), [](const std::string& symbol) { return symbol.starts_with('$'); });
 }
 
+/// Exporters write INT32_MAX, INT64_MAX, 10^9 (tf2onnx) and their negatives for "to the end".
+constexpr std::int64_t kFar = 1'000'000'000;
+
 /// A position of any sign: a negative one counts from the end, then it is clamped. `backwards`: 0 for a positive step, -1 for a negative one.
 Dim clamped(const Dim& at, const Dim& extent, const Dim& backwards) {
-  if (at.is_constant() and at.value() <= -INT32_MAX) return backwards;
+  if (at.is_constant() and at.value() <= -kFar) return backwards;
   return min(max(at - extent * max(min(at, 0), -1), backwards), extent + backwards);
 }
 
@@ -57,8 +60,8 @@ SlicePart part_of(Builder& builder, const Dim& start, const Dim& end, std::int64
   if (is_read_when_running(start) or is_read_when_running(end)) return part_when_running(start, end, step, extent);
   const From start_from = counts_from(start), end_from = counts_from(end);
   if (start_from == From::kEither or end_from == From::kEither) return part_when_running(start, end, step, extent);
-  constexpr std::int64_t kFar = INT32_MAX;  // exporters write INT32_MAX, INT64_MAX and their negatives for "to the end"
-  const auto is_far = [](const Dim& at) { return at.is_constant() and (at.value() >= kFar or at.value() <= -kFar); };
+  const std::int64_t least_far = std::max(kFar, extent.is_constant() ? extent.value() : 0);
+  const auto is_far = [least_far](const Dim& at) { return at.is_constant() and (at.value() >= least_far or at.value() <= -least_far); };
   const Dim high = step > 0 ? extent : extent - 1, low = step > 0 ? 0 : -1;
   const auto limit = [&](const Dim& far) { return far.value() > 0 ? high : low; };
   const bool starts_from_end = not is_far(start) and start_from == From::kEnd, ends_from_end = not is_far(end) and end_from == From::kEnd;
