@@ -259,6 +259,16 @@ bool is_shift_of_relu6(const MendModel& m, const std::string& name) {
 /// Did TensorFlow make it of a constant divisor, the deviations of a Normalization layer for example? Keras's layers divide by nothing that they learn.
 bool is_reciprocal(const MendModel& m, const std::string& name) { return m.is_from_keras() and name.starts_with("ConstantFolding/") and name.ends_with("_recip:0"); }
 
+/// Does TensorFlow call it as it calls what a program writes down: operands that are numbers ("mul/y:0"), constants, ranges and bands? Variables go by the node that read them.
+bool is_written_in_code(const MendModel& m, const std::string& name) {
+  if (not m.is_from_keras() or name.find('/') == std::string::npos) return false;
+  std::string_view last = std::string_view(name).substr(name.rfind('/') + 1);
+  last = last.substr(0, last.find(':'));
+  if (const std::size_t number = last.find_last_not_of("0123456789"); number != std::string_view::npos and last[number] == '_') last = last.substr(0, number);
+  constexpr std::string_view kWritten[] = {"x", "y", "Const", "range", "MatrixBandPart"};
+  return std::ranges::find(kWritten, last) != std::end(kWritten);
+}
+
 /// Initializers that are no weights by what they hold and who reads them, where the exporter tells nothing.
 struct Look {
   bool (*fits)(const MendModel&, const std::string&);
@@ -269,6 +279,7 @@ constexpr Look kLooks[] = {
     {is_mask, "{} has infinite elements, or 0 and one large negative number, as masks have", "{} have infinite elements, or 0 and one large negative number, as masks have"},
     {is_window_of_ones, "{} is all ones, and a convolution adds up each window with it, as average pooling does", "{} are all ones, and convolutions add up each window with them, as average pooling does"},
     {is_shift_of_relu6, "{} is the 3 of a hard sigmoid or hard swish", "{} are the 3 of a hard sigmoid or hard swish"},
+    {is_written_in_code, "{} is a constant by the name that TensorFlow gave it, no variable", "{} are constants by the names that TensorFlow gave them, no variables"},
     {is_reciprocal, "{} is one over a constant that the model divides by, such as the deviations of a Normalization layer",
      "{} are one over constants that the model divides by, such as the deviations of a Normalization layer"},
 };

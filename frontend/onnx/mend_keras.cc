@@ -28,17 +28,24 @@ bool is_zero_from(const Tensor& tensor, std::int64_t first) {
 }
 
 void learn_single_biases(const MendModel& m, Roles& roles) {
-  std::vector<std::string> names;
+  std::vector<std::string> names, without;
   for (const NodeProto& node : m.graph().node()) {
     if (not has_single_bias(node) or not m.is_weight(node.input(kRecurrentBias)) or m.is_trained_by_name(node.input(kRecurrentBias))) continue;
     const auto values = m.values(node.input(kRecurrentBias));
     if (not values or values->shape().size() != 2 or values->shape()[1] % 2 != 0) continue;
     const std::int64_t half = values->shape()[1] / 2;
+    if (node.op_type() == "LSTM" and is_zero_from(*values, 0)) {
+      if (roles.of.emplace(node.input(kRecurrentBias), Role::kConstant).second) without.push_back(node.input(kRecurrentBias));
+      continue;
+    }
     if (half > 0 and is_zero_from(*values, half) and roles.learned_columns.emplace(node.input(kRecurrentBias), half).second) names.push_back(node.input(kRecurrentBias));
   }
   if (not names.empty())
     m.warn(fmt::format("recurrent layers of Keras have one bias, and ONNX's have two: the second half of {} stays as it is, zero", list_of(names)),
            {fmt::format("to train both, name {} in model.train_only", names.size() == 1 ? "it" : "them")});
+  if (not without.empty())
+    m.warn(fmt::format("zero is taken for no bias in {}: tf2onnx writes it for an LSTM of Keras with use_bias=False, and others begin with ones; not trained", list_of(without)),
+           {"if there is one, as with unit_forget_bias=False, give it other values before exporting: for v in model.weights: if v.name == \"bias\": v.assign(v + 1e-7)"});
 }
 
 // --- Biases that are not there ---

@@ -126,6 +126,22 @@ TEST(KerasRecurrent, HasOneBiasThatLearns) {
   }
 }
 
+/// Keras begins an LSTM's with ones, so zero is what tf2onnx writes where there is none.
+TEST(KerasRecurrent, ZeroIsNoBiasOfAnLstm) {
+  const auto all_zero = [](const std::string& type, std::int64_t gates, const std::string& producer = "tf2onnx") {
+    TestModel model = recurrent(type, gates, 0, producer);
+    for (auto& tensor : *model.proto.mutable_graph()->mutable_initializer())
+      if (tensor.name() == "B") tensor.set_raw_data(std::string(static_cast<std::size_t>(4 * gates) * sizeof(float), '\0'));
+    return model;
+  };
+  const auto role_of_bias = [](const TestModel& model, const onnx::ImportOptions& options = {}) { return model.import(options).graph.find_input("B")->role; };
+  EXPECT_EQ(role_of_bias(all_zero("LSTM", 4)), Role::kConstant);
+  EXPECT_THAT(warnings_of(all_zero("LSTM", 4)), HasSubstr("zero is taken for no bias in \"B\""));
+  EXPECT_EQ(role_of_bias(all_zero("LSTM", 4), {.mend = {.train_only = {"B"}}}), Role::kWeight);
+  EXPECT_EQ(role_of_bias(all_zero("RNN", 1)), Role::kWeight) << "whose biases begin with zeros";
+  EXPECT_EQ(role_of_bias(all_zero("LSTM", 4, "pytorch")), Role::kWeight);
+}
+
 TEST(KerasRecurrent, LearnsBothBiasesWhereItHasThem) {
   EXPECT_THAT(bias_gradients(recurrent("LSTM", 4, 0, "pytorch")).second, Contains(testing::Ne(0.0))) << "of another exporter";
   EXPECT_THAT(bias_gradients(recurrent("LSTM", 4, 0.25F)).second, Contains(testing::Ne(0.0))) << "values that are there";
@@ -376,6 +392,23 @@ TEST(KerasConstants, ReciprocalsOfConstantsAreNotTrained) {
 }
 
 /// What tf2onnx makes an input of, the mean of a Normalization layer for example, is a constant that --bind gives.
+TEST(KerasConstants, WhatTheCodeWritesDownIsNotTrained) {
+  const auto scaled_by = [](const std::string& name, const std::string& producer = "tf2onnx") {
+    TestModel model;
+    model.proto.set_producer_name(producer);
+    model.input("x", {"N", 3}).initializer(name, f32({3}, {1, 2, 3})).initializer("dense/MatMul/ReadVariableOp:0", f32({3, 1}, {1, 2, 3})).output("y");
+    model.node("Mul", {"x", name}, {"h"});
+    model.node("MatMul", {"h", "dense/MatMul/ReadVariableOp:0"}, {"y"});
+    return model;
+  };
+  for (const std::string name : {"sequential_1/rescaling_1/Cast/x:0", "lambda/mul/y:0", "lambda/Const_2:0", "lambda/range:0", "lambda/MatrixBandPart:0"}) {
+    EXPECT_THAT(trained_of(scaled_by(name)), ElementsAre("dense/MatMul/ReadVariableOp:0")) << name;
+    EXPECT_THAT(warnings_of(scaled_by(name)), HasSubstr("is a constant by the name that TensorFlow gave it, no variable; not trained"));
+    EXPECT_THAT(trained_of(scaled_by(name, "somebody")), Contains(name));
+  }
+  for (const std::string name : {"scale/Mul/ReadVariableOp:0", "scale/Reshape:0", "x:0", "scale/xy:0"}) EXPECT_THAT(trained_of(scaled_by(name)), Contains(name));
+}
+
 TEST(KerasConstants, WhatIsBoundIsNotTrained) {
   TestModel model;
   model.input("x", {"N", 3}).input("mean", {1, 3}).initializer("kernel", f32({3, 1}, {1, 2, 3})).output("y");
