@@ -379,10 +379,23 @@ void BoundArrays::check_lengths() {
   }
   if (first == nullptr)
     throw Error(Code::kDataLength, fmt::format("{}: no input has a sample axis, so there is nothing to go through", options_.flag), {}, {options_.files ? "use hone-run call" : "run the entry on the session"});
-  for (const Column& column : columns_) check_whole(column);
+  for (Column& column : columns_) {
+    if (not is_by_sample_by_length(column)) {
+      check_whole(column);
+      continue;
+    }
+    column.by_sample = true;
+    column.row_shape.erase(column.row_shape.begin());
+    column.row_elements = checked_element_count(column.row_shape);
+  }
   if (fixed_batch_ > length_)
     throw Error(Code::kDataLength, fmt::format("{}: {} samples, and the model takes exactly {} at a time", options_.flag, length_, fixed_batch_), {},
                 {options_.files ? "export the model with a dynamic batch axis" : "batch(n, true) leaves out a smaller batch at the end; a model whose first axis is open, not fixed by `dims` or its file, takes any"});
+}
+
+/// Where it is computed how many samples an output has, a target that has a row for each belongs to them.
+bool BoundArrays::is_by_sample_by_length(const Column& column) const {
+  return not column.by_sample and column.feed.kind != Feed::Kind::kModelInput and plan::is_data(column.feed) and not column.feed.shape.empty() and column.feed.shape[0].is_symbol() and column.array.shape()[0] == length_;
 }
 
 /// An input whose first axis has a size of its own is not cut into batches: an exporter that was not told better gives every input such a size.

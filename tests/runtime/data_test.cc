@@ -20,6 +20,7 @@ namespace {
 using test::expect_error;
 using test::TempFolder;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -76,6 +77,29 @@ TEST(BoundArrays, AnAxisOfItsOwnIsNotThatOfTheSamples) {
   const BoundArrays shared(entry, pair_of(counted("x.npy", {4, 2}), counted("y.npy", {3, 2})), options());
   EXPECT_EQ(shared.length(), 4);
   EXPECT_THAT(shared.notes(), ElementsAre(HasSubstr("y.npy is f32[3,2], and goes to every batch as it is: its first axis, M, is not that of the samples")));
+}
+
+/// Where nodes compute how many samples an output has (a loop over them, a shape of several parts), its target's first axis has a name of its own.
+TEST(BoundArrays, ATargetWithARowForEachSampleBelongsToThem) {
+  plan::Feed target = labels(3);
+  target.shape = {Dim::symbol("trips"), 2};
+  const plan::Entry entry = entry_with({input("x", DType::kF32, {Dim::symbol("N"), 2}), target});
+  const auto bound = [&](std::int64_t rows) {
+    std::vector<std::pair<std::string, Array>> arrays;
+    arrays.emplace_back("x", counted("x.npy", {3, 2}));
+    arrays.emplace_back("labels", array<std::int64_t>("y.npy", {rows, 2}, std::vector<std::int64_t>(static_cast<std::size_t>(2 * rows), 1)));
+    return BoundArrays(entry, std::move(arrays), options());
+  };
+  const BoundArrays data = bound(3);
+  EXPECT_THAT(data.notes(), IsEmpty());
+  BatchReader batches(data, 2, {.shuffle = false});
+  batches.start_epoch(0);
+  std::vector<std::vector<std::int64_t>> shapes;
+  while (batches.next())
+    for (const auto& [name, view] : batches.feeds())
+      if (name == "labels") shapes.emplace_back(view.shape.begin(), view.shape.end());
+  EXPECT_THAT(shapes, ElementsAre(ElementsAre(2, 2), ElementsAre(1, 2)));
+  EXPECT_THAT(bound(4).notes(), Contains(HasSubstr("y.npy is i64[4,2], and goes to every batch as it is")));
 }
 
 TEST(BoundArrays, ReadsEachKindOfFile) {
