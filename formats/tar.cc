@@ -26,7 +26,7 @@ struct HeaderField {
 constexpr HeaderField kName = {0, 100}, kSize = {124, 12}, kChecksum = {148, 8}, kPrefix = {345, 155};
 constexpr std::size_t kType = 156, kTarMagic = 257;
 
-constexpr char kRegular = '0', kOldRegular = '\0', kContiguous = '7', kGnuLongName = 'L', kGnuLongLink = 'K', kPaxHeader = 'x', kPaxGlobal = 'g';
+constexpr char kRegular = '0', kOldRegular = '\0', kContiguous = '7', kHardLink = '1', kSymbolicLink = '2', kSparse = 'S', kGnuLongName = 'L', kGnuLongLink = 'K', kPaxHeader = 'x', kPaxGlobal = 'g';
 
 using Block = std::array<char, kBlock>;
 
@@ -81,25 +81,27 @@ std::string TarReader::long_name(std::uint64_t offset, std::uint64_t bytes) cons
   return name;
 }
 
-/// Records "LENGTH KEY=VALUE\n", of which only the path counts.
-std::string TarReader::pax_path(const std::string& records) const {
+/// Records "LENGTH KEY=VALUE\n".
+TarReader::Extended TarReader::extended(const std::string& records) const {
   std::string_view rest = records;
-  std::string path;
+  Extended told;
   while (not rest.empty() and rest[0] != '\0') {
     std::size_t length = 0;
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
     const auto digits = static_cast<std::size_t>(end - rest.data());
     if (error != std::errc{} or length <= digits + 1 or length > rest.size()) damaged("an extended header that is none");
     const std::string_view record = rest.substr(digits + 1, length - digits - 2);
-    if (record.starts_with("path=")) path = record.substr(5);
+    if (record.starts_with("path=")) told.path = record.substr(5);
+    if (record.starts_with("GNU.sparse.")) told.is_sparse = true;
     if (record.starts_with("size=")) damaged("a file of 8 GiB or more, which this version does not read");
     rest.remove_prefix(length);
   }
-  return path;
+  return told;
 }
 
 std::optional<TarMember> TarReader::next() {
   std::string name;
+  std::string_view stands_for;
   while (at_ < file_.size()) {
     Block block{};
     const std::uint64_t header = at_;
@@ -119,12 +121,22 @@ std::optional<TarMember> TarReader::next() {
     at_ = std::min(file_.size(), begin + (*bytes + kBlock - 1) / kBlock * kBlock);
     switch (const char type = block[kType]) {
       case kGnuLongName: name = long_name(begin, *bytes), name.resize(std::min(name.size(), name.find('\0'))); continue;
-      case kPaxHeader: name = pax_path(long_name(begin, *bytes)); continue;
+      case kPaxHeader: {
+        const Extended told = extended(long_name(begin, *bytes));
+        name = told.path;
+        if (told.is_sparse) stands_for = "a sparse file";
+        continue;
+      }
       case kGnuLongLink:
       case kPaxGlobal: continue;
       default:
         if (type == kRegular or type == kOldRegular or type == kContiguous) break;
+        if (type == kHardLink or type == kSymbolicLink or type == kSparse) {
+          stands_for = type == kHardLink ? "a hard link" : type == kSymbolicLink ? "a symbolic link" : "a sparse file";
+          break;
+        }
         name.clear();
+        stands_for = {};
         continue;
     }
     if (name.empty()) {
@@ -132,7 +144,7 @@ std::optional<TarMember> TarReader::next() {
       const std::string_view prefix = posix ? text_of(block, kPrefix) : std::string_view();
       name = prefix.empty() ? std::string(text_of(block, kName)) : fmt::format("{}/{}", prefix, text_of(block, kName));
     }
-    return TarMember{std::move(name), begin, *bytes};
+    return TarMember{std::move(name), begin, *bytes, stands_for};
   }
   lacks_end_mark_ = true;
   return std::nullopt;

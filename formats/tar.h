@@ -4,16 +4,18 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/streamed_file.h"
 
 namespace hone {
 
-/// One regular file in the archive.
+/// One file in the archive.
 struct TarMember {
   std::string name;
   std::uint64_t offset = 0;  ///< of its first byte in the archive
   std::uint64_t bytes = 0;
+  std::string_view stands_for = {};  ///< "a hard link", "a symbolic link", "a sparse file": then its bytes are not its contents
 };
 
 /// Goes through an archive from front to back, in bounded memory. The file outlives it.
@@ -21,7 +23,7 @@ class TarReader {
  public:
   explicit TarReader(const StreamedFile& file) : file_(file) {}
 
-  /// The next regular file; nothing at the end. Folders, links and devices are passed over. Throws kDataFormat: not a tar archive (or a compressed one), a
+  /// The next file or link; nothing at the end. Folders and devices are passed over. Throws kDataFormat: not a tar archive (or a compressed one), a
   /// header with a wrong checksum, a file that would lie beyond the end, an archive cut off.
   std::optional<TarMember> next();
 
@@ -31,7 +33,12 @@ class TarReader {
  private:
   [[noreturn]] void damaged(const std::string& why) const;
   std::string long_name(std::uint64_t offset, std::uint64_t bytes) const;
-  std::string pax_path(const std::string& records) const;
+  /// What an extended header says of the file behind it.
+  struct Extended {
+    std::string path;
+    bool is_sparse = false;
+  };
+  Extended extended(const std::string& records) const;
 
   const StreamedFile& file_;
   std::uint64_t at_ = 0;

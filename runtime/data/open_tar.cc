@@ -162,6 +162,9 @@ Array open_tar_array(const DataSource& source, bool streamed) {
       throw Error(Code::kDataFormat, fmt::format("{} holds {} twice", printable(source.path, 1000), quoted(member->name)), {},
                   {"the files of a sample have endings of their own"});
     if (end != ending) continue;
+    if (not member->stands_for.empty())
+      throw Error(Code::kDataFormat, fmt::format("{} holds {} as {}, which is not followed", printable(source.path, 1000), quoted(member->name), member->stands_for), {},
+                  {"write the archive again with the files themselves: tar --dereference --hard-dereference, without --sparse"});
     rows->add(file, *member, source.path + ":" + member->name);
     has = true;
   }

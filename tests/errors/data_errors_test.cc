@@ -182,6 +182,7 @@ const ErrorCase kCases[] = {
      4,
      {"HN-0306", "no tensor \"image\"", "did you mean \"images\"?"},
      file("x.safetensors", safetensors(R"({"images":{"dtype":"F32","shape":[10,4],"data_offsets":[0,160]}})", 160))},
+    {"LinkInATarArchive", train("x=x.tar:cls,y=y.npy"), 4, {"HN-0301", "x.tar holds \"b.cls\" as a hard link, which is not followed", "--hard-dereference"}, file("x.tar", TarArchive().add("a.cls", "0").add("b.cls", "", '1').str())},
     {"NotATarArchive", train("x=x.tar:npy,y=y.npy"), 4, {"HN-0301", "x.tar: not a tar archive but a NumPy .npy file"}, plan_and([](const TempFolder& f) {
        f.write("x.tar", f.read("x.npy") + std::string(512, '\0'));
      })},

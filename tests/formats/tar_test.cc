@@ -31,8 +31,18 @@ void refuse(std::string_view part, const std::string& archive) {
 }
 
 TEST(Tar, ListsRegularFilesInOrder) {
-  const std::string archive = TarArchive().add("d/", "", '5').add("d/a.txt", "hello").add("link", "", '2').add("b.bin", std::string(1000, 'x')).str();
+  const std::string archive = TarArchive().add("d/", "", '5').add("d/a.txt", "hello").add("pipe", "", '6').add("b.bin", std::string(1000, 'x')).str();
   EXPECT_EQ(files_in(archive), (Files{{"d/a.txt", "hello"}, {"b.bin", std::string(1000, 'x')}}));
+}
+
+TEST(Tar, TellsOfFilesThatLieElsewhere) {
+  const TempFolder folder;
+  const std::string sparse = "22 GNU.sparse.major=1\n";
+  const StreamedFile file(folder.write("a.tar", TarArchive().add("a", "1").add("b", "", '1').add("c", "", '2').add("d", "12", 'S').add("pax", sparse, 'x').add("e", "1").add("f", "1").str()));
+  TarReader reader(file);
+  std::vector<std::pair<std::string, std::string>> told;
+  while (const auto member = reader.next()) told.emplace_back(member->name, member->stands_for);
+  EXPECT_EQ(told, (Files{{"a", ""}, {"b", "a hard link"}, {"c", "a symbolic link"}, {"d", "a sparse file"}, {"e", "a sparse file"}, {"f", ""}}));
 }
 
 TEST(Tar, EndsAtTheEndOfTheFileToo) {
