@@ -163,7 +163,8 @@ void add_inline_table(RecipeSource& source, const std::string& key, std::string_
   const RecipeKey* known = find_recipe_key(key);
   source.values.erase(key);
   std::erase_if(source.values, [&](const auto& value) { return value.first.starts_with(key + "."); });
-  if (known != nullptr and known->kind == Kind::kNumbers) source.values[key] = {.kind = Kind::kNumbers}, source.lines.erase(key);
+  const bool has_keys_below = std::ranges::any_of(recipe_keys(), [&](const RecipeKey& each) { return each.name.starts_with(key + "."); });
+  if (known != nullptr or not has_keys_below) source.values[key] = {.kind = Kind::kNumbers}, source.lines.erase(key);  // where no table belongs, it is refused as one
   for (const std::string& item : list_items(table)) {
     const std::size_t equals = item.find('=');
     if (equals == std::string::npos or is_inline_table(trim(std::string_view(item).substr(equals + 1))))

@@ -160,6 +160,8 @@ const ErrorCase kCases[] = {
     {"OutputThatDoesNotExist", kCompile, 5, {"HN-0204", "model.output", "\"logit\"", "\"logits\""}, good_and("[model]\noutput = \"logit\"\n")},
     {"ClassAxisThatIsNone", set("loss.class_axis=2"), 5, {"HN-0204", "loss.class_axis = 2", "f32[N,3]"}, recipe(kGood)},
     {"SetWithoutAValue", set("optimizer.kind"), 2, {"HN-0001", "expected KEY=VALUE"}, recipe(kGood)},
+    {"SetOfATableWhereANumberBelongs", set("optimizer.learning_rate={}"), 5, {"HN-0203", "optimizer.learning_rate is a number, and a table of numbers by name was found"}, recipe(kGood)},
+    {"SetOfATableThatIsNoKey", set("optimiser={}"), 5, {"HN-0202", "\"optimiser\""}, recipe(kGood)},
     {"SetOfAnUnknownKey", set("train.epoch=3"), 5, {"HN-0202", "\"train.epoch\"", "--set", "did you mean \"train.epochs\"?"}, recipe(kGood)},
     {"ScaleOfAnUnknownInput",
      "hone-run train mlp.hone --train x=x.npy,y=y.npy --out t.onnx --set data.scale.pixels=0.5",
