@@ -73,11 +73,11 @@ void ExportedProgram::read_signature(std::string_view signature) {
 ExportedProgram::Account ExportedProgram::account_of(const ValueInfoProto& info) const {
   const std::string kind = metadata_of(info, kKind);
   const auto program_input = parameters_.find(metadata_of(info, kProgramInput));
-  if (kind == kParameterKind) return {Origin::kParameter, {program_input == parameters_.end() ? info.name() : program_input->second}};
-  if (is_constant_kind(kind)) return {Origin::kConstant, {}};
+  if (kind == kParameterKind) return {Origin::kParameter, {program_input == parameters_.end() ? info.name() : program_input->second}, false};
+  if (is_constant_kind(kind)) return {Origin::kConstant, {}, false};
   const std::string folded = metadata_of(info, kFoldedFrom);
   if (folded.empty()) return {};
-  Account account{Origin::kConstant, {}};
+  Account account{Origin::kConstant, {}, true};
   for (std::string& name : python_strings(folded)) {
     if (names_.contains(name)) account.parameters.insert(std::move(name));
     else if (may_hide_parameters(name)) account.origin = Origin::kUnknown;
@@ -95,6 +95,11 @@ bool ExportedProgram::may_hide_parameters(const std::string& name) const {
 Origin ExportedProgram::origin_of(const std::string& initializer) const {
   const auto found = accounts_.find(initializer);
   return found == accounts_.end() ? Origin::kUnknown : found->second.origin;
+}
+
+bool ExportedProgram::is_folded(const std::string& initializer) const {
+  const auto found = accounts_.find(initializer);
+  return found != accounts_.end() and found->second.folded;
 }
 
 const std::set<std::string>& ExportedProgram::parameters_in(const std::string& initializer) const {
@@ -180,7 +185,7 @@ std::string ExportedProgram::module_of(const NodeProto& node) {
 
 void ExportedProgram::add(const std::string& initializer, Origin origin, std::set<std::string> parameters) {
   found_.insert(parameters.begin(), parameters.end());
-  accounts_[initializer] = {origin, std::move(parameters)};
+  accounts_[initializer] = {origin, std::move(parameters), false};
 }
 
 }  // namespace hone::onnx

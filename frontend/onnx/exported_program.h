@@ -31,6 +31,8 @@ class ExportedProgram {
   Origin origin_of(const std::string& initializer) const;
   /// Names of the parameters that the initializer is (one, its own) or was folded from.
   const std::set<std::string>& parameters_in(const std::string& initializer) const;
+  /// Was it computed while the file was made, from parameters or constants?
+  bool is_folded(const std::string& initializer) const;
   /// Names of the parameters that the call that became the node took.
   std::set<std::string> parameters_of(const NodeProto& node) const;
   /// The parameter that it took for a bias; "" if there is none, or the operator is not one that has a bias.
@@ -51,6 +53,7 @@ class ExportedProgram {
   struct Account {
     Origin origin = Origin::kUnknown;
     std::set<std::string> parameters;
+    bool folded = false;
   };
 
   void read_signature(std::string_view signature);

@@ -347,6 +347,8 @@ Roles mend_weights(ModelProto& model, const std::string& file, const std::string
   m.finish();
   tie_equal(m);
   m.finish();
+  restore_views(m);
+  m.finish();
   m.warn_of_idle_ties(names_to_tie);
   add_biases(m, options.add_bias);
   m.finish();

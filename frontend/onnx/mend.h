@@ -47,6 +47,8 @@ inline MendOptions mend_options(const Recipe& recipe) {
 ///    without leaving their names. Weights with different elements stay shared, and so do all others of a file that names what it merged.
 ///  - Weights that `tie` names and that are equal, or transposes of each other, become one; so does an embedding and the transpose of it that a product reads,
 ///    and a copy that was folded out of another weight, unless `train_only` names both. Other transposes get a warning.
+///  - By the record that PyTorch's exporter leaves, initializers that are views of a parameter that the file has besides are made of it again, unless `train_only` names both;
+///    functions of parameters that were folded get a warning.
 ///  - With `add_bias`, the layers without a bias that it names get one of zeros, those of one weight the same.
 ///  - With `new_head`, the last layer is replaced (frontend/onnx/new_head.h).
 ///  - With `fill_weights`, ConstantOfShape nodes where models keep weights become initializers.

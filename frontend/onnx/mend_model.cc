@@ -177,8 +177,7 @@ void MendModel::set_bias(int node, const std::string& weight) {
 
 void MendModel::add_behind(int node, const std::string& weight) {
   NodeProto& layer = *graph_.mutable_node(node);
-  std::string product = layer.output(0) + "/without_bias";
-  while (not is_free(product)) product += "_";
+  const std::string product = take_name(layer.output(0) + "/without_bias");
   NodeProto& sum = behind_.emplace(node, NodeProto())->second;
   sum.set_op_type("Add");
   sum.set_name(locations_.of(layer).node + "/bias");
@@ -186,20 +185,32 @@ void MendModel::add_behind(int node, const std::string& weight) {
   sum.add_input(weight);
   sum.add_output(layer.output(0));
   layer.set_output(0, product);
-  taken_.insert(std::move(product));
 }
 
 void MendModel::derive_weight(const std::string& weight, const std::string& from, std::string_view op_type) {
-  NodeProto& node = added_.emplace_back();
-  node.set_op_type(std::string(op_type));
-  node.set_name("tie " + weight);
-  node.add_input(from);
-  node.add_output(weight);
+  remove_weight(weight);
+  add_node(op_type, {from}, weight).set_name("tie " + weight);
+}
+
+void MendModel::remove_weight(const std::string& weight) {
   auto& initializers = *graph_.mutable_initializer();
   initializers.erase(std::find_if(initializers.begin(), initializers.end(), [&](const TensorProto& tensor) { return tensor.name() == weight; }));
   auto& inputs = *graph_.mutable_input();
   const auto input = std::find_if(inputs.begin(), inputs.end(), [&](const ValueInfoProto& info) { return info.name() == weight; });
   if (input != inputs.end()) inputs.erase(input);
+}
+
+NodeProto& MendModel::add_node(std::string_view op_type, const std::vector<std::string>& inputs, const std::string& output) {
+  NodeProto& node = added_.emplace_back();
+  node.set_op_type(std::string(op_type));
+  for (const std::string& input : inputs) node.add_input(input);
+  node.add_output(output);
+  return node;
+}
+
+std::string MendModel::take_name(std::string wanted) {
+  while (not is_free(wanted)) wanted += "_";
+  return *taken_.insert(std::move(wanted)).first;
 }
 
 void MendModel::redirect(const Reader& reader, const std::string& name) { graph_.mutable_node(reader.node)->set_input(reader.operand, name); }
@@ -210,9 +221,7 @@ void MendModel::copy_node(int node, std::span<const Reader> readers) {
   for (std::string& output : *copy.mutable_output()) {
     if (output.empty()) continue;
     const std::string before = output;
-    do output += "_";
-    while (not is_free(output));
-    taken_.insert(output);
+    output = take_name(before);
     for (const Reader& reader : readers)
       if (graph_.node(reader.node).input(reader.operand) == before) redirect(reader, output);
   }

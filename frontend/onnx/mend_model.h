@@ -84,6 +84,12 @@ class MendModel {
   void add_behind(int node, const std::string& weight);
   /// `weight` becomes the result of a node over `from`: Identity, or Transpose.
   void derive_weight(const std::string& weight, const std::string& from, std::string_view op_type);
+  /// `weight` is no initializer any more: a node that add_node() adds makes it.
+  void remove_weight(const std::string& weight);
+  /// A node without attributes, in front of those that there are. Nodes are added in the order in which they are to run.
+  NodeProto& add_node(std::string_view op_type, const std::vector<std::string>& inputs, const std::string& output);
+  /// A name that nothing has, and from now on counts as taken: `wanted`, or one like it.
+  std::string take_name(std::string wanted);
   void redirect(const Reader& reader, const std::string& name);
   /// Readers of what a node gives get it from a copy of the node, behind it.
   void copy_node(int node, std::span<const Reader> readers);
@@ -138,6 +144,8 @@ void keep_parameters_apart(MendModel& m);
 void keep_statistics_apart(MendModel& m);
 /// Makes equal weights one where the recipe says so, and warns of transposes that look like a tied pair.
 void tie_equal(MendModel& m);
+/// Views of a parameter that were folded into initializers of their own, by the exporter's record, are made of the parameter again; what else was computed from parameters is named by a warning.
+void restore_views(MendModel& m);
 /// Does every reader take the initializer for something that a gradient would reach and nobody learns: the scales of quantized tensors, the two numbers of a OneHot?
 bool is_setting(const MendModel& m, const std::string& name);
 /// A warning for a model whose weights or activations are integers: what of it can be trained is little.

@@ -168,6 +168,72 @@ TEST(ExportedProgram, ACopyFoldedOutOfAWeightIsOneWithIt) {
   EXPECT_THAT(trained(model.import()), ElementsAre("w"));
 }
 
+/// y = x w, and what was folded out of w as `value` is added; `name` is the exporter's for it.
+RecordedModel with_folded(const std::string& name, const Tensor& w, const Tensor& value) {
+  RecordedModel model({"w"});
+  model.input("x", {"N", w.shape()[0]}).output("y");
+  model.parameter("w", w).recorded(name, value, kFoldedKey, "['val_1', 'w']");
+  model.node("MatMul", {"x", "w"}, {"h"});
+  model.node("Add", {"h", name}, {"y"});
+  return model;
+}
+
+TEST(ExportedProgram, ViewsOfAParameterAreMadeOfItAgain) {
+  const Tensor w = f32({2, 3}, {1, 2, 3, 4, 5, 6});
+  const std::pair<const char*, Tensor> views[] = {{"slice_1", f32({3}, {4, 5, 6})},         {"view", f32({2, 1, 3}, {1, 2, 3, 4, 5, 6})},    {"permute_2", f32({3, 1, 1, 2, 1}, {1, 4, 2, 5, 3, 6})}, {"select_1", f32({2, 1}, {2, 5})},
+                                                  {"flip", f32({2, 3}, {6, 5, 4, 3, 2, 1})}, {"expand", f32({2, 3}, {3, 3, 3, 3, 3, 3})},     {"neg", f32({3}, {-1, -2, -3})},                          {"index", f32({3}, {6, 1, 6})}};
+  for (const auto& [name, value] : views) {
+    const RecordedModel model = with_folded(name, w, value);
+    const onnx::Imported imported = model.import();
+    EXPECT_THAT(trained(imported), ElementsAre("w")) << name;
+    EXPECT_THAT(warnings(imported), HasSubstr(std::string("these are views of weights: \"") + name + "\" (of \"w\")"));
+    EXPECT_THAT(trained(model.import({.mend = {.train_only = {"w", name}}})), UnorderedElementsAre("w", name)) << "the recipe says that they are two";
+  }
+}
+
+TEST(ExportedProgram, AViewMovesWithItsParameter) {
+  const onnx::Imported imported = with_folded("select_1", f32({2, 3}, {1, 2, 3, 4, 5, 6}), f32({2, 1}, {2, 5})).import();
+  EXPECT_THAT(elements(interpret(imported.graph, {{"x", f32({2, 2}, {1, 0, 0, 1})}, {"w", f32({2, 3}, {10, 20, 30, 40, 50, 60})}})["y"]), ElementsAre(30, 40, 50, 90, 100, 110));
+}
+
+TEST(ExportedProgram, ElementsOfLargeViewsAreFoundThoughTheyRepeat) {
+  std::vector<float> values, columns;
+  for (int i = 0; i < 40; ++i)
+    for (int j = 0; j < 8; ++j) {
+      values.push_back(static_cast<float>((i * 8 + j) % 301));  // some twice
+      if (j >= 4) columns.push_back(values.back());
+    }
+  EXPECT_THAT(trained(with_folded("slice_1", f32({40, 8}, values), f32({40, 4, 1, 1}, columns)).import()), ElementsAre("w"));
+}
+
+TEST(ExportedProgram, WhatIsNoViewTrainsApartAndIsNamed) {
+  const Tensor w = f32({2, 2}, {1, 2, 3, 4}), ones = f32({2, 2}, {1, 1, 1, 1});
+  const std::tuple<const char*, Tensor, Tensor> cases[] = {{"pow_1", w, f32({2, 2}, {1, 4, 9, 16})}, {"pow_2", ones, ones}, {"permute", ones, ones}, {"cat", w, f32({2, 2}, {1, 2, 7, 8})}};
+  for (const auto& [name, parameter, value] : cases) {
+    const onnx::Imported imported = with_folded(name, parameter, value).import();
+    EXPECT_THAT(trained(imported), UnorderedElementsAre("w", name));
+    EXPECT_THAT(warnings(imported), testing::AllOf(HasSubstr("they are trained apart"), HasSubstr("optimize=False"))) << name;
+  }
+  EXPECT_THAT(trained(with_folded("unsqueeze", ones, f32({2, 1, 2}, {1, 1, 1, 1})).import()), ElementsAre("w")) << "equal elements in their order";
+}
+
+TEST(ExportedProgram, PartsOfAParameterThatTheFileHasNowhere) {
+  const auto import = [](const std::string& first, const Tensor& a, const std::string& second, const Tensor& b) {
+    RecordedModel model({"w"});
+    model.input("x", {"N", 2}).output("y");
+    model.recorded(first, a, kFoldedKey, "['w']").recorded(second, b, kFoldedKey, "['w']");
+    model.node("Mul", {"x", first}, {"h"});
+    model.node("Add", {"h", second}, {"y"});
+    return model.import();
+  };
+  const onnx::Imported apart = import("select", f32({2}, {1, 2}), "select_1", f32({2}, {3, 4}));
+  EXPECT_THAT(trained(apart), UnorderedElementsAre("select", "select_1"));
+  EXPECT_THAT(warnings(apart), Not(HasSubstr("account"))) << "each element is in one of them";
+  EXPECT_THAT(trained(import("slice_1", f32({2, 2}, {1, 2, 3, 4}), "select", f32({2}, {3, 4}))), ElementsAre("slice_1"));
+  EXPECT_THAT(warnings(import("slice_1", f32({2}, {1, 2}), "slice_2", f32({2}, {2, 3}))), HasSubstr("they are trained apart"));
+  EXPECT_THAT(warnings(import("exp", f32({2}, {1, 2}), "slice_2", f32({2}, {5, 6}))), HasSubstr("these were computed from parameters: \"exp\" (of \"w\"); what is trained are the results"));
+}
+
 /// A layer without a bias, whose call took one.
 RecordedModel without_bias(const std::string& op, const Tensor& weight) {
   RecordedModel model({"fc.weight", "fc.bias"});
