@@ -84,22 +84,52 @@ const TensorProto* held_floats(const NodeProto& node) {
   return nullptr;
 }
 
+/// Names that nodes of bodies read where models keep weights.
+std::set<std::string> read_as_weights(const std::vector<GraphProto*>& bodies) {
+  std::set<std::string> names;
+  for (const GraphProto* body : bodies)
+    for (const NodeProto& node : body->node())
+      for (int i = 0; i < node.input_size(); ++i)
+        if (is_weight_position(node, i)) names.insert(node.input(i));
+  return names;
+}
+
+/// Constant nodes of the body that are `weights` become initializers of it.
+void lift_in_body(GraphProto& body, const std::set<std::string>& weights, std::vector<std::string>& lifted) {
+  for (int i = body.node_size(); i-- > 0;) {
+    const TensorProto* held = held_floats(body.node(i));
+    if (held == nullptr or not weights.contains(body.node(i).output(0))) continue;
+    TensorProto& weight = *body.add_initializer();
+    weight = *held;
+    weight.set_name(body.node(i).output(0));
+    lifted.push_back(weight.name());
+    body.mutable_node()->DeleteSubrange(i, 1);
+  }
+}
+
 }  // namespace
 
 void lift_constants(MendModel& m) {
   if (m.is_from_pytorch() and not m.weights().empty()) return;  // its exporters make initializers of all parameters, and nodes of what is none
   const std::set<std::string_view> layers = layer_results(m.graph());
+  const std::vector<GraphProto*> bodies = m.bodies();
+  const std::set<std::string> of_bodies = read_as_weights(bodies);
+  const auto is_output = [&](const std::string& name) { return std::ranges::any_of(m.graph().output(), [&](const ValueInfoProto& output) { return output.name() == name; }); };
   std::vector<std::string> lifted;
   for (int i = 0; i < m.graph().node_size(); ++i) {
     const NodeProto& node = m.graph().node(i);
     const TensorProto* held = held_floats(node);
-    if (held == nullptr or m.is_read_outside(node.output(0)) or not stands_for_weight(m, node.output(0), layers, kMostStepsToLayer)) continue;
+    if (held == nullptr) continue;
+    const std::string& name = node.output(0);
+    const bool is_weight_of_body = of_bodies.contains(name) and not is_output(name), is_weight = not m.is_read_outside(name) and stands_for_weight(m, name, layers, kMostStepsToLayer);
+    if (not is_weight_of_body and not is_weight) continue;
     TensorProto weight = *held;
     weight.set_name(node.output(0));
     lifted.push_back(weight.name());
     m.add_weight(std::move(weight));
     m.remove_node(i);
   }
+  for (GraphProto* body : bodies) lift_in_body(*body, of_bodies, lifted);
   if (not lifted.empty())
     m.warn(fmt::format("the file holds weights in Constant nodes, where layers read them: {}; they are initializers from now on, and trained", list_of(lifted)),
            {"if one is a constant of the model, say so: model.freeze"});

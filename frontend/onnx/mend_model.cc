@@ -139,6 +139,20 @@ void MendModel::warn_of_idle_ties(const std::vector<std::string>& names) const {
       warn(fmt::format("model.tie: {} ties nothing: what it matches is read once, and equals no other weight or its transpose", quoted(pattern)), {"weights of different numbers are not tied: copy one over the other in the file first"});
 }
 
+std::vector<GraphProto*> MendModel::bodies() {
+  std::vector<GraphProto*> all;
+  const auto add_those_of = [&](GraphProto& graph) {
+    for (NodeProto& node : *graph.mutable_node())
+      for (AttributeProto& attribute : *node.mutable_attribute()) {
+        if (attribute.has_g()) all.push_back(attribute.mutable_g());
+        for (GraphProto& body : *attribute.mutable_graphs()) all.push_back(&body);
+      }
+  };
+  add_those_of(graph_);
+  for (std::size_t i = 0; i < all.size(); ++i) add_those_of(*all[i]);
+  return all;
+}
+
 void MendModel::copy_weight(const std::string& from, const std::string& name) {
   TensorProto copy = *initializer(from);
   copy.set_name(name);

@@ -71,6 +71,8 @@ class MendModel {
   /// Once weights are tied: a warning for each pattern none of whose `names` is shared with anything.
   void warn_of_idle_ties(const std::vector<std::string>& names) const;
 
+  /// The bodies of the graph's nodes, and those of nodes in bodies.
+  std::vector<GraphProto*> bodies();
   /// The copy is what `from` is by the exporter's account.
   void copy_weight(const std::string& from, const std::string& name);
   /// The copy is the parameter of that name.

@@ -342,6 +342,28 @@ TEST(LiftConstants, MakesWeightsOfThoseThatLayersRead) {
   EXPECT_EQ(values_of(interpret(imported.graph, {{"x", x}})["y"]), values_of(with_constants("pytorch").y(x)));
 }
 
+/// y = cond ? x w : x v, with w in a Constant of the graph and v in one of the branch that reads it.
+TestModel constants_of_branches() {
+  TestModel model;
+  model.input("x", {"N", 2}).input("cond", {}, DType::kBool).output("y");
+  model.node("Constant", {}, {"w"}).set("value", wavy({2, 3}));
+  onnx::NodeProto& branches = model.node("If", {"cond"}, {"y"}).proto();
+  BodyGraph then(branches, "then_branch");
+  then.output("then_y").node("MatMul", {"x", "w"}, {"then_y"});
+  BodyGraph otherwise(branches, "else_branch");
+  otherwise.output("else_y").node("Constant", {}, {"v"}).set("value", wavy({2, 3}));
+  otherwise.node("MatMul", {"x", "v"}, {"else_y"});
+  return model;
+}
+
+TEST(LiftConstants, MakesWeightsOfThoseThatLayersInBodiesRead) {
+  const onnx::Imported imported = constants_of_branches().import();
+  EXPECT_THAT(weights_of(imported), UnorderedElementsAre("w", "v"));
+  EXPECT_THAT(warnings_of(imported), HasSubstr("the file holds weights in Constant nodes, where layers read them: \"w\", \"v\""));
+  const Tensor x = f32({1, 2}, {1, 0}), yes = Tensor::scalar(true);
+  EXPECT_THAT(values_of(constants_of_branches().run({{"x", x}, {"cond", yes}})["y"]), ElementsAre(0.5, -1, 1.5));
+}
+
 TEST(LiftConstants, LeavesThoseOfExportersThatKnowParameters) {
   const onnx::Imported imported = with_constants("pytorch").import();
   EXPECT_THAT(weights_of(imported), ElementsAre("v"));
