@@ -84,11 +84,12 @@ plan::Plan compile_model(const nn::Model& model, const Recipe& recipe, const Com
   return compile_imported(onnx::import_model(onnx::export_model(model.graph()), name, ".", import_options(recipe, options)), name, recipe, options);
 }
 
-plan::Plan compile_gradients(const std::string& onnx_path, const Recipe& recipe, const std::string& of, const std::vector<std::string>& wrt, const std::map<std::string, std::int64_t>& dims) {
+plan::Plan compile_gradients(const std::string& onnx_path, const Recipe& recipe, const std::string& of, const std::vector<std::string>& wrt, const std::map<std::string, std::int64_t>& dims,
+                            const std::map<std::string, std::string>& equal_dims) {
   Recipe checked = recipe;
   if (checked.optimizer.kind.empty() and checked.can_train()) checked.optimizer.kind = "sgd";  // gradients take none, but a recipe has both
   check_recipe(checked);
-  onnx::Imported model = onnx::import_model(onnx_path, {.dims = dims, .output = recipe.model.output, .mend = onnx::mend_options(recipe), .own_training = false});
+  onnx::Imported model = onnx::import_model(onnx_path, {.dims = dims, .equal_dims = equal_dims, .output = recipe.model.output, .mend = onnx::mend_options(recipe), .own_training = false});
   return compile({model.graph, std::move(model.model), file_name_of(onnx_path)}, recipe, {.gradients = GradientsOf{.of = of, .wrt = wrt}}).plan;
 }
 

@@ -63,8 +63,9 @@ plan::Plan compile_model(const std::string& onnx_path, const Recipe& recipe, con
 plan::Plan compile_model(const nn::Model& model, const Recipe& recipe, const CompileModelOptions& options = {});
 
 /// Compiles an .onnx file into a plan that trains nothing: its entry `predict` gives `of` ("loss", the recipe's mean loss, or an output, whose elements are summed) and, for each input or weight
-/// of `wrt`, d(of)/d(NAME) as NAME_grad, as evaluation computes them. Feeds are the model's inputs and, for a loss, "target". Throws kUsage for unknown names, kNoGradient.
-plan::Plan compile_gradients(const std::string& onnx_path, const Recipe& recipe, const std::string& of, const std::vector<std::string>& wrt, const std::map<std::string, std::int64_t>& dims = {});
+/// of `wrt`, d(of)/d(NAME) as NAME_grad, as evaluation computes them. `dims` and `equal_dims` are those of CompileModelOptions. Feeds are the model's inputs and, for a loss, "target". Throws kUsage for unknown names, kNoGradient.
+plan::Plan compile_gradients(const std::string& onnx_path, const Recipe& recipe, const std::string& of, const std::vector<std::string>& wrt, const std::map<std::string, std::int64_t>& dims = {},
+                            const std::map<std::string, std::string>& equal_dims = {});
 
 /// Writes the model that was compiled, with the session's weights: same names, same opset. A name that ends in .safetensors gets the weights alone; with lora.export = "separate" the adapters alone.
 /// Throws kUsage for a session of another plan.

@@ -336,14 +336,23 @@ void check_batch_flag(std::int64_t batch) {
   if (batch < 0) throw Error(Code::kUsage, fmt::format("--batch {}: expected a number of samples", batch), {}, {"leave it out for the recipe's"});
 }
 
+namespace {
+
+/// What an item of --dim says of a size; the same may be said twice.
+template <typename Sizes>
+void add_size(Sizes& sizes, const std::string& item, const typename Sizes::mapped_type& said) {
+  const auto [before, is_new] = sizes.emplace(item.substr(0, item.find('=')), said);
+  if (before->second != said) throw Error(Code::kUsage, fmt::format("--dim {}: it is given as {}, too", quoted(item), before->second), {}, {"leave one of them out"});
+}
+
+}  // namespace
+
 std::map<std::string, std::string> take_equal_sizes(std::vector<std::string>& items) {
   std::map<std::string, std::string> equal;
   std::erase_if(items, [&](const std::string& item) {
     const std::size_t equals = item.find('=');
     if (equals == std::string::npos or equals == 0 or equals + 1 == item.size() or not(std::isalpha(static_cast<unsigned char>(item[equals + 1])) or item[equals + 1] == '_')) return false;
-    const std::string other = item.substr(equals + 1);
-    const auto [before, is_new] = equal.emplace(item.substr(0, equals), other);
-    if (before->second != other) throw Error(Code::kUsage, fmt::format("--dim {}: it is given as {}, too", quoted(item), before->second), {}, {"leave one of them out"});
+    add_size(equal, item, item.substr(equals + 1));
     return true;
   });
   return equal;
@@ -355,9 +364,7 @@ DimBindings sizes_of_flag(const std::vector<std::string>& items, std::uint64_t l
     const std::size_t equals = item.find('=');
     const auto size = equals == std::string::npos or equals == 0 ? std::nullopt : parse_bytes(item.substr(equals + 1));
     if (not size or *size < least) throw Error(Code::kUsage, fmt::format("--dim {}: expected NAME=NUMBER", quoted(item)), {}, {"for example --dim T=128"});
-    const auto number = checked_cast<std::int64_t>(*size, "--dim");
-    const auto [before, is_new] = sizes.emplace(item.substr(0, equals), number);
-    if (before->second != number) throw Error(Code::kUsage, fmt::format("--dim {}: it is given as {}, too", quoted(item), before->second), {}, {"leave one of them out"});
+    add_size(sizes, item, checked_cast<std::int64_t>(*size, "--dim"));
   }
   return sizes;
 }

@@ -393,15 +393,15 @@ void BoundArrays::check_lengths() {
                 {options_.files ? "export the model with a dynamic batch axis" : "batch(n, true) leaves out a smaller batch at the end; a model whose first axis is open, not fixed by `dims` or its file, takes any"});
 }
 
+/// Is the first axis of what it feeds a size that is not that of the samples?
+bool BoundArrays::has_own_size(const Column& column) { return not column.by_sample and plan::is_data(column.feed) and not column.feed.shape.empty() and column.feed.shape[0].is_symbol(); }
+
 /// Where it is computed how many samples an output has, a target that has a row for each belongs to them.
-bool BoundArrays::is_by_sample_by_length(const Column& column) const {
-  return not column.by_sample and column.feed.kind != Feed::Kind::kModelInput and plan::is_data(column.feed) and not column.feed.shape.empty() and column.feed.shape[0].is_symbol() and column.array.shape()[0] == length_;
-}
+bool BoundArrays::is_by_sample_by_length(const Column& column) const { return has_own_size(column) and column.feed.kind != Feed::Kind::kModelInput and column.array.shape()[0] == length_; }
 
 /// An input whose first axis has a size of its own is not cut into batches: an exporter that was not told better gives every input such a size.
 void BoundArrays::check_whole(const Column& column) {
-  const bool has_own_size = not column.by_sample and plan::is_data(column.feed) and not column.feed.shape.empty() and column.feed.shape[0].is_symbol();
-  if (not has_own_size or options_.one_batch) return;
+  if (not has_own_size(column) or options_.one_batch) return;
   const std::int64_t rows = column.array.shape()[0];
   const std::string axis = column.feed.shape[0].text();
   if (rows == length_ and rows > 1)
