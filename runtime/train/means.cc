@@ -31,6 +31,8 @@ void SessionRunner::set_weights(const NamedTensors& weights) {
 
 std::string SessionRunner::weight_gone() { return hone::weight_gone(session_); }
 
+void SessionRunner::forget_accumulated() { hone::forget_accumulated(session_); }
+
 namespace {
 
 double element(const TensorView& view, std::size_t i) {

@@ -34,6 +34,8 @@ class StepRunner {
   virtual void set_weights(const NamedTensors&) {}
   /// weight_gone() of runtime/train/weights.h.
   virtual std::string weight_gone() { return ""; }
+  /// forget_accumulated() of runtime/train/weights.h.
+  virtual void forget_accumulated() {}
   /// What keeps the state after the last run. Empty: another process keeps it, or nobody.
   using KeepState = std::function<void(const StateReader&)>;
   /// What is kept: everything, or what other programs can use, of which replicas hold no parts.
@@ -55,6 +57,7 @@ class SessionRunner : public StepRunner {
   NamedTensors weights() override;
   void set_weights(const NamedTensors& weights) override;
   std::string weight_gone() override;
+  void forget_accumulated() override;
 
  private:
   Session& session_;

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "runtime/collective/agreement.h"
+#include "runtime/train/weights.h"
 
 namespace hone {
 
@@ -91,6 +92,10 @@ ReplicaRunner::ReplicaRunner(Replicas& replicas, std::string batch_symbol)
 void ReplicaRunner::set_weights(const NamedTensors& weights) {
   first_.set_weights(weights);
   weights_are_shared_ = false;
+}
+
+void ReplicaRunner::forget_accumulated() {
+  for (int local = 0; local < replicas_.local(); ++local) hone::forget_accumulated(replicas_.session(local));
 }
 
 void ReplicaRunner::ask(const std::function<bool()>& stop, double max_seconds) {

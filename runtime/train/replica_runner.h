@@ -47,6 +47,7 @@ class ReplicaRunner : public StepRunner {
   NamedTensors weights() override { return first_.weights(); }
   void set_weights(const NamedTensors& weights) override;
   std::string weight_gone() override { return first_.weight_gone(); }
+  void forget_accumulated() override;
   /// Where replicas hold parts of states, who keeps them gets them whole, one after the other.
   void save(const KeepState& keep, Kept what = Kept::kAll) override;
 

@@ -16,6 +16,7 @@ namespace hone {
 
 namespace {
 
+constexpr const char* kLossWithoutGradient = "what has a loss and no gradient, such as a square root or a norm of 0";
 constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
 
 double seconds_since(std::chrono::steady_clock::time_point begin) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); }
@@ -217,6 +218,7 @@ void TrainingLoop::run_step() {
   rate_ = rate_of(state_.epoch, state_.step);
   double loss_sum = 0, targets = 0;
   bool updated = false;
+  if (group_ > 1) means_before_group_ = means_.state();
   for (in_group_ = 0; not updated;) {
     updated = in_group_ + 1 == group_ or state_.batch + 1 == limit_;
     loss_sum += run_batch(not updated ? *entries_.accumulate : with_norms ? *entries_.step_norms : *entries_.step);
@@ -413,21 +415,31 @@ std::string TrainingLoop::where_to_go_on() const {
   return older.empty() ? "the run has no checkpoint to go on from: begin it again" : fmt::format("--resume goes on from {}, with another optimizer.learning_rate", options_.checkpoints->path(older.front()));
 }
 
+/// As if no batch of the group had been run: nothing goes on in the middle of one.
+void TrainingLoop::take_back_group() {
+  runner_.forget_accumulated();
+  means_.restore(means_before_group_);
+  state_.batch -= in_group_;
+  state_.batches -= in_group_;
+}
+
 void TrainingLoop::refuse_loss(double loss) {
   progress_.interrupt();
   std::vector<std::string> notes = why_not_finite(runner_, *entries_.step, train_);
   const std::string gone = runner_.weight_gone();
   if (gone.empty()) {
     notes.emplace_back("the weights are still those before this step, because only a finite loss updates them; no trained model was written");
-    const bool is_resumable = in_group_ == 0;  // of half a group of batches nothing could go on
-    if (is_resumable) save(Checkpoints::Older::kAllStay);  // older ones may be needed, if these weights have grown too large already
-    if (is_resumable and options_.checkpoints != nullptr)
+    if (in_group_ > 0) take_back_group();
+    save(Checkpoints::Older::kAllStay);  // older ones may be needed, if these weights have grown too large already
+    if (options_.checkpoints != nullptr)
       notes.push_back(fmt::format("they are in {}; --resume goes on there, with another optimizer.learning_rate or without the bad data; where these weights are too large already, remove it, and --resume goes on from an older one",
                                   options_.checkpoints->path(state_.step)));
+    else
+      notes.emplace_back("a run folder (--run-dir) would have kept them in a checkpoint to go on from");
   } else {
     notes.push_back(fmt::format("the step before made {} infinite or nan, so there is no trained model and no checkpoint of these weights; {}", quoted(gone), where_to_go_on()));
   }
-  notes.push_back(fmt::format("try a smaller optimizer.learning_rate (it was {:.6g}), or look for nan and very large numbers in the data", rate_));
+  notes.push_back(fmt::format("try a smaller optimizer.learning_rate (it was {:.6g}), or look for {}", rate_, gone.empty() ? "nan and very large numbers in the data" : kLossWithoutGradient));
   throw Error(Code::kNotFinite, fmt::format("the loss is {} at epoch {}, step {}", std::isnan(loss) ? std::abs(loss) : loss, result_.epochs, state_.step + 1), {}, std::move(notes));
 }
 
@@ -438,7 +450,7 @@ void TrainingLoop::refuse_weights_gone() {
   progress_.interrupt();
   throw Error(Code::kNotFinite, fmt::format("the last update, of step {}, made the weight {} infinite or nan, though the loss that it followed from was finite", state_.step, quoted(gone)), {},
               {"no trained model was written; " + where_to_go_on(),
-               fmt::format("try a smaller optimizer.learning_rate (it was {:.6g}), or look for what has a loss and no gradient, such as a square root or a norm of 0", rate_)});
+               fmt::format("try a smaller optimizer.learning_rate (it was {:.6g}), or look for {}", rate_, kLossWithoutGradient)});
 }
 
 }  // namespace hone

@@ -124,6 +124,7 @@ class TrainingLoop {
   std::int64_t steps_in(std::int64_t batches) const { return (batches + group_ - 1) / group_; }
   bool next_batch();
   [[noreturn]] void refuse_loss(double loss);
+  void take_back_group();
   void refuse_weights_gone();
   std::string where_to_go_on() const;
 
@@ -150,6 +151,7 @@ class TrainingLoop {
   bool feeds_rate_ = false;
   NamedViews feeds_without_rate_;  // of an entry that makes no update
   NamedNumbers grad_norms_;
+  std::vector<double> means_before_group_;  // Means::state(), of a group of several batches
   bool scales_loss_ = false;
   LossScaling scaling_;     // of the last step
   NamedNumbers shown_;      // means, and steps that were left out

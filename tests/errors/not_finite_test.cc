@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -16,6 +17,7 @@
 #include "frontend/onnx/import.h"
 #include "runtime/data/batches.h"
 #include "runtime/train/evaluate.h"
+#include "runtime/train/weights.h"
 #include "tests/frontend/test_model.h"
 #include "tests/support/host_level.h"
 #include "tests/support/temp_folder.h"
@@ -51,16 +53,17 @@ plan::Plan plan_that(Ends ends, std::int64_t accumulated = 1) {
   return compile({imported.graph, imported.model, "model.onnx"}, read_recipe_text(recipe), {.levels = {.cpu = {host_level()}}}).plan;
 }
 
-/// Three batches of four; of the last one the last sample is zero.
-Dataset samples() {
+/// Batches of four; of the last one the last sample is zero.
+Dataset samples(std::int64_t batches = 3) {
+  const std::int64_t rows = 4 * batches;
   std::vector<float> x;
-  for (std::int64_t i = 0; i < 12 * 4; ++i) x.push_back(i < 11 * 4 ? static_cast<float>(1 + i % 4) : 0.0F);
-  return Dataset::from_tensor_slices({{"x", Tensor::of<float>({12, 4}, std::span<const float>(x))}, {"y", Tensor::zeros(DType::kF32, {12, 2})}}).batch(4);
+  for (std::int64_t i = 0; i < rows * 4; ++i) x.push_back(i < (rows - 1) * 4 ? static_cast<float>(1 + i % 4) : 0.0F);
+  return Dataset::from_tensor_slices({{"x", Tensor::of<float>({rows, 4}, std::span<const float>(x))}, {"y", Tensor::zeros(DType::kF32, {rows, 2})}}).batch(4);
 }
 
-std::string said_by(Trainer& trainer) {
+std::string said_by(Trainer& trainer, const Dataset& data = samples(), const std::string& run_dir = "") {
   try {
-    trainer.fit(samples(), {.epochs = 1, .quiet = true});
+    trainer.fit(data, {.epochs = 1, .run_dir = run_dir, .quiet = true});
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), 8);
     return error.what();
@@ -114,6 +117,37 @@ TEST_P(WhereItEnds, AWeightThatIsNoNumber) {
   EXPECT_THAT(said, HasSubstr("the loss is nan at epoch 1, step 1\n"));
   EXPECT_THAT(said, HasSubstr("the weight or state \"w\" f32[4,2]: 1 to 8, 1 nan was not finite before the step\n"));
   EXPECT_THAT(said, Not(HasSubstr("is made by"))) << "all else follows from it";
+}
+
+/// Of a group of batches, too, the second of which has it.
+TEST_P(WhereItEnds, ACheckpointIsWhereTheStepBegan) {
+  const TempFolder folder;
+  const std::int64_t accumulated = std::get<1>(GetParam());
+  const std::int64_t batches = 2 * accumulated;
+  Trainer failed = trainer(Ends::kInLogOfZero), good = trainer(Ends::kInLogOfZero);
+  EXPECT_THAT(said_by(failed, samples(batches), folder / "run"), HasSubstr("run/checkpoint-000001; --resume goes on there"));
+  const TrainState state = load_checkpoint(folder / "run/checkpoint-000001", failed.session());
+  EXPECT_EQ(state.batch, accumulated);
+  EXPECT_EQ(state.batches, accumulated);
+  good.fit(samples(batches), {.epochs = 1, .steps = 1, .run_dir = folder / "good", .quiet = true});
+  EXPECT_EQ(state.means, load_checkpoint(folder / "good/checkpoint-000001", good.session()).means);
+  for (const plan::Persistent& persistent : good.session().program().persistents)
+    EXPECT_TRUE(std::ranges::equal(failed.session().read(persistent.name).bytes(), good.session().read(persistent.name).bytes())) << persistent.name;
+}
+
+TEST(NotFiniteWeights, ThatBeganSoAreNotGone) {
+  plan::Plan plan = plan_of(Ends::kWell, 1);
+  const auto not_finite = f32({4, 2}, {1, 2, 3, -std::numeric_limits<float>::infinity(), 5, 6, 7, 8});
+  {
+    Session session(plan, {.device = "cpu", .threads = 1});
+    session.write("w", not_finite);
+    EXPECT_EQ(weight_gone(session), "w");
+  }
+  for (plan::Program& program : plan.programs)
+    for (plan::Persistent& persistent : program.persistents)
+      if (persistent.name == "w") persistent.initial = not_finite;
+  const Session session(plan, {.device = "cpu", .threads = 1});
+  EXPECT_EQ(weight_gone(session), "");
 }
 
 /// Training goes on, as no weight is touched; who reads the numbers is told why they are none.
