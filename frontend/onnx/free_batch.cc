@@ -121,6 +121,78 @@ constexpr struct {
   void (*fit)(ImportNode& node, const FreeBatch& batch);
 } kFitted[] = {{"Reshape", fit_reshape}, {"Concat", fit_concat}, {"RNN", fit_recurrent}, {"GRU", fit_recurrent}, {"LSTM", fit_recurrent}};
 
+// --- Nodes that choose by position ---
+
+bool any_has_batch(const Shape& shape, std::size_t begin, std::size_t end, const FreeBatch& batch) {
+  return std::any_of(shape.begin() + static_cast<std::ptrdiff_t>(std::min(begin, shape.size())),
+                     shape.begin() + static_cast<std::ptrdiff_t>(std::min(end, shape.size())), [&](const Dim& extent) { return has_batch(extent, batch); });
+}
+
+/// [begin, end) of a shape's axes.
+using Axes = std::pair<std::size_t, std::size_t>;
+
+Axes the_axis(const Node& node, const Shape&) {
+  const auto axis = static_cast<std::size_t>(node.attrs[kAxis]);
+  return {axis, axis + 1};
+}
+/// As many as a position has numbers.
+Axes axes_from(std::size_t begin, const Shape& positions) {
+  return {begin, begin + (positions.back().is_constant() ? static_cast<std::size_t>(positions.back().value()) : 1)};
+}
+
+/// Ops that choose elements of operand `data` at the positions in operand 1, and the axes that these go along.
+struct Choosing {
+  const OpDef* op;
+  std::size_t data;
+  Axes (*axes)(const Node& node, const Shape& positions);
+};
+constexpr Choosing kChoosing[] = {
+    {&op::gather, 0, the_axis},
+    {&op::gather_elements, 0, the_axis},
+    {&op::gather_nd, 0, [](const Node& node, const Shape& positions) { return axes_from(static_cast<std::size_t>(node.attrs[kBatchDims]), positions); }},
+    {&op::scatter_nd, 2, [](const Node&, const Shape& positions) { return axes_from(0, positions); }},
+    {&op::gather_sum, 0,
+     [](const Node&, const Shape&) {
+       return Axes{2, 3};
+     }},
+};
+
+/// Does the node make positions among all samples?
+bool counts_samples(const Graph& graph, const Node& node, const FreeBatch& batch) {
+  const auto has_in_axis = [&](const Shape& shape) {
+    const auto axis = static_cast<std::size_t>(node.attrs[kAxis]);
+    return any_has_batch(shape, axis, axis + 1, batch);
+  };
+  if (*node.op == op::iota) return has_in_axis(graph.type(node.results[0]).shape);
+  if (*node.op == op::arg_top_k) return has_in_axis(graph.type(node.operands[0]).shape);
+  const OpDef* const kCounting[] = {
+      &op::pad_positions, &op::nonzero_positions, &op::unique_positions, &op::non_max_suppression, &op::linear_recurrence, &op::scan, &op::while_trips,
+      &op::branch};
+  return std::ranges::find(kCounting, node.op) != std::end(kCounting);
+}
+
+bool comes_of_counting(const Graph& graph, ValueId positions, const FreeBatch& batch) {
+  std::set<NodeId> seen;
+  for (std::vector<ValueId> open = {positions}; not open.empty();) {
+    const NodeId producer = graph.value(open.back()).producer;
+    open.pop_back();
+    if (not producer.valid() or not seen.insert(producer).second) continue;
+    const Node& node = graph.node(producer);
+    if (counts_samples(graph, node, batch)) return true;
+    std::ranges::copy_if(node.operands, std::back_inserter(open), [](ValueId operand) { return operand.valid(); });
+  }
+  return false;
+}
+
+/// Does the node choose among samples at positions that do not count them? The numbers of one sample are all 0, which is then the first one for all.
+bool takes_first_for_all(const Graph& graph, const Node& node, const FreeBatch& batch) {
+  const auto found = std::ranges::find(kChoosing, node.op, &Choosing::op);
+  if (found == std::end(kChoosing) or batch.exported != 1 or node.operands.size() <= found->data or not node.operands[found->data].valid()) return false;
+  const Shape& positions = graph.type(node.operands[1]).shape;
+  const auto [begin, end] = positions.empty() ? Axes{} : found->axes(node, positions);
+  return any_has_batch(graph.type(node.operands[found->data]).shape, begin, end, batch) and not comes_of_counting(graph, node.operands[1], batch);
+}
+
 }  // namespace
 
 std::optional<std::int64_t> fixed_batch(const GraphProto& graph) {
@@ -171,6 +243,8 @@ std::string why_not_free(const Graph& freed, const Graph& fixed, const std::stri
     const auto lost = std::find_if_not(node.results.begin(), node.results.end(), has_samples);
     if (reads_samples and *node.op != op::sizes and lost != node.results.end())
       return fmt::format("node {} makes {} of all samples", quoted(node.loc.node), to_string(freed.type(*lost)));
+    if (takes_first_for_all(freed, node, batch))
+      return fmt::format("node {} takes samples by their numbers, which are written down for one", quoted(node.loc.node));
   }
   for (const Output& output : fixed.outputs()) {
     const Output* other = freed.find_output(output.name);

@@ -35,7 +35,7 @@ class FreedInputs {
 void fit_to_batch(ImportNode& node, const FreeBatch& batch);
 
 /// "" where the freed graph's outputs are those of the fixed one for its batch, `asked`, or else the first, is one of samples, and no node makes something of
-/// the samples that has no batch, such as the first of them. Else what is not so.
+/// the samples that has no batch, such as the first of them, or takes samples by numbers that are not counted. Else what is not so.
 std::string why_not_free(const Graph& freed, const Graph& fixed, const std::string& asked, const FreeBatch& batch);
 
 }  // namespace hone::onnx

@@ -40,6 +40,38 @@ TEST(FreeBatch, IsTakenWhereAnotherIsWanted) {
   EXPECT_EQ(model.import({.batch = 8}).model.graph().input(0).type().tensor_type().shape().dim(0).dim_value(), 1) << "the file stays what it is";
 }
 
+/// The last token of each sample, x[arange(1), last], as PyTorch writes it: the number of the sample is a constant.
+TEST(FreeBatch, IsRefusedWhereSamplesAreTakenByNumber) {
+  TestModel pairs;
+  pairs.input("x", {1, 5, 4}).input("last", {1, 1}, DType::kI64).initializer("sample", i64({1, 1}, {0})).output("y");
+  pairs.node("Concat", {"sample", "last"}, {"at"}).set("axis", -1);
+  pairs.node("GatherND", {"x", "at"}, {"y"});
+  EXPECT_THAT(y_for(pairs, 8), HasSubstr("f32[1,4] | warning[HN-0190]: the model was exported for batches of 1, and takes no others"));
+  EXPECT_THAT(y_for(pairs, 8), HasSubstr("node \"y\" takes samples by their numbers, which are written down for one"));
+  TestModel rows;
+  rows.input("x", {1, 5, 4}).input("last", {1}, DType::kI64).output("y");
+  rows.node("Flatten", {"x"}, {"flat"}).set("axis", 2);
+  rows.node("Gather", {"flat", "last"}, {"y"}).set("axis", 0);
+  EXPECT_THAT(y_for(rows, 8), HasSubstr("takes samples by their numbers"));
+  TestModel within;
+  within.input("x", {1, 5, 4}).input("last", {1, 1, 4}, DType::kI64).output("y");
+  within.node("GatherElements", {"x", "last"}, {"y"}).set("axis", 1);
+  EXPECT_THAT(y_for(within, 8), HasSubstr("f32[batch,1,4]"));
+}
+
+TEST(FreeBatch, CountsSamplesWhereTheFileDoes) {
+  TestModel model;
+  model.input("x", {1, 5, 4}).input("last", {1, 1}, DType::kI64).output("y");
+  model.initializer("zero", Tensor::scalar(std::int64_t{0})).initializer("one", Tensor::scalar(std::int64_t{1})).initializer("column", ints({1}));
+  model.node("Shape", {"x"}, {"shape"});
+  model.node("Gather", {"shape", "zero"}, {"count"});
+  model.node("Range", {"zero", "count", "one"}, {"number"});
+  model.node("Unsqueeze", {"number", "column"}, {"sample"});
+  model.node("Concat", {"sample", "last"}, {"at"}).set("axis", -1);
+  model.node("GatherND", {"x", "at"}, {"y"});
+  EXPECT_THAT(y_for(model, 8), HasSubstr("f32[batch,4]"));
+}
+
 TEST(FreeBatch, OfSeveralSamplesIsTakenWhenTheRecipeAsksForAnother) {
   TestModel model;
   model.input("x", {4, 3}).initializer("w", wavy({3, 2})).output("y");
