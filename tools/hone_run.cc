@@ -57,6 +57,7 @@ int evaluate_plan(const Arguments& arguments) {
   const BoundArrays data = open_data(job, recipe, entry, "--data", sources, arguments.pre_batched);
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_notes(progress, data);
+  say_left_out(progress, data);
   BatchReader batches(data, global_batch(job, recipe, arguments, data.fixed_batch()), {.shuffle = false}, gather_for(job.replicas));
   const NamedNumbers values = evaluate(*job.runner, entry, batches, {.say = [&](const std::string& text) { progress.say(text); }}).value();  // nobody asks it to stop
   JsonLine line;

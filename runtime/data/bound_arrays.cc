@@ -244,6 +244,15 @@ void BoundArrays::refuse_type(const Feed& feed, const Array& array) const {
   throw Error(Code::kDataType, what + "; floats are never made integers", {}, {way_out});
 }
 
+/// Rows of a target are samples; where the model has these along another axis, only who made the batches knows which is which.
+void BoundArrays::check_first_axis(const Feed& feed, const Array& array) const {
+  const auto has_batch = [&](const Dim& extent) { return std::ranges::count(extent.symbols(), options_.batch_symbol) > 0; };
+  if (options_.batch_symbol.empty() or std::ranges::none_of(feed.shape, has_batch)) return;
+  throw Error(Code::kDataShape, fmt::format("{} is {}, and {} takes {}, whose first axis is not that of the samples, {}", printable(array.label()), type_text(array), quoted(feed.name), type_text(feed), options_.batch_symbol), {},
+              {options_.files ? "give batches that are made already, each as the model has it: --pre-batched" : "give a data set of batches, each as the model has it",
+               "or let the model put the samples first: without the Reshape or Transpose at its output"});
+}
+
 void BoundArrays::refuse_shape(const Feed& feed, const Array& array) const {
   std::vector<std::string> notes;
   if (const std::string label = lower_case(array.label()); options_.files and (label.ends_with(".csv") or label.ends_with(".tsv"))) notes.emplace_back("these are all columns; choose some by number or name: x=FILE.csv:0..5,y=FILE.csv:-1");
@@ -263,6 +272,7 @@ void BoundArrays::add_column(const Feed& feed, Array array) {
   if (not can_convert(array.dtype(), feed.dtype)) refuse_type(feed, array);
   const bool fixed_sizes = options_.batch_symbol.empty();
   const bool has_samples = not feed.shape.empty() and (fixed_sizes or feed.shape[0] == Dim::symbol(options_.batch_symbol));
+  if (not has_samples and feed.kind == Feed::Kind::kTarget and not options_.pre_batched and not options_.one_batch) check_first_axis(feed, array);
   const bool by_sample = options_.pre_batched or has_samples;
   if (by_sample and array.shape().empty()) refuse_shape(feed, array);
   const std::span<const std::int64_t> extents(array.shape());

@@ -66,6 +66,7 @@ class BoundArrays {
   void add_column(const plan::Feed& feed, Array array);
   std::uint64_t hash_of_columns() const;
   void check_lengths();
+  void check_first_axis(const plan::Feed& feed, const Array& array) const;
   static bool has_own_size(const Column& column);
   bool is_by_sample_by_length(const Column& column) const;
   void check_whole(const Column& column);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/check.h"
 #include "base/diag.h"
 #include "base/text.h"
 #include "runtime/feeds.h"
@@ -24,9 +25,6 @@ struct Collected {
 std::size_t byte_count(const TensorView& view) { return static_cast<std::size_t>(checked_element_count(view.shape)) * size_of(view.dtype); }
 
 void collect(const TensorView& view, std::int64_t rows, bool slices, const std::string& name, Collected* output) {
-  if (not slices and (view.shape.empty() or view.shape[0] != rows))
-    throw Error(Code::kPlanMismatch, fmt::format("the output {} is {} for {} samples: it has no sample axis", quoted(name), shape_text(view.shape), rows), {},
-                {"use hone-run call, which takes and gives tensors as they are"});
   const std::vector<std::int64_t> row_shape(view.shape.begin() + (slices ? 0 : 1), view.shape.end());
   if (output->rows > 0 and row_shape != output->row_shape)
     throw Error(Code::kPlanMismatch, fmt::format("a sample's part of the output {} is {} for one batch and {} for another: it depends on the other samples of a batch", quoted(name), shape_text(output->row_shape), shape_text(row_shape)), {},
@@ -50,6 +48,15 @@ void check_input(const plan::Feed& feed, const Array& array) {
 
 }  // namespace
 
+void require_sample_axis(const plan::Entry& entry, std::string_view output, std::span<const std::int64_t> shape, std::int64_t samples, bool is_fixed, const char* way_out) {
+  const auto result = std::ranges::find(entry.results, output, &plan::Result::name);
+  HONE_CHECK(result != entry.results.end(), "there is no such output");
+  const Shape& declared = entry.buffers[result->buffer].shape;
+  const bool is_first = not declared.empty() and (is_fixed or not declared[0].is_constant());  // a size that no batch changes is as many as there are samples by chance
+  if (is_first and shape[0] == samples) return;
+  throw Error(Code::kPlanMismatch, fmt::format("the output {}, [{}], is {} for {} samples: its first axis is not theirs", quoted(output), to_string(declared), shape_text(shape), samples), {}, {way_out});
+}
+
 NamedTensors predict(StepRunner& runner, const plan::Entry& entry, const BoundArrays& data, std::int64_t batch_size) {
   BatchReader batches(data, batch_size, {.shuffle = false});
   if (batches.sample_count() != data.length())
@@ -61,7 +68,11 @@ NamedTensors predict(StepRunner& runner, const plan::Entry& entry, const BoundAr
   batches.start_epoch(0);
   while (batches.next()) {
     runner.run(entry.name, batches.feeds());
-    for (auto& [name, output] : outputs) collect(runner.result(name), batches.size(), data.pre_batched(), name, &output);
+    for (auto& [name, output] : outputs) {
+      const TensorView view = runner.result(name);
+      if (not data.pre_batched()) require_sample_axis(entry, name, view.shape, batches.size(), data.fixed_batch() > 0, "use hone-run call, which takes and gives tensors as they are");
+      collect(view, batches.size(), data.pre_batched(), name, &output);
+    }
   }
   NamedTensors tensors;
   for (auto& [name, output] : outputs) {

@@ -10,6 +10,7 @@
 #include "base/recipe_changes.h"
 #include "base/text.h"
 #include "runtime/train/dry_run.h"
+#include "runtime/train/predict.h"
 #include "runtime/train/run_options.h"
 #include "runtime/train/stop_together.h"
 #include "runtime/train/weights.h"
@@ -229,9 +230,7 @@ NamedTensors Trainer::predict(const Dataset& data) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const std::string& name = called.results[i].name;
       Tensor output = session_.result_tensor(name);
-      if (output.shape().empty() or output.shape()[0] != source.size())
-        throw Error(Code::kPlanMismatch, fmt::format("the output {} is {} for {} samples: it has no sample axis", quoted(name), shape_text(output.shape()), source.size()), {},
-                    {"run the entry \"predict\" on the session for one call of the model"});
+      require_sample_axis(called, name, output.shape(), source.size(), batch_symbol_.empty(), "run the entry \"predict\" on the session for one call of the model");
       parts[i].push_back(std::move(output));
     }
   }

@@ -79,6 +79,24 @@ TEST(BoundArrays, AnAxisOfItsOwnIsNotThatOfTheSamples) {
   EXPECT_THAT(shared.notes(), ElementsAre(HasSubstr("y.npy is f32[3,2], and goes to every batch as it is: its first axis, M, is not that of the samples")));
 }
 
+/// Of a model that gives steps first, or the words of all samples in one row: equal numbers would be read otherwise than they are meant.
+TEST(BoundArrays, ATargetWhoseSamplesAreNotItsFirstAxisIsRefused) {
+  const Dim samples = Dim::symbol("N");
+  for (const Shape& shape : {Shape{4, samples, 2}, Shape{samples * 4, 2}}) {
+    plan::Feed target = labels(3);
+    target.dtype = DType::kF32;
+    target.shape = shape;
+    const plan::Entry entry = entry_with({input("x", DType::kF32, {samples, 2}), target});
+    BindOptions how = options();
+    expect_error(Code::kDataShape, "whose first axis is not that of the samples, N", [&] { BoundArrays(entry, pair_of(counted("x.npy", {4, 2}), counted("y.npy", {4, 4, 2})), how); });
+    expect_error(Code::kDataShape, "--pre-batched", [&] { BoundArrays(entry, pair_of(counted("x.npy", {4, 2}), counted("y.npy", {16, 2})), how); });
+    how.pre_batched = true;
+    std::vector<std::int64_t> batches = {6};
+    for (const Dim& extent : shape) batches.push_back(extent.evaluate({{"N", 4}}));
+    EXPECT_EQ(BoundArrays(entry, pair_of(counted("x.npy", {6, 4, 2}), counted("y.npy", batches)), how).length(), 6);
+  }
+}
+
 /// Where nodes compute how many samples an output has (a loop over them, a shape of several parts), its target's first axis has a name of its own.
 TEST(BoundArrays, ATargetWithARowForEachSampleBelongsToThem) {
   plan::Feed target = labels(3);

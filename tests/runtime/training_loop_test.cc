@@ -327,7 +327,24 @@ TEST(Evaluate, PlanWithoutALossSaysHowToGetOne) {
 TEST(Predict, OutputWithoutASampleAxisIsRefused) {
   Fit fit;
   fit.evaluation.results = {{"y", 0}};
-  expect_error(Code::kPlanMismatch, "has no sample axis", [&] { predict(fit.runner, fit.evaluation, fit.data, 2); });
+  fit.evaluation.buffers.resize(1);
+  expect_error(Code::kPlanMismatch, "its first axis is not theirs", [&] { predict(fit.runner, fit.evaluation, fit.data, 2); });
+}
+
+/// Of [steps, samples] as many samples as steps would pass for rows.
+TEST(Predict, AnAxisThatNoBatchChangesIsNotThatOfTheSamples) {
+  plan::Entry entry;
+  entry.buffers.resize(1);
+  entry.results = {{"y", 0}};
+  const std::vector<std::int64_t> seen = {4, 4};
+  const auto require = [&](const Shape& declared, bool is_fixed) {
+    entry.buffers[0].shape = declared;
+    require_sample_axis(entry, "y", seen, 4, is_fixed, "call it");
+  };
+  expect_error(Code::kPlanMismatch, "the output \"y\", [4,N], is [4,4] for 4 samples: its first axis is not theirs", [&] { require({4, Dim::symbol("N")}, false); });
+  expect_error(Code::kPlanMismatch, "call it", [&] { require({4, 4}, false); });
+  EXPECT_NO_THROW(require({Dim::symbol("N"), 4}, false));
+  EXPECT_NO_THROW(require({4, 4}, true));
 }
 
 TEST(Schedule, FollowsItsFormula) {

@@ -232,6 +232,9 @@ BoundArrays open_data(const Job& job, const Recipe& recipe, const plan::Entry& e
 
 void say_notes(Progress& progress, const BoundArrays& data) {
   for (const std::string& note : data.notes()) progress.say("note: " + note);
+}
+
+void say_left_out(Progress& progress, const BoundArrays& data) {
   if (data.fixed_batch() > 0 and data.length() % data.fixed_batch() != 0)
     progress.say(
         fmt::format("note: the model takes exactly {} samples at a time; the last {} are left out", data.fixed_batch(), data.length() % data.fixed_batch()));

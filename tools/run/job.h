@@ -79,5 +79,7 @@ BoundArrays open_data(const Job& job, const Recipe& recipe, const plan::Entry& e
 
 /// What was done with the data on the way to the model.
 void say_notes(Progress& progress, const BoundArrays& data);
+/// A note where the last samples fill no batch of a model that takes so many at a time, and training and evaluation leave them out.
+void say_left_out(Progress& progress, const BoundArrays& data);
 
 }  // namespace hone

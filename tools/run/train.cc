@@ -212,8 +212,11 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_replicas(progress, job, arguments, batch);
   progress.set_batch_size(arguments.pre_batched ? 0 : std::min(batch, data.length()) * (entries.accumulate == nullptr ? 1 : recipe.train.gradient_accumulation_steps));
-  say_notes(progress, data);
-  if (valid) say_notes(progress, *valid);
+  for (const BoundArrays* each : {&data, valid ? &*valid : nullptr}) {
+    if (each == nullptr) continue;
+    say_notes(progress, *each);
+    say_left_out(progress, *each);
+  }
   if (not arguments.quiet) say_summary(progress, told(job, arguments, recipe.data.batch_size));
   if (not arguments.out.empty()) check_trained_file("--out", recipe, arguments.out);
   if (exports_adapters_alone(recipe) and not arguments.out.empty() and not arguments.weights.empty()) {
