@@ -89,6 +89,15 @@ bool is_told_to_be_one(const MendModel& m, const std::string& weight) {
   return own.size() == 1 and std::all_of(m.readers(weight).begin(), m.readers(weight).end(), takes_it);
 }
 
+/// Is it the scale or shift of a normalization that has none, by the exporter's record: does each call take the input alone?
+bool is_told_to_have_none(const MendModel& m, const Place& place) {
+  constexpr std::size_t kNames = 2;  // of the result and the input
+  return std::all_of(place.readers.begin(), place.readers.end(), [&](const Reader& reader) {
+    const NodeProto& node = m.graph().node(reader.node);
+    return node.op_type().ends_with("Normalization") and value_names(metadata_of(node, kProgramCall)).size() == kNames;
+  });
+}
+
 void keep_layers_apart(MendModel& m) {
   for (const std::string& weight : m.weights()) {
     if (m.readers(weight).size() < 2 or m.is_tied_by_name(weight) or is_told_to_be_one(m, weight)) continue;
@@ -100,12 +109,18 @@ void keep_layers_apart(MendModel& m) {
     if (places.size() < 2) continue;
     std::vector<std::string> names;
     for (std::size_t i = 1; i < places.size(); ++i) {
-      names.push_back(own_name(m, weight, places[i]));
-      m.copy_weight(weight, names.back());
-      for (const Reader& reader : places[i].readers) m.redirect(reader, names.back());
+      const std::string name = own_name(m, weight, places[i]);
+      if (is_told_to_have_none(m, places[i])) {
+        m.copy_as_constant(weight, name);
+      } else {
+        m.copy_weight(weight, name);
+        names.push_back(name);
+      }
+      for (const Reader& reader : places[i].readers) m.redirect(reader, name);
     }
+    if (names.empty()) continue;
     m.warn(fmt::format("the weight {} {} and is read by {} layers: it is trained apart for each, as {} too", quoted(weight),
-                       has_equal_elements ? "has equal elements only" : "is a bias", places.size(), list_of(names)),
+                       has_equal_elements ? "has equal elements only" : "is a bias", names.size() + 1, list_of(names)),
            {"exporters merge weights that are equal when they export, such as the scales of a fresh model",
             fmt::format("if it is one weight, say so: [model] tie = [{}]", quoted(weight))});
   }

@@ -165,6 +165,11 @@ void MendModel::copy_as(const std::string& from, const std::string& name, const 
   program_.add(name, Origin::kParameter, {parameter});
 }
 
+void MendModel::copy_as_constant(const std::string& from, const std::string& name) {
+  copy_weight(from, name);
+  program_.add(name, Origin::kConstant, {});
+}
+
 void MendModel::add_weight(TensorProto weight) {
   constexpr std::int64_t kInitializersAreNoInputs = 4;  // from this version of the format on
   if (model_.ir_version() < kInitializersAreNoInputs) {

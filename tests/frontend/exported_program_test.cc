@@ -234,6 +234,22 @@ TEST(ExportedProgram, PartsOfAParameterThatTheFileHasNowhere) {
   EXPECT_THAT(warnings(import("exp", f32({2}, {1, 2}), "slice_2", f32({2}, {5, 6}))), HasSubstr("these were computed from parameters: \"exp\" (of \"w\"); what is trained are the results"));
 }
 
+TEST(ExportedProgram, ANormalizationWithoutAScaleHasNone) {
+  for (const bool has_own : {false, true}) {
+    RecordedModel model({"a.weight", "a.bias"});
+    model.input("x", {"N", 3, 5}).output("y");
+    model.parameter("a.weight", ones(3)).parameter("a.bias", f32({3}, {0, 0, 0}));
+    model.node("InstanceNormalization", {"x", "a.weight", "a.bias"}, {"h"});
+    model.call("%x, %p_a_weight, %p_a_bias");
+    model.node("Relu", {"h"}, {"g"});
+    model.node("InstanceNormalization", {"g", "a.weight", "a.bias"}, {"y"});
+    model.call(has_own ? "%g, %view, %view_1" : "%g, None, None");
+    const onnx::Imported imported = model.import();
+    EXPECT_EQ(trained(imported).size(), has_own ? 4U : 2U);
+    EXPECT_EQ(warnings(imported).find("is trained apart for each") != std::string::npos, has_own);
+  }
+}
+
 /// A layer without a bias, whose call took one.
 RecordedModel without_bias(const std::string& op, const Tensor& weight) {
   RecordedModel model({"fc.weight", "fc.bias"});
