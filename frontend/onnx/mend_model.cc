@@ -263,11 +263,17 @@ void MendModel::finish() {
   index();
 }
 
-std::string list_of(const std::vector<std::string>& names) {
+std::string first_of(const std::vector<std::string>& items) {
   constexpr std::size_t kMostNamed = 6;
-  const std::size_t named = std::min(names.size(), kMostNamed);
-  const std::string list = quoted_list(std::span(names).first(named));
-  return named == names.size() ? list : fmt::format("{} and {} more", list, names.size() - named);
+  const std::size_t named = std::min(items.size(), kMostNamed);
+  const std::string list = fmt::format("{}", fmt::join(std::span(items).first(named), ", "));
+  return named == items.size() ? list : fmt::format("{} and {} more", list, items.size() - named);
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+  std::vector<std::string> items;
+  for (const std::string& name : names) items.push_back(quoted(name));
+  return first_of(items);
 }
 
 }  // namespace hone::onnx

@@ -123,7 +123,9 @@ class MendModel {
   std::multimap<int, NodeProto> behind_;  ///< go behind a node
 };
 
-/// At most six names in quotes, and how many more there are.
+/// At most six items, and how many more there are.
+std::string first_of(const std::vector<std::string>& items);
+/// The same of names, in quotes.
 std::string list_of(const std::vector<std::string>& names);
 /// An integer attribute of a node, `otherwise` where it is not given.
 std::int64_t integer_attribute(const NodeProto& node, std::string_view name, std::int64_t otherwise = 0);

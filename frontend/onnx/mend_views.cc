@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <numeric>
+#include <span>
 #include <unordered_map>
 
 #include "base/text.h"
@@ -240,12 +243,6 @@ class ViewBuilder {
 };
 
 std::string with_names(const std::string& name, const std::vector<std::string>& names) { return fmt::format("{} (of {})", quoted(name), list_of(names)); }
-std::string joined(const std::vector<std::string>& items) {
-  constexpr std::size_t kMostNamed = 6;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(items.size(), kMostNamed); ++i) text += (i == 0 ? "" : ", ") + items[i];
-  return items.size() > kMostNamed ? fmt::format("{} and {} more", text, items.size() - kMostNamed) : text;
-}
 
 /// Weights with parameters in them, such that what others may be views of comes first: parameters as they are, then what has few parameters and many elements.
 std::vector<std::string> with_parameters(const MendModel& m) {
@@ -258,42 +255,59 @@ std::vector<std::string> with_parameters(const MendModel& m) {
   return names;
 }
 
+/// Weights that each parameter is in.
+using ByParameter = std::map<std::string, std::vector<std::string>>;
+
+/// What the weight may be a view of: what has only parameters in it that it has, too, and the recipe does not name as another one.
+std::vector<std::string> sources_of(const MendModel& m, const std::string& name, const ByParameter& weights) {
+  constexpr std::size_t kMost = 256;  // whoever makes a file chooses how many there are
+  const std::set<std::string>& parameters = m.program().parameters_in(name);
+  std::vector<std::string> sources;
+  for (const std::string& parameter : parameters) {
+    const auto found = weights.find(parameter);
+    if (found == weights.end()) continue;
+    for (const std::string& other : std::span(found->second).first(std::min(found->second.size(), kMost))) {
+      const bool is_one_of = std::ranges::includes(parameters, m.program().parameters_in(other)) and *m.program().parameters_in(other).begin() == parameter;  // each comes once
+      if (is_one_of and sources.size() < kMost and not(m.is_trained_by_name(name) and m.is_trained_by_name(other))) sources.push_back(other);
+    }
+  }
+  return sources;
+}
+
 }  // namespace
 
 void restore_views(MendModel& m) {
   if (not m.program().is_recorded()) return;
-  std::vector<std::string> kept, views, apart, computed;
+  ByParameter kept;
+  std::vector<std::string> views, apart, computed;
   std::vector<std::pair<std::string, View>> to_build;
   for (const std::string& name : with_parameters(m)) {
     const std::set<std::string>& parameters = m.program().parameters_in(name);
-    std::vector<std::string> sources;
-    for (const std::string& other : kept)
-      if (std::ranges::includes(parameters, m.program().parameters_in(other)) and not(m.is_trained_by_name(name) and m.is_trained_by_name(other)))
-        sources.push_back(other);
     if (m.program().is_folded(name)) {
+      const std::vector<std::string> sources = sources_of(m, name, kept);
       Match found = match_any(m, name, sources);
       if (found.view) {
         views.push_back(with_names(name, found.view->sources));
         to_build.emplace_back(name, std::move(*found.view));
         continue;
       }
-      const bool is_function = not has_name_of_view(name) or is_among(kRepeating, name),
-                 is_of_weight = std::ranges::any_of(sources, [&](const std::string&source) { return not m.program().is_folded(source); });
+      const bool is_function = not has_name_of_view(name) or is_among(kRepeating, name);
+      const bool is_of_weight = std::ranges::any_of(sources, [&](const std::string& source) { return not m.program().is_folded(source); });
       if (is_of_weight or found.shares_elements) apart.push_back(with_names(name, sources));
       else if (is_function) computed.push_back(with_names(name, {parameters.begin(), parameters.end()}));
     }
-    kept.push_back(name);
+    for (const std::string& parameter : parameters) kept[parameter].push_back(name);
   }
   for (const auto& [name, view] : to_build) ViewBuilder(m, name, view).build();
   const std::string way_out = "to train the parameters themselves, export without folding: torch.onnx.export(..., dynamo=True, optimize=False)";
   if (not views.empty())
-    m.warn(fmt::format("by the exporter's account these are views of weights: {}; each is trained as one with its own", joined(views)),
+    m.warn(fmt::format("by the exporter's account these are views of weights: {}; each is trained as one with its own", first_of(views)),
            {"if they are to be weights of their own, name both in model.train_only"});
   if (not apart.empty())
-    m.warn(fmt::format("by the exporter's account these have in them what the model reads as other weights, too: {}; they are trained apart", joined(apart)),
+    m.warn(fmt::format("by the exporter's account these have in them what the model reads as other weights, too: {}; they are trained apart", first_of(apart)),
            {way_out});
   if (not computed.empty())
-    m.warn(fmt::format("by the exporter's account these were computed from parameters: {}; what is trained are the results", joined(computed)), {way_out});
+    m.warn(fmt::format("by the exporter's account these were computed from parameters: {}; what is trained are the results", first_of(computed)), {way_out});
 }
 
 }  // namespace hone::onnx
