@@ -434,8 +434,6 @@ void TrainingLoop::refuse_loss(double loss) {
     if (options_.checkpoints != nullptr)
       notes.push_back(fmt::format("they are in {}; --resume goes on there, with another optimizer.learning_rate or without the bad data; where these weights are too large already, remove it, and --resume goes on from an older one",
                                   options_.checkpoints->path(state_.step)));
-    else
-      notes.emplace_back("a run folder (--run-dir) would have kept them in a checkpoint to go on from");
   } else {
     notes.push_back(fmt::format("the step before made {} infinite or nan, so there is no trained model and no checkpoint of these weights; {}", quoted(gone), where_to_go_on()));
   }
