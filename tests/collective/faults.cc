@@ -8,11 +8,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 namespace hone::test {
@@ -47,6 +53,31 @@ bool is_connection(int socket) {
 /// Another number for what the process has under `number`.
 int taken_from(int process, int number) { return static_cast<int>(syscall(SYS_pidfd_getfd, process, number, 0)); }
 
+/// Does the thread run no more? "PID (NAME) STATE ..."
+bool is_stopped(const std::filesystem::path& thread) {
+  std::ifstream file(thread / "stat");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::size_t name_end = text.rfind(") ");
+  return name_end == std::string::npos or std::string_view("TtZX").find(text[name_end + 2]) != std::string_view::npos;
+}
+
+/// While it lives, no thread of the process runs.
+class Stopped {
+ public:
+  explicit Stopped(pid_t process) : process_(process) {
+    kill(process_, SIGSTOP);
+    std::error_code gone;
+    for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process_), gone))
+      for (int i = 0; i < 1000 and not is_stopped(thread.path()); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ~Stopped() { kill(process_, SIGCONT); }
+  Stopped(const Stopped&) = delete;
+  Stopped& operator=(const Stopped&) = delete;
+
+ private:
+  pid_t process_;
+};
+
 }  // namespace
 
 bool can_reach_into_processes() {
@@ -68,6 +99,7 @@ int close_connections(pid_t process) {
 }
 
 int flip_bit(pid_t process, std::span<const std::byte> bytes) {
+  const Stopped stopped(process);  // else a copy may be freed, and its place used for something else, before the bit is written
   const File memory(open(fmt::format("/proc/{}/mem", process).c_str(), O_RDWR | O_CLOEXEC));
   std::ifstream maps(fmt::format("/proc/{}/maps", process));
   int flipped = 0;
