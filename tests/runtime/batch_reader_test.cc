@@ -21,14 +21,7 @@ namespace {
 
 using test::expect_error;
 using test::TempFolder;
-using test::feeds::input;
-using test::feeds::entry_with;
-using test::feeds::classifier;
-using test::feeds::array;
-using test::feeds::counted;
-using test::feeds::options;
-using test::feeds::pair_of;
-using test::feeds::values_of;
+using namespace test::feeds;
 using ::testing::Each;
 using ::testing::ElementsAre;
 

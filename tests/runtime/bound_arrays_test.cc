@@ -16,15 +16,7 @@ namespace {
 
 using test::expect_error;
 using test::TempFolder;
-using test::feeds::input;
-using test::feeds::labels;
-using test::feeds::entry_with;
-using test::feeds::classifier;
-using test::feeds::array;
-using test::feeds::counted;
-using test::feeds::options;
-using test::feeds::pair_of;
-using test::feeds::values_of;
+using namespace test::feeds;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
