@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "base/text.h"
@@ -74,6 +75,23 @@ std::optional<ValueRange> range_of(const std::string& name, const TensorView& te
     for (std::int64_t i = 0; i < count; ++i) take(copy.at(i), i, &range);
   }
   return range;
+}
+
+bool are_finite(const TensorView& tensor) {
+  if (tensor.dtype != DType::kF32) {
+    const auto range = range_of("", tensor);
+    return not range or range->is_finite();
+  }
+  constexpr std::uint32_t kExponent = 0x7f800000;
+  std::uint32_t largest = 0;  // of exponents: a vector's work
+  const auto* const bytes = static_cast<const std::byte*>(tensor.data);
+  const auto count = static_cast<std::size_t>(checked_element_count(tensor.shape));
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, bytes + i * sizeof bits, sizeof bits);
+    largest = std::max(largest, bits & kExponent);
+  }
+  return largest < kExponent;
 }
 
 void NotFiniteFinder::before(const WatchedStep& step) {

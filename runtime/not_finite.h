@@ -26,6 +26,9 @@ struct ValueRange {
 /// Looks at every element; nothing for a tensor that is not of floats.
 std::optional<ValueRange> range_of(const std::string& name, const TensorView& tensor);
 
+/// Has it no element that is infinite or NaN? What is not of floats has none.
+bool are_finite(const TensorView& tensor);
+
 /// A step of a plan and what it reads and leaves.
 struct WatchedStep {
   const plan::Step* step = nullptr;

@@ -24,6 +24,7 @@
 #include "runtime/executor.h"
 #include "runtime/library/rows.h"
 #include "runtime/not_finite.h"
+#include "runtime/plan/adapters.h"
 #include "runtime/plan/metadata.h"
 
 namespace hone {
@@ -68,21 +69,6 @@ void put(const plan::Persistent& persistent, const Tensor& value, Held held, std
 std::byte* origin_of(std::byte* place, Held held) { return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(place) - held.begin); }
 std::byte* place_of(std::byte* origin, Held held) { return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(origin) + held.begin); }
 
-bool are_finite(const Tensor& tensor) {
-  if (tensor.dtype() != DType::kF32) {
-    const auto range = range_of("", TensorView(tensor));
-    return not range or range->is_finite();
-  }
-  constexpr std::uint32_t kExponent = 0x7f800000;
-  std::uint32_t largest = 0;  // of exponents: a vector's work
-  for (const std::byte *at = tensor.bytes().data(), *const end = at + tensor.byte_count(); at != end; at += sizeof largest) {
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, at, sizeof bits);
-    largest = std::max(largest, bits & kExponent);
-  }
-  return largest < kExponent;
-}
-
 /// Places what is held of the persistents one after the other, copies their initial contents, and lets go of these: zeros of the same type stand for them. What is not finite is kept:
 /// training has not made it so (weight_gone()).
 void initialize_persistents(plan::Program& program, HostState& state) {
@@ -99,7 +85,7 @@ void initialize_persistents(plan::Program& program, HostState& state) {
     state.persistents.push_back(origin_of(place, state.held[i]));
     Tensor& initial = program.persistents[i].initial;
     put(program.persistents[i], initial, state.held[i], place, state.device.get());
-    if (are_finite(initial)) initial = Tensor::zeros(initial.dtype(), initial.shape());
+    if (not plan::is_of_model(program.persistents[i]) or are_finite(TensorView(initial))) initial = Tensor::zeros(initial.dtype(), initial.shape());
   }
 }
 

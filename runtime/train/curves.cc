@@ -156,15 +156,13 @@ std::string line_svg(const Line& line, const Axes& axes, std::size_t colour) {
   return path + dots + "\n";
 }
 
-/// nan whatever its sign
-std::string value_text(const std::string& name, double value) { return fmt::format("{} {:.4g}", name, std::isnan(value) ? std::abs(value) : value); }
-
 /// The names with their last values, above the plot.
 std::string legend_svg(const Panel& panel) {
   std::string text;
   for (std::size_t i = 0; i < panel.lines.size(); ++i) {
     const int x = kLeft + static_cast<int>(i) * kPlotWidth / 2;
-    text += fmt::format("<path class=\"line c{}\" d=\"M{} 34h16\"/><text x=\"{}\" y=\"38\">{}</text>\n", i, x, x + 22, escaped(value_text(panel.lines[i].name, panel.lines[i].points.back().y)));
+    text += fmt::format("<path class=\"line c{}\" d=\"M{} 34h16\"/><text x=\"{}\" y=\"38\">{} {:.4g}</text>\n", i, x, x + 22, escaped(panel.lines[i].name),
+                        without_nan_sign(panel.lines[i].points.back().y));
   }
   return text;
 }

@@ -1,6 +1,7 @@
 // What a run has been like so far: the numbers of metrics.jsonl, in memory and read back from the file.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -53,6 +54,9 @@ bool is_before(std::string_view line, ResumePoint point);
 
 /// Calls `use` with each whole line of a file, without its end; a last line without an end is left out. Nothing for a missing file. Throws kFileOpen, kFileRead.
 void for_each_line(const std::string& path, const std::function<void(std::string_view)>& use);
+
+/// As it is written down: NaN without a sign, which says nothing.
+inline double without_nan_sign(double value) { return std::isnan(value) ? std::abs(value) : value; }
 
 /// The value of an epoch by name; NaN if it has none.
 inline double value_of(const EpochPoint& epoch, std::string_view name) { return value_of(epoch.values, name); }

@@ -40,7 +40,7 @@ std::string row(const RunHistory& history, const EpochPoint& epoch) {
   for (const std::string& name : history.names()) {
     line += ',';
     for (const auto& [each, value] : epoch.values)
-      if (each == name) line += fmt::format("{:.9g}", std::isnan(value) ? std::abs(value) : value);
+      if (each == name) line += fmt::format("{:.9g}", without_nan_sign(value));
   }
   return line + fmt::format(",{:.9g},{:.3f}", epoch.learning_rate, epoch.seconds);
 }

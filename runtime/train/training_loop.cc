@@ -438,7 +438,7 @@ void TrainingLoop::refuse_loss(double loss) {
     notes.push_back(fmt::format("the step before made {} infinite or nan, so there is no trained model and no checkpoint of these weights; {}", quoted(gone), where_to_go_on()));
   }
   notes.push_back(fmt::format("try a smaller optimizer.learning_rate (it was {:.6g}), or look for {}", rate_, gone.empty() ? "nan and very large numbers in the data" : kLossWithoutGradient));
-  throw Error(Code::kNotFinite, fmt::format("the loss is {} at epoch {}, step {}", std::isnan(loss) ? std::abs(loss) : loss, result_.epochs, state_.step + 1), {}, std::move(notes));
+  throw Error(Code::kNotFinite, fmt::format("the loss is {} at epoch {}, step {}", without_nan_sign(loss), result_.epochs, state_.step + 1), {}, std::move(notes));
 }
 
 /// A run that would go on sees it in its next loss.

@@ -200,13 +200,9 @@ void forget_accumulated(Session& session) {
 }
 
 std::string weight_gone(const Session& session) {
-  const auto is_finite = [](const std::string& name, const Tensor& tensor) {
-    const auto range = range_of(name, TensorView(tensor));
-    return not range or range->is_finite();
-  };
   for (const plan::Persistent& persistent : session.program().persistents) {
     const bool is_read = persistent.role != plan::Persistent::Role::kConstant and plan::is_of_model(persistent) and not session.holds_part(persistent.name);
-    if (is_read and not is_finite(persistent.name, session.read(persistent.name)) and is_finite(persistent.name, persistent.initial)) return persistent.name;
+    if (is_read and not are_finite(session.read(persistent.name)) and are_finite(persistent.initial)) return persistent.name;
   }
   return "";
 }

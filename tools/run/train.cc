@@ -212,10 +212,11 @@ int train_here(const Arguments& arguments, Communicator* processes) {
   Progress progress = Progress::to_standard_error(arguments.quiet);
   say_replicas(progress, job, arguments, batch);
   progress.set_batch_size(arguments.pre_batched ? 0 : std::min(batch, data.length()) * (entries.accumulate == nullptr ? 1 : recipe.train.gradient_accumulation_steps));
-  for (const BoundArrays* each : {&data, valid ? &*valid : nullptr}) {
-    if (each == nullptr) continue;
-    say_notes(progress, *each);
-    say_left_out(progress, *each);
+  say_notes(progress, data);
+  say_left_out(progress, data);
+  if (valid) {
+    say_notes(progress, *valid);
+    say_left_out(progress, *valid);
   }
   if (not arguments.quiet) say_summary(progress, told(job, arguments, recipe.data.batch_size));
   if (not arguments.out.empty()) check_trained_file("--out", recipe, arguments.out);
