@@ -73,8 +73,8 @@ void ExportedProgram::read_signature(std::string_view signature) {
 ExportedProgram::Account ExportedProgram::account_of(const ValueInfoProto& info) const {
   const std::string kind = metadata_of(info, kKind);
   const auto program_input = parameters_.find(metadata_of(info, kProgramInput));
-  if (kind == kParameterKind) return {Origin::kParameter, {program_input == parameters_.end() ? info.name() : program_input->second}, false};
-  if (is_constant_kind(kind)) return {Origin::kConstant, {}, false};
+  if (kind == kParameterKind) return {Origin::kParameter, {program_input == parameters_.end() ? info.name() : program_input->second}};
+  if (is_constant_kind(kind)) return {Origin::kConstant, {}};
   const std::string folded = metadata_of(info, kFoldedFrom);
   if (folded.empty()) return {};
   Account account{Origin::kConstant, {}, true};
@@ -92,21 +92,16 @@ bool ExportedProgram::may_hide_parameters(const std::string& name) const {
   return (name.find('.') != std::string::npos and not constants_.contains(name)) or name.ends_with("_bias");
 }
 
-Origin ExportedProgram::origin_of(const std::string& initializer) const {
+/// Of what nothing is told, that.
+const ExportedProgram::Account& ExportedProgram::account(const std::string& initializer) const {
+  static const Account kUntold;
   const auto found = accounts_.find(initializer);
-  return found == accounts_.end() ? Origin::kUnknown : found->second.origin;
+  return found == accounts_.end() ? kUntold : found->second;
 }
 
-bool ExportedProgram::is_folded(const std::string& initializer) const {
-  const auto found = accounts_.find(initializer);
-  return found != accounts_.end() and found->second.folded;
-}
-
-const std::set<std::string>& ExportedProgram::parameters_in(const std::string& initializer) const {
-  static const std::set<std::string> kNone;
-  const auto found = accounts_.find(initializer);
-  return found == accounts_.end() ? kNone : found->second.parameters;
-}
+Origin ExportedProgram::origin_of(const std::string& initializer) const { return account(initializer).origin; }
+bool ExportedProgram::is_folded(const std::string& initializer) const { return account(initializer).folded; }
+const std::set<std::string>& ExportedProgram::parameters_in(const std::string& initializer) const { return account(initializer).parameters; }
 
 namespace {
 
@@ -185,7 +180,7 @@ std::string ExportedProgram::module_of(const NodeProto& node) {
 
 void ExportedProgram::add(const std::string& initializer, Origin origin, std::set<std::string> parameters) {
   found_.insert(parameters.begin(), parameters.end());
-  accounts_[initializer] = {origin, std::move(parameters), false};
+  accounts_[initializer] = {origin, std::move(parameters)};
 }
 
 }  // namespace hone::onnx

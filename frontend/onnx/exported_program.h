@@ -58,6 +58,7 @@ class ExportedProgram {
 
   void read_signature(std::string_view signature);
   Account account_of(const ValueInfoProto& info) const;
+  const Account& account(const std::string& initializer) const;
   bool may_hide_parameters(const std::string& name) const;
 
   std::unordered_map<std::string, std::string> parameters_, buffers_;  ///< by the name of the program's input

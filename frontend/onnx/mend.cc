@@ -111,7 +111,7 @@ void keep_layers_apart(MendModel& m) {
     for (std::size_t i = 1; i < places.size(); ++i) {
       const std::string name = own_name(m, weight, places[i]);
       if (is_told_to_have_none(m, places[i])) {
-        m.copy_as_constant(weight, name);
+        m.copy_as(weight, name, Origin::kConstant, {});
       } else {
         m.copy_weight(weight, name);
         names.push_back(name);

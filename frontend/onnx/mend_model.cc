@@ -160,14 +160,9 @@ void MendModel::copy_weight(const std::string& from, const std::string& name) {
   program_.add(name, program_.origin_of(from), program_.parameters_in(from));
 }
 
-void MendModel::copy_as(const std::string& from, const std::string& name, const std::string& parameter) {
+void MendModel::copy_as(const std::string& from, const std::string& name, Origin origin, std::set<std::string> parameters) {
   copy_weight(from, name);
-  program_.add(name, Origin::kParameter, {parameter});
-}
-
-void MendModel::copy_as_constant(const std::string& from, const std::string& name) {
-  copy_weight(from, name);
-  program_.add(name, Origin::kConstant, {});
+  program_.add(name, origin, std::move(parameters));
 }
 
 void MendModel::add_weight(TensorProto weight) {
@@ -266,7 +261,7 @@ void MendModel::finish() {
 std::string first_of(const std::vector<std::string>& items) {
   constexpr std::size_t kMostNamed = 6;
   const std::size_t named = std::min(items.size(), kMostNamed);
-  const std::string list = fmt::format("{}", fmt::join(std::span(items).first(named), ", "));
+  const std::string list = join(std::span(items).first(named), ", ");
   return named == items.size() ? list : fmt::format("{} and {} more", list, items.size() - named);
 }
 

@@ -75,10 +75,8 @@ class MendModel {
   std::vector<GraphProto*> bodies();
   /// The copy is what `from` is by the exporter's account.
   void copy_weight(const std::string& from, const std::string& name);
-  /// The copy is the parameter of that name.
-  void copy_as(const std::string& from, const std::string& name, const std::string& parameter);
-  /// The copy is a constant, whatever `from` is.
-  void copy_as_constant(const std::string& from, const std::string& name);
+  /// The copy is a parameter, or a constant, whatever `from` is.
+  void copy_as(const std::string& from, const std::string& name, Origin origin, std::set<std::string> parameters);
   void add_weight(TensorProto weight);
   /// A weight that is the parameter of that name.
   void add_parameter(TensorProto weight, const std::string& parameter);

@@ -96,7 +96,7 @@ void keep_apart(MendModel& m, const std::string& weight, Parted& parted) {
     if (parameter.empty()) continue;
     std::string name = weight == own and m.is_free(parameter) ? parameter : fmt::format("{}@{}", weight, parameter);
     if (not m.is_free(name)) name += fmt::format(":{}", use.readers[0].node);
-    m.copy_as(weight, name, parameter);
+    m.copy_as(weight, name, Origin::kParameter, {parameter});
     for (const Reader& reader : use.readers) m.redirect(reader, name);
     parted.copies.push_back(std::move(name));
   }

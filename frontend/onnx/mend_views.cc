@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
+#include "frontend/onnx/exporter.h"
 #include "frontend/onnx/mend_model.h"
 
 namespace hone::onnx {
@@ -45,11 +46,18 @@ class Elements {
 using Positions = std::vector<std::int64_t>;
 constexpr std::int64_t kNowhere = -1, kSeveral = -2;
 
-/// Where each element of `view` stands in `source`: once, kSeveral or kNowhere.
-Positions places_in(const Elements& source, const Elements& view) {
-  std::unordered_map<std::uint64_t, std::int64_t> places;
+/// By element, where it stands: once, or kSeveral.
+using Places = std::unordered_map<std::uint64_t, std::int64_t>;
+
+Places places_of(const Elements& source) {
+  Places places;
   for (std::size_t i = 0; i < source.size(); ++i)
     if (const auto [found, is_new] = places.emplace(source[i], static_cast<std::int64_t>(i)); not is_new) found->second = kSeveral;
+  return places;
+}
+
+/// Where each element of `view` stands; kNowhere if it does not.
+Positions places_in(const Places& places, const Elements& view) {
   Positions positions(view.size(), kNowhere);
   for (std::size_t i = 0; i < view.size(); ++i)
     if (const auto found = places.find(view[i]); found != places.end()) positions[i] = found->second;
@@ -138,34 +146,35 @@ std::int64_t element_count(const MendModel& m, const std::string& name) {
 }
 
 /// Is the weight, by its name and its elements, a view of those of the sources?
-Match match(const MendModel& m, const std::string& name, const std::vector<std::string>& sources) {
+Match match(const MendModel& m, const std::string& name, const Tensor& values, const std::vector<std::string>& sources) {
   constexpr std::int64_t kMostSearched = std::int64_t{1} << 23;
   constexpr std::ptrdiff_t kFewByChance = 16;  // one element of so many
   std::int64_t searched = 0;
   for (const std::string& source : sources) searched = std::max(searched, element_count(m, source));
-  const auto values = m.values(name);
-  if (not values or values->element_count() == 0 or not has_name_of_view(name) or searched > kMostSearched) return {};
+  if (searched > kMostSearched) return {};
   Elements source;
   for (const std::string& part : sources) {
     const auto elements = m.values(part);
-    if (not elements or elements->dtype() != values->dtype()) return {};
+    if (not elements or elements->dtype() != values.dtype()) return {};
     source.append(*elements);
   }
   const bool tells_nothing = source.size() > 1 and source.are_all_equal();
+  std::optional<Places> places;  // where they are asked for
   bool shares_elements = false;
   for (const bool negated : {false, true}) {
-    View view{sources, Positions(static_cast<std::size_t>(values->element_count())), negated};
+    View view{sources, Positions(static_cast<std::size_t>(values.element_count())), negated};
     Elements elements;
-    elements.append(*values, negated);
+    elements.append(values, negated);
     std::iota(view.positions.begin(), view.positions.end(), 0);
     if (elements == source and (not tells_nothing or is_among(kKeepingOrder, name))) return {std::move(view)};
     if (tells_nothing) continue;
-    view.positions = places_in(source, elements);
+    if (not places) places = places_of(source);
+    view.positions = places_in(*places, elements);
     const auto missing = std::ranges::count(view.positions, kNowhere), found = std::ssize(view.positions) - missing;
     shares_elements = shares_elements or found * kFewByChance > std::ssize(view.positions);
     if (missing > 0) continue;
     if (are_at(source, elements, view.positions)) return {std::move(view)};
-    const auto linear = linear_positions(view.positions, values->shape());
+    const auto linear = linear_positions(view.positions, values.shape());
     if (not linear or not are_at(source, elements, *linear)) continue;
     view.positions = *linear;
     return {std::move(view)};
@@ -175,13 +184,16 @@ Match match(const MendModel& m, const std::string& name, const std::vector<std::
 
 /// A view of one of the sources, or else of all of them.
 Match match_any(const MendModel& m, const std::string& name, const std::vector<std::string>& sources) {
+  if (sources.empty() or not has_name_of_view(name)) return {};
+  const auto values = m.values(name);
+  if (not values or values->element_count() == 0) return {};
   Match all;
   for (const std::string& source : sources) {
-    Match one = match(m, name, {source});
+    Match one = match(m, name, *values, {source});
     if (one.view) return one;
     all.shares_elements = all.shares_elements or one.shares_elements;
   }
-  return sources.size() < 2 or not all.shares_elements ? all : match(m, name, sources);
+  return sources.size() < 2 or not all.shares_elements ? all : match(m, name, *values, sources);
 }
 
 class ViewBuilder {
@@ -216,10 +228,7 @@ class ViewBuilder {
     }
     if (flat.size() == 1) return flat[0];
     const std::string row = m_.take_name(name_ + "/row");
-    AttributeProto& axis = *m_.add_node("Concat", flat, row).add_attribute();
-    axis.set_name("axis");
-    axis.set_type(AttributeProto::INT);
-    axis.set_i(0);
+    set(m_.add_node("Concat", flat, row), "axis", std::int64_t{0});
     return row;
   }
   std::string integers(const std::string& what, const std::vector<std::int64_t>& values) {
@@ -227,11 +236,9 @@ class ViewBuilder {
   }
   std::string integers(const std::string& what, const std::vector<std::int64_t>& values, const std::vector<std::int64_t>& shape) {
     TensorProto tensor;
-    tensor.set_name(m_.take_name(name_ + "/" + what));
-    tensor.set_data_type(TensorProto::INT64);
-    tensor.mutable_dims()->Add(shape.begin(), shape.end());
-    tensor.mutable_int64_data()->Add(values.begin(), values.end());
-    std::string name = tensor.name();
+    store_tensor(&tensor, Tensor::of<std::int64_t>(shape, values));
+    std::string name = m_.take_name(name_ + "/" + what);
+    tensor.set_name(name);
     m_.add_weight(std::move(tensor));
     return name;
   }
